@@ -1,0 +1,218 @@
+//! File handles: what a client holds to name an object, sealed so that it can't be forged.
+//!
+//! Layout, version 1 (big-endian, at most 64 bytes):
+//!
+//! ```text
+//! version: u8 = 1 | key length: u8 | volume: u32 | snapshot: u32 | key | MAC: 8 bytes
+//! ```
+//!
+//! The MAC is SipHash-2-4 over everything before it, keyed with 128 bits that the data directory
+//! keeps. All volumes of a pool share one file system, so without it a client of one volume could
+//! name another's inodes.
+
+use crate::error::{FsError, FsResult};
+use crate::id::{SnapshotId, VolumeId};
+use crate::limits::{HANDLE_BYTES_MAX, OBJECT_KEY_BYTES_MAX};
+use core::fmt;
+use core::hash::Hasher;
+use siphasher::sip::SipHasher24;
+
+const VERSION: u8 = 1;
+const HEAD: usize = 10;
+const MAC: usize = 8;
+const HEAD_AND_MAC: u8 = 18;
+const _: () = assert!(HEAD_AND_MAC as usize == HEAD + MAC);
+
+/// A store's own name for an object, opaque to everyone else: at most
+/// [`OBJECT_KEY_BYTES_MAX`] bytes, stable across restarts.
+#[derive(Clone, Copy)]
+pub struct ObjectKey {
+    bytes: [u8; OBJECT_KEY_BYTES_MAX],
+    len: u8,
+}
+
+impl ObjectKey {
+    /// Wraps `bytes`.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`] if they are too many.
+    pub fn new(bytes: &[u8]) -> FsResult<Self> {
+        let mut own = [0; OBJECT_KEY_BYTES_MAX];
+        own.get_mut(..bytes.len()).ok_or(FsError::BadHandle)?.copy_from_slice(bytes);
+        Ok(Self { bytes: own, len: u8::try_from(bytes.len()).map_err(|_| FsError::BadHandle)? })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+impl PartialEq for ObjectKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for ObjectKey {}
+
+impl core::hash::Hash for ObjectKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.as_bytes());
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// What a handle says once its seal is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileHandle {
+    /// The volume the object is in.
+    pub volume: VolumeId,
+    /// The snapshot it is seen through.
+    pub snapshot: SnapshotId,
+    /// The store's name for it.
+    pub key: ObjectKey,
+}
+
+/// A sealed handle, ready for the wire.
+#[derive(Clone, Copy)]
+pub struct Sealed {
+    bytes: [u8; HANDLE_BYTES_MAX],
+    len: u8,
+}
+
+impl Sealed {
+    /// The bytes for the wire, at most [`HANDLE_BYTES_MAX`].
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+/// The secret that seals handles. It lives in the data directory, readable by its owner alone;
+/// losing it makes every client's handles stale.
+#[derive(Clone)]
+pub struct HandleKey {
+    hasher: SipHasher24,
+}
+
+impl HandleKey {
+    /// A key from 16 random bytes.
+    #[must_use]
+    pub fn new(secret: &[u8; 16]) -> Self {
+        Self { hasher: SipHasher24::new_with_key(secret) }
+    }
+
+    /// Seals `handle` for the wire.
+    #[must_use]
+    pub fn seal(&self, handle: &FileHandle) -> Sealed {
+        let key = handle.key.as_bytes();
+        let mut bytes = [0; HANDLE_BYTES_MAX];
+        bytes[0] = VERSION;
+        bytes[1] = handle.key.len;
+        bytes[2..6].copy_from_slice(&handle.volume.0.to_be_bytes());
+        bytes[6..HEAD].copy_from_slice(&handle.snapshot.0.to_be_bytes());
+        let end = HEAD + key.len();
+        bytes[HEAD..end].copy_from_slice(key);
+        let mac = self.mac(&bytes[..end]);
+        bytes[end..end + MAC].copy_from_slice(&mac.to_be_bytes());
+        Sealed { bytes, len: handle.key.len + HEAD_AND_MAC }
+    }
+
+    /// Proves and opens a handle from the wire.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`] for anything this key did not seal.
+    pub fn open(&self, wire: &[u8]) -> FsResult<FileHandle> {
+        let (&version, rest) = wire.split_first().ok_or(FsError::BadHandle)?;
+        let &len = rest.first().ok_or(FsError::BadHandle)?;
+        let end = HEAD + usize::from(len);
+        if version != VERSION || wire.len() != end + MAC {
+            return Err(FsError::BadHandle);
+        }
+        let (signed, mac) = wire.split_at(end);
+        let mac: [u8; MAC] = mac.try_into().map_err(|_| FsError::BadHandle)?;
+        if self.mac(signed) != u64::from_be_bytes(mac) {
+            return Err(FsError::BadHandle);
+        }
+        let word = |at: usize| {
+            let bytes = signed.get(at..at + 4).and_then(|b| b.try_into().ok());
+            bytes.map(u32::from_be_bytes).ok_or(FsError::BadHandle)
+        };
+        Ok(FileHandle {
+            volume: VolumeId(word(2)?),
+            snapshot: SnapshotId(word(6)?),
+            key: ObjectKey::new(signed.get(HEAD..).unwrap_or(&[]))?,
+        })
+    }
+
+    fn mac(&self, bytes: &[u8]) -> u64 {
+        let mut hasher = self.hasher;
+        hasher.write(bytes);
+        hasher.finish()
+    }
+}
+
+impl fmt::Debug for HandleKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HandleKey(secret)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key() -> HandleKey {
+        HandleKey::new(&[7; 16])
+    }
+
+    proptest! {
+        #[test]
+        fn opens_what_it_sealed(volume: u32, snapshot: u32,
+                                key_bytes in proptest::collection::vec(any::<u8>(), 0..=OBJECT_KEY_BYTES_MAX)) {
+            let handle = FileHandle {
+                volume: VolumeId(volume), snapshot: SnapshotId(snapshot), key: ObjectKey::new(&key_bytes).unwrap(),
+            };
+            prop_assert_eq!(key().open(key().seal(&handle).as_bytes()), Ok(handle));
+        }
+
+        #[test]
+        fn refuses_any_altered_bit(bit in 0usize..8 * 26, secret: [u8; 16]) {
+            let handle = FileHandle {
+                volume: VolumeId(3), snapshot: SnapshotId::LIVE, key: ObjectKey::new(&[9; 8]).unwrap(),
+            };
+            let mut wire = key().seal(&handle).as_bytes().to_vec();
+            wire[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(key().open(&wire), Err(FsError::BadHandle));
+            if secret != [7; 16] {
+                wire[bit / 8] ^= 1 << (bit % 8);
+                prop_assert_eq!(HandleKey::new(&secret).open(&wire), Err(FsError::BadHandle));
+            }
+        }
+
+        #[test]
+        fn never_panics(wire in proptest::collection::vec(any::<u8>(), 0..80)) {
+            prop_assert_eq!(key().open(&wire), Err(FsError::BadHandle));
+        }
+    }
+
+    #[test]
+    fn the_layout_is_version_1() {
+        let handle = FileHandle {
+            volume: VolumeId(0x0102_0304),
+            snapshot: SnapshotId::LIVE,
+            key: ObjectKey::new(&[0xaa]).unwrap(),
+        };
+        let sealed = HandleKey::new(&[0; 16]).seal(&handle);
+        assert_eq!(&sealed.as_bytes()[..11], [1, 1, 1, 2, 3, 4, 0, 0, 0, 0, 0xaa]);
+        assert_eq!(sealed.as_bytes().len(), 19);
+    }
+}

@@ -1,0 +1,32 @@
+//! The vocabulary every other crate of Weir speaks: ids, names, attributes, credentials, the
+//! access decision, file handles, the closed error set and the [`Store`] trait.
+//!
+//! What is *not* here: I/O, clocks, threads, and any type of a wire protocol. The crate is
+//! `no_std` + `alloc`, so the compiler holds that line.
+#![cfg_attr(not(any(test, feature = "testing")), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod access;
+pub mod attr;
+pub mod buf;
+pub mod cred;
+pub mod error;
+pub mod handle;
+pub mod id;
+pub mod limits;
+pub mod name;
+pub mod store;
+pub mod time;
+
+pub use access::Access;
+pub use attr::{Attr, DeviceNumber, FileKind, SetAttr, SetTime};
+pub use buf::Shared;
+pub use cred::Credentials;
+pub use error::{FsError, FsResult};
+pub use handle::{FileHandle, HandleKey, ObjectKey};
+pub use id::{PoolId, SnapshotId, VolumeId};
+pub use name::Name;
+pub use store::Store;
+pub use time::{Clock, Mono, Timestamp};

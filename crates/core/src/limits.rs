@@ -1,0 +1,25 @@
+//! Bounds that every crate agrees on, with their relations checked at compile time.
+
+/// Longest name of one directory entry, in bytes (`NAME_MAX` of Linux file systems).
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Longest target of a symbolic link, in bytes (`PATH_MAX` less the terminator).
+pub const SYMLINK_BYTES_MAX: usize = 4095;
+
+/// Largest payload of one READ or WRITE, in bytes.
+pub const IO_BYTES_MAX: u32 = 1 << 20;
+
+/// Largest file handle on the wire, in bytes (NFSv3: RFC 1813 §2.3.3, `NFS3_FHSIZE`).
+pub const HANDLE_BYTES_MAX: usize = 64;
+
+/// Largest store-specific object key, in bytes: what is left of a handle after version (1), key
+/// length (1), volume (4), snapshot (4) and MAC (8).
+pub const OBJECT_KEY_BYTES_MAX: usize = HANDLE_BYTES_MAX - 18;
+
+/// Supplementary groups carried by one credential (RFC 5531 appendix A, AUTH_SYS: 16).
+pub const GROUPS_MAX: usize = 16;
+
+/// Largest offset a file may reach, in bytes (`loff_t`).
+pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+
+const _: () = assert!(OBJECT_KEY_BYTES_MAX >= 40, "btrfs connectable handles are 40 bytes");

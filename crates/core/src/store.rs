@@ -1,0 +1,311 @@
+//! The contract between protocols and storage, written as a specification.
+//!
+//! A [`Store`] is one volume. Protocol operations are generic over it and `async`: a store answers
+//! at once what it can answer from memory (the future is ready on its first poll) and takes
+//! everything that may block to threads of its own. Futures are polled on the worker that made
+//! them and need not be `Send`; an operation that was started is carried out even if its future is
+//! dropped.
+//!
+//! What a store does *not* do: it knows no protocol, no export rule and no performance contract.
+//! Who may read, write and look up is decided before it is called (see [`crate::access`]); what
+//! changes names or attributes carries the caller's [`Credentials`], and the store lets the kernel
+//! (or the model) decide under that identity.
+
+use crate::attr::{Attr, Change, DeviceNumber, SetAttr};
+use crate::buf::Shared;
+use crate::cred::Credentials;
+use crate::error::FsResult;
+use crate::handle::ObjectKey;
+use crate::name::Name;
+use crate::time::Timestamp;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::future::Future;
+
+/// How far a write is to be safe before it is answered (RFC 1813 §3.3.7, `stable_how`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stability {
+    /// In the kernel's page cache, nowhere less: it survives the server, not a power cut.
+    Unstable,
+    /// Data on stable storage, with the metadata needed to find it.
+    DataSync,
+    /// Data and metadata on stable storage.
+    FileSync,
+}
+
+/// The answer to [`Store::read`].
+#[derive(Debug)]
+pub struct ReadDone {
+    /// The buffer given, with the data appended.
+    pub out: Vec<u8>,
+    /// Bytes appended.
+    pub count: u32,
+    /// Does the data end at or after the end of the file?
+    pub eof: bool,
+    /// The file's attributes after the read.
+    pub attr: Attr,
+}
+
+/// The answer to [`Store::write`].
+#[derive(Clone, Copy, Debug)]
+pub struct WriteDone {
+    /// Bytes written, from the front of the data; fewer than given only where space ran out.
+    pub count: u32,
+    /// How safe they are: at least what was asked for.
+    pub committed: Stability,
+    /// The file around the write.
+    pub change: Change,
+}
+
+/// How [`Store::create`] treats an existing name (RFC 1813 §3.3.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateHow {
+    /// An existing regular file is opened, and truncated if a size of zero is set.
+    Unchecked(SetAttr),
+    /// An existing name is [`FsError::Exists`](crate::FsError::Exists).
+    Guarded(SetAttr),
+    /// As guarded, but a file that was made with the same verifier counts as just made. The store
+    /// keeps the verifier in stable storage with the file (in its access and modification times,
+    /// as the RFC suggests).
+    Exclusive([u8; 8]),
+}
+
+/// What [`Store::make`] makes besides regular files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MakeKind {
+    /// A directory.
+    Directory,
+    /// A symbolic link with this target: 1 to 4,095 bytes without NUL.
+    Symlink(Vec<u8>),
+    /// A named pipe.
+    Fifo,
+    /// A local socket.
+    Socket,
+    /// A block device node.
+    BlockDevice(DeviceNumber),
+    /// A character device node.
+    CharDevice(DeviceNumber),
+}
+
+/// An object that was found or made, and the directory around it.
+#[derive(Clone, Debug)]
+pub struct Made<O> {
+    /// The object.
+    pub object: O,
+    /// Its attributes.
+    pub attr: Attr,
+    /// The directory around the operation.
+    pub dir: Change,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug)]
+pub struct DirEntry {
+    /// The name: at most 255 bytes, not necessarily UTF-8. `.` and `..` are listed too.
+    pub name: Box<[u8]>,
+    /// The object's file id.
+    pub fileid: u64,
+    /// Pass this to continue after the entry. Never 0; stable while the directory exists.
+    pub cookie: u64,
+    /// Key and attributes where asked for and where the object could still be found.
+    pub object: Option<(ObjectKey, Attr)>,
+}
+
+/// Part of a directory, in the store's own order.
+#[derive(Clone, Debug)]
+pub struct DirPage {
+    /// At most as many entries as asked for.
+    pub entries: Vec<DirEntry>,
+    /// Was the last entry the directory's last?
+    pub eof: bool,
+    /// The directory's attributes.
+    pub attr: Attr,
+}
+
+/// Space and names of the volume, all in the terms of its quota (RFC 1813 §3.3.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FsStat {
+    /// The quota, in bytes.
+    pub total_bytes: u64,
+    /// Bytes not in use.
+    pub free_bytes: u64,
+    /// Bytes that a write may still take: the lesser of quota and disk.
+    pub available_bytes: u64,
+    /// File slots in all.
+    pub total_files: u64,
+    /// File slots not in use.
+    pub free_files: u64,
+}
+
+/// One volume's tree of objects.
+///
+/// Errors common to all operations: [`Stale`](crate::FsError::Stale) when the object is gone,
+/// [`Io`](crate::FsError::Io) when the device failed, [`Busy`](crate::FsError::Busy) when a bound
+/// of the store is reached. Operations that change anything answer once the change is as durable
+/// as the volume is configured to make it.
+pub trait Store: 'static {
+    /// An object held open for use: cheap to clone, alive until dropped.
+    type Object: Clone + 'static;
+
+    /// The volume's top directory.
+    fn root(&self) -> Self::Object;
+
+    /// The key that [`Store::resolve`] will find this object by, also after a restart.
+    fn key(&self, object: &Self::Object) -> ObjectKey;
+
+    /// The object with this key. Ready at once if it is in the handle cache.
+    ///
+    /// # Errors
+    /// `Stale` if it is gone; `BadHandle` if the key can't be one of this store's.
+    fn resolve(&self, key: &ObjectKey) -> impl Future<Output = FsResult<Self::Object>>;
+
+    /// The object's attributes. Ready at once if they are cached.
+    fn attr(&self, object: &Self::Object) -> impl Future<Output = FsResult<Attr>>;
+
+    /// The object called `name` in `dir`, and its attributes. `.` is `dir`; `..` its parent, and
+    /// at the top the top itself. Symbolic links are returned, never followed.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`.
+    fn lookup(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+    ) -> impl Future<Output = FsResult<(Self::Object, Attr)>>;
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// `WrongKind` if it is none.
+    fn read_link(&self, object: &Self::Object) -> impl Future<Output = FsResult<Vec<u8>>>;
+
+    /// Appends up to `count` bytes of the file from `offset` on to `out`. Fewer only at the end of
+    /// the file. Ready at once if the data is in the page cache.
+    ///
+    /// # Errors
+    /// `IsDirectory` or `WrongKind` if it is no regular file.
+    fn read(
+        &self,
+        object: &Self::Object,
+        offset: u64,
+        count: u32,
+        out: Vec<u8>,
+    ) -> impl Future<Output = FsResult<ReadDone>>;
+
+    /// Writes `data` at `offset`. UNSTABLE data is in the page cache when this is answered.
+    ///
+    /// # Errors
+    /// `IsDirectory`, `WrongKind`, `TooLarge`, `NoSpace`, `QuotaExceeded`; nothing was written then.
+    fn write(
+        &self,
+        object: &Self::Object,
+        offset: u64,
+        data: Shared,
+        stability: Stability,
+    ) -> impl Future<Output = FsResult<WriteDone>>;
+
+    /// Makes everything that was written to the file before this call safe from a power cut.
+    fn commit(&self, object: &Self::Object) -> impl Future<Output = FsResult<Change>>;
+
+    /// Sets attributes as `cred`. With `guard`, only if the object's ctime is that.
+    ///
+    /// # Errors
+    /// `NotPermitted`, `AccessDenied`, `NotSync` (guard), `Invalid`, `NoSpace`.
+    fn set_attr(
+        &self,
+        object: &Self::Object,
+        set: &SetAttr,
+        guard: Option<Timestamp>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>>;
+
+    /// Makes or opens a regular file as `cred`.
+    ///
+    /// # Errors
+    /// `AccessDenied`, `Exists`, `IsDirectory` (unchecked, on a directory), `NotDirectory`, `NoSpace`.
+    fn create(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+        how: &CreateHow,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Made<Self::Object>>>;
+
+    /// Makes a directory, link or special file as `cred`, with `set` applied.
+    ///
+    /// # Errors
+    /// `AccessDenied`, `NotPermitted` (device nodes), `Exists`, `NotDirectory`, `NoSpace`.
+    fn make(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+        kind: &MakeKind,
+        set: &SetAttr,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Made<Self::Object>>>;
+
+    /// Removes a name that is no directory, as `cred`.
+    ///
+    /// # Errors
+    /// `NotFound`, `IsDirectory`, `AccessDenied`, `NotPermitted` (sticky).
+    fn remove(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>>;
+
+    /// Removes an empty directory, as `cred`.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`, `NotEmpty`, `Invalid` (`.`), `Exists` (`..`), `AccessDenied`.
+    fn remove_dir(
+        &self,
+        dir: &Self::Object,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>>;
+
+    /// Renames as `cred`, replacing what `to` names if it is of the same sort. Gives the changes of
+    /// both directories, in that order (the same twice if they are one).
+    ///
+    /// # Errors
+    /// `NotFound`, `Exists`, `NotEmpty`, `NotDirectory`, `IsDirectory`, `Invalid` (into itself), `AccessDenied`.
+    fn rename(
+        &self,
+        from_dir: &Self::Object,
+        from: Name<'_>,
+        to_dir: &Self::Object,
+        to: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Change, Change)>>;
+
+    /// Gives `object` one more name, as `cred`. Answers its attributes and the directory's change.
+    ///
+    /// # Errors
+    /// `Exists`, `IsDirectory` (a directory has one name), `TooManyLinks`, `AccessDenied`.
+    fn link(
+        &self,
+        object: &Self::Object,
+        dir: &Self::Object,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Attr, Change)>>;
+
+    /// Entries of `dir` after `cookie` (0: from the start), at most `entries_max` and about
+    /// `name_bytes_max` bytes of names, with keys and attributes where `with_objects`.
+    ///
+    /// # Errors
+    /// `NotDirectory`; `BadCookie` where the store can tell.
+    fn read_dir(
+        &self,
+        dir: &Self::Object,
+        cookie: u64,
+        entries_max: usize,
+        name_bytes_max: usize,
+        with_objects: bool,
+    ) -> impl Future<Output = FsResult<DirPage>>;
+
+    /// The volume's space.
+    fn fs_stat(&self) -> impl Future<Output = FsResult<FsStat>>;
+}
