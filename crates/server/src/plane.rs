@@ -1,0 +1,83 @@
+//! What the control plane may ask of the data plane, and nothing more.
+//!
+//! Handlers of the API decide in the catalogue first; the data plane is told the outcome as a
+//! whole snapshot and makes itself agree with it. It never refuses a limit or an export rule; it
+//! can fail only where the disk does.
+
+use std::sync::Arc;
+use weir_catalog::Snapshot;
+use weir_core::VolumeId;
+
+/// Why the data plane could not follow a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// A volume's directory could not be opened or made.
+    #[error("volume {name}: {reason}")]
+    Volume {
+        /// The volume's name.
+        name: String,
+        /// What failed, with the cause.
+        reason: String,
+    },
+}
+
+/// Counters of one volume since the server started; all only grow, except the gauges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VolumeLive {
+    /// READ operations completed.
+    pub read_ops: u64,
+    /// Bytes they returned.
+    pub read_bytes: u64,
+    /// WRITE operations completed.
+    pub write_ops: u64,
+    /// Bytes they took.
+    pub write_bytes: u64,
+    /// All other operations completed.
+    pub other_ops: u64,
+    /// Operations answered with an error status.
+    pub failed_ops: u64,
+    /// Requests that had to wait at the gate.
+    pub delayed_ops: u64,
+    /// Nanoseconds that requests spent waiting at the gate, in all.
+    pub wait_nanos: u64,
+    /// Nanoseconds from arrival to reply, in all.
+    pub latency_nanos: u64,
+    /// Gauge: requests waiting at the gate now.
+    pub waiting: u64,
+    /// Gauge: bytes of memory those requests pin.
+    pub parked_bytes: u64,
+    /// Gauge: the limit in force, bytes per second.
+    pub limit_bytes_per_second: u64,
+    /// Gauge: bytes that files hold, as FSSTAT shows it.
+    pub used_bytes: u64,
+}
+
+/// Gauges and counters of the whole server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Gauge: open client connections.
+    pub connections: u64,
+    /// Connections accepted since the start.
+    pub connections_accepted: u64,
+    /// Connections closed because of what the peer sent.
+    pub connections_misbehaved: u64,
+    /// Gauge: bytes of memory pinned by requests that wait, all volumes.
+    pub parked_bytes: u64,
+    /// Times that reading from a connection was stopped because a bound was reached.
+    pub reading_stopped: u64,
+}
+
+/// The data plane as the control plane sees it.
+pub trait Plane: Send + Sync + 'static {
+    /// Makes the data plane agree with `snapshot`. In force for the next request when it returns.
+    ///
+    /// # Errors
+    /// [`PlaneError`] where a volume can't be opened; everything else in the snapshot is in force.
+    fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError>;
+
+    /// The live counters of a volume, if it is being served.
+    fn volume_live(&self, id: VolumeId) -> Option<VolumeLive>;
+
+    /// The counters of the whole server.
+    fn totals(&self) -> Totals;
+}
