@@ -1,0 +1,281 @@
+//! What the catalogue holds, as immutable values: pools, volumes, export rules, and the snapshot
+//! of them all that the data plane works from.
+
+use crate::network::IpNetwork;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use weir_core::{Credentials, PoolId, VolumeId};
+use weir_qos::contract::{Level, Qos};
+use weir_qos::rate::BytesPerSecond;
+
+/// A capacity pool: a size bought at a service level, out of which volumes are cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Never used again after a delete.
+    pub id: PoolId,
+    /// Unique among pools.
+    pub name: String,
+    /// Service level: the rate per provisioned TiB.
+    pub level: Level,
+    /// Provisioned size, bytes.
+    pub size_bytes: u64,
+    /// How volumes get their limits.
+    pub qos: Qos,
+    /// Absolute path of the directory that holds the pool's volumes.
+    pub directory: PathBuf,
+}
+
+/// A volume and its contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Never used again after a delete.
+    pub id: VolumeId,
+    /// Unique among all volumes; the export path is `/NAME`.
+    pub name: String,
+    /// The pool it is cut from.
+    pub pool: PoolId,
+    /// Absolute path of the directory that holds `root`, `snap` and `meta`.
+    pub directory: PathBuf,
+    /// Provisioned size, bytes.
+    pub quota_bytes: u64,
+    /// The rate it was given; in a manual pool only.
+    pub throughput: Option<BytesPerSecond>,
+    /// The limit that its contract comes to.
+    pub limit: BytesPerSecond,
+    /// Who may mount it, most specific network first: the first match decides.
+    pub exports: Vec<ExportRule>,
+}
+
+impl Volume {
+    /// The rule for a client at `addr`; no rule, no access.
+    #[must_use]
+    pub fn rule_for(&self, addr: IpAddr) -> Option<&ExportRule> {
+        self.exports.iter().find(|rule| rule.network.contains(addr))
+    }
+}
+
+/// What clients of one network may do with a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportRule {
+    /// The clients.
+    pub network: IpNetwork,
+    /// May they write?
+    pub access: Access,
+    /// Whose identity is replaced by the anonymous one.
+    pub squash: Squash,
+    /// The anonymous user.
+    pub anon_uid: u32,
+    /// The anonymous group.
+    pub anon_gid: u32,
+}
+
+/// The customary anonymous user and group (`nobody`, 16-bit −2).
+pub const ANONYMOUS_ID: u32 = 65534;
+
+impl ExportRule {
+    /// Read and write for everyone in `network`, without squashing.
+    #[must_use]
+    pub const fn open(network: IpNetwork) -> Self {
+        Self {
+            network,
+            access: Access::ReadWrite,
+            squash: Squash::None,
+            anon_uid: ANONYMOUS_ID,
+            anon_gid: ANONYMOUS_ID,
+        }
+    }
+
+    /// The rules of a new volume: this machine alone, unsquashed, so that it can be mounted at
+    /// once by whoever made it and by nobody else.
+    #[must_use]
+    pub fn defaults() -> Vec<Self> {
+        vec![Self::open(IpNetwork::loopback_v6()), Self::open(IpNetwork::loopback_v4())]
+    }
+
+    /// The identity that a client's `cred` counts as. Root squash replaces user 0 and every group
+    /// 0, as the Linux server does.
+    #[must_use]
+    pub fn identity(&self, cred: &Credentials) -> Credentials {
+        let user = |uid| if uid == 0 { self.anon_uid } else { uid };
+        let group = |gid| if gid == 0 { self.anon_gid } else { gid };
+        match self.squash {
+            Squash::None => *cred,
+            Squash::All => Credentials::new(self.anon_uid, self.anon_gid),
+            Squash::Root => {
+                let groups: Vec<u32> = cred.groups().iter().copied().map(group).collect();
+                Credentials::new(user(cred.uid), group(cred.gid)).with_groups(&groups)
+            }
+        }
+    }
+
+    /// The same identity for a caller who sent none (AUTH_NONE).
+    #[must_use]
+    pub const fn anonymous(&self) -> Credentials {
+        Credentials::new(self.anon_uid, self.anon_gid)
+    }
+}
+
+/// May clients write?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Every change is answered with a read-only error.
+    ReadOnly,
+    /// What modes allow.
+    ReadWrite,
+}
+
+/// Whose identity is replaced by the anonymous one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Squash {
+    /// Nobody's.
+    None,
+    /// The superuser's.
+    Root,
+    /// Everybody's.
+    All,
+}
+
+/// A word that is none of those a field knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{word:?} is no {field}: use {known}")]
+pub struct UnknownWord {
+    /// What the word stands for.
+    pub field: &'static str,
+    /// The word.
+    pub word: String,
+    /// The words it knows.
+    pub known: &'static str,
+}
+
+macro_rules! words {
+    ($type:ident, $field:literal, $known:literal, $($word:literal => $variant:ident),+) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word),+ })
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownWord;
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord {
+                        field: $field,
+                        word: word.chars().take(64).collect(),
+                        known: $known,
+                    }),
+                }
+            }
+        }
+    };
+}
+
+words!(Access, "access", "ro or rw", "ro" => ReadOnly, "rw" => ReadWrite);
+words!(Squash, "squash", "none, root or all", "none" => None, "root" => Root, "all" => All);
+
+/// Everything the catalogue holds at one moment. Immutable: a change makes a new one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Grows by one with every change, across restarts too.
+    pub generation: u64,
+    pools: BTreeMap<PoolId, Arc<Pool>>,
+    volumes: BTreeMap<VolumeId, Arc<Volume>>,
+    pool_names: HashMap<String, PoolId>,
+    volume_names: HashMap<String, VolumeId>,
+}
+
+impl Snapshot {
+    /// A snapshot of these pools and volumes.
+    #[must_use]
+    pub fn new(generation: u64, pools: Vec<Pool>, volumes: Vec<Volume>) -> Self {
+        Self {
+            generation,
+            pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
+            volume_names: volumes.iter().map(|volume| (volume.name.clone(), volume.id)).collect(),
+            pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
+            volumes: volumes.into_iter().map(|volume| (volume.id, Arc::new(volume))).collect(),
+        }
+    }
+
+    /// The pool with this id.
+    #[must_use]
+    pub fn pool(&self, id: PoolId) -> Option<&Arc<Pool>> {
+        self.pools.get(&id)
+    }
+
+    /// The pool of this name.
+    #[must_use]
+    pub fn pool_named(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pool(*self.pool_names.get(name)?)
+    }
+
+    /// All pools, by id.
+    pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        self.pools.values()
+    }
+
+    /// The volume with this id.
+    #[must_use]
+    pub fn volume(&self, id: VolumeId) -> Option<&Arc<Volume>> {
+        self.volumes.get(&id)
+    }
+
+    /// The volume of this name.
+    #[must_use]
+    pub fn volume_named(&self, name: &str) -> Option<&Arc<Volume>> {
+        self.volume(*self.volume_names.get(name)?)
+    }
+
+    /// All volumes, by id.
+    pub fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
+        self.volumes.values()
+    }
+
+    /// The volumes of one pool, by id.
+    pub fn volumes_of(&self, pool: PoolId) -> impl Iterator<Item = &Arc<Volume>> {
+        self.volumes().filter(move |volume| volume.pool == pool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(network: &str, squash: Squash) -> ExportRule {
+        ExportRule { squash, ..ExportRule::open(network.parse().unwrap()) }
+    }
+
+    #[test]
+    fn root_squash_replaces_the_superuser_and_its_group_everywhere() {
+        let squashed = rule("::/0", Squash::Root).identity(&Credentials::ROOT.with_groups(&[0, 7]));
+        let expected = Credentials::new(ANONYMOUS_ID, ANONYMOUS_ID).with_groups(&[ANONYMOUS_ID, 7]);
+        assert_eq!(squashed, expected);
+        let user = Credentials::new(5, 6).with_groups(&[7]);
+        assert_eq!(rule("::/0", Squash::Root).identity(&user), user);
+    }
+
+    #[test]
+    fn all_squash_replaces_everyone_and_none_nobody() {
+        let user = Credentials::new(5, 6).with_groups(&[7]);
+        let rule_all = rule("::/0", Squash::All);
+        assert_eq!(rule_all.identity(&user), rule_all.anonymous());
+        assert_eq!(rule("::/0", Squash::None).identity(&Credentials::ROOT), Credentials::ROOT);
+    }
+
+    #[test]
+    fn words_read_back_what_they_print() {
+        for access in [Access::ReadOnly, Access::ReadWrite] {
+            assert_eq!(access.to_string().parse(), Ok(access));
+        }
+        for squash in [Squash::None, Squash::Root, Squash::All] {
+            assert_eq!(squash.to_string().parse(), Ok(squash));
+        }
+        let error = "both".parse::<Squash>().unwrap_err();
+        assert_eq!(error.to_string(), "\"both\" is no squash: use none, root or all");
+    }
+}
