@@ -32,6 +32,13 @@ impl Shared {
         Self { owner: Arc::clone(&self.owner), start, end }
     }
 
+    /// This part without its first `bytes` bytes.
+    #[must_use]
+    pub fn skip(mut self, bytes: usize) -> Self {
+        self.start = self.start.saturating_add(bytes).min(self.end);
+        self
+    }
+
     /// Bytes of memory this handle keeps alive, at least its own length.
     #[must_use]
     pub fn pinned(&self) -> usize {
@@ -78,6 +85,8 @@ mod tests {
         let part = whole.slice(10..20).slice(2..50);
         assert_eq!(&*part, (12..20).collect::<Vec<u8>>());
         assert!(part.pinned() >= 100);
+        assert_eq!(&*part.clone().skip(3), &part[3..]);
+        assert!(part.clone().skip(9).is_empty());
         let own = part.detach();
         assert!(own.pinned() < 100);
         assert_eq!(own.len(), 8);

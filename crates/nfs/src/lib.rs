@@ -1,1 +1,24 @@
-//! Placeholder until the crate's owner writes it.
+//! NFS as bytes and rules: XDR, ONC RPC, MOUNT v3 and NFSv3 over a
+//! [`Store`](weir_core::Store).
+//!
+//! What is *not* here: sockets, clocks, threads, a runtime, export rules and performance
+//! contracts. Bytes come in as slices, replies go out as `Vec<u8>`; the crate is `no_std` +
+//! `alloc`, so the compiler holds that line.
+//!
+//! Everything a peer sends is hostile: lengths are checked against what is left and against a
+//! named bound ([`limits`]) before anything is allocated, and nothing here panics on input.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+
+extern crate alloc;
+
+pub mod limits;
+pub mod rpc;
+pub mod xdr;
+
+/// RPC program number of NFS (RFC 1813 §3, `NFS_PROGRAM`).
+pub const PROGRAM_NFS: u32 = 100_003;
+
+/// RPC program number of MOUNT (RFC 1813 §5.1, `MOUNT_PROGRAM`).
+pub const PROGRAM_MOUNT: u32 = 100_005;

@@ -1,0 +1,36 @@
+//! Bounds on what a peer may send, with their relations checked at compile time.
+//!
+//! Bounds that storage shares (payload, names, handles) are in [`weir_core::limits`].
+
+use weir_core::limits::{HANDLE_BYTES_MAX, IO_BYTES_MAX};
+
+/// Largest credential or verifier body, in bytes (RFC 5531 §8.2, `opaque_auth`).
+pub const AUTH_BYTES_MAX: usize = 400;
+
+/// Longest machine name in an AUTH_SYS credential, in bytes (RFC 5531 appendix A).
+pub const MACHINE_NAME_BYTES_MAX: usize = 255;
+
+/// Everything in a record beside its payload, in bytes: RPC header, credential, verifier and the
+/// other arguments or results.
+pub const HEADER_BYTES_MAX: usize = 4096;
+
+/// Largest RPC record, in bytes and without its record marks: one full payload and its headers.
+pub const RECORD_BYTES_MAX: usize = IO_BYTES_MAX as usize + HEADER_BYTES_MAX;
+
+/// Most fragments one record may come in. Sun's RPC library sends fragments of about 4,000 bytes,
+/// so a full record takes it about 270.
+pub const FRAGMENTS_MAX: u32 = 1024;
+
+/// Longest path in a MOUNT call, in bytes (RFC 1813 §5.1.2, `MNTPATHLEN`).
+pub const MOUNT_PATH_BYTES_MAX: usize = 1024;
+
+/// Longest host or group name in a MOUNT reply, in bytes (RFC 1813 §5.1.2, `MNTNAMLEN`).
+pub const MOUNT_NAME_BYTES_MAX: usize = 255;
+
+/// Most authentication flavors a MNT reply may list.
+pub const MOUNT_FLAVORS_MAX: usize = 16;
+
+const WRITE_ARGS_BYTES: usize = 4 + HANDLE_BYTES_MAX + 8 + 4 + 4 + 4;
+const CALL_HEADER_BYTES: usize = 24 + 2 * (8 + AUTH_BYTES_MAX);
+const _: () = assert!(CALL_HEADER_BYTES + WRITE_ARGS_BYTES <= HEADER_BYTES_MAX);
+const _: () = assert!(RECORD_BYTES_MAX < 1 << 31, "a record mark has 31 bits of length");
