@@ -1,2 +1,52 @@
-//! The weir command line.
-fn main() {}
+//! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|fuzz`.
+//!
+//! What is *not* here: anything the server or its clients need. Nothing of Weir may depend on it.
+
+mod check;
+mod fuzz;
+mod preflight;
+mod process;
+mod suites;
+mod tidy;
+
+use anyhow::{Result, bail};
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+  check                                 formatting, lints, doc warnings, licences and the house rules
+  tidy                                  check the house rules (layers, module docs, file sizes, links, promises)
+  preflight                             check the tools the tests need, and install what is missing
+  test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
+  fuzz [--seconds N] [--target NAME]    the committed corpus, then N seconds of fuzzing each (default 3600)";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Carries out the command line; `false` means that something was found wrong and printed.
+fn run() -> Result<bool> {
+    // Cargo sets it to this package's folder, whatever the working directory is.
+    let Some(root) = Path::new(env!("CARGO_MANIFEST_DIR")).parent() else {
+        bail!("the xtask package has no parent folder");
+    };
+    env::set_current_dir(root)?;
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => check::run(),
+        ["tidy"] => tidy::run(),
+        ["preflight"] => preflight::run().map(|()| true),
+        ["test"] => suites::run(),
+        ["fuzz", options @ ..] => fuzz::run(&fuzz::Options::parse(options)?),
+        _ => bail!("{USAGE}"),
+    }
+}

@@ -1,0 +1,29 @@
+# The same commands here and in CI. `make` alone lists them.
+
+FUZZ_SECONDS ?= 3600
+DEMO_OUT ?= target/demo
+
+.PHONY: help demo test check bench peers fuzz
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+demo: ## build, then show seven contracts kept under load (about two minutes; target/demo)
+	cargo build --release --locked
+	target/release/weir demo --out $(DEMO_OUT)
+
+test: ## everything CI runs: checks, unit and property tests, fuzzing, real clients
+	cargo xtask test
+
+check: ## the fast part: formatting, lints, docs, licences, house rules
+	cargo xtask check
+
+bench: ## microbenchmarks (the gate's cost per admission)
+	cargo bench --workspace --locked
+
+peers: ## Weir beside NFS-Ganesha and a bare loop on this machine (needs root; target/peers)
+	cargo build --release --locked
+	target/release/weir-peers --out target/peers
+
+fuzz: ## every fuzz target for FUZZ_SECONDS each
+	cargo xtask fuzz --seconds $(FUZZ_SECONDS)

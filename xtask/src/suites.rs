@@ -1,0 +1,262 @@
+//! Every suite of `make test`: what it needs, how it runs, and how its results are counted.
+//!
+//! A suite that can't run here fails, unless `WEIR_SKIP` names it: a green run without the kernel
+//! client must be somebody's decision, and visible.
+
+use crate::{check, fuzz, preflight, process};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::ops::AddAssign;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Seconds for each fuzz target; `make fuzz` is for more.
+const FUZZ_SECONDS: u32 = 10;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+struct Suite {
+    name: &'static str,
+    /// Programs, devices and rights without which it can't run.
+    needs: &'static [Need],
+    run: fn() -> Result<Tally>,
+}
+
+enum Need {
+    Root,
+    Device(&'static str),
+    Program(&'static str),
+}
+
+const SUITES: [Suite; 5] = [
+    Suite { name: "check", needs: &[], run: run_checks },
+    Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
+    Suite { name: "fuzz", needs: &[Need::Program("c++")], run: run_fuzz },
+    Suite {
+        name: "libnfs",
+        needs: &[Need::Program("nfs-ls"), Need::Program("nfs-cp"), Need::Program("nfs-cat")],
+        run: || run_script("tests/clients/libnfs.sh"),
+    },
+    Suite {
+        name: "kernel",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("linux.uml"),
+            Need::Program("mount.nfs"),
+            Need::Program("ip"),
+            Need::Program("make"),
+        ],
+        run: || run_script("tests/clients/kernel.sh"),
+    },
+];
+
+/// Runs every suite and prints the totals; `true` if nothing failed.
+pub(crate) fn run() -> Result<bool> {
+    preflight::run()?;
+    let skip = skip_list(&env::var("WEIR_SKIP").unwrap_or_default())?;
+    let mut total = Tally::default();
+    let mut lines = Vec::new();
+    for suite in &SUITES {
+        println!("\n=== {} ===", suite.name);
+        let tally = if skip.contains(suite.name) {
+            Tally { skipped: 1, ..Tally::default() }
+        } else {
+            run_suite(suite)
+        };
+        let Tally { passed, failed, skipped } = tally;
+        lines.push(format!(
+            "{:10} {passed:5} passed {failed:3} failed {skipped:3} skipped",
+            suite.name
+        ));
+        total += tally;
+    }
+    println!("\n=== summary ===\n{}", lines.join("\n"));
+    if !skip.is_empty() {
+        let names: Vec<&str> = skip.into_iter().collect();
+        println!("suites left out by WEIR_SKIP: {}", names.join(", "));
+    }
+    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    Ok(total.failed == 0)
+}
+
+/// The suites named in `list`, separated by commas or blanks.
+fn skip_list(list: &str) -> Result<BTreeSet<&'static str>> {
+    let mut skip = BTreeSet::new();
+    for word in list.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let Some(suite) = SUITES.iter().find(|suite| suite.name == word) else {
+            let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            bail!("WEIR_SKIP: there is no suite `{word}`; there are: {}", names.join(", "));
+        };
+        skip.insert(suite.name);
+    }
+    Ok(skip)
+}
+
+fn run_suite(suite: &Suite) -> Tally {
+    let failure = Tally { failed: 1, ..Tally::default() };
+    if let Some(missing) = suite.needs.iter().find_map(Need::missing) {
+        println!("can't run: {missing}; WEIR_SKIP={} leaves it out", suite.name);
+        return failure;
+    }
+    match (suite.run)() {
+        Ok(tally) if tally.passed + tally.failed == 0 => {
+            println!("ran no test, which counts as a failure");
+            failure
+        }
+        Ok(tally) => tally,
+        Err(error) => {
+            println!("{error:#}");
+            failure
+        }
+    }
+}
+
+impl Need {
+    /// What is missing, if it is.
+    fn missing(&self) -> Option<String> {
+        match self {
+            Self::Root => (!preflight::is_root().unwrap_or(false)).then(|| "needs root".to_owned()),
+            Self::Device(path) => (!Path::new(path).exists()).then(|| format!("no device {path}")),
+            Self::Program(name) => (!process::exists(name)).then(|| format!("no program {name}")),
+        }
+    }
+}
+
+fn run_checks() -> Result<Tally> {
+    let outcome = check::all()?;
+    Ok(Tally { passed: outcome.passed, failed: outcome.failed, skipped: 0 })
+}
+
+fn run_workspace() -> Result<Tally> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--workspace", "--all-features", "--locked", "--no-fail-fast"]);
+    count_lines(&mut command, cargo_line)
+}
+
+fn run_fuzz() -> Result<Tally> {
+    let host = fuzz::host()?;
+    fuzz::build(&host)?;
+    let mut tally = Tally::default();
+    for target in fuzz::TARGETS {
+        if fuzz::run_target(&host, target, FUZZ_SECONDS)? {
+            tally.passed += 1;
+        } else {
+            tally.failed += 1;
+        }
+    }
+    Ok(tally)
+}
+
+/// Runs a shell suite against the binary that the workspace's tests were run with.
+fn run_script(script: &str) -> Result<Tally> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--package=weir-weir", "--profile=test", "--locked", "--quiet"]);
+    if !process::succeeds(&mut build)? {
+        bail!("the server does not build");
+    }
+    let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let weir = Path::new(&target).join("debug/weir").canonicalize().context("finding weir")?;
+    count_lines(Command::new(script).env("WEIR", weir), tap_line)
+}
+
+/// Passes on what `command` prints and counts results line by line. A command that fails without
+/// having reported a failed test counts as one.
+fn count_lines(command: &mut Command, count: fn(&str) -> Tally) -> Result<Tally> {
+    let shown = format!("{command:?}");
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("running {shown}"))?;
+    let mut tally = Tally::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.context("reading the output of a suite")?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            tally += count(&line);
+        }
+    }
+    if !child.wait()?.success() && tally.failed == 0 {
+        println!("{shown} failed");
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; …`
+fn cargo_line(line: &str) -> Tally {
+    let Some((_, counts)) =
+        line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
+    else {
+        return Tally::default();
+    };
+    let count = |what: &str| {
+        counts
+            .split("; ")
+            .find_map(|part| part.strip_suffix(what)?.trim().parse().ok())
+            .unwrap_or_default()
+    };
+    Tally { passed: count("passed"), failed: count("failed"), skipped: count("ignored") }
+}
+
+/// `ok - name` or `not ok - name`, as the Test Anything Protocol writes it.
+fn tap_line(line: &str) -> Tally {
+    Tally {
+        passed: usize::from(line.starts_with("ok - ")),
+        failed: usize::from(line.starts_with("not ok - ")),
+        skipped: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_counted_from_both_kinds_of_lines() {
+        let line =
+            "test result: FAILED. 31 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out";
+        assert_eq!(cargo_line(line), Tally { passed: 31, failed: 2, skipped: 1 });
+        assert_eq!(cargo_line("test a ... ok"), Tally::default());
+        assert_eq!(tap_line("ok - a"), Tally { passed: 1, ..Tally::default() });
+        assert_eq!(tap_line("not ok - a"), Tally { failed: 1, ..Tally::default() });
+    }
+
+    #[test]
+    fn a_suite_that_cannot_run_fails_and_one_that_ran_nothing_too() {
+        let absent = Need::Program("no-such-program-anywhere");
+        let failed = Tally { failed: 1, ..Tally::default() };
+        let needs = vec![absent].leak();
+        assert_eq!(run_suite(&Suite { name: "a", needs, run: || Ok(Tally::default()) }), failed);
+        assert_eq!(
+            run_suite(&Suite { name: "b", needs: &[], run: || Ok(Tally::default()) }),
+            failed
+        );
+    }
+
+    #[test]
+    fn a_command_that_dies_silently_counts_as_a_failure() {
+        let tally = count_lines(&mut Command::new("false"), tap_line).unwrap();
+        assert_eq!(tally, Tally { failed: 1, ..Tally::default() });
+    }
+
+    #[test]
+    fn only_known_suites_can_be_left_out() {
+        assert_eq!(skip_list("kernel, fuzz").unwrap(), BTreeSet::from(["fuzz", "kernel"]));
+        assert!(skip_list("kernle").is_err());
+    }
+}
