@@ -18,6 +18,8 @@ pub mod id;
 pub mod limits;
 pub mod name;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod time;
 
 pub use access::Access;

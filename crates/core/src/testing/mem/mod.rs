@@ -1,0 +1,229 @@
+//! `MemStore`: the reference [`Store`], one tree behind one mutex, right by inspection.
+//!
+//! It enforces what a kernel would for the caller's identity: the mode bits, owners, the sticky
+//! bit, setgid directories, link counts and the rename rules. It is no model of durability (every
+//! write counts as FILE_SYNC), of concurrency or of speed.
+
+mod names;
+mod node;
+mod rules;
+mod sparse;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use crate::attr::{Attr, Change, SetAttr};
+use crate::buf::Shared;
+use crate::cred::Credentials;
+use crate::error::{FsError, FsResult};
+use crate::handle::ObjectKey;
+use crate::name::Name;
+use crate::store::{
+    CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, Store, WriteDone,
+};
+use crate::time::Timestamp;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::vec::Vec;
+use tree::{ROOT, Tree};
+
+/// An object of a [`MemStore`]: its inode number. It becomes stale with the object's last name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MemObject(u64);
+
+/// A volume in memory.
+#[derive(Debug)]
+pub struct MemStore {
+    tree: Mutex<Tree>,
+}
+
+impl MemStore {
+    /// An empty volume with a quota of 1 TiB, whose root belongs to the superuser, mode 0777.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_quota(1 << 40)
+    }
+
+    /// The same with a quota of `bytes`, counted in units of 4 KiB of file data.
+    #[must_use]
+    pub fn with_quota(bytes: u64) -> Self {
+        Self { tree: Mutex::new(Tree::new(bytes)) }
+    }
+
+    /// Makes the next operation fail with `error` before it does anything.
+    pub fn fail_next(&self, error: FsError) {
+        self.tree().fail_next = Some(error);
+    }
+
+    fn tree(&self) -> MutexGuard<'_, Tree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self) -> FsResult<MutexGuard<'_, Tree>> {
+        let mut tree = self.tree();
+        tree.fail_next.take().map_or(Ok(tree), Err)
+    }
+}
+
+impl Default for MemStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Store for MemStore {
+    type Object = MemObject;
+
+    fn root(&self) -> MemObject {
+        MemObject(ROOT)
+    }
+
+    fn key(&self, object: &MemObject) -> ObjectKey {
+        // Eight bytes always fit a key, so the fallback is never taken.
+        ObjectKey::new(&object.0.to_be_bytes()).unwrap_or_else(|_| unreachable!())
+    }
+
+    async fn resolve(&self, key: &ObjectKey) -> FsResult<MemObject> {
+        let ino = key.as_bytes().try_into().map_err(|_| FsError::BadHandle)?;
+        let ino = u64::from_be_bytes(ino);
+        self.begin()?.node(ino)?;
+        Ok(MemObject(ino))
+    }
+
+    async fn attr(&self, object: &MemObject) -> FsResult<Attr> {
+        self.begin()?.attr(object.0)
+    }
+
+    async fn lookup(&self, dir: &MemObject, name: Name<'_>) -> FsResult<(MemObject, Attr)> {
+        let tree = self.begin()?;
+        let ino = tree.entry(dir.0, name)?.ok_or(FsError::NotFound)?;
+        Ok((MemObject(ino), tree.attr(ino)?))
+    }
+
+    async fn read_link(&self, object: &MemObject) -> FsResult<Vec<u8>> {
+        self.begin()?.read_link(object.0)
+    }
+
+    async fn read(
+        &self,
+        object: &MemObject,
+        offset: u64,
+        count: u32,
+        out: Vec<u8>,
+    ) -> FsResult<ReadDone> {
+        self.begin()?.read(object.0, offset, count, out)
+    }
+
+    async fn write(
+        &self,
+        object: &MemObject,
+        offset: u64,
+        data: Shared,
+        _stability: Stability,
+    ) -> FsResult<WriteDone> {
+        self.begin()?.write(object.0, offset, &data)
+    }
+
+    async fn commit(&self, object: &MemObject) -> FsResult<Change> {
+        let tree = self.begin()?;
+        tree.file(object.0)?;
+        let attr = Some(tree.attr(object.0)?);
+        Ok(Change { before: attr, after: attr })
+    }
+
+    async fn set_attr(
+        &self,
+        object: &MemObject,
+        set: &SetAttr,
+        guard: Option<Timestamp>,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        self.begin()?.set_attr(object.0, set, guard, cred)
+    }
+
+    async fn create(
+        &self,
+        dir: &MemObject,
+        name: Name<'_>,
+        how: &CreateHow,
+        cred: &Credentials,
+    ) -> FsResult<Made<MemObject>> {
+        self.begin()?.create(dir.0, name, how, cred)
+    }
+
+    async fn make(
+        &self,
+        dir: &MemObject,
+        name: Name<'_>,
+        kind: &MakeKind,
+        set: &SetAttr,
+        cred: &Credentials,
+    ) -> FsResult<Made<MemObject>> {
+        self.begin()?.make(dir.0, name, kind, set, cred)
+    }
+
+    async fn remove(
+        &self,
+        dir: &MemObject,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        self.begin()?.remove(dir.0, name, cred)
+    }
+
+    async fn remove_dir(
+        &self,
+        dir: &MemObject,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        self.begin()?.remove_dir(dir.0, name, cred)
+    }
+
+    async fn rename(
+        &self,
+        from_dir: &MemObject,
+        from: Name<'_>,
+        to_dir: &MemObject,
+        to: Name<'_>,
+        cred: &Credentials,
+    ) -> FsResult<(Change, Change)> {
+        self.begin()?.rename((from_dir.0, from), (to_dir.0, to), cred)
+    }
+
+    async fn link(
+        &self,
+        object: &MemObject,
+        dir: &MemObject,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> FsResult<(Attr, Change)> {
+        self.begin()?.link(object.0, dir.0, name, cred)
+    }
+
+    async fn read_dir(
+        &self,
+        dir: &MemObject,
+        cookie: u64,
+        entries_max: usize,
+        name_bytes_max: usize,
+        with_objects: bool,
+    ) -> FsResult<DirPage> {
+        let page = self.begin()?.read_dir(dir.0, cookie, entries_max, name_bytes_max)?;
+        Ok(if with_objects { self.with_objects(page) } else { page })
+    }
+
+    async fn fs_stat(&self) -> FsResult<FsStat> {
+        Ok(self.begin()?.fs_stat())
+    }
+}
+
+impl MemStore {
+    fn with_objects(&self, mut page: DirPage) -> DirPage {
+        let tree = self.tree();
+        for entry in &mut page.entries {
+            let attr = tree.attr(entry.fileid).ok();
+            entry.object = attr.map(|attr| (self.key(&MemObject(entry.fileid)), attr));
+        }
+        page
+    }
+}
