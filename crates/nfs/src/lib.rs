@@ -15,6 +15,7 @@ extern crate alloc;
 
 pub mod limits;
 pub mod rpc;
+pub mod v3;
 pub mod xdr;
 
 /// RPC program number of NFS (RFC 1813 §3, `NFS_PROGRAM`).

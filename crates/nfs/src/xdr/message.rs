@@ -75,6 +75,61 @@ macro_rules! xdr_struct {
 }
 pub(crate) use xdr_struct;
 
+/// Declares a number whose values have names, but of which values without a name survive.
+macro_rules! xdr_newtype {
+    (
+        $(#[$doc:meta])*
+        pub struct $name:ident {
+            $( $(#[$value_doc:meta])* $value_name:ident = $value:expr, )*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            $( $(#[$value_doc])* pub const $value_name: Self = Self($value); )*
+        }
+
+        impl $crate::xdr::Decode<'_> for $name {
+            #[inline]
+            fn decode(
+                input: &mut $crate::xdr::Reader<'_>,
+            ) -> Result<Self, $crate::xdr::XdrError> {
+                input.u32().map(Self)
+            }
+        }
+
+        impl $crate::xdr::Encode for $name {
+            #[inline]
+            fn encode(&self, out: &mut $crate::xdr::Writer) {
+                out.u32(self.0);
+            }
+        }
+    };
+}
+pub(crate) use xdr_newtype;
+
+/// Gives a type made by `bitflags!` over `u32` its wire form, in which bits without a name survive.
+macro_rules! xdr_bits {
+    ($name:ident) => {
+        impl $crate::xdr::Decode<'_> for $name {
+            #[inline]
+            fn decode(input: &mut $crate::xdr::Reader<'_>) -> Result<Self, $crate::xdr::XdrError> {
+                input.u32().map(Self::from_bits_retain)
+            }
+        }
+
+        impl $crate::xdr::Encode for $name {
+            #[inline]
+            fn encode(&self, out: &mut $crate::xdr::Writer) {
+                out.u32(self.bits());
+            }
+        }
+    };
+}
+pub(crate) use xdr_bits;
+
 macro_rules! scalar {
     ($($type:ident)*) => {
         $(

@@ -11,8 +11,8 @@ mod reader;
 mod writer;
 
 pub use error::XdrError;
-pub(crate) use message::xdr_struct;
 pub use message::{Decode, Encode, decode};
+pub(crate) use message::{xdr_bits, xdr_newtype, xdr_struct};
 pub use reader::Reader;
 pub use writer::Writer;
 

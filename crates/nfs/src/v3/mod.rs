@@ -1,0 +1,9 @@
+//! NFS version 3 (RFC 1813): wire types and operations over a [`Store`](weir_core::Store).
+//!
+//! It knows no export rule and no performance contract; who calls and with which rights is
+//! decided before.
+
+pub mod wire;
+
+/// The version number of the protocol (RFC 1813 §3, `NFS_V3`).
+pub const VERSION: u32 = 3;

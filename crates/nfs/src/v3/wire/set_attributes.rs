@@ -1,0 +1,100 @@
+//! `sattr3`.
+
+use super::time::NfsTime3;
+use crate::xdr::{Decode, Encode, Reader, Writer, XdrError, xdr_struct};
+use weir_core::{FsResult, SetAttr, SetTime};
+
+/// Setuid, setgid, sticky and permission bits: all that `mode3` has.
+const MODE_MASK: u32 = 0o7777;
+
+xdr_struct! {
+    /// Attributes to set (RFC 1813 §2.6, `sattr3`).
+    pub struct Sattr3 {
+        /// The mode.
+        pub mode: Option<u32>,
+        /// The owner.
+        pub uid: Option<u32>,
+        /// The group.
+        pub gid: Option<u32>,
+        /// The size, in bytes.
+        pub size: Option<u64>,
+        /// Last access.
+        pub atime: SetTime3,
+        /// Last change of the data.
+        pub mtime: SetTime3,
+    }
+}
+
+impl Sattr3 {
+    /// Nothing is set.
+    pub const NONE: Self = Self {
+        mode: None,
+        uid: None,
+        gid: None,
+        size: None,
+        atime: SetTime3::DontChange,
+        mtime: SetTime3::DontChange,
+    };
+
+    /// The same as the store takes it. Mode bits that the protocol does not define are dropped.
+    ///
+    /// # Errors
+    /// [`FsError::Invalid`](weir_core::FsError::Invalid) if a time is none.
+    pub fn to_set_attr(&self) -> FsResult<SetAttr> {
+        Ok(SetAttr {
+            mode: self.mode.map(|mode| mode & MODE_MASK),
+            uid: self.uid,
+            gid: self.gid,
+            size: self.size,
+            atime: self.atime.to_set_time()?,
+            mtime: self.mtime.to_set_time()?,
+        })
+    }
+}
+
+/// How to set a time (RFC 1813 §2.6, `time_how` and `set_atime`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime3 {
+    /// Leave it.
+    DontChange,
+    /// To the server's present time.
+    ToServerTime,
+    /// To this time.
+    ToClientTime(NfsTime3),
+}
+
+impl SetTime3 {
+    fn to_set_time(self) -> FsResult<SetTime> {
+        Ok(match self {
+            Self::DontChange => SetTime::Keep,
+            Self::ToServerTime => SetTime::ServerNow,
+            Self::ToClientTime(time) => SetTime::To(time.to_timestamp()?),
+        })
+    }
+}
+
+impl Decode<'_> for SetTime3 {
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Self, XdrError> {
+        match input.u32()? {
+            0 => Ok(Self::DontChange),
+            1 => Ok(Self::ToServerTime),
+            2 => NfsTime3::decode(input).map(Self::ToClientTime),
+            value => Err(XdrError::BadDiscriminant { what: "time_how", value }),
+        }
+    }
+}
+
+impl Encode for SetTime3 {
+    #[inline]
+    fn encode(&self, out: &mut Writer) {
+        match self {
+            Self::DontChange => out.u32(0),
+            Self::ToServerTime => out.u32(1),
+            Self::ToClientTime(time) => {
+                out.u32(2);
+                time.encode(out);
+            }
+        }
+    }
+}

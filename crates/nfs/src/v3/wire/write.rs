@@ -1,0 +1,108 @@
+//! WRITE (RFC 1813 §3.3.7).
+
+use super::{FileHandle3, Res, WccData};
+use crate::xdr::{Decode, Encode, Reader, Writer, XdrError, xdr_struct};
+use weir_core::store::Stability;
+
+/// How safe data is to be, or is (`stable_how`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum StableHow {
+    /// UNSTABLE: the server need not have it on stable storage.
+    Unstable = 0,
+    /// DATA_SYNC: the data, and the metadata needed to find it.
+    DataSync = 1,
+    /// FILE_SYNC: data and metadata.
+    FileSync = 2,
+}
+
+impl Decode<'_> for StableHow {
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Self, XdrError> {
+        match input.u32()? {
+            0 => Ok(Self::Unstable),
+            1 => Ok(Self::DataSync),
+            2 => Ok(Self::FileSync),
+            value => Err(XdrError::BadDiscriminant { what: "stable_how", value }),
+        }
+    }
+}
+
+impl Encode for StableHow {
+    #[inline]
+    fn encode(&self, out: &mut Writer) {
+        out.u32(*self as u32);
+    }
+}
+
+impl From<StableHow> for Stability {
+    #[inline]
+    fn from(stable: StableHow) -> Self {
+        match stable {
+            StableHow::Unstable => Self::Unstable,
+            StableHow::DataSync => Self::DataSync,
+            StableHow::FileSync => Self::FileSync,
+        }
+    }
+}
+
+impl From<Stability> for StableHow {
+    #[inline]
+    fn from(stability: Stability) -> Self {
+        match stability {
+            Stability::Unstable => Self::Unstable,
+            Stability::DataSync => Self::DataSync,
+            Stability::FileSync => Self::FileSync,
+        }
+    }
+}
+
+xdr_struct! {
+    /// `WRITE3args`.
+    pub struct WriteArgs<'a> {
+        /// The file.
+        pub file: FileHandle3<'a>,
+        /// Where to write, in bytes.
+        pub offset: u64,
+        /// How many bytes of the data to write; a server checks that they are there.
+        pub count: u32,
+        /// How safe the data is to be when the call is answered.
+        pub stable: StableHow,
+        /// The data.
+        pub data: &'a [u8],
+    }
+}
+
+xdr_struct! {
+    /// `WRITE3args` up to and with the length of the data: what a sender puts in front of data
+    /// (and its padding) that it gathers from elsewhere.
+    pub struct WriteHead<'a> {
+        /// The file.
+        pub file: FileHandle3<'a>,
+        /// Where to write, in bytes.
+        pub offset: u64,
+        /// How many bytes to write.
+        pub count: u32,
+        /// How safe the data is to be when the call is answered.
+        pub stable: StableHow,
+        /// Length of the data that follows, in bytes, without padding.
+        pub data_len: u32,
+    }
+}
+
+xdr_struct! {
+    /// `WRITE3resok`.
+    pub struct WriteOk {
+        /// The file around the operation.
+        pub file_wcc: WccData,
+        /// How many bytes were written.
+        pub count: u32,
+        /// How safe they are.
+        pub committed: StableHow,
+        /// Changes whenever data that was not committed may have been lost.
+        pub verifier: [u8; 8],
+    }
+}
+
+/// `WRITE3res`; a failure gives the file around the operation.
+pub type WriteRes = Res<WriteOk, WccData>;
