@@ -9,12 +9,14 @@ pub(crate) const CARGO_DENY: &str = "target/tools/bin/cargo-deny";
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
 /// Debian packages by a program each brings.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
     ("ip", "iproute2"),
     ("linux.uml", "user-mode-linux"),
+    ("modprobe", "kmod"),
+    ("busybox", "busybox-static"),
     ("mount.nfs", "nfs-common"),
     ("nfs-cp", "libnfs-utils"),
 ];

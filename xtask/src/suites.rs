@@ -58,6 +58,8 @@ const SUITES: [Suite; 5] = [
             Need::Root,
             Need::Device("/dev/net/tun"),
             Need::Program("linux.uml"),
+            Need::Program("modprobe"),
+            Need::Program("busybox"),
             Need::Program("mount.nfs"),
             Need::Program("ip"),
             Need::Program("make"),
