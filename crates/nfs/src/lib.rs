@@ -14,6 +14,7 @@
 extern crate alloc;
 
 pub mod limits;
+pub mod mount;
 pub mod rpc;
 pub mod v3;
 pub mod xdr;

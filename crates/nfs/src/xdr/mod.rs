@@ -6,11 +6,13 @@
 //! as zeros.
 
 mod error;
+mod list;
 mod message;
 mod reader;
 mod writer;
 
 pub use error::XdrError;
+pub use list::List;
 pub use message::{Decode, Encode, decode};
 pub(crate) use message::{xdr_bits, xdr_newtype, xdr_struct};
 pub use reader::Reader;

@@ -1,60 +1,8 @@
-//! The list of entries in READDIR and READDIRPLUS results (`dirlist3`, `dirlistplus3`).
+//! Writing the list of entries in READDIR and READDIRPLUS results (`dirlist3`, `dirlistplus3`).
 
 use super::attributes::Fattr3;
 use super::status::Status;
-use crate::xdr::{Decode, Encode, Reader, Writer, XdrError};
-use core::fmt;
-use core::marker::PhantomData;
-
-/// A list of entries of type `E`, still in its wire form but proved well formed.
-#[derive(Clone, Copy)]
-pub struct Entries<'a, E> {
-    /// Each entry with the flag in front of it, without the flag that ends the list.
-    list: &'a [u8],
-    entry: PhantomData<fn() -> E>,
-}
-
-impl<'a, E: Decode<'a>> Entries<'a, E> {
-    /// The entries in their order.
-    pub fn iter(&self) -> impl Iterator<Item = E> + use<'a, E> {
-        let mut input = Reader::new(self.list);
-        core::iter::from_fn(move || Option::<E>::decode(&mut input).ok().flatten())
-    }
-}
-
-impl<'a, E: Decode<'a>> Decode<'a> for Entries<'a, E> {
-    fn decode(input: &mut Reader<'a>) -> Result<Self, XdrError> {
-        let start = input.rest();
-        loop {
-            let bytes = start.len().saturating_sub(input.rest().len());
-            if Option::<E>::decode(input)?.is_none() {
-                let list = start.get(..bytes).unwrap_or(&[]);
-                return Ok(Self { list, entry: PhantomData });
-            }
-        }
-    }
-}
-
-impl<E> Encode for Entries<'_, E> {
-    fn encode(&self, out: &mut Writer) {
-        out.bytes(self.list);
-        out.bool(false);
-    }
-}
-
-impl<E> PartialEq for Entries<'_, E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.list == other.list
-    }
-}
-
-impl<E> Eq for Entries<'_, E> {}
-
-impl<'a, E: Decode<'a> + fmt::Debug> fmt::Debug for Entries<'a, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
+use crate::xdr::{Encode, Writer};
 
 /// Flag that ends the list, and the end-of-directory flag.
 const TAIL_BYTES: usize = 8;

@@ -37,7 +37,7 @@ pub use access::{AccessArgs, AccessBits, AccessOk, AccessRes};
 pub use attributes::{Fattr3, FileType, SpecData3, WccAttr, WccData};
 pub use commit::{CommitArgs, CommitOk, CommitRes};
 pub use create::{CreateArgs, CreateHow3, CreateRes};
-pub use dir_list::{Entries, ListWriter};
+pub use dir_list::ListWriter;
 pub use fsinfo::{FsInfoArgs, FsInfoOk, FsInfoRes, FsProperties};
 pub use fsstat::{FsStatArgs, FsStatOk, FsStatRes};
 pub use getattr::{GetattrArgs, GetattrOk, GetattrRes};

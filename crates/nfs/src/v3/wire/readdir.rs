@@ -1,7 +1,7 @@
 //! READDIR (RFC 1813 §3.3.16).
 
-use super::{Entries, Fattr3, FileHandle3, Res};
-use crate::xdr::xdr_struct;
+use super::{Fattr3, FileHandle3, Res};
+use crate::xdr::{List, xdr_struct};
 
 xdr_struct! {
     /// `READDIR3args`.
@@ -38,7 +38,7 @@ xdr_struct! {
         /// To be sent with the cookies of this result.
         pub cookie_verifier: [u8; 8],
         /// The entries.
-        pub entries: Entries<'a, Entry3<'a>>,
+        pub entries: List<'a, Entry3<'a>>,
         /// Was the last entry the directory's last?
         pub eof: bool,
     }

@@ -1,7 +1,7 @@
 //! READDIRPLUS (RFC 1813 §3.3.17).
 
-use super::{Entries, Fattr3, FileHandle3, Res};
-use crate::xdr::xdr_struct;
+use super::{Fattr3, FileHandle3, Res};
+use crate::xdr::{List, xdr_struct};
 
 xdr_struct! {
     /// `READDIRPLUS3args`.
@@ -44,7 +44,7 @@ xdr_struct! {
         /// To be sent with the cookies of this result.
         pub cookie_verifier: [u8; 8],
         /// The entries.
-        pub entries: Entries<'a, EntryPlus3<'a>>,
+        pub entries: List<'a, EntryPlus3<'a>>,
         /// Was the last entry the directory's last?
         pub eof: bool,
     }
