@@ -21,6 +21,7 @@ pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
+pub mod units;
 
 pub use access::Access;
 pub use attr::{Attr, DeviceNumber, FileKind, SetAttr, SetTime};
