@@ -13,6 +13,8 @@
 
 extern crate alloc;
 
+#[cfg(any(test, feature = "client"))]
+pub mod client;
 pub mod limits;
 pub mod mount;
 pub mod rpc;
