@@ -1,1 +1,21 @@
-//! Placeholder until the crate's owner writes it.
+//! Performance contracts: what a volume may use ([`contract`]), whether a request may go now
+//! ([`Meter`]), and in which order those go that must wait ([`Queue`]).
+//!
+//! All of it is arithmetic over a [`Mono`](weir_core::Mono) handed in by the caller. What is *not*
+//! here: a clock, a sleep, a lock, a thread, and anything that knows what a request says. The
+//! crate answers "now", "not before" or "refused, because"; the server does the waiting.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod contract;
+mod list;
+pub mod meter;
+pub mod queue;
+pub mod rate;
+
+pub use contract::{Change, Infeasible, Level, Pool, Qos, Terms, plan};
+pub use meter::{Meter, NEVER, RateSlice};
+pub use queue::{ClientKey, Queue};
+pub use rate::BytesPerSecond;

@@ -1,0 +1,308 @@
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::meter::{NEVER, RateSlice};
+use crate::rate::BytesPerSecond;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const START: Mono = Mono::from_secs(1);
+
+/// A rate that lets go whatever waits.
+fn open() -> Meter {
+    Meter::new(RateSlice::owned(BytesPerSecond(u64::MAX)))
+}
+
+/// A rate that lets nothing go.
+fn shut() -> Meter {
+    Meter::new(RateSlice::owned(BytesPerSecond::ZERO))
+}
+
+fn released<T>(queue: &mut Queue<T>, meter: &Meter, now: Mono) -> Vec<T> {
+    let mut tokens = Vec::new();
+    queue.poll(meter, now, &mut |token| tokens.push(token));
+    tokens
+}
+
+fn client(key: u128) -> ClientKey {
+    ClientKey(key)
+}
+
+#[test]
+fn nobody_waits_at_first() {
+    let mut queue = Queue::<u8>::default();
+    let meter = open();
+    assert_eq!((queue.len(), queue.parked_cost(), queue.is_empty()), (0, 0, true));
+    assert_eq!(queue.poll(&meter, START, &mut |_| ()), None);
+    assert!(meter.try_take(1, START));
+}
+
+#[test]
+fn the_fast_path_is_closed_exactly_while_somebody_waits() {
+    let (mut queue, meter) = (Queue::new(), open());
+    queue.push(&meter, client(1), 1, KIB, "a");
+    queue.push(&meter, client(2), 2, KIB, "b");
+    assert!(!meter.try_take(1, START));
+    queue.cancel_connection(&meter, 1, &mut |token| assert_eq!(token, "a"));
+    assert!(!meter.try_take(1, START));
+    assert_eq!(released(&mut queue, &meter, START), ["b"]);
+    assert!(meter.try_take(1, START));
+}
+
+#[test]
+fn cancelling_the_last_waiter_opens_the_fast_path() {
+    let (mut queue, meter) = (Queue::new(), open());
+    queue.push(&meter, client(1), 1, KIB, ());
+    queue.cancel_connection(&meter, 2, &mut |()| panic!("nothing waits there"));
+    assert!(meter.is_waiting());
+    queue.cancel_connection(&meter, 1, &mut |()| ());
+    assert!(!meter.is_waiting());
+}
+
+#[test]
+fn it_says_when_to_ask_again() {
+    let mut queue = Queue::new();
+    let meter = Meter::new(RateSlice::owned(BytesPerSecond(MIB)));
+    assert!(meter.try_take(MIB, START));
+    queue.push(&meter, client(1), 1, MIB, 'a');
+    queue.push(&meter, client(1), 1, MIB, 'b');
+    let mut tokens = Vec::new();
+    let mut poll = |now| queue.poll(&meter, now, &mut |token| tokens.push(token));
+    assert_eq!(poll(START), Some(Mono::from_millis(1950)));
+    assert_eq!(poll(Mono::from_millis(1950)), Some(Mono::from_millis(2950)));
+    assert_eq!(poll(Mono::from_millis(2949)), Some(Mono::from_millis(2950)));
+    assert_eq!(poll(Mono::from_millis(2999)), None);
+    assert_eq!(tokens, ['a', 'b']);
+}
+
+#[test]
+fn only_a_new_slice_helps_a_stopped_volume() {
+    let (mut queue, meter) = (Queue::new(), shut());
+    queue.push(&meter, client(1), 1, KIB, 'a');
+    assert_eq!(queue.poll(&meter, START, &mut |_| panic!("stopped")), Some(NEVER));
+    meter.set_slice(RateSlice::owned(BytesPerSecond(MIB)), START);
+    assert_eq!(released(&mut queue, &meter, START), ['a']);
+}
+
+#[test]
+fn equal_requests_alternate_between_clients_and_between_connections() {
+    let (mut queue, meter) = (Queue::new(), open());
+    for request in 0..3 {
+        for (key, connection) in [(1, 10), (1, 11), (2, 20)] {
+            queue.push(&meter, client(key), connection, 8 * KIB, (connection, request));
+        }
+    }
+    let order = released(&mut queue, &meter, START);
+    assert_eq!(
+        order,
+        [(10, 0), (20, 0), (11, 0), (20, 1), (10, 1), (20, 2), (11, 1), (10, 2), (11, 2)]
+    );
+}
+
+#[test]
+fn small_requests_get_as_many_bytes_as_large_ones() {
+    let (mut queue, meter) = (Queue::new(), open());
+    for _ in 0..4 {
+        queue.push(&meter, client(1), 1, 64 * KIB, 1);
+    }
+    for _ in 0..64 {
+        queue.push(&meter, client(2), 2, 4 * KIB, 2);
+    }
+    let order = released(&mut queue, &meter, START);
+    for round in order.chunks(17) {
+        assert_eq!(round.iter().filter(|&&key| key == 1).count(), 1);
+    }
+}
+
+#[test]
+fn a_newcomer_goes_to_the_back_and_saves_nothing_up() {
+    let mut queue = Queue::new();
+    // 8 KiB a second, and no credit: one request at a time.
+    let meter = Meter::new(RateSlice::owned(BytesPerSecond(8 * KIB)));
+    assert!(meter.try_take(8 * KIB, START));
+    for _ in 0..10 {
+        queue.push(&meter, client(1), 1, 8 * KIB, 1);
+        queue.push(&meter, client(2), 2, 8 * KIB, 2);
+    }
+    let mut order = Vec::new();
+    for second in 2..12 {
+        // The third client comes and goes, with one small request at a time.
+        if second % 4 == 0 {
+            queue.push(&meter, client(3), 3, KIB, 3);
+        }
+        order.extend(released(&mut queue, &meter, Mono::from_secs(second)));
+    }
+    assert_eq!(order[..4], [1, 2, 1, 2], "the third came last");
+    let third = order.iter().filter(|&&key| key == 3).count();
+    assert!((1..=3).contains(&third), "{order:?}");
+    let first = order.iter().filter(|&&key| key == 1).count();
+    let second = order.iter().filter(|&&key| key == 2).count();
+    assert!(first.abs_diff(second) <= 1, "{order:?}");
+}
+
+#[test]
+fn a_request_that_costs_nothing_still_ends_its_turn() {
+    let (mut queue, meter) = (Queue::new(), open());
+    for request in 0..4 {
+        queue.push(&meter, client(1), 1, 0, (1, request));
+        queue.push(&meter, client(2), 2, 0, (2, request));
+    }
+    let order = released(&mut queue, &meter, START);
+    let turns: Vec<_> = order.iter().map(|token| token.0).collect();
+    assert_eq!(turns, [1, 2, 1, 2, 1, 2, 1, 2]);
+}
+
+#[test]
+fn a_request_above_the_largest_io_is_served_and_counted() {
+    let (mut queue, meter) = (Queue::new(), open());
+    queue.push(&meter, client(1), 1, u64::MAX, 'a');
+    queue.push(&meter, client(2), 2, 1, 'b');
+    assert_eq!(queue.parked_cost(), u64::MAX);
+    let cheap = Meter::new(RateSlice::owned(BytesPerSecond(1)));
+    assert_eq!(released(&mut queue, &cheap, START), ['a']);
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn a_connection_may_carry_several_clients() {
+    let (mut queue, meter) = (Queue::new(), open());
+    for key in 1..=3 {
+        queue.push(&meter, client(key), 7, KIB, key);
+        queue.push(&meter, client(key), 8, KIB, key + 10);
+    }
+    let mut cancelled = Vec::new();
+    queue.cancel_connection(&meter, 7, &mut |token| cancelled.push(token));
+    cancelled.sort_unstable();
+    assert_eq!(cancelled, [1, 2, 3]);
+    assert_eq!((queue.len(), queue.parked_cost()), (3, 3 * KIB));
+    assert_eq!(released(&mut queue, &meter, START), [11, 12, 13]);
+}
+
+#[test]
+fn a_cancel_costs_the_client_no_part_of_its_turn() {
+    let (mut queue, meter) = (Queue::new(), shut());
+    for request in 0..4 {
+        queue.push(&meter, client(1), 10, 8 * KIB, (1, request));
+        queue.push(&meter, client(1), 11, 8 * KIB, (1, request));
+        queue.push(&meter, client(2), 20, 8 * KIB, (2, request));
+    }
+    // The turn of client 1 has begun when its connection goes.
+    assert_eq!(queue.poll(&meter, START, &mut |_| panic!("stopped")), Some(NEVER));
+    queue.cancel_connection(&meter, 10, &mut |_| ());
+    meter.set_slice(RateSlice::owned(BytesPerSecond(u64::MAX)), START);
+    let later = Mono::from_secs(2);
+    let turns: Vec<_> = released(&mut queue, &meter, later).iter().map(|token| token.0).collect();
+    assert_eq!(turns, [1, 2, 1, 2, 1, 2, 1, 2]);
+}
+
+#[test]
+fn a_drained_queue_gives_its_memory_back() {
+    let (mut queue, meter) = (Queue::new(), open());
+    for round in 0..2 {
+        for connection in 0..10_000_u64 {
+            queue.push(&meter, client(u128::from(connection % 100)), connection, KIB, ());
+        }
+        if round == 0 {
+            assert_eq!(released(&mut queue, &meter, START).len(), 10_000);
+        } else {
+            for connection in 0..10_000 {
+                queue.cancel_connection(&meter, connection, &mut |()| ());
+            }
+        }
+        assert_eq!((queue.len(), queue.parked_cost()), (0, 0));
+        let kept = [
+            queue.waiters.capacity(),
+            queue.connections.capacity(),
+            queue.clients.capacity(),
+            queue.by_connection.len(),
+            queue.by_client.len(),
+        ];
+        assert!(kept.iter().all(|&kept| kept <= KEPT_WAITERS), "{kept:?}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push { client: u128, connection: u64, cost: u64 },
+    Cancel { connection: u64 },
+    Poll { millis: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..4_u128, 0..3_u64, prop_oneof![0..=MIB, Just(8 * KIB)])
+            .prop_map(|(client, connection, cost)| Step::Push { client, connection, cost }),
+        1 => (0..12_u64).prop_map(|connection| Step::Cancel { connection }),
+        3 => (0..200_u64).prop_map(|millis| Step::Poll { millis }),
+    ]
+}
+
+proptest! {
+    /// Whatever comes in goes out once, in order within its connection, and the counters agree.
+    #[test]
+    fn everything_leaves_once_and_in_order(steps in prop::collection::vec(step(), 1..200)) {
+        let mut queue = Queue::new();
+        let meter = Meter::new(RateSlice::owned(BytesPerSecond::from_mib(4)));
+        let mut now = START;
+        let mut waiting: Vec<(u64, u64, u64)> = Vec::new();
+        for (serial, step) in (0_u64..).zip(steps) {
+            match step {
+                Step::Push { client: key, connection, cost } => {
+                    // Three connections of its own for each client.
+                    let connection = connection * 4 + u64::try_from(key).unwrap();
+                    queue.push(&meter, client(key), connection, cost, (connection, serial));
+                    waiting.push((connection, serial, cost));
+                }
+                Step::Cancel { connection } => {
+                    let mut cancelled = Vec::new();
+                    queue.cancel_connection(&meter, connection, &mut |token| cancelled.push(token));
+                    let gone: Vec<_> = waiting
+                        .extract_if(.., |waiter| waiter.0 == connection)
+                        .map(|waiter| (waiter.0, waiter.1))
+                        .collect();
+                    prop_assert_eq!(cancelled, gone);
+                }
+                Step::Poll { millis } => {
+                    now = Mono(now.0 + millis * 1_000_000);
+                    for token in released(&mut queue, &meter, now) {
+                        let first = waiting.iter().position(|waiter| waiter.0 == token.0).unwrap();
+                        prop_assert_eq!(waiting.remove(first).1, token.1);
+                    }
+                }
+            }
+            prop_assert_eq!(queue.len(), waiting.len());
+            prop_assert_eq!(queue.parked_cost(), waiting.iter().map(|waiter| waiter.2).sum::<u64>());
+            prop_assert_eq!(meter.is_waiting(), !waiting.is_empty());
+        }
+    }
+
+    /// While two clients both wait, what they got never differs by more than two quanta: turns of
+    /// the largest request, rounded up to a power of two.
+    #[test]
+    fn backlogged_clients_stay_even(
+        costs in prop::collection::vec(prop::collection::vec(1_u64..=256 * KIB, 40), 2..6),
+        connections in 1_u64..5,
+    ) {
+        let (mut queue, meter) = (Queue::new(), open());
+        for (key, costs) in (0_u64..).zip(&costs) {
+            for (serial, &cost) in (0_u64..).zip(costs) {
+                let connection = key * 100 + serial % connections;
+                queue.push(&meter, client(key.into()), connection, cost, (key, cost));
+            }
+        }
+        let mut left: Vec<usize> = costs.iter().map(Vec::len).collect();
+        let mut got = std::vec![0_u64; costs.len()];
+        for (key, cost) in released(&mut queue, &meter, START) {
+            let key = usize::try_from(key).unwrap();
+            got[key] += cost;
+            left[key] -= 1;
+            if left.contains(&0) {
+                break;
+            }
+            let spread = got.iter().max().unwrap() - got.iter().min().unwrap();
+            prop_assert!(spread <= 512 * KIB, "{:?}", got);
+        }
+    }
+}
