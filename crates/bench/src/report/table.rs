@@ -1,0 +1,180 @@
+//! A table that is written once and shown twice: in the terminal and on the page.
+
+use super::escape;
+use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, presets};
+use std::fmt::Write as _;
+
+/// How a cell should be taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// A figure like others.
+    #[default]
+    Plain,
+    /// Within its bound.
+    Good,
+    /// Outside its bound.
+    Bad,
+    /// Beside the point, or not valid.
+    Muted,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    /// What it says.
+    pub text: String,
+    /// How to take it.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// A cell with a tone.
+    #[must_use]
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    /// Good or bad.
+    #[must_use]
+    pub fn judged(text: impl Into<String>, passed: bool) -> Self {
+        Self::new(text, if passed { Tone::Good } else { Tone::Bad })
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+/// A column's head.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// What it says.
+    pub text: String,
+    /// Are its cells figures, to be aligned on the right?
+    pub figures: bool,
+}
+
+impl Column {
+    /// A column of words.
+    #[must_use]
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), figures: false }
+    }
+
+    /// A column of figures.
+    #[must_use]
+    pub fn figures(text: impl Into<String>) -> Self {
+        Self { text: text.into(), figures: true }
+    }
+}
+
+/// Rows under heads.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// The heads.
+    pub columns: Vec<Column>,
+    /// The rows, each with a cell for every column.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// For a terminal: coloured if `colour`, and never wider than it.
+    #[must_use]
+    pub fn to_terminal(&self, colour: bool) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        if colour {
+            table.enforce_styling();
+        }
+        table.set_header(self.columns.iter().map(|column| {
+            let head =
+                comfy_table::Cell::new(&column.text).set_alignment(alignment(column.figures));
+            if colour { head.add_attribute(Attribute::Bold) } else { head }
+        }));
+        for row in &self.rows {
+            table.add_row(row.iter().zip(&self.columns).map(|(cell, column)| {
+                let shown =
+                    comfy_table::Cell::new(&cell.text).set_alignment(alignment(column.figures));
+                match (colour, cell.tone) {
+                    (true, Tone::Good) => shown.fg(Color::Green),
+                    (true, Tone::Bad) => shown.fg(Color::Red).add_attribute(Attribute::Bold),
+                    (true, Tone::Muted) => shown.fg(Color::DarkGrey),
+                    _ => shown,
+                }
+            }));
+        }
+        table.to_string()
+    }
+
+    /// For a page.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let mut out = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
+        for column in &self.columns {
+            let class = if column.figures { " class=\"n\"" } else { "" };
+            let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&column.text));
+        }
+        out.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            out.push_str("<tr>");
+            for (number, (cell, column)) in row.iter().zip(&self.columns).enumerate() {
+                let tone = match cell.tone {
+                    Tone::Plain => "",
+                    Tone::Good => "good",
+                    Tone::Bad => "bad",
+                    Tone::Muted => "muted",
+                };
+                let class = [if column.figures { "n" } else { "" }, tone].join(" ");
+                let (class, text) = (class.trim(), escape(&cell.text));
+                let _ = if number == 0 {
+                    write!(out, "<th scope=\"row\" class=\"{class}\">{text}</th>")
+                } else {
+                    write!(out, "<td class=\"{class}\">{text}</td>")
+                };
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+        out
+    }
+}
+
+const fn alignment(figures: bool) -> CellAlignment {
+    if figures { CellAlignment::Right } else { CellAlignment::Left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            columns: vec![Column::words("case"), Column::figures("error")],
+            rows: vec![
+                vec!["auto <1>".into(), Cell::judged("+0.1 %", true)],
+                vec!["manual".into(), Cell::judged("+9.0 %", false)],
+            ],
+        }
+    }
+
+    #[test]
+    fn both_forms_carry_every_cell() {
+        let (terminal, html) = (table().to_terminal(false), table().to_html());
+        for text in ["case", "error", "manual", "+0.1 %", "+9.0 %"] {
+            assert!(terminal.contains(text) && html.contains(text), "{text}");
+        }
+        assert!(terminal.contains("auto <1>") && html.contains("auto &lt;1&gt;"));
+    }
+
+    #[test]
+    fn tones_become_classes_and_colours() {
+        let html = table().to_html();
+        assert!(html.contains("<td class=\"n good\">+0.1 %</td>"));
+        assert!(html.contains("<td class=\"n bad\">+9.0 %</td>"));
+        assert!(!table().to_terminal(false).contains('\u{1b}'));
+        assert!(table().to_terminal(true).contains('\u{1b}'));
+    }
+}
