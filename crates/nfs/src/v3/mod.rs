@@ -3,7 +3,14 @@
 //! It knows no export rule and no performance contract; who calls and with which rights is
 //! decided before.
 
+mod ops;
+mod route;
+mod serve;
+mod status;
 pub mod wire;
+
+pub use route::{Class, Route};
+pub use serve::{Rights, Served, Volume, null, refuse, serve};
 
 /// The version number of the protocol (RFC 1813 §3, `NFS_V3`).
 pub const VERSION: u32 = 3;

@@ -1,0 +1,34 @@
+//! COMMIT (RFC 1813 §3.3.21): makes what was written before safe.
+//!
+//! The whole file is made safe, whatever range was asked for. Everybody with the handle may ask,
+//! on a read-only export too: whoever wrote while it was allowed must not lose that.
+
+use super::{Context, Outcome, answer, fail, regular};
+use crate::v3::wire::{CommitArgs, CommitOk, CommitRes, Res, WccData};
+use crate::xdr::Writer;
+use weir_core::Store;
+
+pub(in crate::v3) async fn commit<S: Store>(
+    cx: &Context<'_, S>,
+    _: CommitArgs<'_>,
+    out: &mut Writer,
+) -> Outcome {
+    let (file, attr) = match cx.subject().await {
+        Ok(subject) => subject,
+        Err(error) => return fail(out, error, WccData::NONE),
+    };
+    if let Err(status) = regular(&attr) {
+        return fail(out, status, WccData { before: None, after: Some(cx.fattr(&attr)) });
+    }
+    match cx.volume.store.commit(&file).await {
+        Ok(change) => {
+            let result: CommitRes =
+                Res::Ok(CommitOk { file_wcc: cx.wcc(&change), verifier: cx.volume.verifier });
+            answer(out, &result)
+        }
+        Err(error) => {
+            let after = cx.wcc_after(&file).await;
+            fail(out, error, after)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! SETATTR (RFC 1813 §3.3.2).
+
+use super::{Context, Outcome, answer, fail, regular};
+use crate::v3::wire::{NfsTime3, Res, SetattrArgs, SetattrRes, Status, WccData};
+use crate::xdr::Writer;
+use weir_core::attr::Change;
+use weir_core::limits::FILE_BYTES_MAX;
+use weir_core::{Attr, Store, access};
+
+pub(in crate::v3) async fn setattr<S: Store>(
+    cx: &Context<'_, S>,
+    args: SetattrArgs<'_>,
+    out: &mut Writer,
+) -> Outcome {
+    let (object, attr) = match cx.subject().await {
+        Ok(subject) => subject,
+        Err(error) => return fail(out, error, WccData::NONE),
+    };
+    match set(cx, &object, &attr, &args).await {
+        Ok(change) => {
+            let result: SetattrRes = Res::Ok(cx.wcc(&change));
+            answer(out, &result)
+        }
+        Err(status) => {
+            let after = cx.wcc_after(&object).await;
+            fail(out, status, after)
+        }
+    }
+}
+
+async fn set<S: Store>(
+    cx: &Context<'_, S>,
+    object: &S::Object,
+    attr: &Attr,
+    args: &SetattrArgs<'_>,
+) -> Result<Change, Status> {
+    cx.may_change()?;
+    let set = args.new_attributes.to_set_attr()?;
+    let guard = args.guard.map(NfsTime3::to_timestamp).transpose()?;
+    if let Some(size) = set.size {
+        // A size is data, so the rule is that of WRITE; all else the store decides.
+        regular(attr)?;
+        if !access::may_write(attr, &cx.rights.cred) {
+            return Err(Status::ACCES);
+        }
+        if size > FILE_BYTES_MAX {
+            return Err(Status::FBIG);
+        }
+    }
+    Ok(cx.volume.store.set_attr(object, &set, guard, &cx.rights.cred).await?)
+}
