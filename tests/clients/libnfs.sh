@@ -1,0 +1,42 @@
+#!/bin/bash
+# The libnfs tools of the distribution against a server on IPv4 and IPv6 loopback: a client in user
+# space with a wire codec and a mount protocol of its own.
+set -u
+here=$(dirname "$(realpath -e "$0")")
+# shellcheck source=suite.bash
+. "$here/suite.bash"
+
+port=$((20000 + $$ % 10000))
+url() { echo "nfs://$1/$2?version=3&nfsport=$port&mountport=$port"; }
+
+round_trip() {
+    nfs-cp "$work/original" "$(url "$1" files/copy)" && nfs-cat "$(url "$1" files/copy)" | cmp - "$work/original" &&
+        nfs-cp "$(url "$1" files/copy)" "$work/back" && cmp "$work/original" "$work/back"
+}
+
+lists() { nfs-ls "$(url "$1" files/)" | grep -q ' copy$'; }
+
+lists_recursively() { nfs-ls -R "$(url "$1" files/)" | grep -q 'copy'; }
+
+absent_file() { refused nfs-cat "$(url "$1" files/absent)"; }
+
+absent_volume() { refused nfs-ls "$(url "$1" absent/)"; }
+
+head -c 5000000 /dev/urandom >"$work/original"
+for address in 127.0.0.1 ::1; do
+    listen=$address
+    [ $address = 127.0.0.1 ] || listen="[$address]"
+    start_server "$listen:$port" || exit 1
+    if [ $address = 127.0.0.1 ]; then
+        weir pool create main --level ultra --size 1TiB >/dev/null || exit 1
+        weir volume create files --pool main --quota 100GiB >/dev/null || exit 1
+        chmod 1777 "$data"/pools/main/volumes/*/root 2>/dev/null
+    fi
+    check "copies-there-and-back-$address" round_trip "$listen"
+    check "lists-$address" lists "$listen"
+    check "lists-recursively-$address" lists_recursively "$listen"
+    check "misses-an-absent-file-$address" absent_file "$listen"
+    check "misses-an-absent-volume-$address" absent_volume "$listen"
+    check "stops-on-request-$address" stop_server TERM
+done
+exit $failed
