@@ -1,0 +1,264 @@
+//! The table of settings: name, meaning, how a value is read and shown. Files, flags and the
+//! environment all go through it, so none knows a key that another does not.
+
+use super::{LogFormat, NamespaceDurability, ServerConfig};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use weir_core::units::{Bytes, parse_bytes};
+
+/// Most listen addresses of one kind.
+const LISTEN_MAX: usize = 64;
+/// Most worker threads.
+const WORKERS_MAX: usize = 1024;
+/// Most cached objects of one volume.
+const OBJECTS_MAX: usize = 1 << 24;
+/// Longest shutdown, seconds.
+const GRACE_SECS_MAX: u64 = 3600;
+
+/// A value as it was given.
+#[derive(Clone, Debug)]
+pub(super) enum Value<'a> {
+    /// Text: a TOML string, a flag or an environment variable.
+    Text(&'a str),
+    /// A TOML integer in decimal.
+    Integer(u64),
+    /// A TOML boolean.
+    Bool(bool),
+    /// A TOML array of strings.
+    List(Vec<&'a str>),
+}
+
+type Set = fn(&mut ServerConfig, &Value<'_>) -> Result<(), String>;
+
+/// One setting.
+pub struct Key {
+    /// Its name in the file, with its section: `nfs.listen`.
+    pub name: &'static str,
+    /// What it means, with its unit and default.
+    pub meaning: &'static str,
+    set: Set,
+    show: fn(&ServerConfig) -> String,
+}
+
+impl Key {
+    pub(super) fn set(&self, config: &mut ServerConfig, value: &Value<'_>) -> Result<(), String> {
+        (self.set)(config, value)
+    }
+
+    /// The value in `config`, as TOML.
+    #[must_use]
+    pub fn show(&self, config: &ServerConfig) -> String {
+        (self.show)(config)
+    }
+}
+
+/// Every setting; those without a section first, as TOML wants.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "data",
+        meaning: "data directory: catalogue, keys, API socket, and pools without a path of their own",
+        set: |config, value| text(value).map(|path| config.data = PathBuf::from(path)),
+        show: |config| quote(&config.data.to_string_lossy()),
+    },
+    Key {
+        name: "workers",
+        meaning: "threads that serve connections; 0 (default) is one per core",
+        set: |config, value| number(value, 0, WORKERS_MAX).map(|count| config.workers = count),
+        show: |config| config.workers.to_string(),
+    },
+    Key {
+        name: "namespace_durability",
+        meaning: "what an answered create, remove or rename survives: power (default) or process",
+        set: |config, value| {
+            config.namespace_durability = match text(value)? {
+                "power" => NamespaceDurability::Power,
+                "process" => NamespaceDurability::Process,
+                other => return Err(format!("{other:?} is none of power, process")),
+            };
+            Ok(())
+        },
+        show: |config| {
+            quote(match config.namespace_durability {
+                NamespaceDurability::Power => "power",
+                NamespaceDurability::Process => "process",
+            })
+        },
+    },
+    Key {
+        name: "metadata_cache",
+        meaning: "keep descriptors and attributes in memory: true (default) or false",
+        set: |config, value| boolean(value).map(|on| config.metadata_cache = on),
+        show: |config| config.metadata_cache.to_string(),
+    },
+    Key {
+        name: "cached_objects_max",
+        meaning: "most objects of one volume whose descriptors and attributes are kept; default 65536",
+        set: |config, value| {
+            number(value, 16, OBJECTS_MAX).map(|count| config.cached_objects_max = count)
+        },
+        show: |config| config.cached_objects_max.to_string(),
+    },
+    Key {
+        name: "blocking_threads",
+        meaning: "threads for system calls that may wait for the disk; default 16",
+        set: |config, value| {
+            number(value, 1, WORKERS_MAX).map(|count| config.blocking_threads = count)
+        },
+        show: |config| config.blocking_threads.to_string(),
+    },
+    Key {
+        name: "parked_total_mib",
+        meaning: "MiB of memory that requests waiting for their contract may pin in all; default 1024",
+        set: |config, value| number(value, 16, 1 << 20).map(|mib| config.parked_total_mib = mib),
+        show: |config| config.parked_total_mib.to_string(),
+    },
+    Key {
+        name: "pool_size_min",
+        meaning: "smallest pool; default 1MiB (Azure NetApp Files: 1TiB)",
+        set: |config, value| size(value).map(|bytes| config.pool_size_min = bytes),
+        show: |config| quote(&format!("{:#}", Bytes(config.pool_size_min))),
+    },
+    Key {
+        name: "volume_quota_min",
+        meaning: "smallest volume; default 1MiB (Azure NetApp Files: 50GiB)",
+        set: |config, value| size(value).map(|bytes| config.volume_quota_min = bytes),
+        show: |config| quote(&format!("{:#}", Bytes(config.volume_quota_min))),
+    },
+    Key {
+        name: "shutdown_grace_secs",
+        meaning: "seconds to wait at shutdown for requests in flight; default 30",
+        set: |config, value| {
+            number(value, 0, GRACE_SECS_MAX)
+                .map(|secs| config.shutdown_grace = Duration::from_secs(secs))
+        },
+        show: |config| config.shutdown_grace.as_secs().to_string(),
+    },
+    Key {
+        name: "nfs.listen",
+        meaning: "addresses of NFS and MOUNT over TCP; default 127.0.0.1:2049",
+        set: |config, value| {
+            let listen = addresses(value)?;
+            if listen.is_empty() {
+                return Err("give at least one address, such as 127.0.0.1:2049".to_owned());
+            }
+            config.nfs = listen;
+            Ok(())
+        },
+        show: |config| list(&config.nfs),
+    },
+    Key {
+        name: "api.listen",
+        meaning: "addresses of the API over TCP; default 127.0.0.1:7437; an empty list (or `none`) leaves only the socket in the data directory",
+        set: |config, value| addresses(value).map(|listen| config.api = listen),
+        show: |config| list(&config.api),
+    },
+    Key {
+        name: "log.format",
+        meaning: "log lines on standard error: text (default) or json",
+        set: |config, value| {
+            config.log_format = match text(value)? {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                other => return Err(format!("{other:?} is none of text, json")),
+            };
+            Ok(())
+        },
+        show: |config| {
+            quote(match config.log_format {
+                LogFormat::Text => "text",
+                LogFormat::Json => "json",
+            })
+        },
+    },
+    Key {
+        name: "log.level",
+        meaning: "error, warn, info (default), debug, trace, or a filter such as info,weir_store=debug",
+        set: |config, value| text(value).map(|level| config.log_level = level.to_owned()),
+        show: |config| quote(&config.log_level),
+    },
+];
+
+/// The known key that `key` is probably meant to be.
+pub(super) fn nearest(key: &str) -> Option<&'static str> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let likeness = |known: &str| {
+        let whole = strsim::jaro_winkler(key, known);
+        whole.max(strsim::jaro_winkler(&last(key), &last(known)) - 0.05)
+    };
+    let scored = KEYS.iter().map(|known| (likeness(known.name), known.name));
+    scored
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, name)| name)
+}
+
+fn text<'a>(value: &Value<'a>) -> Result<&'a str, String> {
+    match value {
+        Value::Text(text) if !text.is_empty() => Ok(text),
+        _ => Err("a text that is not empty is needed".to_owned()),
+    }
+}
+
+fn number<T>(value: &Value<'_>, min: T, max: T) -> Result<T, String>
+where
+    T: TryFrom<u64> + PartialOrd + std::fmt::Display,
+{
+    let given = match value {
+        Value::Integer(number) => Some(*number),
+        Value::Text(text) => text.parse().ok(),
+        Value::Bool(_) | Value::List(_) => None,
+    };
+    let number = given.and_then(|number| T::try_from(number).ok());
+    number
+        .filter(|number| *number >= min && *number <= max)
+        .ok_or_else(|| format!("a whole number from {min} to {max} is needed"))
+}
+
+fn boolean(value: &Value<'_>) -> Result<bool, String> {
+    match value {
+        Value::Bool(on) => Ok(*on),
+        Value::Text("true") => Ok(true),
+        Value::Text("false") => Ok(false),
+        _ => Err("true or false is needed".to_owned()),
+    }
+}
+
+fn size(value: &Value<'_>) -> Result<u64, String> {
+    match parse_bytes(text(value)?) {
+        Ok(0) => Err("more than nothing is needed".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn addresses(value: &Value<'_>) -> Result<Vec<SocketAddr>, String> {
+    let texts: Vec<&str> = match value {
+        Value::Text("none") => Vec::new(),
+        Value::Text(text) => text.split(',').map(str::trim).collect(),
+        Value::List(list) => list.clone(),
+        Value::Integer(_) | Value::Bool(_) => {
+            return Err("a list of ADDRESS:PORT is needed".to_owned());
+        }
+    };
+    if texts.len() > LISTEN_MAX {
+        return Err(format!("at most {LISTEN_MAX} addresses"));
+    }
+    let address = |text: &&str| {
+        text.parse::<SocketAddr>().map_err(|_| {
+            format!(
+                "{text:?} is no ADDRESS:PORT; write 127.0.0.1:2049 or [::1]:2049 (no host names)"
+            )
+        })
+    };
+    texts.iter().map(address).collect()
+}
+
+fn quote(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list(addresses: &[SocketAddr]) -> String {
+    let quoted: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+    format!("[{}]", quoted.join(", "))
+}

@@ -1,0 +1,202 @@
+//! The server's configuration: one value with every setting, built from defaults, a TOML file and
+//! overrides (the command line and the environment), in that order. Nothing else reads settings.
+//!
+//! A key that nobody knows is refused, with the nearest known one and the line it stands on.
+
+mod file;
+mod keys;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use keys::KEYS;
+
+/// Largest configuration file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Every setting of `weir serve`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// `data`: the data directory.
+    pub data: PathBuf,
+    /// `nfs.listen`: where NFS and MOUNT are served over TCP, at least one.
+    pub nfs: Vec<SocketAddr>,
+    /// `api.listen`: where the API is served over TCP, beside the socket in the data directory.
+    pub api: Vec<SocketAddr>,
+    /// `workers`: threads that serve connections; 0 for one per core.
+    pub workers: usize,
+    /// `log.format`: how log lines are written.
+    pub log_format: LogFormat,
+    /// `log.level`: a level or a filter as tracing reads it (`info,weir_store=debug`).
+    pub log_level: String,
+    /// `namespace_durability`: what an answered CREATE, REMOVE, RENAME, … survives.
+    pub namespace_durability: NamespaceDurability,
+    /// `metadata_cache`: keep descriptors and attributes in memory.
+    pub metadata_cache: bool,
+    /// `cached_objects_max`: most objects of one volume whose descriptors and attributes are kept.
+    pub cached_objects_max: usize,
+    /// `blocking_threads`: threads for system calls that may wait for the disk.
+    pub blocking_threads: usize,
+    /// `parked_total_mib`: MiB that requests waiting for their contract may pin, all volumes.
+    pub parked_total_mib: u64,
+    /// `pool_size_min`: smallest pool, bytes.
+    pub pool_size_min: u64,
+    /// `volume_quota_min`: smallest volume, bytes.
+    pub volume_quota_min: u64,
+    /// `shutdown_grace_secs`: how long to wait at shutdown for what is in flight.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self {
+            data: PathBuf::new(),
+            nfs: vec![loopback(2049)],
+            api: vec![loopback(7437)],
+            workers: 0,
+            log_format: LogFormat::Text,
+            log_level: "info".to_owned(),
+            namespace_durability: NamespaceDurability::Power,
+            metadata_cache: true,
+            cached_objects_max: 65_536,
+            blocking_threads: 16,
+            parked_total_mib: 1024,
+            pool_size_min: 1 << 20,
+            volume_quota_min: 1 << 20,
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What an answered change of a name or an attribute survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceDurability {
+    /// A power cut, as RFC 1813 §4.8 wants.
+    Power,
+    /// A crash of the server, but not of the machine.
+    Process,
+}
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("configuration file {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The file is over [`FILE_BYTES_MAX`].
+    #[error("configuration file {}: over {FILE_BYTES_MAX} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is no TOML.
+    #[error("{}:{line}: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A key nobody knows.
+    #[error("{}:{line}: unknown key {key:?}{}", path.display(), did_you_mean(*nearest))]
+    UnknownKey {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The key with its section.
+        key: String,
+        /// The nearest known key, if one is near.
+        nearest: Option<&'static str>,
+    },
+    /// A value that makes no sense.
+    #[error("{origin}: {key}: {reason}")]
+    Value {
+        /// Where it was given: file and line, or the command line and environment.
+        origin: String,
+        /// The key.
+        key: &'static str,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+    /// No data directory was given.
+    #[error(
+        "no data directory: give --data DIR, set WEIR_DATA, or write data = \"DIR\" in the configuration file"
+    )]
+    NoData,
+}
+
+fn did_you_mean(nearest: Option<&'static str>) -> String {
+    match nearest {
+        Some(key) => format!("; did you mean {key:?}?"),
+        None => "; `weir config keys` lists the known ones".to_owned(),
+    }
+}
+
+/// A setting given on the command line or in the environment: a key of [`KEYS`] and its text.
+pub type Override = (&'static str, String);
+
+impl ServerConfig {
+    /// The defaults, changed by `file` if there is one, changed by `overrides`.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; the message says where the fault is and what would be right.
+    pub fn load(file: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        if let Some(path) = file {
+            file::apply(&mut config, path)?;
+        }
+        for (name, text) in overrides {
+            let refused = |key, reason| ConfigError::Value {
+                origin: "command line or environment".to_owned(),
+                key,
+                reason,
+            };
+            let key = KEYS.iter().find(|key| key.name == *name);
+            let key = key.ok_or_else(|| refused(name, "no such key".to_owned()))?;
+            key.set(&mut config, &keys::Value::Text(text))
+                .map_err(|reason| refused(name, reason))?;
+        }
+        if config.data.as_os_str().is_empty() {
+            return Err(ConfigError::NoData);
+        }
+        Ok(config)
+    }
+
+    /// The whole configuration as a file that gives it.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let mut section = "";
+        for key in KEYS {
+            let (of, name) = key.name.split_once('.').unwrap_or(("", key.name));
+            if of != section {
+                section = of;
+                text += &format!("\n[{section}]\n");
+            }
+            text += &format!("{name} = {}\n", key.show(self));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;

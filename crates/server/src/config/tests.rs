@@ -1,0 +1,86 @@
+use super::*;
+use std::io::Write;
+
+fn load(text: &str, overrides: &[Override]) -> Result<ServerConfig, ConfigError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    ServerConfig::load(Some(file.path()), overrides)
+}
+
+fn refusal(text: &str) -> String {
+    load(text, &[]).unwrap_err().to_string()
+}
+
+#[test]
+fn overrides_go_before_the_file_and_the_file_before_defaults() {
+    let text =
+        "data = \"/srv/a\"\nworkers = 3\n[nfs]\nlisten = [\"[::1]:2050\", \"0.0.0.0:2049\"]\n";
+    let config = load(text, &[("workers", "5".to_owned())]).unwrap();
+    assert_eq!(config.data, Path::new("/srv/a"));
+    assert_eq!(config.workers, 5);
+    assert_eq!(config.nfs.len(), 2);
+    assert_eq!(config.api, ServerConfig::default().api);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_and_its_line() {
+    let message = refusal("data = \"/srv\"\n\nworkerz = 1\n");
+    assert!(
+        message.ends_with(":3: unknown key \"workerz\"; did you mean \"workers\"?"),
+        "{message}"
+    );
+    let message = refusal("data = \"/srv\"\n[nfs]\nlisten_on = []\n");
+    assert!(message.contains(":3: unknown key \"nfs.listen_on\"; did you mean \"nfs.listen\"?"));
+    let message = refusal("[nsf]\nlisten = []\n");
+    assert!(message.contains(":1: unknown key \"nsf\""), "{message}");
+    let message = refusal("zzz = 1\n");
+    assert!(message.contains("`weir config keys` lists the known ones"), "{message}");
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
+    let message = refusal("data = \"/srv\"\nworkers = -1\n");
+    assert!(message.contains(":2: workers: -1 is out of range"), "{message}");
+    let message = refusal("[nfs]\nlisten = [\"localhost:2049\"]\n");
+    assert!(message.contains("no ADDRESS:PORT"), "{message}");
+    let message = refusal("pool_size_min = \"1G\"\n");
+    assert!(message.contains("write 1GiB"), "{message}");
+    assert!(refusal("nfs = 3\n").contains("unknown key \"nfs\""));
+    assert!(refusal("metadata_cache = \"yes\"\n").contains("true or false"));
+    assert!(refusal("workers = 1.5\n").contains("float"));
+    assert!(refusal("data = \n").contains(":1: "));
+    assert!(refusal("workers = 1\n").contains("give --data DIR"));
+}
+
+#[test]
+fn the_api_can_be_kept_off_tcp() {
+    let config = load("data = \"/srv\"\n[api]\nlisten = []\n", &[]).unwrap();
+    assert!(config.api.is_empty());
+    let config = load("data = \"/srv\"\n", &[("api.listen", "none".to_owned())]).unwrap();
+    assert!(config.api.is_empty());
+    assert!(refusal("data = \"/srv\"\n[nfs]\nlisten = []\n").contains("at least one"));
+}
+
+#[test]
+fn what_is_shown_reads_back_as_the_same() {
+    let overrides: Vec<Override> = vec![
+        ("data", "/srv/with \"quotes\"".to_owned()),
+        ("namespace_durability", "process".to_owned()),
+        ("metadata_cache", "false".to_owned()),
+        ("parked_total_mib", "64".to_owned()),
+        ("nfs.listen", "127.0.0.1:1, [::1]:2".to_owned()),
+        ("log.format", "json".to_owned()),
+        ("log.level", "info,weir_store=debug".to_owned()),
+        ("volume_quota_min", "1.5GiB".to_owned()),
+    ];
+    let config = ServerConfig::load(None, &overrides).unwrap();
+    assert_eq!(load(&config.to_toml(), &[]).unwrap(), config);
+}
+
+#[test]
+fn a_missing_or_huge_file_is_refused() {
+    let missing = ServerConfig::load(Some(Path::new("/nonexistent/weir.toml")), &[]);
+    assert!(matches!(missing, Err(ConfigError::Read { .. })));
+    let huge = "#".repeat(usize::try_from(FILE_BYTES_MAX).unwrap() + 1);
+    assert!(matches!(load(&huge, &[]), Err(ConfigError::TooLarge { .. })));
+}
