@@ -101,11 +101,11 @@ async fn dispatch<S: Store>(
     let args = &**cx.args;
     Ok(match procedure {
         Procedure::Null => Outcome::from(Status::OK),
-        Procedure::Getattr => ops::getattr(cx, decode(args)?, out).await,
-        Procedure::Lookup => ops::lookup(cx, decode(args)?, out).await,
-        Procedure::Access => ops::access(cx, decode(args)?, out).await,
-        Procedure::Read => ops::read(cx, decode(args)?, out).await,
-        Procedure::Write => ops::write(cx, decode(args)?, out).await,
+        Procedure::Getattr => ops::getattr(cx, &decode(args)?, out).await,
+        Procedure::Lookup => ops::lookup(cx, &decode(args)?, out).await,
+        Procedure::Access => ops::access(cx, &decode(args)?, out).await,
+        Procedure::Read => ops::read(cx, &decode(args)?, out).await,
+        Procedure::Write => ops::write(cx, &decode(args)?, out).await,
         Procedure::Setattr => Box::pin(ops::setattr(cx, decode(args)?, out)).await,
         Procedure::Readlink => Box::pin(ops::readlink(cx, decode(args)?, out)).await,
         Procedure::Create => Box::pin(ops::create(cx, decode(args)?, out)).await,

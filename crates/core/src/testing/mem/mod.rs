@@ -49,9 +49,10 @@ impl MemStore {
         Self { tree: Mutex::new(Tree::new(bytes)) }
     }
 
-    /// Makes the next operation fail with `error` before it does anything.
-    pub fn fail_next(&self, error: FsError) {
-        self.tree().fail_next = Some(error);
+    /// Lets `operations` more operations through and makes the one after them fail with `error`,
+    /// before it does anything.
+    pub fn fail_after(&self, operations: u32, error: FsError) {
+        self.tree().failure = Some((operations, error));
     }
 
     fn tree(&self) -> MutexGuard<'_, Tree> {
@@ -60,7 +61,14 @@ impl MemStore {
 
     fn begin(&self) -> FsResult<MutexGuard<'_, Tree>> {
         let mut tree = self.tree();
-        tree.fail_next.take().map_or(Ok(tree), Err)
+        match tree.failure.take() {
+            None => Ok(tree),
+            Some((0, error)) => Err(error),
+            Some((operations, error)) => {
+                tree.failure = Some((operations - 1, error));
+                Ok(tree)
+            }
+        }
     }
 }
 

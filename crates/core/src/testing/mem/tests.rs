@@ -325,7 +325,8 @@ fn links_and_devices_are_checked() {
 #[test]
 fn an_ordered_failure_comes_once() {
     let store = MemStore::new();
-    store.fail_next(FsError::Io);
+    store.fail_after(1, FsError::Io);
+    assert!(block_on(store.attr(&store.root())).is_ok());
     assert_eq!(block_on(store.attr(&store.root())), Err(FsError::Io));
     assert!(block_on(store.attr(&store.root())).is_ok());
 }

@@ -22,7 +22,8 @@ const FILES_TOTAL: u64 = 1 << 32;
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: BTreeMap<u64, Node>,
-    pub(super) fail_next: Option<FsError>,
+    /// How many operations until one fails, and how.
+    pub(super) failure: Option<(u32, FsError)>,
     last_ino: u64,
     ticks: u32,
     quota: u64,
@@ -30,8 +31,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(quota: u64) -> Self {
-        let mut tree =
-            Self { nodes: BTreeMap::new(), fail_next: None, last_ino: 0, ticks: 0, quota };
+        let mut tree = Self { nodes: BTreeMap::new(), failure: None, last_ino: 0, ticks: 0, quota };
         tree.add(Body::Directory(Directory::new(ROOT)), 0o777, (0, 0));
         tree
     }

@@ -9,7 +9,7 @@ use weir_core::{Access, Attr, Credentials, FileKind, Store, access};
 #[inline]
 pub(in crate::v3) async fn access<S: Store>(
     cx: &Context<'_, S>,
-    args: AccessArgs<'_>,
+    args: &AccessArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
     match cx.subject().await {

@@ -8,7 +8,7 @@ use weir_core::Store;
 #[inline]
 pub(in crate::v3) async fn getattr<S: Store>(
     cx: &Context<'_, S>,
-    _: GetattrArgs<'_>,
+    _: &GetattrArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
     match cx.subject().await {

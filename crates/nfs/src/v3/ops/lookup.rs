@@ -8,7 +8,7 @@ use weir_core::{Access, Attr, Name, Store, access};
 #[inline]
 pub(in crate::v3) async fn lookup<S: Store>(
     cx: &Context<'_, S>,
-    args: LookupArgs<'_>,
+    args: &LookupArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
     let (dir, dir_attr) = match cx.subject().await {

@@ -85,6 +85,13 @@ impl From<Status> for Outcome {
     }
 }
 
+/// Why an operation on an object is refused before it starts, and the object's attributes as far
+/// as they are known.
+struct Refused {
+    status: Status,
+    attributes: Option<Fattr3>,
+}
+
 impl<S: Store> Context<'_, S> {
     /// The object of the call's first handle.
     #[inline]
@@ -101,6 +108,22 @@ impl<S: Store> Context<'_, S> {
         let object = self.resolve().await?;
         let attr = self.volume.store.attr(&object).await?;
         Ok((object, attr))
+    }
+
+    /// The object of the call's first handle, if `permit` finds its attributes right. They are not
+    /// kept: a call that waits for data is smaller without them.
+    #[inline]
+    async fn permitted(
+        &self,
+        permit: impl FnOnce(&Attr) -> Result<(), Status>,
+    ) -> Result<S::Object, Refused> {
+        match self.subject().await {
+            Ok((object, attr)) => match permit(&attr) {
+                Ok(()) => Ok(object),
+                Err(status) => Err(Refused { status, attributes: Some(self.fattr(&attr)) }),
+            },
+            Err(error) => Err(Refused { status: error.into(), attributes: None }),
+        }
     }
 
     /// The object of a second handle, which must be of the same volume (RFC 1813 §3.3.14, §3.3.15:

@@ -1,11 +1,9 @@
 //! WRITE (RFC 1813 §3.3.7): the store takes the data where it was received.
 
-use super::{Context, Outcome, answer, fail, regular};
+use super::{Context, Outcome, Refused, answer, fail, regular};
 use crate::v3::wire::{Res, Status, WccData, WriteArgs, WriteOk, WriteRes};
 use crate::xdr::Writer;
-use weir_core::attr::Change;
 use weir_core::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
-use weir_core::store::WriteDone;
 use weir_core::{Attr, Shared, Store, access};
 
 /// Everything in front of the data but the bytes of the handle: its length, then offset, count,
@@ -15,26 +13,26 @@ const HEAD_BYTES: usize = 4 + 8 + 4 + 4 + 4;
 #[inline]
 pub(in crate::v3) async fn write<S: Store>(
     cx: &Context<'_, S>,
-    args: WriteArgs<'_>,
+    args: &WriteArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
-    let (file, attr) = match cx.subject().await {
-        Ok(subject) => subject,
-        Err(error) => return fail(out, error, WccData::NONE),
+    let file = match cx.permitted(|attr| writable(cx, args, attr)).await {
+        Ok(file) => file,
+        Err(Refused { status, attributes: after }) => {
+            return fail(out, status, WccData { before: None, after });
+        }
     };
-    if let Err(status) = writable(cx, &args, &attr) {
-        let after = Some(cx.fattr(&attr));
-        return fail(out, status, WccData { before: None, after });
-    }
-    if args.data.is_empty() {
-        // Nothing to write succeeds if writing would be allowed.
-        let change = Change { before: Some(attr), after: Some(attr) };
-        let done = WriteDone { count: 0, committed: args.stable.into(), change };
-        return finished(cx, out, &done);
-    }
-    let data = payload(cx.args, &args);
+    let data = payload(cx.args, args);
     match cx.volume.store.write(&file, args.offset, data, args.stable.into()).await {
-        Ok(done) => finished(cx, out, &done),
+        Ok(done) => {
+            let result: WriteRes = Res::Ok(WriteOk {
+                file_wcc: cx.wcc(&done.change),
+                count: done.count,
+                committed: done.committed.into(),
+                verifier: cx.volume.verifier,
+            });
+            Outcome { moved: u64::from(done.count), ..answer(out, &result) }
+        }
         Err(error) => {
             let after = cx.wcc_after(&file).await;
             fail(out, error, after)
@@ -72,15 +70,4 @@ fn payload(record: &Shared, args: &WriteArgs<'_>) -> Shared {
     let data = record.slice(start..start.saturating_add(len));
     debug_assert!(args.data.starts_with(&data) && data.len() == len, "data is not where it was");
     data
-}
-
-#[inline]
-fn finished<S: Store>(cx: &Context<'_, S>, out: &mut Writer, done: &WriteDone) -> Outcome {
-    let result: WriteRes = Res::Ok(WriteOk {
-        file_wcc: cx.wcc(&done.change),
-        count: done.count,
-        committed: done.committed.into(),
-        verifier: cx.volume.verifier,
-    });
-    Outcome { moved: u64::from(done.count), ..answer(out, &result) }
 }
