@@ -45,3 +45,48 @@ xdr_struct! {
 
 /// `ACCESS3res`; a failure gives the object's attributes.
 pub type AccessRes = Res<AccessOk, Option<Fattr3>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::Status;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            AccessArgs { object: fh(), access: AccessBits::READ | AccessBits::EXECUTE },
+            theirs::ACCESS3args {
+                object: other::fh(),
+                access: theirs::ACCESS3_READ | theirs::ACCESS3_EXECUTE
+            },
+            [FH, "00000021"]
+        );
+        check!(
+            AccessArgs { object: fh(), access: AccessBits::from_bits_retain(0x8000_001f) },
+            theirs::ACCESS3args { object: other::fh(), access: 0x8000_001f },
+            [FH, "8000001f"]
+        );
+    }
+
+    #[test]
+    fn results() {
+        check!(
+            AccessRes::Ok(AccessOk { attributes: Some(fattr()), access: AccessBits::LOOKUP }),
+            theirs::ACCESS3res::Ok(theirs::ACCESS3resok {
+                obj_attributes: other::post_op(),
+                access: theirs::ACCESS3_LOOKUP
+            }),
+            ["00000000", SOME, FATTR, "00000002"]
+        );
+        check!(
+            AccessRes::Fail(Status::BADHANDLE, Some(fattr())),
+            theirs::ACCESS3res::Err((
+                theirs::nfsstat3::NFS3ERR_BADHANDLE,
+                theirs::ACCESS3resfail { obj_attributes: other::post_op() }
+            )),
+            ["00002711", SOME, FATTR]
+        );
+    }
+}

@@ -58,3 +58,80 @@ impl Encode for CreateHow3 {
 
 /// `CREATE3res`; a failure gives the directory around the operation.
 pub type CreateRes<'a> = Res<NewObject<'a>, WccData>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::Status;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            CreateArgs { location: dir_op(), how: CreateHow3::Unchecked(sattr()) },
+            theirs::CREATE3args {
+                where_: other::dir_op(),
+                how: theirs::createhow3::UNCHECKED(other::sattr())
+            },
+            [FH, NAME, "00000000", SATTR]
+        );
+        check!(
+            CreateArgs { location: dir_op(), how: CreateHow3::Guarded(sattr()) },
+            theirs::CREATE3args {
+                where_: other::dir_op(),
+                how: theirs::createhow3::GUARDED(other::sattr())
+            },
+            [FH, NAME, "00000001", SATTR]
+        );
+        check!(
+            CreateArgs { location: dir_op(), how: CreateHow3::Exclusive(VERIFIER) },
+            theirs::CREATE3args {
+                where_: other::dir_op(),
+                how: theirs::createhow3::EXCLUSIVE(theirs::createverf3(VERIFIER))
+            },
+            [FH, NAME, "00000002", VERF]
+        );
+    }
+
+    #[test]
+    fn results() {
+        check!(
+            CreateRes::Ok(NewObject {
+                object: Some(fh()),
+                attributes: Some(fattr()),
+                dir_wcc: wcc()
+            }),
+            theirs::CREATE3res::Ok(theirs::CREATE3resok {
+                obj: theirs::Nfs3Option::Some(other::fh()),
+                obj_attributes: other::post_op(),
+                dir_wcc: other::wcc()
+            }),
+            ["00000000", SOME, FH, SOME, FATTR, WCC]
+        );
+        check!(
+            CreateRes::Ok(NewObject { object: None, attributes: None, dir_wcc: WccData::NONE }),
+            theirs::CREATE3res::Ok(theirs::CREATE3resok {
+                obj: theirs::Nfs3Option::None,
+                obj_attributes: theirs::Nfs3Option::None,
+                dir_wcc: theirs::wcc_data::default()
+            }),
+            ["00000000", NONE, NONE, NONE, NONE]
+        );
+        check!(
+            CreateRes::Fail(Status::EXIST, wcc()),
+            theirs::CREATE3res::Err((
+                theirs::nfsstat3::NFS3ERR_EXIST,
+                theirs::CREATE3resfail { dir_wcc: other::wcc() }
+            )),
+            ["00000011", WCC]
+        );
+    }
+
+    #[test]
+    fn an_unknown_mode_is_named() {
+        let bytes = hex(&[FH, NAME, "00000003", SATTR]);
+        let error = XdrError::BadDiscriminant { what: "createmode3", value: 3 };
+        assert_eq!(crate::xdr::decode::<CreateArgs<'_>>(&bytes), Err(error));
+    }
+}

@@ -57,3 +57,64 @@ xdr_struct! {
 
 /// `FSINFO3res`; a failure gives the object's attributes.
 pub type FsInfoRes = Res<FsInfoOk, Option<Fattr3>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::Status;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(FsInfoArgs { root: fh() }, theirs::FSINFO3args { fsroot: other::fh() }, [FH]);
+    }
+
+    #[test]
+    fn results() {
+        check!(
+            FsInfoRes::Ok(FsInfoOk {
+                attributes: None,
+                rtmax: 1,
+                rtpref: 2,
+                rtmult: 3,
+                wtmax: 4,
+                wtpref: 5,
+                wtmult: 6,
+                dtpref: 7,
+                maxfilesize: 8,
+                time_delta: NfsTime3 { seconds: 9, nseconds: 10 },
+                properties: FsProperties::all()
+            }),
+            theirs::FSINFO3res::Ok(theirs::FSINFO3resok {
+                obj_attributes: theirs::Nfs3Option::None,
+                rtmax: 1,
+                rtpref: 2,
+                rtmult: 3,
+                wtmax: 4,
+                wtpref: 5,
+                wtmult: 6,
+                dtpref: 7,
+                maxfilesize: 8,
+                time_delta: theirs::nfstime3 { seconds: 9, nseconds: 10 },
+                properties: theirs::FSF3_LINK
+                    | theirs::FSF3_SYMLINK
+                    | theirs::FSF3_HOMOGENEOUS
+                    | theirs::FSF3_CANSETTIME
+            }),
+            [
+                "00000000",
+                NONE,
+                "00000001 00000002 00000003 00000004 00000005 00000006 00000007 0000000000000008 00000009 0000000a 0000001b"
+            ]
+        );
+        check!(
+            FsInfoRes::Fail(Status::STALE, Some(fattr())),
+            theirs::FSINFO3res::Err((
+                theirs::nfsstat3::NFS3ERR_STALE,
+                theirs::FSINFO3resfail { obj_attributes: other::post_op() }
+            )),
+            ["00000046", SOME, FATTR]
+        );
+    }
+}

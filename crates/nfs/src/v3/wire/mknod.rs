@@ -78,3 +78,100 @@ impl Encode for MknodData3 {
 
 /// `MKNOD3res`; a failure gives the directory around the operation.
 pub type MknodRes<'a> = Res<NewObject<'a>, WccData>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::Status;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            MknodArgs {
+                location: dir_op(),
+                what: MknodData3::CharDevice(DeviceData3 {
+                    attributes: sattr(),
+                    spec: SpecData3 { specdata1: 8, specdata2: 1 }
+                })
+            },
+            theirs::MKNOD3args {
+                where_: other::dir_op(),
+                what: theirs::mknoddata3::NF3CHR(theirs::devicedata3 {
+                    dev_attributes: other::sattr(),
+                    spec: theirs::specdata3 { specdata1: 8, specdata2: 1 }
+                })
+            },
+            [FH, NAME, "00000004", SATTR, "00000008 00000001"]
+        );
+        check!(
+            MknodArgs {
+                location: dir_op(),
+                what: MknodData3::BlockDevice(DeviceData3 {
+                    attributes: sattr(),
+                    spec: SpecData3 { specdata1: 8, specdata2: 1 }
+                })
+            },
+            theirs::MKNOD3args {
+                where_: other::dir_op(),
+                what: theirs::mknoddata3::NF3BLK(theirs::devicedata3 {
+                    dev_attributes: other::sattr(),
+                    spec: theirs::specdata3 { specdata1: 8, specdata2: 1 }
+                })
+            },
+            [FH, NAME, "00000003", SATTR, "00000008 00000001"]
+        );
+        check!(
+            MknodArgs { location: dir_op(), what: MknodData3::Socket(sattr()) },
+            theirs::MKNOD3args {
+                where_: other::dir_op(),
+                what: theirs::mknoddata3::NF3SOCK(other::sattr())
+            },
+            [FH, NAME, "00000006", SATTR]
+        );
+        check!(
+            MknodArgs { location: dir_op(), what: MknodData3::Fifo(sattr()) },
+            theirs::MKNOD3args {
+                where_: other::dir_op(),
+                what: theirs::mknoddata3::NF3FIFO(other::sattr())
+            },
+            [FH, NAME, "00000007", SATTR]
+        );
+    }
+
+    #[test]
+    fn a_type_it_does_not_make_survives() {
+        for number in [1, 2, 5, 0, 99] {
+            let bytes = hex(&[FH, NAME, &alloc::format!("{number:08x}")]);
+            let args: MknodArgs<'_> = crate::xdr::decode(&bytes).unwrap();
+            assert_eq!(args.what, MknodData3::Other(FileType(number)));
+            assert_eq!(encoded(&args), bytes);
+        }
+    }
+
+    #[test]
+    fn results() {
+        check!(
+            MknodRes::Ok(NewObject {
+                object: Some(fh()),
+                attributes: Some(fattr()),
+                dir_wcc: wcc()
+            }),
+            theirs::MKNOD3res::Ok(theirs::MKNOD3resok {
+                obj: theirs::Nfs3Option::Some(other::fh()),
+                obj_attributes: other::post_op(),
+                dir_wcc: other::wcc()
+            }),
+            ["00000000", SOME, FH, SOME, FATTR, WCC]
+        );
+        check!(
+            MknodRes::Fail(Status::BADTYPE, wcc()),
+            theirs::MKNOD3res::Err((
+                theirs::nfsstat3::NFS3ERR_BADTYPE,
+                theirs::MKNOD3resfail { dir_wcc: other::wcc() }
+            )),
+            ["00002717", WCC]
+        );
+    }
+}

@@ -33,6 +33,11 @@ mod setattr;
 mod symlink;
 mod write;
 
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+pub(crate) mod samples;
+
 pub use access::{AccessArgs, AccessBits, AccessOk, AccessRes};
 pub use attributes::{Fattr3, FileType, SpecData3, WccAttr, WccData};
 pub use commit::{CommitArgs, CommitOk, CommitRes};

@@ -72,3 +72,61 @@ impl ReadReply {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            ReadArgs { file: fh(), offset: 0x1_0000_0002, count: 8192 },
+            theirs::READ3args { file: other::fh(), offset: 0x1_0000_0002, count: 8192 },
+            [FH, "0000000100000002 00002000"]
+        );
+    }
+
+    #[test]
+    fn results() {
+        check!(
+            ReadRes::Ok(ReadOk { attributes: Some(fattr()), count: 5, eof: true, data: b"hello" }),
+            theirs::READ3res::Ok(theirs::READ3resok {
+                file_attributes: other::post_op(),
+                count: 5,
+                eof: true,
+                data: nfs3_types::xdr_codec::Opaque::borrowed(b"hello")
+            }),
+            ["00000000", SOME, FATTR, "00000005 00000001 00000005 68656c6c6f 000000"]
+        );
+        check!(
+            ReadRes::Fail(Status::IO, Some(fattr())),
+            theirs::READ3res::Err((
+                theirs::nfsstat3::NFS3ERR_IO,
+                theirs::READ3resfail { file_attributes: other::post_op() }
+            )),
+            ["00000005", SOME, FATTR]
+        );
+    }
+
+    #[test]
+    fn a_reply_around_data_is_the_same_as_one_encoded_whole() {
+        for len in 0..9u8 {
+            let data: Vec<u8> = (0..len).collect();
+            let mut out = Writer::new(alloc::vec![7; 3]);
+            let reply = ReadReply::begin(&mut out);
+            let mut vec = out.into_vec();
+            vec.extend_from_slice(&data);
+            let mut out = Writer::new(vec);
+            assert_eq!(reply.finish(&mut out, &fattr(), len == 3), u32::from(len));
+            let whole = ReadRes::Ok(ReadOk {
+                attributes: Some(fattr()),
+                count: len.into(),
+                eof: len == 3,
+                data: &data,
+            });
+            assert_eq!(out.into_vec(), [alloc::vec![7; 3], encoded(&whole)].concat());
+        }
+    }
+}

@@ -46,3 +46,91 @@ xdr_struct! {
 
 /// `READDIR3res`; a failure gives the directory's attributes.
 pub type ReaddirRes<'a> = Res<ReaddirOk<'a>, Option<Fattr3>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::*;
+    use crate::v3::wire::{ListWriter, Status};
+    use crate::xdr::Writer;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            ReaddirArgs { dir: fh(), cookie: 9, cookie_verifier: VERIFIER, count: 4096 },
+            theirs::READDIR3args {
+                dir: other::fh(),
+                cookie: 9,
+                cookieverf: theirs::cookieverf3(VERIFIER),
+                count: 4096
+            },
+            [FH, "0000000000000009", VERF, "00001000"]
+        );
+    }
+
+    const LIST: &str = "00000001 0000000000000007 00000001 61 000000 0000000000000008
+        00000001 0000000000000009 00000002 6262 0000 000000000000000a 00000000";
+
+    fn entries() -> [Entry3<'static>; 2] {
+        [Entry3 { fileid: 7, name: b"a", cookie: 8 }, Entry3 { fileid: 9, name: b"bb", cookie: 10 }]
+    }
+
+    #[test]
+    fn results() {
+        let list = hex(&[LIST]);
+        let entries = crate::xdr::decode::<List<'_, Entry3<'_>>>(&list).unwrap();
+        assert!(entries.iter().eq(self::entries()));
+        let other = self::entries().map(|entry| theirs::entry3 {
+            fileid: entry.fileid,
+            name: entry.name.into(),
+            cookie: entry.cookie,
+        });
+        let dir_attributes = Some(fattr());
+        check!(
+            ReaddirRes::Ok(ReaddirOk {
+                dir_attributes,
+                cookie_verifier: VERIFIER,
+                entries,
+                eof: true
+            }),
+            theirs::READDIR3res::Ok(theirs::READDIR3resok {
+                dir_attributes: other::post_op(),
+                cookieverf: theirs::cookieverf3(VERIFIER),
+                reply: theirs::dirlist3 {
+                    entries: nfs3_types::xdr_codec::List(other.into()),
+                    eof: true
+                },
+            }),
+            ["00000000", SOME, FATTR, VERF, LIST, "00000001"]
+        );
+        check!(
+            ReaddirRes::Fail(Status::BAD_COOKIE, Some(fattr())),
+            theirs::READDIR3res::Err((
+                theirs::nfsstat3::NFS3ERR_BAD_COOKIE,
+                theirs::READDIR3resfail { dir_attributes: other::post_op() }
+            )),
+            ["00002713", SOME, FATTR]
+        );
+    }
+
+    #[test]
+    fn the_writer_keeps_to_the_size_and_leaves_no_entry_half() {
+        let whole = hex(&["00000000", SOME, FATTR, VERF, LIST, "00000001"]);
+        for bytes_max in 0..whole.len() {
+            let mut out = Writer::default();
+            let mut list = ListWriter::begin(&mut out, Some(fattr()), VERIFIER, bytes_max);
+            let pushed = entries().iter().take_while(|entry| list.push(*entry)).count();
+            list.finish(pushed == 2);
+            let bytes = out.into_vec();
+            // The status is not part of READDIR3resok.
+            assert_eq!(pushed == 2, bytes_max >= whole.len() - 4, "{bytes_max}");
+            assert!(pushed == 0 || bytes.len() - 4 <= bytes_max, "{bytes_max}");
+            let ReaddirRes::Ok(ok) = crate::xdr::decode(&bytes).unwrap() else {
+                panic!("not a success")
+            };
+            assert!(ok.entries.iter().eq(entries().into_iter().take(pushed)));
+            assert_eq!(ok.eof, pushed == 2);
+        }
+    }
+}

@@ -52,3 +52,101 @@ xdr_struct! {
 
 /// `READDIRPLUS3res`; a failure gives the directory's attributes.
 pub type ReaddirplusRes<'a> = Res<ReaddirplusOk<'a>, Option<Fattr3>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::Status;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            ReaddirplusArgs {
+                dir: fh(),
+                cookie: 9,
+                cookie_verifier: VERIFIER,
+                dir_count: 512,
+                max_count: 4096
+            },
+            theirs::READDIRPLUS3args {
+                dir: other::fh(),
+                cookie: 9,
+                cookieverf: theirs::cookieverf3(VERIFIER),
+                dircount: 512,
+                maxcount: 4096
+            },
+            [FH, "0000000000000009", VERF, "00000200 00001000"]
+        );
+    }
+
+    #[test]
+    fn results() {
+        let parts = [
+            "00000001 0000000000000007 00000001 61 000000 0000000000000008",
+            SOME,
+            FATTR,
+            SOME,
+            FH,
+            "00000001 0000000000000009 00000002 6262 0000 000000000000000a",
+            NONE,
+            NONE,
+            "00000000",
+        ];
+        let list = hex(&parts);
+        let entries = crate::xdr::decode::<List<'_, EntryPlus3<'_>>>(&list).unwrap();
+        let full = EntryPlus3 {
+            fileid: 7,
+            name: b"a",
+            cookie: 8,
+            attributes: Some(fattr()),
+            handle: Some(fh()),
+        };
+        let bare =
+            EntryPlus3 { fileid: 9, name: b"bb", cookie: 10, attributes: None, handle: None };
+        assert!(entries.iter().eq([full, bare]));
+        let other = [
+            theirs::entryplus3 {
+                fileid: 7,
+                name: (&b"a"[..]).into(),
+                cookie: 8,
+                name_attributes: other::post_op(),
+                name_handle: theirs::Nfs3Option::Some(other::fh()),
+            },
+            theirs::entryplus3 {
+                fileid: 9,
+                name: (&b"bb"[..]).into(),
+                cookie: 10,
+                name_attributes: theirs::Nfs3Option::None,
+                name_handle: theirs::Nfs3Option::None,
+            },
+        ];
+        let (dir_attributes, cookie_verifier) = (None, VERIFIER);
+        check!(
+            ReaddirplusRes::Ok(ReaddirplusOk {
+                dir_attributes,
+                cookie_verifier,
+                entries,
+                eof: false
+            }),
+            theirs::READDIRPLUS3res::Ok(theirs::READDIRPLUS3resok {
+                dir_attributes: theirs::Nfs3Option::None,
+                cookieverf: theirs::cookieverf3(VERIFIER),
+                reply: theirs::dirlistplus3 {
+                    entries: nfs3_types::xdr_codec::List(other.into()),
+                    eof: false
+                },
+            }),
+            [&["00000000", NONE, VERF], &parts[..], &["00000000"]].concat()
+        );
+        check!(
+            ReaddirplusRes::Fail(Status::TOOSMALL, Some(fattr())),
+            theirs::READDIRPLUS3res::Err((
+                theirs::nfsstat3::NFS3ERR_TOOSMALL,
+                theirs::READDIRPLUS3resfail { dir_attributes: other::post_op() }
+            )),
+            ["00002715", SOME, FATTR]
+        );
+    }
+}

@@ -106,3 +106,74 @@ xdr_struct! {
 
 /// `WRITE3res`; a failure gives the file around the operation.
 pub type WriteRes = Res<WriteOk, WccData>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::Status;
+    use crate::v3::wire::samples::*;
+    use nfs3_types::nfs3 as theirs;
+
+    #[test]
+    fn arguments() {
+        check!(
+            WriteArgs {
+                file: fh(),
+                offset: 4096,
+                count: 3,
+                stable: StableHow::DataSync,
+                data: b"abc"
+            },
+            theirs::WRITE3args {
+                file: other::fh(),
+                offset: 4096,
+                count: 3,
+                stable: theirs::stable_how::DATA_SYNC,
+                data: nfs3_types::xdr_codec::Opaque::borrowed(b"abc")
+            },
+            [FH, "0000000000001000 00000003 00000001 00000003 616263 00"]
+        );
+    }
+
+    #[test]
+    fn results() {
+        check!(
+            WriteRes::Ok(WriteOk {
+                file_wcc: wcc(),
+                count: 3,
+                committed: StableHow::FileSync,
+                verifier: VERIFIER
+            }),
+            theirs::WRITE3res::Ok(theirs::WRITE3resok {
+                file_wcc: other::wcc(),
+                count: 3,
+                committed: theirs::stable_how::FILE_SYNC,
+                verf: theirs::writeverf3(VERIFIER)
+            }),
+            ["00000000", WCC, "00000003 00000002", VERF]
+        );
+        check!(
+            WriteRes::Fail(Status::DQUOT, wcc()),
+            theirs::WRITE3res::Err((
+                theirs::nfsstat3::NFS3ERR_DQUOT,
+                theirs::WRITE3resfail { file_wcc: other::wcc() }
+            )),
+            ["00000045", WCC]
+        );
+    }
+
+    #[test]
+    fn the_head_is_the_front_of_the_whole() {
+        let (file, offset, stable) = (fh(), 9, StableHow::Unstable);
+        let whole = WriteArgs { file, offset, count: 4, stable, data: b"data" };
+        let head = WriteHead { file, offset, count: 4, stable, data_len: 4 };
+        assert_eq!([encoded(&head), b"data".to_vec()].concat(), encoded(&whole));
+    }
+
+    #[test]
+    fn an_unknown_stability_is_named() {
+        let bytes = hex(&[FH, "0000000000000000 00000000 00000003 00000000"]);
+        let error = XdrError::BadDiscriminant { what: "stable_how", value: 3 };
+        assert_eq!(crate::xdr::decode::<WriteArgs<'_>>(&bytes), Err(error));
+    }
+}
