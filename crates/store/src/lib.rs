@@ -1,1 +1,23 @@
-//! Placeholder until the crate's owner writes it.
+//! The local passthrough store: a volume as a directory tree on a local file system (ext4, XFS,
+//! btrfs), behind [`weir_core::Store`].
+//!
+//! The only crate that touches the disk and the only one with `unsafe`. What is *not* here:
+//! sockets, protocol types, export rules, performance contracts. Who may read, write and look up
+//! was decided by the caller; what changes names or attributes is decided by the kernel, under the
+//! caller's identity.
+//!
+//! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
+
+mod creds;
+mod error;
+mod local;
+mod pace;
+mod pool;
+mod sync;
+#[expect(unsafe_code, reason = "the system calls that rustix lacks")]
+mod sys;
+
+pub use creds::switches_identity;
+pub use local::{Durability, Inode, LocalStore, OpenError, Options};
+pub use pool::Pool;
+pub use sys::prepare_process;

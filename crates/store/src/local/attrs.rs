@@ -1,0 +1,203 @@
+//! The attribute cache of one object.
+//!
+//! Coherent because every change goes through Weir: a change *begins* (the cached attributes
+//! become invalid), does its system calls, and *ends* with one `fstat`. What that gives is kept
+//! only if no other change began, ended or was under way meanwhile; otherwise the next reader asks
+//! the kernel. An `fstat` of an open descriptor reads the inode in memory and waits for nothing on
+//! ext4, XFS and btrfs (0.3 µs), so it runs wherever it is needed, on the worker too.
+//!
+//! Every fresh `fstat` also settles what the object counts for in the volume's usage.
+
+use super::usage::{Usage, occupied};
+use crate::error::fs_error;
+use crate::sync::{Arc, Mutex};
+use rustix::fd::AsFd;
+use rustix::fs::{FileType, Stat, fstat, major, minor};
+use weir_core::attr::Change;
+use weir_core::{Attr, DeviceNumber, FileKind, FsError, FsResult, Timestamp};
+
+/// The attribute cache of one object.
+#[derive(Debug)]
+pub(super) struct Attrs {
+    state: Mutex<State>,
+    /// The metadata cache switch: without it nothing is ever kept.
+    keep: bool,
+    usage: Arc<Usage>,
+}
+
+#[derive(Debug)]
+struct State {
+    attr: Attr,
+    valid: bool,
+    in_flight: u32,
+    /// Moves whenever a change begins or ends.
+    generation: u64,
+    /// Bytes of this object that are part of the volume's usage.
+    accounted: u64,
+}
+
+/// A change that has begun. Dropped without [`Attrs::end`], it leaves the cache invalid.
+pub(super) struct Mutation<'a> {
+    attrs: &'a Attrs,
+    generation: u64,
+    alone: bool,
+    known: Option<Attr>,
+    ended: bool,
+}
+
+impl Attrs {
+    /// Starts with attributes that may be out of date already, unless [`Attrs::validate`] follows.
+    pub(super) fn new(first: Attr, keep: bool, usage: Arc<Usage>) -> Self {
+        let accounted = occupied(&first);
+        let state = State { attr: first, valid: false, in_flight: 0, generation: 0, accounted };
+        Self { state: Mutex::new(state), keep, usage }
+    }
+
+    /// Declares the first attributes to be still true.
+    pub(super) fn validate(&self) {
+        self.state.lock().valid = self.keep;
+    }
+
+    /// The attributes, from the cache or else from the kernel.
+    #[inline]
+    pub(super) fn get(&self, fd: impl AsFd) -> FsResult<Attr> {
+        let (generation, idle) = {
+            let state = self.state.lock();
+            if state.valid {
+                return Ok(state.attr);
+            }
+            (state.generation, state.in_flight == 0)
+        };
+        let attr = stat(fd)?;
+        let mut state = self.state.lock();
+        self.settle(&mut state, &attr);
+        if idle && state.in_flight == 0 && state.generation == generation {
+            self.store(&mut state, attr);
+        }
+        Ok(attr)
+    }
+
+    /// The cached attributes and a mark of their generation, if they are valid.
+    pub(super) fn peek(&self) -> Option<(Attr, u64)> {
+        let state = self.state.lock();
+        state.valid.then_some((state.attr, state.generation))
+    }
+
+    /// Forgets the cached attributes: the kernel has changed them by itself.
+    pub(super) fn invalidate(&self) {
+        let mut state = self.state.lock();
+        state.generation += 1;
+        state.valid = false;
+    }
+
+    /// Begins a change.
+    pub(super) fn begin(&self) -> Mutation<'_> {
+        let mut state = self.state.lock();
+        let alone = state.in_flight == 0;
+        let known = (state.valid && alone).then_some(state.attr);
+        state.in_flight += 1;
+        state.generation += 1;
+        state.valid = false;
+        Mutation { attrs: self, generation: state.generation, alone, known, ended: false }
+    }
+
+    fn store(&self, state: &mut State, attr: Attr) {
+        state.attr = attr;
+        state.valid = self.keep;
+    }
+
+    fn settle(&self, state: &mut State, attr: &Attr) {
+        let now = occupied(attr);
+        if now != state.accounted {
+            self.usage.moved(state.accounted, now);
+            state.accounted = now;
+        }
+    }
+}
+
+impl Mutation<'_> {
+    /// The attributes as this change found them: cached where no other change can have come
+    /// between, or else the kernel's of this moment.
+    pub(super) fn found(&mut self, fd: impl AsFd) -> FsResult<Attr> {
+        if let Some(known) = self.known {
+            return Ok(known);
+        }
+        let attr = stat(fd)?;
+        if self.alone {
+            let state = self.attrs.state.lock();
+            if state.generation == self.generation {
+                self.known = Some(attr);
+            }
+        }
+        Ok(attr)
+    }
+
+    /// Ends the change: reads the attributes and keeps them if this change was alone.
+    pub(super) fn end(mut self, fd: impl AsFd) -> FsResult<Change> {
+        let attr = stat(fd)?;
+        let mut state = self.attrs.state.lock();
+        self.ended = true;
+        let undisturbed = self.alone && state.generation == self.generation;
+        state.in_flight -= 1;
+        state.generation += 1;
+        self.attrs.settle(&mut state, &attr);
+        if undisturbed {
+            self.attrs.store(&mut state, attr);
+        }
+        let before = self.known.filter(|_| undisturbed);
+        Ok(Change { before, after: Some(attr) })
+    }
+}
+
+impl Drop for Mutation<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let mut state = self.attrs.state.lock();
+            state.in_flight -= 1;
+            state.generation += 1;
+        }
+    }
+}
+
+/// The kernel's attributes of an open object.
+pub(super) fn stat(fd: impl AsFd) -> FsResult<Attr> {
+    attr_of(&fstat(fd).map_err(fs_error)?)
+}
+
+/// The kernel's answer in our terms.
+pub(super) fn attr_of(stat: &Stat) -> FsResult<Attr> {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::Regular,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        FileType::BlockDevice => FileKind::BlockDevice,
+        FileType::CharacterDevice => FileKind::CharDevice,
+        FileType::Fifo => FileKind::Fifo,
+        FileType::Socket => FileKind::Socket,
+        FileType::Unknown => return Err(FsError::Io),
+    };
+    let rdev = match kind {
+        FileKind::BlockDevice | FileKind::CharDevice => {
+            DeviceNumber { major: major(stat.st_rdev), minor: minor(stat.st_rdev) }
+        }
+        _ => DeviceNumber::default(),
+    };
+    Ok(Attr {
+        kind,
+        mode: stat.st_mode & 0o7777,
+        nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        used: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
+        rdev,
+        fileid: stat.st_ino,
+        atime: time(stat.st_atime, stat.st_atime_nsec),
+        mtime: time(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: time(stat.st_ctime, stat.st_ctime_nsec),
+    })
+}
+
+fn time(secs: i64, nanos: u64) -> Timestamp {
+    Timestamp { secs, nanos: u32::try_from(nanos).unwrap_or(0) }
+}

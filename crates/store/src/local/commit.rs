@@ -1,0 +1,193 @@
+//! COMMIT and every other sync of one object, coalesced: whoever asks while a sync runs shares the
+//! next one, so one sync covers all that was written before it began.
+//!
+//! A failed sync is reported to everybody it covered, and once more to whoever syncs the object
+//! next: the kernel tells each descriptor of lost data only once, and we have one for all clients.
+//! [`LocalStore::sync_failures`] counts failures, so that the server can change its write verifier
+//! and make clients send again what may be lost.
+
+use super::LocalStore;
+use super::inode::Inode;
+use super::volume::Volume;
+use crate::sync::{AcqRel, Arc, Mutex, Promise, now, promise};
+use rustix::fs::{fdatasync, fsync, syncfs};
+use rustix::io::Errno;
+use weir_core::attr::Change;
+use weir_core::{FileKind, FsError, FsResult};
+
+/// How much of an object a sync makes stable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extent {
+    /// The data and what is needed to find it.
+    #[default]
+    Data,
+    /// All attributes too.
+    All,
+}
+
+/// The syncs of one object.
+#[derive(Debug, Default)]
+pub(super) struct SyncGroup(Mutex<Group>);
+
+#[derive(Default)]
+struct Group {
+    running: bool,
+    extent: Extent,
+    waiting: Vec<Promise<FsResult<()>>>,
+    failed: bool,
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "running: {}, waiting: {}", self.running, self.waiting.len())
+    }
+}
+
+impl SyncGroup {
+    /// Adds a waiter; true if nobody is at work and the caller must start a round.
+    fn join(&self, waiter: Promise<FsResult<()>>, extent: Extent) -> bool {
+        let mut group = self.0.lock();
+        group.waiting.push(waiter);
+        group.extent = group.extent.max(extent);
+        !std::mem::replace(&mut group.running, true)
+    }
+
+    /// Does the next sync have to report a failure? Then the object must stay in memory.
+    pub(super) fn has_failed(&self) -> bool {
+        self.0.lock().failed
+    }
+
+    /// Syncs once for all who wait now. True if more have come meanwhile.
+    fn round(&self, sync: impl FnOnce(Extent) -> Result<(), Errno>) -> bool {
+        let mut group = self.0.lock();
+        let waiting = std::mem::take(&mut group.waiting);
+        let extent = std::mem::take(&mut group.extent);
+        drop(group);
+        let result = sync(extent);
+        let mut group = self.0.lock();
+        let failed_before = std::mem::replace(&mut group.failed, result.is_err());
+        let more = !group.waiting.is_empty();
+        group.running = more;
+        drop(group);
+        let answer = if result.is_err() || failed_before { Err(FsError::Io) } else { Ok(()) };
+        for waiter in waiting {
+            waiter.give(answer);
+        }
+        more
+    }
+}
+
+impl LocalStore {
+    /// Answers when everything that was done to `inode` before this call is stable.
+    pub(super) async fn settle(&self, inode: &Arc<Inode>, extent: Extent) -> FsResult<()> {
+        let (waiter, answer) = promise();
+        if inode.syncs.join(waiter, extent) {
+            start(Arc::clone(&self.0), Arc::clone(inode));
+        }
+        answer.await.unwrap_or(Err(FsError::Io))
+    }
+
+    pub(super) async fn commit_file(&self, inode: &Arc<Inode>) -> FsResult<Change> {
+        inode.need_file(false)?;
+        let found = inode.attrs.peek();
+        self.settle(inode, Extent::All).await?;
+        let after = inode.attr()?;
+        // Unchanged all the while if the generation is still the same.
+        let mark = inode.attrs.peek().map(|(_, generation)| generation);
+        let before = found.filter(|(_, generation)| mark == Some(*generation)).map(|(a, _)| a);
+        Ok(Change { before, after: Some(after) })
+    }
+}
+
+/// Queues a round. At most one is queued or running for an object, so the bound of the table
+/// bounds them all.
+fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
+    let lane = Arc::clone(&volume.lane);
+    lane.run_bounded_elsewhere(move || {
+        if inode.syncs.round(|extent| sync(&volume, &inode, extent)) {
+            start(volume, inode);
+        }
+    });
+}
+
+fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
+    volume.syncs.began();
+    let result = match (inode.kind, extent) {
+        (FileKind::Regular, Extent::Data) => fdatasync(&inode.fd),
+        (FileKind::Regular | FileKind::Directory, _) => fsync(&inode.fd),
+        // Open by path only, which can't be synced.
+        _ => syncfs(&volume.root.fd),
+    };
+    volume.syncs.ended(now());
+    if let Err(errno) = result {
+        volume.sync_failures.fetch_add(1, AcqRel);
+        let (errno, fileid) = (errno.raw_os_error(), inode.fileid);
+        tracing::error!(errno, fileid, "sync failed; written data may be lost");
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn outcome<T>(future: impl Future<Output = T>) -> Option<T> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn one_round_covers_all_who_wait_and_at_the_greatest_extent() {
+        let group = SyncGroup::default();
+        let (first, first_answer) = promise();
+        let (second, second_answer) = promise();
+        assert!(group.join(first, Extent::All));
+        assert!(!group.join(second, Extent::Data), "somebody is at work");
+        let more = group.round(|extent| {
+            assert_eq!(extent, Extent::All);
+            Ok(())
+        });
+        assert!(!more);
+        assert_eq!(outcome(first_answer), Some(Some(Ok(()))));
+        assert_eq!(outcome(second_answer), Some(Some(Ok(()))));
+    }
+
+    #[test]
+    fn who_comes_during_a_round_waits_for_the_next() {
+        let group = SyncGroup::default();
+        let (first, _) = promise();
+        let (late, mut late_answer) = promise();
+        assert!(group.join(first, Extent::Data));
+        let more = group.round(|_| {
+            assert!(!group.join(late, Extent::Data));
+            Ok(())
+        });
+        assert!(more);
+        assert_eq!(outcome(&mut late_answer), None);
+        assert!(!group.round(|_| Ok(())));
+        assert_eq!(outcome(&mut late_answer), Some(Some(Ok(()))));
+    }
+
+    #[test]
+    fn a_failure_is_reported_to_all_it_covered_and_to_the_next_round() {
+        let group = SyncGroup::default();
+        let round = |result: Result<(), Errno>| {
+            let (a, a_answer) = promise();
+            let (b, b_answer) = promise();
+            group.join(a, Extent::Data);
+            group.join(b, Extent::Data);
+            group.round(|_| result);
+            [outcome(a_answer).flatten(), outcome(b_answer).flatten()]
+        };
+        assert_eq!(round(Err(Errno::IO)), [Some(Err(FsError::Io)); 2]);
+        assert!(group.has_failed());
+        assert_eq!(round(Ok(())), [Some(Err(FsError::Io)); 2]);
+        assert!(!group.has_failed());
+        assert_eq!(round(Ok(())), [Some(Ok(())); 2]);
+    }
+}

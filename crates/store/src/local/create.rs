@@ -1,0 +1,179 @@
+//! CREATE: regular files, in the three ways of RFC 1813 §3.3.8.
+
+use super::attrs::{Attrs, stat};
+use super::commit::Extent;
+use super::inode::{Inode, Reach};
+use super::lookup::OwnName;
+use super::open::{new_inode, without_atime};
+use super::set_attr::{CUT_INLINE_MAX, apply, set_size};
+use super::volume::{Step, Volume, Waiting};
+use super::{Durability, LocalStore};
+use crate::creds::as_caller;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use crate::sys::handle_of;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use weir_core::attr::SetTime;
+use weir_core::store::{CreateHow, Made};
+use weir_core::{Credentials, FileKind, FsError, FsResult, Name, SetAttr, Timestamp};
+
+/// The mode of a file whose maker gave none (an exclusive create never does).
+const MODE_UNSET: u32 = 0o600;
+
+impl LocalStore {
+    pub(super) async fn create_file(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        how: &CreateHow,
+        cred: &Credentials,
+    ) -> FsResult<Made<Arc<Inode>>> {
+        let made = match self.inline(|volume, w| create(volume, dir, name, how, cred, w)) {
+            Some(done) => done?,
+            None => {
+                let (dir, name) = (Arc::clone(dir), OwnName::from(name));
+                let (how, cred) = (*how, *cred);
+                self.pooled_change(move |volume, waiting| {
+                    create(volume, &dir, name.get()?, &how, &cred, waiting)
+                })
+                .await?
+            }
+        };
+        if self.0.durability == Durability::Power {
+            // Attributes that were set after the file was made belong to a later transaction.
+            self.settle(&made.object, Extent::All).await?;
+            self.settle(dir, Extent::All).await?;
+        }
+        Ok(made)
+    }
+}
+
+fn create(
+    volume: &Volume,
+    dir: &Inode,
+    name: Name<'_>,
+    how: &CreateHow,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<Made<Arc<Inode>>> {
+    let mut lock = volume.lock_names(dir, waiting)?;
+    if name.is_special() {
+        let unchecked = matches!(how, CreateHow::Unchecked(_));
+        return Err(if unchecked { FsError::IsDirectory } else { FsError::Exists }.into());
+    }
+    let (mode, rest) = split(how);
+    let mutation = dir.begin();
+    let (object, attr) = match open_new(volume, dir, name, mode, cred) {
+        Ok(fd) => {
+            let made = made(volume, fd)?;
+            volume.names.replace(dir, name, &made, &mut lock);
+            if rest != SetAttr::default() {
+                let mut mutation = made.begin();
+                let found = mutation.found(&made.fd)?;
+                apply(&made, &rest, &found, cred)?;
+                made.end(mutation)?;
+            }
+            let attr = made.attr()?;
+            (made, attr)
+        }
+        Err(FsError::Exists) => {
+            let present = volume.locked_lookup(dir, name, waiting)?;
+            let attr = open_existing(&present, how, cred, waiting)?;
+            (present, attr)
+        }
+        Err(other) => return Err(other.into()),
+    };
+    Ok(Made { object, attr, dir: dir.end(mutation)? })
+}
+
+/// The mode to make the file with, and what is to be set afterwards.
+fn split(how: &CreateHow) -> (u32, SetAttr) {
+    match how {
+        CreateHow::Unchecked(set) | CreateHow::Guarded(set) => {
+            let size = set.size.filter(|&size| size > 0);
+            (set.mode.unwrap_or(MODE_UNSET) & 0o7777, SetAttr { mode: None, size, ..*set })
+        }
+        CreateHow::Exclusive(verifier) => {
+            let (atime, mtime) = stamps(verifier);
+            let (atime, mtime) = (SetTime::To(atime), SetTime::To(mtime));
+            (MODE_UNSET, SetAttr { atime, mtime, ..SetAttr::default() })
+        }
+    }
+}
+
+fn open_new(
+    volume: &Volume,
+    dir: &Inode,
+    name: Name<'_>,
+    mode: u32,
+    cred: &Credentials,
+) -> FsResult<OwnedFd> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(mode);
+    let open = |flags| openat(&dir.fd, name.as_bytes(), flags, mode);
+    let open = || volume.retry_short(|| without_atime(flags, open));
+    as_caller(cred, |_| open())?.map_err(|errno| match errno {
+        // The directory itself is gone.
+        Errno::NOENT => FsError::Stale,
+        other => fs_error(other),
+    })
+}
+
+/// Holds a file open that was just made.
+fn made(volume: &Volume, fd: OwnedFd) -> FsResult<Arc<Inode>> {
+    let (key, _) = handle_of(&fd).map_err(fs_error)?;
+    let mark = volume.table.mark(&key);
+    let attr = stat(&fd)?;
+    if let Some(kept) = &volume.kept {
+        kept.keep(key, &fd)?;
+    }
+    let attrs = Attrs::new(attr, volume.cache_metadata, Arc::clone(&volume.usage));
+    Ok(volume.table.insert(new_inode(fd, Reach::Full, key, &attr, attrs), mark))
+}
+
+fn open_existing(
+    present: &Inode,
+    how: &CreateHow,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<weir_core::Attr> {
+    match how {
+        CreateHow::Guarded(_) => Err(FsError::Exists.into()),
+        CreateHow::Exclusive(verifier) => {
+            let attr = present.attr()?;
+            let same = present.kind == FileKind::Regular
+                && attr.size == 0
+                && (attr.atime, attr.mtime) == stamps(verifier);
+            if same { Ok(attr) } else { Err(FsError::Exists.into()) }
+        }
+        CreateHow::Unchecked(set) => {
+            match present.kind {
+                FileKind::Regular => {}
+                FileKind::Directory => return Err(FsError::IsDirectory.into()),
+                _ => return Err(FsError::Exists.into()),
+            }
+            let Some(size) = set.size else { return Ok(present.attr()?) };
+            let mut mutation = present.begin();
+            let found = mutation.found(&present.fd)?;
+            if size.saturating_add(CUT_INLINE_MAX) < found.size {
+                waiting.or_stop()?;
+            }
+            set_size(present, size, &found, cred)?;
+            let change = present.end(mutation)?;
+            Ok(change.after.ok_or(FsError::Io)?)
+        }
+    }
+}
+
+/// The times that keep an exclusive create's verifier: whole seconds that every file system can
+/// hold, so the top bit of each half is left out.
+fn stamps(verifier: &[u8; 8]) -> (Timestamp, Timestamp) {
+    let [a, b, c, d, e, f, g, h] = *verifier;
+    let stamp = |half: [u8; 4]| Timestamp {
+        secs: i64::from(u32::from_be_bytes(half) & 0x7fff_ffff),
+        nanos: 0,
+    };
+    (stamp([a, b, c, d]), stamp([e, f, g, h]))
+}

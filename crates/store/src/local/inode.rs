@@ -1,0 +1,76 @@
+//! An object held open: its descriptor, key and caches.
+
+use super::attrs::{Attrs, Mutation};
+use super::commit::SyncGroup;
+use crate::sync::{AtomicBool, Mutex, Relaxed};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use weir_core::attr::Change;
+use weir_core::{Attr, FileKind, FsError, FsResult, ObjectKey};
+
+/// What the descriptor of an object is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Reading and writing (a directory: listing).
+    Full,
+    /// Reading only: the file system is read-only, or the server may not write the file.
+    ReadOnly,
+    /// Neither: links, special files, and files that an unprivileged server may not read.
+    Path,
+}
+
+/// An object of a [`LocalStore`](super::LocalStore), held open. There is one of it for each
+/// object at any time, so its caches speak for the object.
+#[derive(Debug)]
+pub struct Inode {
+    /// Never used twice in a process, unlike inode numbers.
+    pub(super) serial: u64,
+    pub(super) key: ObjectKey,
+    pub(super) kind: FileKind,
+    pub(super) fileid: u64,
+    pub(super) fd: OwnedFd,
+    pub(super) reach: Reach,
+    pub(super) attrs: Attrs,
+    /// A directory's entries: held while they change. The number counts those changes.
+    pub(super) names: Mutex<u64>,
+    pub(super) syncs: SyncGroup,
+    /// The last name is gone.
+    pub(super) gone: AtomicBool,
+}
+
+impl Inode {
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn attr(&self) -> FsResult<Attr> {
+        self.attrs.get(&self.fd)
+    }
+
+    pub(super) fn begin(&self) -> Mutation<'_> {
+        self.attrs.begin()
+    }
+
+    pub(super) fn end(&self, mutation: Mutation<'_>) -> FsResult<Change> {
+        mutation.end(&self.fd)
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
+    pub(super) fn need_directory(&self) -> FsResult<()> {
+        if self.kind == FileKind::Directory { Ok(()) } else { Err(FsError::NotDirectory) }
+    }
+
+    /// Is this a regular file whose data can be had, and for `writing` changed?
+    pub(super) fn need_file(&self, writing: bool) -> FsResult<()> {
+        match (self.kind, self.reach) {
+            (FileKind::Regular, Reach::Full) => Ok(()),
+            (FileKind::Regular, Reach::ReadOnly) if writing => Err(FsError::ReadOnly),
+            (FileKind::Regular, Reach::ReadOnly) => Ok(()),
+            (FileKind::Regular, Reach::Path) => Err(FsError::AccessDenied),
+            (FileKind::Directory, _) => Err(FsError::IsDirectory),
+            _ => Err(FsError::WrongKind),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! LINK.
+
+use super::commit::Extent;
+use super::inode::Inode;
+use super::lookup::OwnName;
+use super::volume::{Step, Volume, Waiting};
+use super::{Durability, LocalStore};
+use crate::creds::as_caller;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use crate::sys::own_descriptors;
+use rustix::fd::AsRawFd;
+use rustix::fs::{AtFlags, linkat};
+use rustix::io::Errno;
+use weir_core::attr::Change;
+use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, Name};
+
+impl LocalStore {
+    pub(super) async fn link_object(
+        &self,
+        object: &Arc<Inode>,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> FsResult<(Attr, Change)> {
+        let done = match self.inline(|volume, w| link(volume, object, dir, name, cred, w)) {
+            Some(done) => done?,
+            None => {
+                let (object, dir) = (Arc::clone(object), Arc::clone(dir));
+                let (name, cred) = (OwnName::from(name), *cred);
+                self.pooled_change(move |volume, waiting| {
+                    link(volume, &object, &dir, name.get()?, &cred, waiting)
+                })
+                .await?
+            }
+        };
+        if self.0.durability == Durability::Power {
+            self.settle(dir, Extent::All).await?;
+        }
+        Ok(done)
+    }
+}
+
+fn link(
+    volume: &Volume,
+    object: &Arc<Inode>,
+    dir: &Inode,
+    name: Name<'_>,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<(Attr, Change)> {
+    if object.kind == FileKind::Directory {
+        return Err(FsError::IsDirectory.into());
+    }
+    let mut lock = volume.lock_names(dir, waiting)?;
+    if name.is_special() {
+        return Err(FsError::Exists.into());
+    }
+    let (dir_mutation, mutation) = (dir.begin(), object.begin());
+    // AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH, which the caller's identity doesn't have; the
+    // process's own descriptors can be followed by any of its threads.
+    let (descriptors, number) = (own_descriptors()?, object.fd.as_raw_fd().to_string());
+    let flags = AtFlags::SYMLINK_FOLLOW;
+    as_caller(cred, |_| linkat(descriptors, number, &dir.fd, name.as_bytes(), flags))?.map_err(
+        |errno| match errno {
+            // The object's last name, or the directory, is gone.
+            Errno::NOENT => FsError::Stale,
+            other => fs_error(other),
+        },
+    )?;
+    volume.names.replace(dir, name, object, &mut lock);
+    let attr = object.end(mutation)?.after.ok_or(FsError::Io)?;
+    Ok((attr, dir.end(dir_mutation)?))
+}

@@ -1,0 +1,107 @@
+//! MKDIR, SYMLINK and MKNOD.
+
+use super::commit::Extent;
+use super::inode::Inode;
+use super::lookup::OwnName;
+use super::set_attr::apply;
+use super::volume::{Step, Volume, Waiting};
+use super::{Durability, LocalStore};
+use crate::creds::as_caller;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use rustix::fs::{Dev, FileType, Mode, makedev, mkdirat, mknodat, symlinkat};
+use rustix::io::Errno;
+use weir_core::limits::SYMLINK_BYTES_MAX;
+use weir_core::store::{Made, MakeKind};
+use weir_core::{Credentials, DeviceNumber, FsError, FsResult, Name, SetAttr};
+
+/// The modes of a directory and of anything else whose maker gave none.
+const DIRECTORY_MODE_UNSET: u32 = 0o700;
+const MODE_UNSET: u32 = 0o600;
+/// The bits that `mkdir` ignores.
+const SET_IDS: u32 = 0o6000;
+
+impl LocalStore {
+    pub(super) async fn make_object(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        kind: &MakeKind,
+        set: &SetAttr,
+        cred: &Credentials,
+    ) -> FsResult<Made<Arc<Inode>>> {
+        let made = match self.inline(|volume, w| make(volume, dir, name, kind, set, cred, w)) {
+            Some(done) => done?,
+            None => {
+                let (dir, name) = (Arc::clone(dir), OwnName::from(name));
+                let (kind, set, cred) = (kind.clone(), *set, *cred);
+                self.pooled_change(move |volume, waiting| {
+                    make(volume, &dir, name.get()?, &kind, &set, &cred, waiting)
+                })
+                .await?
+            }
+        };
+        if self.0.durability == Durability::Power {
+            self.settle(&made.object, Extent::All).await?;
+            self.settle(dir, Extent::All).await?;
+        }
+        Ok(made)
+    }
+}
+
+fn make(
+    volume: &Volume,
+    dir: &Inode,
+    name: Name<'_>,
+    kind: &MakeKind,
+    set: &SetAttr,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<Made<Arc<Inode>>> {
+    let mut lock = volume.lock_names(dir, waiting)?;
+    if name.is_special() {
+        return Err(FsError::Exists.into());
+    }
+    let mutation = dir.begin();
+    as_caller(cred, |_| make_name(dir, name, kind, set))??;
+    let object = volume.open_name(dir, name)?;
+    volume.names.replace(dir, name, &object, &mut lock);
+    let ids = set.mode.filter(|mode| *kind == MakeKind::Directory && mode & SET_IDS != 0);
+    let rest = SetAttr { mode: ids, size: None, ..*set };
+    if rest != SetAttr::default() {
+        let mut mutation = object.begin();
+        let found = mutation.found(&object.fd)?;
+        apply(&object, &rest, &found, cred)?;
+        object.end(mutation)?;
+    }
+    let attr = object.attr()?;
+    Ok(Made { object, attr, dir: dir.end(mutation)? })
+}
+
+fn make_name(dir: &Inode, name: Name<'_>, kind: &MakeKind, set: &SetAttr) -> FsResult<()> {
+    let bits = |unset| Mode::from_raw_mode(set.mode.unwrap_or(unset) & 0o7777);
+    let node =
+        |kind, device: Dev| mknodat(&dir.fd, name.as_bytes(), kind, bits(MODE_UNSET), device);
+    let device = |number: &DeviceNumber| makedev(number.major, number.minor);
+    let done = match kind {
+        MakeKind::Directory => mkdirat(&dir.fd, name.as_bytes(), bits(DIRECTORY_MODE_UNSET)),
+        MakeKind::Symlink(target) => {
+            if target.len() > SYMLINK_BYTES_MAX {
+                return Err(FsError::NameTooLong);
+            }
+            if target.is_empty() || target.contains(&0) {
+                return Err(FsError::Invalid);
+            }
+            symlinkat(target.as_slice(), &dir.fd, name.as_bytes())
+        }
+        MakeKind::Fifo => node(FileType::Fifo, 0),
+        MakeKind::Socket => node(FileType::Socket, 0),
+        MakeKind::BlockDevice(number) => node(FileType::BlockDevice, device(number)),
+        MakeKind::CharDevice(number) => node(FileType::CharacterDevice, device(number)),
+    };
+    done.map_err(|errno| match errno {
+        // The directory itself is gone.
+        Errno::NOENT => FsError::Stale,
+        other => fs_error(other),
+    })
+}

@@ -1,0 +1,249 @@
+//! Opening and closing a volume: its directories, the version of its format, and its usage at the
+//! last clean stop.
+
+use super::attrs::{Attrs, attr_of};
+use super::inode::{Inode, Reach};
+use super::kept::Kept;
+use super::names::Names;
+use super::open::new_inode;
+use super::table::Table;
+use super::usage::{Usage, count};
+use super::volume::Volume;
+use super::{LocalStore, Options};
+use crate::creds::as_root;
+use crate::pace::Pace;
+use crate::pool::LaneBounds;
+use crate::sync::{Arc, AtomicU64, spawn};
+use crate::sys::{handle_of, open_handle};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, open, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use weir_core::FsResult;
+
+/// The newest format this server writes and reads.
+const FORMAT: u32 = 1;
+const FORMAT_FILE: &str = "format";
+const FORMAT_WORD: &str = "weir-volume";
+const USAGE_FILE: &str = "usage";
+/// The longest meta file that is read.
+const META_BYTES_MAX: usize = 256;
+
+/// Jobs of one volume that run at once in the pool, and that wait there.
+const LANE: LaneBounds = LaneBounds { running_max: 8, queued_max: 1024 };
+/// Names kept for each object kept.
+const NAMES_PER_OBJECT: usize = 2;
+const OBJECTS_MIN: usize = 16;
+
+/// Why a volume can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A directory or file of the volume can't be made, opened or written.
+    #[error("can't open the volume at {}: failed to {what}", path.display())]
+    Directory {
+        /// The volume's directory.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A newer server wrote the volume.
+    #[error(
+        "the volume at {} has format {found}, but this server knows formats up to {FORMAT}: \
+         use the server that wrote it, or a newer one",
+        path.display()
+    )]
+    NewerFormat {
+        /// The volume's directory.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+    },
+    /// The format file says nothing that any server wrote.
+    #[error("{}/meta/format is damaged: it must say \"{FORMAT_WORD} {FORMAT}\"", path.display())]
+    DamagedFormat {
+        /// The volume's directory.
+        path: PathBuf,
+    },
+    /// The file system has no handles that could be given to clients.
+    #[error(
+        "the file system of {} can't make file handles: put the data directory on ext4, XFS \
+         or btrfs",
+        path.display()
+    )]
+    NoHandles {
+        /// The volume's directory.
+        path: PathBuf,
+    },
+}
+
+impl LocalStore {
+    /// Opens the volume in `directory`, making what is missing. Blocks.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(directory: &Path, options: &Options) -> Result<Self, OpenError> {
+        let at = Place(directory);
+        std::fs::create_dir_all(directory)
+            .map_err(|error| at.cause("make its directory", error))?;
+        let top = at.check("open its directory", open(directory, DIRECTORY, Mode::empty()))?;
+        let meta = at.subdirectory(&top, "meta", 0o700)?;
+        at.check_format(&meta)?;
+        at.subdirectory(&top, "snap", 0o700)?;
+        let root = at.subdirectory(&top, "root", 0o755)?;
+        at.check("sync its directory", fsync(&top))?;
+
+        let stat = at.check("read its root", fstat(&root))?;
+        let (key, mount) = handle_of(&root).map_err(|errno| match errno {
+            Errno::OPNOTSUPP | Errno::OVERFLOW => OpenError::NoHandles { path: directory.into() },
+            other => at.cause("make a handle", other.into()),
+        })?;
+        let by_handle = as_root(|proof| open_handle(proof, &root, &key, OFlags::PATH).is_ok());
+        let objects_max = options.cached_objects_max.max(OBJECTS_MIN);
+        let usage = Arc::new(Usage::new(options.quota_bytes));
+        let root = root_inode(root, key, &stat, options, &usage)
+            .map_err(|error| at.cause("read its root", std::io::Error::other(error)))?;
+        let volume = Volume {
+            root: Arc::new(root),
+            device: stat.st_dev,
+            mount,
+            table: Table::new(objects_max),
+            names: Names::new(objects_max * NAMES_PER_OBJECT, options.metadata_cache),
+            kept: (by_handle != Ok(true)).then(|| Kept::new(objects_max)),
+            cache_metadata: options.metadata_cache,
+            durability: options.namespace_durability,
+            usage,
+            lane: Arc::new(options.pool.lane(LANE)),
+            pace: Pace::default(),
+            syncs: options.pool.syncs_on(stat.st_dev),
+            sync_failures: AtomicU64::new(0),
+            meta,
+        };
+        volume.table.hold(&volume.root);
+        let store = Self(Arc::new(volume));
+        store.load_usage(at)?;
+        Ok(store)
+    }
+
+    /// Makes the volume stable and notes its usage, for a quick start next time. Blocks. Nothing
+    /// may use the volume afterwards.
+    ///
+    /// # Errors
+    /// If the device failed or the note can't be written; then the next start counts.
+    pub fn close(&self) -> FsResult<()> {
+        self.sync()?;
+        if self.0.usage.is_known() {
+            let used = format!("{}\n", self.0.usage.used());
+            let write = || replace_file(&self.0.meta, USAGE_FILE, &used);
+            as_root(|_| write())?.map_err(crate::error::fs_error)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the usage that a clean stop has noted, and removes the note: while the volume is
+    /// served it is out of date. Without one, counts in the background.
+    fn load_usage(&self, at: Place<'_>) -> Result<(), OpenError> {
+        let volume = &self.0;
+        let noted = read_file(&volume.meta, USAGE_FILE).ok();
+        let noted = noted.and_then(|text| text.trim_end().parse::<u64>().ok());
+        match unlinkat(&volume.meta, USAGE_FILE, AtFlags::empty()) {
+            Ok(()) => at.check("sync meta", fsync(&volume.meta))?,
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(at.cause("remove meta/usage", errno.into())),
+        }
+        if let Some(bytes) = noted {
+            volume.usage.counted(bytes);
+            return Ok(());
+        }
+        let (root, usage) = (Arc::clone(&volume.root), Arc::clone(&volume.usage));
+        let path = at.0.to_owned();
+        let counting = move || match count(&root.fd) {
+            Ok(bytes) => usage.counted(bytes),
+            Err(error) => tracing::error!(%error, ?path, "can't count the volume's usage"),
+        };
+        spawn("weir-count".to_owned(), counting)
+            .map_err(|error| at.cause("start counting its usage", error))
+    }
+}
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn root_inode(
+    fd: OwnedFd,
+    key: weir_core::ObjectKey,
+    stat: &rustix::fs::Stat,
+    options: &Options,
+    usage: &Arc<Usage>,
+) -> FsResult<Inode> {
+    let attr = attr_of(stat)?;
+    let attrs = Attrs::new(attr, options.metadata_cache, Arc::clone(usage));
+    Ok(new_inode(fd, Reach::Full, key, &attr, attrs))
+}
+
+/// Where a volume is, for error messages.
+#[derive(Clone, Copy)]
+struct Place<'a>(&'a Path);
+
+impl Place<'_> {
+    fn cause(self, what: &'static str, source: std::io::Error) -> OpenError {
+        OpenError::Directory { path: self.0.into(), what, source }
+    }
+
+    fn check<T>(self, what: &'static str, result: Result<T, Errno>) -> Result<T, OpenError> {
+        result.map_err(|errno| self.cause(what, errno.into()))
+    }
+
+    /// Opens a directory of the volume, making it if it is missing.
+    fn subdirectory(self, top: &OwnedFd, name: &str, mode: u32) -> Result<OwnedFd, OpenError> {
+        match mkdirat(top, name, Mode::from_raw_mode(mode)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(self.cause("make root, snap and meta", errno.into())),
+        }
+        self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
+    }
+
+    fn check_format(self, meta: &OwnedFd) -> Result<(), OpenError> {
+        match read_file(meta, FORMAT_FILE) {
+            Err(Errno::NOENT) => {
+                let text = format!("{FORMAT_WORD} {FORMAT}\n");
+                self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))
+            }
+            Err(errno) => Err(self.cause("read meta/format", errno.into())),
+            Ok(text) => {
+                let version = text.trim_end().strip_prefix(FORMAT_WORD);
+                match version.and_then(|v| v.strip_prefix(' ')?.parse::<u32>().ok()) {
+                    Some(found) if found > FORMAT => {
+                        Err(OpenError::NewerFormat { path: self.0.into(), found })
+                    }
+                    Some(1..=FORMAT) => Ok(()),
+                    _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
+                }
+            }
+        }
+    }
+}
+
+fn read_file(directory: &OwnedFd, name: &str) -> Result<String, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = openat(directory, name, flags, Mode::empty())?;
+    let mut bytes = vec![0; META_BYTES_MAX];
+    let count = rustix::io::read(&fd, &mut bytes)?;
+    bytes.truncate(count);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Writes a file so that after a power cut either the old or the new one is there.
+fn replace_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+    let new = format!("{name}.new");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let fd = openat(directory, &new, flags, Mode::from_raw_mode(0o600))?;
+    if rustix::io::write(&fd, text.as_bytes())? != text.len() {
+        return Err(Errno::NOSPC);
+    }
+    fsync(&fd)?;
+    renameat(directory, &new, directory, name)?;
+    fsync(directory)
+}

@@ -1,0 +1,264 @@
+//! [`LocalStore`]: one volume as a directory tree.
+//!
+//! On disk a volume is `root` (what clients see), `snap` (for snapshots) and `meta` (the format's
+//! version and the usage at the last clean stop), below a directory that is Weir's alone while it
+//! serves: the caches rest on that.
+
+mod attrs;
+mod commit;
+mod create;
+mod fs_stat;
+mod inode;
+mod kept;
+mod link;
+mod lookup;
+mod make;
+mod meta;
+mod names;
+mod open;
+mod read;
+mod read_dir;
+mod remove;
+mod rename;
+mod set_attr;
+mod table;
+mod usage;
+mod volume;
+mod write;
+
+use crate::creds::as_root;
+use crate::error::fs_error;
+use crate::pool::Pool;
+use crate::sync::{Acquire, Arc};
+pub use inode::Inode;
+pub use meta::OpenError;
+use rustix::fs::{readlinkat, syncfs};
+use weir_core::attr::Change;
+use weir_core::store::{
+    CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, Store, WriteDone,
+};
+use weir_core::{
+    Attr, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Shared, Timestamp,
+};
+
+/// When a change of names or attributes is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// When it would survive a power cut (RFC 1813 §4.8), by syncs that concurrent changes share.
+    Power,
+    /// When it would survive the end of this process.
+    Process,
+}
+
+/// How a volume is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes that clients may store.
+    pub quota_bytes: u64,
+    /// When changes of names and attributes are answered.
+    pub namespace_durability: Durability,
+    /// Keep names and attributes in memory. Off, every question goes to the kernel.
+    pub metadata_cache: bool,
+    /// Objects, and so descriptors, that are held open beyond those in use; at least 16.
+    pub cached_objects_max: usize,
+    /// The threads that may block.
+    pub pool: Arc<Pool>,
+}
+
+/// A volume on a local file system. Cheap to clone; all clones are the same volume, and any number
+/// of threads may use it at once.
+///
+/// Its futures may be polled on any thread, and leave that thread with the file system identity of
+/// the last caller: see [`switches_identity`](crate::switches_identity).
+#[derive(Clone, Debug)]
+pub struct LocalStore(Arc<volume::Volume>);
+
+impl LocalStore {
+    /// Do handles outlive this process? Not without `CAP_DAC_READ_SEARCH`.
+    #[must_use]
+    pub fn handles_persist(&self) -> bool {
+        self.0.kept.is_none()
+    }
+
+    /// Changes the quota, in force for the next write.
+    pub fn set_quota_bytes(&self, bytes: u64) {
+        self.0.usage.set_quota(bytes);
+    }
+
+    /// Bytes that count against the quota.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.0.usage.used()
+    }
+
+    /// Syncs that have failed since the volume was opened. When this moves, data that clients
+    /// wrote and have not committed may be lost: a server changes its write verifier, so that they
+    /// send it again (RFC 1813 §4.8).
+    #[must_use]
+    pub fn sync_failures(&self) -> u64 {
+        self.0.sync_failures.load(Acquire)
+    }
+
+    /// Makes everything on the volume's file system stable. Blocks.
+    ///
+    /// # Errors
+    /// `Io` if the device failed.
+    pub fn sync(&self) -> FsResult<()> {
+        syncfs(&self.0.root.fd).map_err(fs_error)
+    }
+
+    async fn link_target(&self, inode: &Arc<Inode>) -> FsResult<Vec<u8>> {
+        if inode.kind != FileKind::Symlink {
+            return Err(FsError::WrongKind);
+        }
+        let inode = Arc::clone(inode);
+        self.pooled(move |_| {
+            let target = as_root(|_| readlinkat(&inode.fd, c"", Vec::new()))?;
+            // Unlike READ, this moves the access time.
+            inode.attrs.invalidate();
+            Ok(target.map_err(fs_error)?.into_bytes())
+        })
+        .await
+    }
+}
+
+impl Store for LocalStore {
+    type Object = Arc<Inode>;
+
+    fn root(&self) -> Arc<Inode> {
+        Arc::clone(&self.0.root)
+    }
+
+    fn key(&self, object: &Arc<Inode>) -> ObjectKey {
+        object.key
+    }
+
+    fn resolve(&self, key: &ObjectKey) -> impl Future<Output = FsResult<Arc<Inode>>> {
+        self.resolve_key(key)
+    }
+
+    async fn attr(&self, object: &Arc<Inode>) -> FsResult<Attr> {
+        object.attr()
+    }
+
+    fn lookup(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+    ) -> impl Future<Output = FsResult<(Arc<Inode>, Attr)>> {
+        self.lookup_name(dir, name)
+    }
+
+    fn read_link(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Vec<u8>>> {
+        self.link_target(object)
+    }
+
+    fn read(
+        &self,
+        object: &Arc<Inode>,
+        offset: u64,
+        count: u32,
+        out: Vec<u8>,
+    ) -> impl Future<Output = FsResult<ReadDone>> {
+        self.read_file(object, offset, count, out)
+    }
+
+    fn write(
+        &self,
+        object: &Arc<Inode>,
+        offset: u64,
+        data: Shared,
+        stability: Stability,
+    ) -> impl Future<Output = FsResult<WriteDone>> {
+        self.write_file(object, offset, data, stability)
+    }
+
+    fn commit(&self, object: &Arc<Inode>) -> impl Future<Output = FsResult<Change>> {
+        self.commit_file(object)
+    }
+
+    fn set_attr(
+        &self,
+        object: &Arc<Inode>,
+        set: &SetAttr,
+        guard: Option<Timestamp>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>> {
+        self.set_attributes(object, set, guard, cred)
+    }
+
+    fn create(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        how: &CreateHow,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Made<Arc<Inode>>>> {
+        self.create_file(dir, name, how, cred)
+    }
+
+    fn make(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        kind: &MakeKind,
+        set: &SetAttr,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Made<Arc<Inode>>>> {
+        self.make_object(dir, name, kind, set, cred)
+    }
+
+    fn remove(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>> {
+        self.remove_name(dir, name, remove::Sort::Other, cred)
+    }
+
+    fn remove_dir(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Change>> {
+        self.remove_name(dir, name, remove::Sort::Directory, cred)
+    }
+
+    fn rename(
+        &self,
+        from_dir: &Arc<Inode>,
+        from: Name<'_>,
+        to_dir: &Arc<Inode>,
+        to: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Change, Change)>> {
+        self.rename_name((from_dir, from), (to_dir, to), cred)
+    }
+
+    fn link(
+        &self,
+        object: &Arc<Inode>,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<(Attr, Change)>> {
+        self.link_object(object, dir, name, cred)
+    }
+
+    fn read_dir(
+        &self,
+        dir: &Arc<Inode>,
+        cookie: u64,
+        entries_max: usize,
+        name_bytes_max: usize,
+        with_objects: bool,
+    ) -> impl Future<Output = FsResult<DirPage>> {
+        self.list(dir, read_dir::Part { cookie, entries_max, name_bytes_max, with_objects })
+    }
+
+    fn fs_stat(&self) -> impl Future<Output = FsResult<FsStat>> {
+        self.space()
+    }
+}

@@ -1,0 +1,89 @@
+//! The name cache: which object a directory's entry leads to.
+//!
+//! Coherent because every change of a directory goes through Weir and holds the directory's
+//! `names` lock; at its end it moves the directory's number and forgets or replaces the names it
+//! touched. A lookup notes the number before it asks the kernel and keeps the answer only if the
+//! number is still the same, under the lock. Entries hold no object open.
+
+use super::inode::Inode;
+use crate::sync::{Arc, Guard, Weak};
+use quick_cache::Equivalent;
+use quick_cache::sync::Cache;
+use weir_core::Name;
+
+/// Which object a name in a directory leads to.
+#[derive(Debug)]
+pub(super) struct Names {
+    cache: Option<Cache<Entry, Weak<Inode>>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Entry {
+    directory: u64,
+    name: Box<[u8]>,
+}
+
+#[derive(Hash)]
+struct Borrowed<'a> {
+    directory: u64,
+    name: &'a [u8],
+}
+
+impl Equivalent<Entry> for Borrowed<'_> {
+    fn equivalent(&self, entry: &Entry) -> bool {
+        self.directory == entry.directory && self.name == &*entry.name
+    }
+}
+
+impl Names {
+    /// A cache of `names_max` names, or none at all.
+    pub(super) fn new(names_max: usize, on: bool) -> Self {
+        Self { cache: on.then(|| Cache::new(names_max)) }
+    }
+
+    /// The object, if the name is known and the object still open.
+    #[inline]
+    pub(super) fn get(&self, directory: &Inode, name: Name<'_>) -> Option<Arc<Inode>> {
+        let cache = self.cache.as_ref()?;
+        let entry = Borrowed { directory: directory.serial, name: name.as_bytes() };
+        cache.get(&entry)?.upgrade().filter(|inode| !inode.is_gone())
+    }
+
+    /// Keeps what a lookup found that began when the directory's number was `began`.
+    pub(super) fn found(&self, directory: &Inode, name: Name<'_>, inode: &Arc<Inode>, began: u64) {
+        // A directory that is being changed right now is not worth waiting for.
+        if let Some(now) = directory.names.try_lock()
+            && *now == began
+        {
+            self.set(directory, name, inode);
+        }
+    }
+
+    /// Keeps a name, while the directory's lock is held.
+    pub(super) fn set(&self, directory: &Inode, name: Name<'_>, inode: &Arc<Inode>) {
+        if let Some(cache) = &self.cache {
+            let entry = Entry { directory: directory.serial, name: name.as_bytes().into() };
+            cache.insert(entry, Arc::downgrade(inode));
+        }
+    }
+
+    /// Forgets a name, and with it all lookups under way.
+    pub(super) fn forget(&self, directory: &Inode, name: Name<'_>, lock: &mut Guard<'_, u64>) {
+        **lock += 1;
+        if let Some(cache) = &self.cache {
+            cache.remove(&Borrowed { directory: directory.serial, name: name.as_bytes() });
+        }
+    }
+
+    /// Notes that a name now leads to `inode`, and forgets all lookups under way.
+    pub(super) fn replace(
+        &self,
+        directory: &Inode,
+        name: Name<'_>,
+        inode: &Arc<Inode>,
+        lock: &mut Guard<'_, u64>,
+    ) {
+        **lock += 1;
+        self.set(directory, name, inode);
+    }
+}

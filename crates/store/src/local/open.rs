@@ -1,0 +1,213 @@
+//! Opening objects: by key, by name, and the store itself.
+
+use super::attrs::{Attrs, attr_of};
+use super::commit::SyncGroup;
+use super::inode::{Inode, Reach};
+use super::volume::Volume;
+use crate::creds::as_root;
+use crate::error::fs_error;
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed};
+use crate::sys::{self, handle_of, open_handle};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
+use rustix::io::Errno;
+use weir_core::{Attr, FileKind, FsError, FsResult, Name, ObjectKey};
+
+/// An object opened by path only, and what the kernel says of it.
+pub(super) struct Found {
+    pub(super) fd: OwnedFd,
+    pub(super) attr: Attr,
+    pub(super) key: ObjectKey,
+    /// Taken from the table before `attr` was read.
+    pub(super) mark: u64,
+}
+
+impl Volume {
+    /// The object called `name` in `dir`, asked from the kernel.
+    pub(super) fn open_name(&self, dir: &Inode, name: Name<'_>) -> FsResult<Arc<Inode>> {
+        let found = self.find_name(dir.fd(), name.as_bytes())?;
+        self.adopt(found)
+    }
+
+    /// As [`Volume::open_name`], without holding the object open.
+    pub(super) fn find_name(&self, dir: BorrowedFd<'_>, name: &[u8]) -> FsResult<Found> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let fd = self.with_descriptors(|| openat2(dir, name, flags, Mode::empty(), resolve))?;
+        self.identify(fd)
+    }
+
+    /// The directory above `dir`, which is not the volume's root.
+    pub(super) fn open_parent(&self, dir: &Inode) -> FsResult<Arc<Inode>> {
+        if dir.is_gone() {
+            return Err(FsError::Stale);
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = self.with_descriptors(|| openat(dir.fd(), c"..", flags, Mode::empty()))?;
+        let found = self.identify(fd)?;
+        self.within(&found)?;
+        self.adopt(found)
+    }
+
+    /// The object with this key, asked from the kernel.
+    pub(super) fn open_key(&self, key: &ObjectKey) -> FsResult<Arc<Inode>> {
+        let fd = match &self.kept {
+            Some(kept) => kept.open(key)?,
+            None => {
+                let open = || as_root(|root| open_handle(root, &self.root.fd, key, OFlags::PATH));
+                self.retry_short(|| open().unwrap_or(Err(Errno::IO))).map_err(
+                    |errno| match errno {
+                        // The kernel's words for a handle whose object is gone.
+                        Errno::STALE | Errno::NOENT | Errno::INVAL => FsError::Stale,
+                        other => fs_error(other),
+                    },
+                )?
+            }
+        };
+        let found = self.identify(fd)?;
+        if found.key != *key {
+            return Err(FsError::Stale);
+        }
+        self.within(&found)?;
+        self.adopt(found)
+    }
+
+    /// Reads attributes and key of an object, and refuses what is not of this volume's mount.
+    fn identify(&self, fd: OwnedFd) -> FsResult<Found> {
+        let (key, mount) = handle_of(&fd).map_err(fs_error)?;
+        let mark = self.table.mark(&key);
+        let stat = fstat(&fd).map_err(fs_error)?;
+        if stat.st_dev != self.device || mount != self.mount {
+            return Err(FsError::CrossVolume);
+        }
+        let attr = attr_of(&stat)?;
+        if attr.nlink == 0 {
+            return Err(FsError::Stale);
+        }
+        Ok(Found { fd, attr, key, mark })
+    }
+
+    /// Refuses a directory that is not below the volume's root.
+    ///
+    /// Keys come to us under a MAC that covers the volume, and only keys of objects that were
+    /// reached from the root are ever made; so this is a second fence. A directory's path is
+    /// known to the kernel, a file's is not, so files stand behind the MAC alone.
+    fn within(&self, found: &Found) -> FsResult<()> {
+        if found.attr.kind != FileKind::Directory || found.key == self.root.key {
+            return Ok(());
+        }
+        let (root, path) = (self.path_of(&self.root.fd)?, self.path_of(&found.fd)?);
+        let below = path.strip_prefix(root.as_slice());
+        if below.is_some_and(|rest| rest.first() == Some(&b'/') || root == b"/") {
+            return Ok(());
+        }
+        tracing::warn!(fileid = found.attr.fileid, "refused a directory outside the volume");
+        Err(FsError::Stale)
+    }
+
+    fn path_of(&self, fd: &OwnedFd) -> FsResult<Vec<u8>> {
+        let number = fd.as_raw_fd().to_string();
+        let path = readlinkat(sys::own_descriptors()?, number, Vec::new()).map_err(fs_error)?;
+        Ok(path.into_bytes())
+    }
+
+    /// Holds an object open, or gives the one that is held open already.
+    pub(super) fn adopt(&self, found: Found) -> FsResult<Arc<Inode>> {
+        if let Some(present) = self.table.get(&found.key) {
+            return Ok(present);
+        }
+        let Found { fd, attr, key, mark } = found;
+        if let Some(kept) = &self.kept {
+            kept.keep(key, &fd)?;
+        }
+        let (fd, reach) = self.reopen(fd, attr.kind)?;
+        let attrs = Attrs::new(attr, self.cache_metadata, Arc::clone(&self.usage));
+        Ok(self.table.insert(new_inode(fd, reach, key, &attr, attrs), mark))
+    }
+
+    /// Opens for use what is open by path only: files for reading and writing, directories for
+    /// listing. Nothing else is ever opened, because opening a pipe or a device has effects.
+    fn reopen(&self, path: OwnedFd, kind: FileKind) -> FsResult<(OwnedFd, Reach)> {
+        if kind == FileKind::Directory {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let open = |flags| openat(&path, c".", flags, Mode::empty());
+            return match self.with_descriptors(|| without_atime(flags, open)) {
+                Ok(fd) => Ok((fd, Reach::Full)),
+                Err(FsError::AccessDenied) => Ok((path, Reach::Path)),
+                Err(other) => Err(other),
+            };
+        }
+        if kind != FileKind::Regular {
+            return Ok((path, Reach::Path));
+        }
+        let descriptors = sys::own_descriptors()?;
+        let number = path.as_raw_fd().to_string();
+        let open = |flags| openat(descriptors, number.as_str(), flags, Mode::empty());
+        let both = OFlags::RDWR | OFlags::CLOEXEC;
+        match self.with_descriptors(|| without_atime(both, open)) {
+            Ok(fd) => return Ok((fd, Reach::Full)),
+            Err(FsError::Busy) => return Err(FsError::Busy),
+            // Read-only file system, immutable file, running program, or not ours to write.
+            Err(_) => {}
+        }
+        let reading = OFlags::RDONLY | OFlags::CLOEXEC;
+        match self.with_descriptors(|| without_atime(reading, open)) {
+            Ok(fd) => Ok((fd, Reach::ReadOnly)),
+            Err(FsError::AccessDenied | FsError::NotPermitted) => Ok((path, Reach::Path)),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Runs an open call as root; when descriptors are short, closes idle objects and tries once
+    /// more.
+    pub(super) fn with_descriptors(
+        &self,
+        open: impl Fn() -> Result<OwnedFd, Errno>,
+    ) -> FsResult<OwnedFd> {
+        as_root(|_| self.retry_short(open))?.map_err(fs_error)
+    }
+
+    pub(super) fn retry_short<T>(&self, open: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+        match open() {
+            Err(Errno::MFILE | Errno::NFILE) => {
+                self.table.shed();
+                open()
+            }
+            done => done,
+        }
+    }
+}
+
+pub(super) fn new_inode(
+    fd: OwnedFd,
+    reach: Reach,
+    key: ObjectKey,
+    attr: &Attr,
+    attrs: Attrs,
+) -> Inode {
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    Inode {
+        serial: SERIAL.fetch_add(1, Relaxed),
+        key,
+        kind: attr.kind,
+        fileid: attr.fileid,
+        fd,
+        reach,
+        attrs,
+        names: Mutex::new(0),
+        syncs: SyncGroup::default(),
+        gone: AtomicBool::new(false),
+    }
+}
+
+/// Opens so that reading leaves the access time alone, where the kernel lets us: that is for the
+/// owner and root.
+pub(super) fn without_atime<T>(
+    flags: OFlags,
+    open: impl Fn(OFlags) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    match open(flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => open(flags),
+        done => done,
+    }
+}

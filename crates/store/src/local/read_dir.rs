@@ -1,0 +1,128 @@
+//! READDIR and READDIRPLUS, in the pool. Cookies are the kernel's `d_off`, which ext4, XFS and
+//! btrfs keep stable for the life of a directory.
+
+use super::LocalStore;
+use super::inode::{Inode, Reach};
+use super::open::without_atime;
+use super::volume::Volume;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use weir_core::store::{DirEntry, DirPage};
+use weir_core::{Attr, FsError, FsResult, Name, ObjectKey};
+
+/// The kernel's entries are read in pieces of this size; it holds at least 100 of them.
+const BUFFER_BYTES: usize = 32 << 10;
+
+/// What part of a directory is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) cookie: u64,
+    pub(super) entries_max: usize,
+    pub(super) name_bytes_max: usize,
+    pub(super) with_objects: bool,
+}
+
+impl LocalStore {
+    pub(super) async fn list(&self, dir: &Arc<Inode>, part: Part) -> FsResult<DirPage> {
+        dir.need_directory()?;
+        let dir = Arc::clone(dir);
+        self.pooled(move |volume| list(volume, &dir, part)).await
+    }
+}
+
+fn list(volume: &Volume, dir: &Inode, part: Part) -> FsResult<DirPage> {
+    if dir.is_gone() {
+        return Err(FsError::Stale);
+    }
+    let (mut entries, eof) = names(volume, dir, part)?;
+    if part.with_objects {
+        for entry in &mut entries {
+            entry.object = object(volume, dir, &entry.name);
+        }
+    }
+    Ok(DirPage { entries, eof, attr: dir.attr()? })
+}
+
+/// Reads entries until a bound is reached or the directory ends, which is told too.
+fn names(volume: &Volume, dir: &Inode, part: Part) -> FsResult<(Vec<DirEntry>, bool)> {
+    let listing = position(volume, dir, part.cookie)?;
+    let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
+    let mut raw = RawDir::new(listing.as_fd(), &mut buffer);
+    let mut entries = Vec::new();
+    let mut name_bytes = 0;
+    while let Some(entry) = raw.next() {
+        let entry = entry.map_err(|errno| match errno {
+            Errno::NOENT => FsError::Stale,
+            other => fs_error(other),
+        })?;
+        let name = entry.file_name().to_bytes();
+        name_bytes += name.len();
+        if entries.len() >= part.entries_max
+            || (name_bytes > part.name_bytes_max && !entries.is_empty())
+        {
+            return Ok((entries, false));
+        }
+        // What is above the volume's root is nobody's business.
+        let above_root = name == b".." && dir.key == volume.root.key;
+        entries.push(DirEntry {
+            name: name.into(),
+            fileid: if above_root { dir.fileid } else { entry.ino() },
+            cookie: entry.next_entry_cookie(),
+            object: None,
+        });
+    }
+    Ok((entries, true))
+}
+
+/// Opens the directory for one listing, because a position belongs to an open file, and goes to
+/// the cookie.
+fn position(volume: &Volume, dir: &Inode, cookie: u64) -> FsResult<OwnedFd> {
+    if dir.reach == Reach::Path {
+        return Err(FsError::AccessDenied);
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = |flags| openat(&dir.fd, c".", flags, Mode::empty());
+    let listing = volume
+        .with_descriptors(|| without_atime(flags, open))
+        .map_err(|error| if error == FsError::NotFound { FsError::Stale } else { error })?;
+    if cookie != 0 {
+        let at = i64::try_from(cookie).map_err(|_| FsError::BadCookie)?;
+        let at = u64::try_from(at).map_err(|_| FsError::BadCookie)?;
+        seek(&listing, SeekFrom::Start(at)).map_err(|errno| match errno {
+            Errno::INVAL => FsError::BadCookie,
+            other => fs_error(other),
+        })?;
+    }
+    Ok(listing)
+}
+
+/// Key and attributes of an entry, if it is still there. Objects are held open as long as that
+/// closes no others: a long listing must not empty the table.
+fn object(volume: &Volume, dir: &Inode, name: &[u8]) -> Option<(ObjectKey, Attr)> {
+    let name = Name::new(name).ok()?;
+    let with_attr = |inode: Arc<Inode>| Some((inode.key, inode.attr().ok()?));
+    if name.is_dot() || (name.is_dot_dot() && dir.key == volume.root.key) {
+        return Some((dir.key, dir.attr().ok()?));
+    }
+    if name.is_dot_dot() {
+        return with_attr(volume.open_parent(dir).ok()?);
+    }
+    if let Some(inode) = volume.names.get(dir, name) {
+        return with_attr(inode);
+    }
+    let began = *dir.names.lock();
+    let found = volume.find_name(dir.fd(), name.as_bytes()).ok()?;
+    if volume.table.get(&found.key).is_none() && !volume.table.has_room(&found.key) {
+        if let Some(kept) = &volume.kept {
+            kept.keep(found.key, &found.fd).ok()?;
+        }
+        return Some((found.key, found.attr));
+    }
+    let inode = volume.adopt(found).ok()?;
+    volume.names.found(dir, name, &inode, began);
+    with_attr(inode)
+}

@@ -1,0 +1,87 @@
+//! REMOVE and RMDIR.
+
+use super::commit::Extent;
+use super::inode::Inode;
+use super::lookup::OwnName;
+use super::set_attr::CUT_INLINE_MAX;
+use super::volume::{Step, Volume, Waiting};
+use super::{Durability, LocalStore};
+use crate::creds::as_caller;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use rustix::fs::{AtFlags, unlinkat};
+use weir_core::attr::Change;
+use weir_core::{Credentials, FileKind, FsError, FsResult, Name};
+
+/// What a name must lead to, to be removed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Directory,
+    Other,
+}
+
+impl LocalStore {
+    pub(super) async fn remove_name(
+        &self,
+        dir: &Arc<Inode>,
+        name: Name<'_>,
+        sort: Sort,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        let change = match self.inline(|volume, w| remove(volume, dir, name, sort, cred, w)) {
+            Some(done) => done?,
+            None => {
+                let (dir, name, cred) = (Arc::clone(dir), OwnName::from(name), *cred);
+                self.pooled_change(move |volume, waiting| {
+                    remove(volume, &dir, name.get()?, sort, &cred, waiting)
+                })
+                .await?
+            }
+        };
+        if self.0.durability == Durability::Power {
+            self.settle(dir, Extent::All).await?;
+        }
+        Ok(change)
+    }
+}
+
+fn remove(
+    volume: &Volume,
+    dir: &Inode,
+    name: Name<'_>,
+    sort: Sort,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<Change> {
+    let mut lock = volume.lock_names(dir, waiting)?;
+    match sort {
+        Sort::Other if name.is_special() => return Err(FsError::IsDirectory.into()),
+        Sort::Directory if name.is_dot() => return Err(FsError::Invalid.into()),
+        Sort::Directory if name.is_dot_dot() => return Err(FsError::Exists.into()),
+        _ => {}
+    }
+    let target = volume.locked_lookup(dir, name, waiting)?;
+    match (sort, target.kind) {
+        (Sort::Other, FileKind::Directory) => return Err(FsError::IsDirectory.into()),
+        (Sort::Directory, kind) if kind != FileKind::Directory => {
+            return Err(FsError::NotDirectory.into());
+        }
+        _ => {}
+    }
+    if waiting == Waiting::Never {
+        // The last close of a large file takes as long as freeing its blocks.
+        let attr = target.attr()?;
+        if attr.nlink == 1 && attr.used > CUT_INLINE_MAX {
+            waiting.or_stop()?;
+        }
+    }
+    let (dir_mutation, mutation) = (dir.begin(), target.begin());
+    let flags = if sort == Sort::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    as_caller(cred, |_| unlinkat(&dir.fd, name.as_bytes(), flags))?.map_err(fs_error)?;
+    volume.names.forget(dir, name, &mut lock);
+    let left = target.end(mutation)?;
+    if sort == Sort::Directory || left.after.is_none_or(|attr| attr.nlink == 0) {
+        volume.bury(&target);
+    }
+    Ok(dir.end(dir_mutation)?)
+}

@@ -1,0 +1,112 @@
+//! RENAME, within a directory or between two.
+
+use super::commit::Extent;
+use super::inode::Inode;
+use super::lookup::OwnName;
+use super::volume::{Step, Stop, Volume, Waiting};
+use super::{Durability, LocalStore};
+use crate::creds::as_caller;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use rustix::fs::{RenameFlags, renameat_with};
+use weir_core::attr::Change;
+use weir_core::{Credentials, FileKind, FsError, FsResult, Name};
+
+/// One side of a rename.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    dir: &'a Inode,
+    name: Name<'a>,
+}
+
+impl LocalStore {
+    pub(super) async fn rename_name(
+        &self,
+        (from_dir, from): (&Arc<Inode>, Name<'_>),
+        (to_dir, to): (&Arc<Inode>, Name<'_>),
+        cred: &Credentials,
+    ) -> FsResult<(Change, Change)> {
+        let sides = (Side { dir: from_dir, name: from }, Side { dir: to_dir, name: to });
+        let changes = match self.inline(|volume, w| rename(volume, sides.0, sides.1, cred, w)) {
+            Some(done) => done?,
+            None => {
+                let dirs = (Arc::clone(from_dir), Arc::clone(to_dir));
+                let (from, to, cred) = (OwnName::from(from), OwnName::from(to), *cred);
+                self.pooled_change(move |volume, waiting| {
+                    let from = Side { dir: &dirs.0, name: from.get()? };
+                    let to = Side { dir: &dirs.1, name: to.get()? };
+                    rename(volume, from, to, &cred, waiting)
+                })
+                .await?
+            }
+        };
+        if self.0.durability == Durability::Power {
+            // The new name first: with either alone on stable storage nothing is lost.
+            self.settle(to_dir, Extent::All).await?;
+            if from_dir.serial != to_dir.serial {
+                self.settle(from_dir, Extent::All).await?;
+            }
+        }
+        Ok(changes)
+    }
+}
+
+fn rename(
+    volume: &Volume,
+    from: Side<'_>,
+    to: Side<'_>,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<(Change, Change)> {
+    let one = from.dir.serial == to.dir.serial;
+    // Two directories are locked in the order of their serial numbers, so that opposite renames
+    // can't wait for each other.
+    let (first, second) =
+        if from.dir.serial <= to.dir.serial { (from.dir, to.dir) } else { (to.dir, from.dir) };
+    let mut first_lock = volume.lock_names(first, waiting)?;
+    let mut second_lock = if one { None } else { Some(volume.lock_names(second, waiting)?) };
+    if from.name.is_special() || to.name.is_special() {
+        return Err(FsError::Invalid.into());
+    }
+    let source = volume.locked_lookup(from.dir, from.name, waiting)?;
+    let target = match volume.locked_lookup(to.dir, to.name, waiting) {
+        Ok(target) => Some(target),
+        Err(Stop::Failed(FsError::NotFound)) => None,
+        Err(other) => return Err(other),
+    };
+    let from_mutation = from.dir.begin();
+    let to_mutation = (!one).then(|| to.dir.begin());
+    let source_mutation = source.begin();
+    let target_mutation = target.as_deref().map(Inode::begin);
+    let (old, new) = (from.name.as_bytes(), to.name.as_bytes());
+    let flags = RenameFlags::empty();
+    as_caller(cred, |_| renameat_with(&from.dir.fd, old, &to.dir.fd, new, flags))?
+        .map_err(fs_error)?;
+    let same_object = target.as_ref().is_some_and(|target| target.serial == source.serial);
+    let from_first = first.serial == from.dir.serial;
+    let (from_lock, to_lock) = match &mut second_lock {
+        None => (&mut first_lock, None),
+        Some(second) if from_first => (&mut first_lock, Some(second)),
+        Some(second) => (second, Some(&mut first_lock)),
+    };
+    // Two names of one object: the kernel leaves both.
+    if !same_object {
+        volume.names.forget(from.dir, from.name, from_lock);
+        volume.names.replace(to.dir, to.name, &source, to_lock.unwrap_or(from_lock));
+    }
+    source.end(source_mutation)?;
+    if let (Some(target), Some(mutation)) = (&target, target_mutation) {
+        let left = target.end(mutation)?;
+        let last =
+            target.kind == FileKind::Directory || left.after.is_none_or(|attr| attr.nlink == 0);
+        if last && !same_object {
+            volume.bury(target);
+        }
+    }
+    let from_change = from.dir.end(from_mutation)?;
+    let to_change = match to_mutation {
+        Some(mutation) => to.dir.end(mutation)?,
+        None => from_change,
+    };
+    Ok((from_change, to_change))
+}

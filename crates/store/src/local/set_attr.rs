@@ -1,0 +1,148 @@
+//! SETATTR, and setting attributes of what was just made.
+
+use super::Durability;
+use super::LocalStore;
+use super::commit::Extent;
+use super::inode::{Inode, Reach};
+use super::volume::{Step, Waiting};
+use super::write::strip_set_id;
+use crate::creds::as_caller;
+use crate::error::fs_error;
+use crate::sync::Arc;
+use crate::sys::own_descriptors;
+use rustix::fd::AsRawFd;
+use rustix::fs::{
+    AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, chmodat, chownat, fchmod,
+    ftruncate, utimensat,
+};
+use weir_core::access::may_write;
+use weir_core::attr::{Change, SetTime};
+use weir_core::limits::FILE_BYTES_MAX;
+use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, SetAttr, Timestamp};
+
+/// Cutting more than this off a file may take long, so it is done in the pool.
+pub(super) const CUT_INLINE_MAX: u64 = 1 << 20;
+
+impl LocalStore {
+    pub(super) async fn set_attributes(
+        &self,
+        inode: &Arc<Inode>,
+        set: &SetAttr,
+        guard: Option<Timestamp>,
+        cred: &Credentials,
+    ) -> FsResult<Change> {
+        let inline = self.inline(|_, w| set_attr(inode, set, guard, cred, w));
+        let change = match inline {
+            Some(done) => done?,
+            None => {
+                let (inode, set, cred) = (Arc::clone(inode), *set, *cred);
+                self.pooled_change(move |_, waiting| set_attr(&inode, &set, guard, &cred, waiting))
+                    .await?
+            }
+        };
+        if self.0.durability == Durability::Power {
+            self.settle(inode, Extent::All).await?;
+        }
+        Ok(change)
+    }
+}
+
+fn set_attr(
+    inode: &Inode,
+    set: &SetAttr,
+    guard: Option<Timestamp>,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<Change> {
+    let mut mutation = inode.begin();
+    let found = mutation.found(&inode.fd)?;
+    if guard.is_some_and(|guard| guard != found.ctime) {
+        inode.end(mutation)?;
+        return Err(FsError::NotSync.into());
+    }
+    if set.size.is_some_and(|size| size.saturating_add(CUT_INLINE_MAX) < found.size) {
+        waiting.or_stop()?;
+    }
+    apply(inode, set, &found, cred)?;
+    Ok(inode.end(mutation)?)
+}
+
+/// Sets attributes as `cred`, size first: it is the likeliest to fail. The caller has begun a
+/// change of `inode` and found it with `found`.
+pub(super) fn apply(
+    inode: &Inode,
+    set: &SetAttr,
+    found: &Attr,
+    cred: &Credentials,
+) -> FsResult<()> {
+    if let Some(size) = set.size {
+        set_size(inode, size, found, cred)?;
+    }
+    if set.uid.is_some() || set.gid.is_some() {
+        set_owner(inode, set.uid, set.gid, cred)?;
+    }
+    if let Some(mode) = set.mode {
+        set_mode(inode, mode, cred)?;
+    }
+    if set.atime != SetTime::Keep || set.mtime != SetTime::Keep {
+        set_times(inode, set.atime, set.mtime, cred)?;
+    }
+    Ok(())
+}
+
+/// Our descriptor may always change the size, so the right to is decided here, as for WRITE.
+pub(super) fn set_size(inode: &Inode, size: u64, found: &Attr, cred: &Credentials) -> FsResult<()> {
+    inode.need_file(true)?;
+    if !may_write(found, cred) {
+        return Err(FsError::AccessDenied);
+    }
+    if size > FILE_BYTES_MAX {
+        return Err(FsError::TooLarge);
+    }
+    ftruncate(&inode.fd, size).map_err(fs_error)?;
+    if cred.is_root() { Ok(()) } else { strip_set_id(inode, found) }
+}
+
+fn set_owner(
+    inode: &Inode,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    cred: &Credentials,
+) -> FsResult<()> {
+    // The kernel takes this number for "leave it".
+    if uid == Some(u32::MAX) || gid == Some(u32::MAX) {
+        return Err(FsError::Invalid);
+    }
+    let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+    as_caller(cred, |_| chownat(&inode.fd, c"", uid, gid, AtFlags::EMPTY_PATH))?.map_err(fs_error)
+}
+
+fn set_mode(inode: &Inode, mode: u32, cred: &Credentials) -> FsResult<()> {
+    // A symbolic link has no mode of its own on Linux; clients set one all the same.
+    if inode.kind == FileKind::Symlink {
+        return Ok(());
+    }
+    let mode = Mode::from_raw_mode(mode & 0o7777);
+    if inode.reach == Reach::Path {
+        let (descriptors, number) = (own_descriptors()?, inode.fd.as_raw_fd().to_string());
+        let change = || chmodat(descriptors, number.as_str(), mode, AtFlags::empty());
+        return as_caller(cred, |_| change())?.map_err(fs_error);
+    }
+    as_caller(cred, |_| fchmod(&inode.fd, mode))?.map_err(fs_error)
+}
+
+fn set_times(inode: &Inode, atime: SetTime, mtime: SetTime, cred: &Credentials) -> FsResult<()> {
+    let times = Timestamps { last_access: timespec(atime), last_modification: timespec(mtime) };
+    let flags = AtFlags::EMPTY_PATH;
+    as_caller(cred, |_| utimensat(&inode.fd, c"", &times, flags))?.map_err(fs_error)
+}
+
+fn timespec(time: SetTime) -> Timespec {
+    match time {
+        SetTime::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        SetTime::ServerNow => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        SetTime::To(Timestamp { secs, nanos }) => {
+            Timespec { tv_sec: secs, tv_nsec: i64::from(nanos.min(999_999_999)) }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What all operations of one volume share, and where they run: on the worker or in the pool.
+
+use super::inode::Inode;
+use super::kept::Kept;
+use super::names::Names;
+use super::table::Table;
+use super::usage::Usage;
+use super::{Durability, LocalStore};
+use crate::pace::{Pace, Syncs};
+use crate::pool::Lane;
+use crate::sync::{Arc, AtomicU64, now};
+use weir_core::{FsError, FsResult};
+
+/// One volume.
+#[derive(Debug)]
+pub(super) struct Volume {
+    pub(super) root: Arc<Inode>,
+    /// The device number and mount id that every object of the volume shares with its root.
+    pub(super) device: u64,
+    pub(super) mount: i32,
+    pub(super) table: Table,
+    pub(super) names: Names,
+    /// Where the kernel doesn't let us open by handle: objects kept open by path.
+    pub(super) kept: Option<Kept>,
+    pub(super) cache_metadata: bool,
+    pub(super) durability: Durability,
+    pub(super) usage: Arc<Usage>,
+    pub(super) lane: Arc<Lane>,
+    pub(super) pace: Pace,
+    pub(super) syncs: Arc<Syncs>,
+    pub(super) sync_failures: AtomicU64,
+    pub(super) meta: rustix::fd::OwnedFd,
+}
+
+/// Why an operation stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It would have to wait, and may not: it has done nothing and is to be run in the pool.
+    WouldWait,
+    /// It failed.
+    Failed(FsError),
+}
+
+impl From<FsError> for Stop {
+    fn from(error: FsError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The result of an operation that may run on a worker.
+pub(super) type Step<T> = Result<T, Stop>;
+
+/// May an operation wait for locks and the disk?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// No: it runs on a worker.
+    Never,
+    /// Yes: it runs in the pool.
+    Allowed,
+}
+
+impl Waiting {
+    pub(super) fn or_stop(self) -> Step<()> {
+        if self == Self::Allowed { Ok(()) } else { Err(Stop::WouldWait) }
+    }
+}
+
+impl LocalStore {
+    /// Runs a change on the worker if the volume's pace allows it. `None`: run it in the pool.
+    #[inline]
+    pub(super) fn inline<T>(
+        &self,
+        change: impl FnOnce(&Volume, Waiting) -> Step<T>,
+    ) -> Option<FsResult<T>> {
+        let volume = &*self.0;
+        let began = now();
+        if !volume.pace.inline(&volume.syncs, began) {
+            return None;
+        }
+        let done = match change(volume, Waiting::Never) {
+            Err(Stop::WouldWait) => return None,
+            Err(Stop::Failed(error)) => Err(error),
+            Ok(done) => Ok(done),
+        };
+        volume.pace.wrote(began, now());
+        Some(done)
+    }
+
+    /// Runs a change in the pool, and lets the pace learn from how long it took.
+    pub(super) async fn pooled_change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Volume, Waiting) -> Step<T> + Send + 'static,
+    ) -> FsResult<T> {
+        self.pooled(move |volume| {
+            let began = now();
+            let done = change(volume, Waiting::Allowed);
+            volume.pace.wrote(began, now());
+            match done {
+                Ok(done) => Ok(done),
+                Err(Stop::Failed(error)) => Err(error),
+                Err(Stop::WouldWait) => Err(FsError::Busy),
+            }
+        })
+        .await
+    }
+
+    /// Runs anything that may block in the pool.
+    pub(super) async fn pooled<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Volume) -> FsResult<T> + Send + 'static,
+    ) -> FsResult<T> {
+        let volume = Arc::clone(&self.0);
+        self.0.lane.run(move || work(&volume)).await
+    }
+}

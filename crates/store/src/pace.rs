@@ -1,0 +1,144 @@
+//! Whether work that writes may run on the worker or must go to the pool. Arithmetic on a
+//! timestamp: nothing here waits or reads a clock.
+//!
+//! A write into the page cache takes 2 µs and hardly ever blocks, so handing it to another thread
+//! costs more than the write. But beside an fsync, or when the kernel throttles writers, the same
+//! call can take 5–150 ms, and a worker that waits for it stalls every volume it serves. So:
+//!
+//! - while anything is being synced on the file system, and for 100 ms after, writes are pooled;
+//! - after a write that took longer than 1 ms, writes are pooled until 64 in a row, over at least
+//!   1 s, were quick again.
+
+use crate::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Relaxed};
+use std::time::Duration;
+use weir_core::Mono;
+
+/// A write that takes longer than this is slow.
+const QUICK: Duration = Duration::from_millis(1);
+/// How long after a sync writes stay in the pool.
+const CALM_AFTER_SYNC: Duration = Duration::from_millis(100);
+/// Quick writes in a row, and the time they must span, before writes return to the worker.
+const QUICK_RUN: u32 = 64;
+const QUICK_SPAN: Duration = Duration::from_secs(1);
+/// "Never": no slow write is being lived down, no sync was seen.
+const NEVER: u64 = 0;
+
+/// Syncs on one file system, shared by all volumes on it.
+#[derive(Debug, Default)]
+pub(crate) struct Syncs {
+    running: AtomicU32,
+    /// When the last one ended, in nanoseconds plus one.
+    ended: AtomicU64,
+}
+
+impl Syncs {
+    pub(crate) fn began(&self) {
+        self.running.fetch_add(1, AcqRel);
+    }
+
+    pub(crate) fn ended(&self, now: Mono) {
+        self.ended.fetch_max(now.0 + 1, AcqRel);
+        self.running.fetch_sub(1, AcqRel);
+    }
+
+    fn disturb(&self, now: Mono) -> bool {
+        let ended = self.ended.load(Acquire);
+        self.running.load(Acquire) > 0
+            || (ended != NEVER && now.since(Mono(ended - 1)) < CALM_AFTER_SYNC)
+    }
+}
+
+/// One volume's recent experience with writes.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// When the present run of quick pooled writes began, in nanoseconds plus one.
+    pooled_since: AtomicU64,
+    quick: AtomicU32,
+}
+
+impl Pace {
+    /// May the next write run on the worker?
+    pub(crate) fn inline(&self, syncs: &Syncs, now: Mono) -> bool {
+        self.pooled_since.load(Relaxed) == NEVER && !syncs.disturb(now)
+    }
+
+    /// A write that began at `began` has ended at `now`, wherever it ran.
+    pub(crate) fn wrote(&self, began: Mono, now: Mono) {
+        if now.since(began) > QUICK {
+            self.quick.store(0, Relaxed);
+            self.pooled_since.store(now.0 + 1, Relaxed);
+            return;
+        }
+        let since = self.pooled_since.load(Relaxed);
+        if since == NEVER {
+            return;
+        }
+        let quick = self.quick.fetch_add(1, Relaxed) + 1;
+        if quick >= QUICK_RUN && now.since(Mono(since - 1)) >= QUICK_SPAN {
+            self.pooled_since.store(NEVER, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_sync_sends_writes_to_the_pool_until_100_ms_after_it() {
+        let (pace, syncs) = (Pace::default(), Syncs::default());
+        assert!(pace.inline(&syncs, Mono::ZERO));
+        syncs.began();
+        syncs.began();
+        assert!(!pace.inline(&syncs, Mono::ZERO));
+        syncs.ended(Mono::from_millis(10));
+        assert!(!pace.inline(&syncs, Mono::from_millis(500)), "one is still running");
+        syncs.ended(Mono::from_millis(1000));
+        assert!(!pace.inline(&syncs, Mono::from_millis(1099)));
+        assert!(pace.inline(&syncs, Mono::from_millis(1100)));
+    }
+
+    #[test]
+    fn a_sync_that_ended_at_the_origin_of_the_clock_counts() {
+        let (pace, syncs) = (Pace::default(), Syncs::default());
+        syncs.began();
+        syncs.ended(Mono::ZERO);
+        assert!(!pace.inline(&syncs, Mono::from_millis(99)));
+    }
+
+    #[test]
+    fn a_slow_write_is_lived_down_by_64_quick_ones_over_a_second() {
+        let (pace, syncs) = (Pace::default(), Syncs::default());
+        let slow_end = Mono::ZERO + MS + Duration::from_nanos(1);
+        pace.wrote(Mono::ZERO, slow_end);
+        for _ in 0..200 {
+            pace.wrote(slow_end, slow_end + MS);
+        }
+        assert!(!pace.inline(&syncs, slow_end + MS), "many, but within a moment");
+        let later = slow_end + Duration::from_secs(1);
+        pace.wrote(later, later);
+        assert!(pace.inline(&syncs, later));
+    }
+
+    #[test]
+    fn few_quick_writes_over_a_long_time_are_not_enough_and_a_slow_one_starts_over() {
+        let (pace, syncs) = (Pace::default(), Syncs::default());
+        pace.wrote(Mono::ZERO, Mono::from_secs(1));
+        for second in 2..65 {
+            pace.wrote(Mono::from_secs(second), Mono::from_secs(second));
+        }
+        assert!(!pace.inline(&syncs, Mono::from_secs(65)), "63 of them");
+        pace.wrote(Mono::from_secs(65), Mono::from_secs(66));
+        pace.wrote(Mono::from_secs(67), Mono::from_secs(67));
+        assert!(!pace.inline(&syncs, Mono::from_secs(68)), "the run began again");
+    }
+
+    #[test]
+    fn exactly_one_millisecond_is_quick() {
+        let (pace, syncs) = (Pace::default(), Syncs::default());
+        pace.wrote(Mono::ZERO, Mono::ZERO + MS);
+        assert!(pace.inline(&syncs, Mono::ZERO + MS));
+    }
+}

@@ -1,0 +1,118 @@
+//! The only door to locks, threads and the clock, so that one file says how this crate waits.
+//!
+//! Locks ignore poisoning: what they guard is always left consistent before anything that can
+//! panic.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::sync::{MutexGuard, PoisonError, TryLockError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use weir_core::Mono;
+
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+pub(crate) use std::sync::{Arc, Condvar, Weak};
+
+/// A mutual exclusion lock that ignores poisoning.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+
+/// Access to what a [`Mutex`] guards.
+pub(crate) type Guard<'a, T> = MutexGuard<'a, T>;
+
+impl<T> Mutex<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock if it is free.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// Waits on `condvar`, giving `guard` up meanwhile.
+pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: Guard<'a, T>) -> Guard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The present moment, counted from the first call in this process.
+#[inline]
+pub(crate) fn now() -> Mono {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    let passed = ORIGIN.get_or_init(Instant::now).elapsed();
+    Mono::ZERO + passed
+}
+
+/// Starts a thread of this crate. It ends by itself; nobody joins it.
+pub(crate) fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    std::thread::Builder::new().name(name).spawn(run).map(drop)
+}
+
+/// The side of [`promise`] that gives the value. Dropped without giving, it breaks the promise.
+pub(crate) struct Promise<T>(Arc<Mutex<Slot<T>>>);
+
+/// The side of [`promise`] that waits: `None` means that the promise was broken.
+pub(crate) struct Answer<T>(Arc<Mutex<Slot<T>>>);
+
+enum Slot<T> {
+    Waiting(Option<Waker>),
+    Given(Option<T>),
+}
+
+/// A value that one thread will give and one future waits for.
+pub(crate) fn promise<T>() -> (Promise<T>, Answer<T>) {
+    let slot = Arc::new(Mutex::new(Slot::Waiting(None)));
+    (Promise(Arc::clone(&slot)), Answer(slot))
+}
+
+impl<T> Promise<T> {
+    pub(crate) fn give(self, value: T) {
+        self.settle(Some(value));
+    }
+
+    fn settle(&self, value: Option<T>) {
+        let mut slot = self.0.lock();
+        if let Slot::Waiting(waker) = &mut *slot {
+            let waker = waker.take();
+            *slot = Slot::Given(value);
+            drop(slot);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        self.settle(None);
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        match &mut *self.0.lock() {
+            Slot::Given(value) => Poll::Ready(value.take()),
+            Slot::Waiting(waker) => {
+                *waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Thin wrappers of the system calls that rustix lacks, and the setup of the process. No policy.
+
+use crate::creds::{AsRoot, as_root};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::OnceLock;
+use weir_core::limits::OBJECT_KEY_BYTES_MAX;
+use weir_core::{FsError, FsResult, ObjectKey};
+
+const HANDLE_BYTES: usize = OBJECT_KEY_BYTES_MAX - 1;
+
+/// `struct file_handle` of the kernel with room for every handle that fits an [`ObjectKey`].
+#[repr(C)]
+struct KernelHandle {
+    bytes: u32,
+    kind: i32,
+    data: [u8; HANDLE_BYTES],
+}
+
+/// Sets the process up to serve: created modes are the client's alone (umask 0), and as many
+/// descriptors as the hard limit allows. Gives the number of descriptors.
+///
+/// # Errors
+/// If the limit can't be read or raised; the process works with the old one.
+pub fn prepare_process() -> std::io::Result<u64> {
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    Ok(limit.maximum.unwrap_or(u64::MAX))
+}
+
+/// The directory in which the process finds its own descriptors: the way to reopen one, or to
+/// act on the object of one that is open by path only. Opened once, so that it works under every
+/// identity.
+pub(crate) fn own_descriptors() -> FsResult<BorrowedFd<'static>> {
+    static DIRECTORY: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let open = || {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        as_root(|_| rustix::fs::open("/proc/self/fd", flags, rustix::fs::Mode::empty()).ok())
+            .ok()
+            .flatten()
+    };
+    DIRECTORY.get_or_init(open).as_ref().map(AsFd::as_fd).ok_or(FsError::Io)
+}
+
+/// The kernel's handle of an open object as a key (type, then bytes), and the id of its mount.
+pub(crate) fn handle_of(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
+    #[expect(clippy::cast_possible_truncation, reason = "45")]
+    let mut handle = KernelHandle { bytes: HANDLE_BYTES as u32, kind: 0, data: [0; HANDLE_BYTES] };
+    let mut mount = 0i32;
+    // SAFETY: `handle` is a valid `file_handle` whose `bytes` says how much room follows, the path
+    // is a NUL-terminated constant, and `mount` is a valid int; the kernel writes only into those.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            fd.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            &raw mut handle,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    check(done)?;
+    let mut key = [0; OBJECT_KEY_BYTES_MAX];
+    // The kernel's types are below 256 unless asked for connectable handles, and we don't.
+    key[0] = u8::try_from(handle.kind).map_err(|_| Errno::OPNOTSUPP)?;
+    let len = handle.bytes as usize;
+    let data = handle.data.get(..len).ok_or(Errno::OVERFLOW)?;
+    key[1..=len].copy_from_slice(data);
+    let key = key.get(..=len).unwrap_or(&[]);
+    Ok((ObjectKey::new(key).map_err(|_| Errno::OVERFLOW)?, mount))
+}
+
+/// Opens the object with this key on the file system that `mount` is on. Needs
+/// `CAP_DAC_READ_SEARCH` in effect, hence the proof.
+pub(crate) fn open_handle(
+    _: &AsRoot,
+    mount: impl AsFd,
+    key: &ObjectKey,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let (&kind, bytes) = key.as_bytes().split_first().ok_or(Errno::STALE)?;
+    let mut handle = KernelHandle { bytes: 0, kind: i32::from(kind), data: [0; HANDLE_BYTES] };
+    handle.data.get_mut(..bytes.len()).ok_or(Errno::STALE)?.copy_from_slice(bytes);
+    handle.bytes = u32::try_from(bytes.len()).map_err(|_| Errno::STALE)?;
+    // SAFETY: `handle` is a valid `file_handle` with `bytes` bytes of data; the kernel only reads.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_open_by_handle_at,
+            mount.as_fd().as_raw_fd(),
+            &raw mut handle,
+            (flags | OFlags::CLOEXEC).bits(),
+        )
+    };
+    let fd = i32::try_from(check(fd)?).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel just gave us this descriptor; nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Appends to `out` up to `want` bytes from `offset` on that are in the page cache, without ever
+/// waiting for the disk. Gives how many. `EAGAIN` when none can be had without waiting.
+#[inline]
+pub(crate) fn read_cached(
+    fd: BorrowedFd<'_>,
+    out: &mut Vec<u8>,
+    want: usize,
+    offset: u64,
+) -> Result<usize, Errno> {
+    out.reserve(want);
+    let start = out.len();
+    let offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
+    let spare = out.spare_capacity_mut();
+    let part = libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: want.min(spare.len()) };
+    // SAFETY: `part` covers memory that `out` owns and that nothing else refers to; the kernel
+    // writes at most `iov_len` bytes there.
+    let got =
+        unsafe { libc::preadv2(fd.as_raw_fd(), &raw const part, 1, offset, libc::RWF_NOWAIT) };
+    let Ok(got) = usize::try_from(got) else { return Err(last_error()) };
+    // SAFETY: the kernel has initialised `got` bytes after `start`, within the capacity.
+    unsafe { out.set_len(start + got) };
+    Ok(got)
+}
+
+/// Sets the thread's file system user and gives the former one.
+pub(crate) fn set_fs_uid(uid: u32) -> u32 {
+    // SAFETY: changes the calling thread's credentials only and touches no memory.
+    id(unsafe { libc::syscall(libc::SYS_setfsuid, uid) })
+}
+
+/// Sets the thread's file system group and gives the former one.
+pub(crate) fn set_fs_gid(gid: u32) -> u32 {
+    // SAFETY: changes the calling thread's credentials only and touches no memory.
+    id(unsafe { libc::syscall(libc::SYS_setfsgid, gid) })
+}
+
+/// Sets the supplementary groups of the calling thread alone.
+pub(crate) fn set_thread_groups(groups: &[u32]) -> Result<(), Errno> {
+    // SAFETY: the kernel reads `len` ids from a slice of that length.
+    check(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) }).map(drop)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the kernel returns a 32-bit id in a register"
+)]
+const fn id(returned: libc::c_long) -> u32 {
+    returned as u32
+}
+
+fn check(returned: libc::c_long) -> Result<libc::c_long, Errno> {
+    if returned < 0 { Err(last_error()) } else { Ok(returned) }
+}
+
+fn last_error() -> Errno {
+    std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+}
