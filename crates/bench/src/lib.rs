@@ -1,1 +1,33 @@
-//! Placeholder until the crate's owner writes it.
+//! Load generators, statistics and reports: measures any NAS from outside.
+//!
+//! A measurement has four steps, each a value that leads to the next:
+//! [`Target`] and [`Workload`] say what to do, [`prepare`] connects and lays the files out,
+//! [`Prepared::run`] (or [`Prepared::spawn`], to load several volumes at the same time) applies
+//! the load, and [`RunResult`] says what came of it. A [`Control`] stops a run early and notes
+//! when something happened outside.
+//!
+//! What is *not* here: anything of the server. The generator reaches what it measures through
+//! sockets and mounted paths alone, so that another NAS is measured by the same road.
+
+mod control;
+mod engine;
+mod error;
+mod payload;
+pub mod progress;
+pub mod report;
+mod rng;
+pub mod stats;
+mod target;
+pub mod units;
+mod verify;
+mod workload;
+
+pub use control::Control;
+pub use engine::{Phase, Prepared, RunHandle, Window, prepare, prepare_with};
+pub use error::BenchError;
+pub use stats::result::{
+    Connections, Generator, Interval, JobResult, Latency, Mark, OpResult, Point, RESULT_VERSION,
+    RunResult, VerifyResult, mibps,
+};
+pub use target::{NfsTarget, Target};
+pub use workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};

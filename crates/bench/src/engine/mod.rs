@@ -1,0 +1,313 @@
+//! Applying load: preparation, the run with its workers, verification and clean-up, the same for
+//! every engine.
+//!
+//! An engine brings the files ([`nfs`], [`path`]) and one closure per worker thread; this module
+//! starts them, watches them, and makes one result of their notes.
+
+mod collect;
+mod job;
+mod nfs;
+mod path;
+mod schedule;
+mod usage;
+
+use crate::control::Control;
+use crate::error::BenchError;
+use crate::payload::Payload;
+use crate::rng::mix;
+use crate::stats::result::{RunResult, VerifyResult};
+use crate::stats::{Recorder, WindowReport};
+use crate::target::Target;
+use crate::verify::Ledger;
+use crate::workload::Workload;
+use collect::{Collected, Watcher};
+use schedule::Schedule;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+use usage::Usage;
+
+pub use collect::{Phase, Window};
+pub(crate) use job::file_name;
+
+/// A run that can start at once: connected, permissions checked, files laid out.
+///
+/// Dropping it without running leaves the files behind; [`Prepared::discard`] removes them.
+pub struct Prepared {
+    target: Target,
+    plan: Plan,
+    backend: Backend,
+}
+
+/// What all workers of a run share.
+#[derive(Clone)]
+struct Plan {
+    workload: Arc<Workload>,
+    payload: Arc<Payload>,
+    ledger: Option<Arc<Ledger>>,
+    /// Tells this run's blocks and names from those of others.
+    run: u64,
+}
+
+enum Backend {
+    Nfs(nfs::Files),
+    Path(path::Files),
+}
+
+/// One worker, ready to go.
+type Worker = Box<dyn FnOnce(Schedule, Control, Recorder) -> Outcome + Send>;
+
+/// What one worker brings home.
+struct Outcome {
+    recorder: Recorder,
+    usage: Usage,
+    /// When it stopped sending.
+    ended_ns: u64,
+    lost: u64,
+    unanswered: u64,
+    /// What ended it before its time.
+    fault: Option<BenchError>,
+}
+
+/// Connects, checks and lays out what `workload` needs at `target`.
+///
+/// # Errors
+/// [`BenchError`] says what to do: a workload that contradicts itself, no connection, no such
+/// export, no permission, no space. Files made before the failure are removed.
+pub fn prepare(target: &Target, workload: &Workload) -> Result<Prepared, BenchError> {
+    prepare_with(target, workload, &Control::new(), &mut |_, _| {})
+}
+
+/// As [`prepare`]; tells `progress` how many bytes of how many are laid out, and gives up when
+/// `control` is told to stop.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    target: &Target,
+    workload: &Workload,
+    control: &Control,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Prepared, BenchError> {
+    workload.check()?;
+    let ledger = match workload.verify {
+        Some(_) => {
+            let ledger = Ledger::new(workload.files, workload.blocks());
+            Some(Arc::new(ledger.map_err(BenchError::Workload)?))
+        }
+        None => None,
+    };
+    let plan = Plan {
+        workload: Arc::new(workload.clone()),
+        payload: Arc::new(Payload::new()),
+        ledger,
+        run: run_number(),
+    };
+    let mut layout = Layingout { control, progress };
+    let backend = match target {
+        Target::Nfs(nfs) => Backend::Nfs(nfs::Files::prepare(nfs, &plan, &mut layout)?),
+        Target::Path(path) => Backend::Path(path::Files::prepare(path, &plan, &mut layout)?),
+    };
+    Ok(Prepared { target: target.clone(), plan, backend })
+}
+
+/// Whom to tell how far the laying out is, and who may stop it.
+struct Layingout<'a> {
+    control: &'a Control,
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+impl Layingout<'_> {
+    /// Tells how far it is; fails if it was stopped.
+    fn at(&mut self, done: u64, total: u64) -> Result<(), BenchError> {
+        (self.progress)(done, total);
+        if self.control.stopped() {
+            return Err(BenchError::Workload("stopped while laying out the files".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn run_number() -> u64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    mix(schedule::nanos(time) ^ (u64::from(std::process::id()) << 32))
+}
+
+impl Prepared {
+    /// Applies the load and waits for the end. `observe` is called for every 100 ms. Files are
+    /// verified and removed afterwards, as the workload says.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the machine can't start the workers, or if verification or clean-up
+    /// can't reach the target. Failed operations and lost connections are no errors: they are in
+    /// the result ([`RunResult::is_clean`]).
+    pub fn run(
+        self,
+        control: &Control,
+        mut observe: impl FnMut(&Window),
+    ) -> Result<RunResult, BenchError> {
+        let outcome = self.load(control, &mut observe);
+        let clean = self.backend.clean_up(&self.plan);
+        let result = outcome?;
+        clean?;
+        Ok(result)
+    }
+
+    /// Runs on a thread of its own, so that several loads can be applied at the same time.
+    ///
+    /// # Errors
+    /// [`BenchError::Local`] if no thread can be started.
+    pub fn spawn(
+        self,
+        control: Control,
+        observe: impl FnMut(&Window) + Send + 'static,
+    ) -> Result<RunHandle, BenchError> {
+        let own = control.clone();
+        let thread = Builder::new()
+            .name("bench-run".to_owned())
+            .spawn(move || self.run(&own, observe))
+            .map_err(|source| BenchError::Local { what: "starting a thread", source })?;
+        Ok(RunHandle { control, thread })
+    }
+
+    /// Removes what the preparation made, without a run.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the target can't be reached or refuses.
+    pub fn discard(self) -> Result<(), BenchError> {
+        self.backend.clean_up(&self.plan)
+    }
+
+    fn load(
+        &self,
+        control: &Control,
+        observe: &mut dyn FnMut(&Window),
+    ) -> Result<RunResult, BenchError> {
+        let workers = match &self.backend {
+            Backend::Nfs(files) => files.workers(&self.plan)?,
+            Backend::Path(files) => files.workers(&self.plan)?,
+        };
+        let started_unix_s =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let schedule = Schedule::starting_now(&self.plan.workload);
+        control.begin(schedule.start());
+        let outcomes = drive(workers, &self.plan, schedule, control, observe)?;
+        let verify = self.verify(control)?;
+        let clients = match &self.backend {
+            Backend::Nfs(files) => files.client_names(),
+            Backend::Path(_) => Vec::new(),
+        };
+        Ok(Collected {
+            target: self.target.to_string(),
+            workload: (*self.plan.workload).clone(),
+            clients,
+            started_unix_s,
+            schedule,
+            opened: self.backend.connections(&self.plan.workload),
+            marks: control.take_marks(),
+            verify,
+        }
+        .into_result(outcomes))
+    }
+
+    fn verify(&self, control: &Control) -> Result<Option<VerifyResult>, BenchError> {
+        let (Some(scope), Some(ledger)) = (self.plan.workload.verify, &self.plan.ledger) else {
+            return Ok(None);
+        };
+        let blocks = crate::verify::choose(ledger, scope);
+        let result = match &self.backend {
+            Backend::Nfs(files) => files.verify(&self.plan, ledger, blocks, control)?,
+            Backend::Path(files) => files.verify(&self.plan, ledger, blocks, control)?,
+        };
+        Ok(Some(result))
+    }
+}
+
+impl Backend {
+    fn clean_up(&self, plan: &Plan) -> Result<(), BenchError> {
+        if plan.workload.keep {
+            return Ok(());
+        }
+        match self {
+            Self::Nfs(files) => files.clean_up(plan),
+            Self::Path(files) => files.clean_up(),
+        }
+    }
+
+    fn connections(&self, workload: &Workload) -> u64 {
+        match self {
+            Self::Nfs(_) => u64::from(workload.clients) * u64::from(workload.connections),
+            Self::Path(_) => 0,
+        }
+    }
+}
+
+/// A run on a thread of its own.
+pub struct RunHandle {
+    control: Control,
+    thread: JoinHandle<Result<RunResult, BenchError>>,
+}
+
+impl RunHandle {
+    /// The hand on it.
+    #[must_use]
+    pub const fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Has it ended?
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// As [`Prepared::run`].
+    pub fn wait(self) -> Result<RunResult, BenchError> {
+        self.thread.join().map_err(|_| BenchError::Worker)?
+    }
+}
+
+/// Starts the workers, shows what they do, and waits for them.
+fn drive(
+    workers: Vec<Worker>,
+    plan: &Plan,
+    schedule: Schedule,
+    control: &Control,
+    observe: &mut dyn FnMut(&Window),
+) -> Result<Vec<Outcome>, BenchError> {
+    let jobs = usize::try_from(plan.workload.jobs).unwrap_or(0);
+    let (sender, reports) = channel::<WindowReport>();
+    let mut threads = Vec::with_capacity(workers.len());
+    let mut failure = None;
+    for worker in workers {
+        let recorder = Recorder::new(jobs, schedule.measure_ns, schedule.end_ns, sender.clone());
+        let control = control.clone();
+        let started = Builder::new()
+            .name("bench-worker".to_owned())
+            .spawn(move || worker(schedule, control, recorder));
+        match started {
+            Ok(thread) => threads.push(thread),
+            Err(source) => {
+                failure = Some(BenchError::Local { what: "starting a worker thread", source });
+                break;
+            }
+        }
+    }
+    drop(sender);
+    if failure.is_some() {
+        control.stop();
+    }
+    Watcher::new(schedule).watch(&reports, observe);
+    let mut outcomes = Vec::with_capacity(threads.len());
+    for thread in threads {
+        outcomes.push(thread.join().map_err(|_| BenchError::Worker)?);
+    }
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(outcomes),
+    }
+}

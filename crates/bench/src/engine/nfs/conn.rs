@@ -1,0 +1,215 @@
+//! One connection of the load: its socket, its requests in flight, and the two directions of its
+//! byte stream.
+
+use super::inbox::{Event, Inbox};
+use super::outbox::Outbox;
+use super::reply::{self, Outcome};
+use crate::engine::job::Request;
+use crate::payload::Payload;
+use crate::workload::Stability;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use weir_nfs::rpc::FrameError;
+use weir_nfs::xdr::XdrError;
+
+/// Bits of an xid that number the slot; the others count.
+const SLOT_BITS: u32 = 12;
+/// From this many bytes on, data nobody looks at is dropped in the kernel.
+const DROP_BYTES_MIN: usize = 8 * 1024;
+
+/// A place for one request in flight.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    /// The job it works for, by its place in the worker.
+    pub(super) job: usize,
+    /// What is in flight.
+    pub(super) request: Option<InFlight>,
+}
+
+/// A request without an answer yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    pub(super) request: Request,
+    pub(super) queued_ns: u64,
+    xid: u32,
+}
+
+/// Why a connection can't be used any more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("{0}")]
+    Xdr(#[from] XdrError),
+    #[error("a reply to nothing that was asked (xid {0:#010x})")]
+    Unasked(u32),
+}
+
+impl From<Errno> for Fault {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+/// What a successful reply must say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub(super) block: u32,
+    pub(super) stability: Stability,
+}
+
+/// One connection.
+pub(super) struct Conn {
+    stream: TcpStream,
+    inbox: Inbox,
+    pub(super) outbox: Outbox,
+    pub(super) slots: Vec<Slot>,
+    /// Requests answered by the present receive; kept for its memory.
+    pub(super) finished: Vec<(usize, InFlight, Outcome)>,
+    sequence: u32,
+    /// The slot whose reply is coming in, and what the reply says.
+    pending: Option<(usize, Outcome)>,
+    writable: bool,
+    pub(super) alive: bool,
+}
+
+impl Conn {
+    /// A connection over `stream`, not blocking any more, with a slot for each of `jobs`.
+    pub(super) fn new(
+        stream: TcpStream,
+        jobs: impl Iterator<Item = usize>,
+        sequence: u32,
+    ) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            slots: jobs.map(|job| Slot { job, request: None }).collect(),
+            finished: Vec::new(),
+            sequence,
+            pending: None,
+            writable: true,
+            alive: true,
+        })
+    }
+
+    pub(super) const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Puts `request` into slot `index` and gives the xid to send it under.
+    #[inline]
+    pub(super) fn occupy(&mut self, index: usize, request: Request, queued_ns: u64) -> u32 {
+        self.sequence = self.sequence.wrapping_add(1);
+        let number = u32::try_from(index).unwrap_or(0);
+        let xid = (self.sequence << SLOT_BITS) | number;
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.request = Some(InFlight { request, queued_ns, xid });
+        }
+        xid
+    }
+
+    /// The request that a reply with this xid answers, and its slot.
+    #[inline]
+    fn answered(&self, xid: u32) -> Result<(usize, InFlight), Fault> {
+        let index = usize::try_from(xid & ((1 << SLOT_BITS) - 1)).unwrap_or(usize::MAX);
+        match self.slots.get(index) {
+            Some(Slot { request: Some(sent), .. }) if sent.xid == xid => Ok((index, *sent)),
+            _ => Err(Fault::Unasked(xid)),
+        }
+    }
+
+    /// Requests without an answer.
+    pub(super) fn in_flight(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.request.is_some()).count()
+    }
+
+    /// Sends what waits, as far as the socket takes it.
+    #[inline]
+    pub(super) fn flush(&mut self, payload: &Payload) -> Result<(), Fault> {
+        if self.writable {
+            self.writable = self.outbox.flush(self.stream.as_fd(), payload)?;
+        }
+        Ok(())
+    }
+
+    /// The socket takes more.
+    pub(super) const fn set_writable(&mut self) {
+        self.writable = true;
+    }
+
+    /// Receives until the socket is empty. `done` gets each request whose reply is there in
+    /// full, with its slot, which is free again, and what the reply says.
+    pub(super) fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        expected: &Expected,
+        mut done: impl FnMut(usize, &InFlight, Outcome),
+    ) -> Result<(), Fault> {
+        loop {
+            let dropping = self.inbox.skip() >= DROP_BYTES_MIN;
+            let kept = if dropping { 0 } else { self.inbox.restore(buffer) };
+            let space = buffer.get_mut(kept..).unwrap_or(&mut []);
+            let wanted = if dropping { self.inbox.skip().min(space.len()) } else { space.len() };
+            let space = space.get_mut(..wanted).unwrap_or(&mut []);
+            // On TCP this flag drops the bytes instead of copying them (tcp(7)).
+            let flags = if dropping { RecvFlags::TRUNC } else { RecvFlags::empty() };
+            let count = match recv(&self.stream, space, flags) {
+                Ok((0, _)) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok((count, _)) => count,
+                Err(Errno::AGAIN | Errno::INTR) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            if !dropping {
+                let bytes = buffer.get(..kept + count).unwrap_or(&[]);
+                self.take(bytes, expected, &mut done)?;
+            } else if count > 0 && self.inbox.dropped(count) {
+                self.end(&mut done);
+            }
+            // Less than asked for: the socket was empty for a moment, and what comes from now on
+            // raises a new event.
+            if count < wanted {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        expected: &Expected,
+        done: &mut impl FnMut(usize, &InFlight, Outcome),
+    ) -> Result<(), Fault> {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let result = inbox.feed(bytes, |event| {
+            match event {
+                Event::Head(head) => {
+                    let xid = reply::xid(head).ok_or(Fault::Unasked(0))?;
+                    let (slot, sent) = self.answered(xid)?;
+                    let Expected { block, stability } = *expected;
+                    let outcome = reply::outcome(head, &sent.request, block, stability)?;
+                    self.pending = Some((slot, outcome));
+                }
+                Event::End => self.end(done),
+            }
+            Ok(())
+        });
+        self.inbox = inbox;
+        result
+    }
+
+    #[inline]
+    fn end(&mut self, done: &mut impl FnMut(usize, &InFlight, Outcome)) {
+        let Some((index, outcome)) = self.pending.take() else { return };
+        let sent = self.slots.get_mut(index).and_then(|slot| slot.request.take());
+        if let Some(sent) = sent {
+            done(index, &sent, outcome);
+        }
+    }
+}

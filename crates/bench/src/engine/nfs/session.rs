@@ -1,0 +1,174 @@
+//! A blocking connection for everything outside the measured interval: mounting, making files,
+//! laying them out, reading them back.
+
+use crate::error::BenchError;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+use weir_nfs::client::{Caller, RemoteCall, Reply};
+use weir_nfs::rpc::{Deframer, Step};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A throttled volume may delay a window of large writes by tens of seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+const RECEIVE_BYTES: usize = 256 * 1024;
+
+/// Opens a TCP connection to `address`, from `source` if one is given.
+pub(super) fn connect(
+    address: SocketAddr,
+    source: Option<IpAddr>,
+) -> Result<TcpStream, BenchError> {
+    let attempt = || -> io::Result<TcpStream> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_tcp_nodelay(true)?;
+        if let Some(source) = source {
+            socket.bind(&SocketAddr::new(source, 0).into())?;
+        }
+        socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
+        Ok(socket.into())
+    };
+    attempt().map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                "; nothing listens there: is the server running, and is this its port?"
+            }
+            io::ErrorKind::AddrNotAvailable => "; the source address is none of this machine's",
+            io::ErrorKind::TimedOut => "; no answer within 5 s: is a firewall in between?",
+            _ => "",
+        };
+        let from = source.map_or_else(|| "any address".to_owned(), |ip| ip.to_string());
+        BenchError::Connect { address, from, source: error, hint }
+    })
+}
+
+/// A blocking connection. Calls may be sent ahead; replies are taken one at a time.
+pub(super) struct Session {
+    stream: TcpStream,
+    address: SocketAddr,
+    caller: Caller,
+    out: Vec<u8>,
+    received: Vec<u8>,
+    consumed: usize,
+    deframer: Deframer,
+    next_xid: u32,
+}
+
+impl Session {
+    /// Connects to `address`; every call is made by `caller`.
+    pub(super) fn open(
+        address: SocketAddr,
+        source: Option<IpAddr>,
+        caller: Caller,
+    ) -> Result<Self, BenchError> {
+        let stream = connect(address, source)?;
+        stream
+            .set_read_timeout(Some(ANSWER_TIMEOUT))
+            .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)))
+            .map_err(|source| BenchError::Connection { address, source })?;
+        Ok(Self {
+            stream,
+            address,
+            caller,
+            out: Vec::new(),
+            received: Vec::new(),
+            consumed: 0,
+            deframer: Deframer::new(),
+            next_xid: 1,
+        })
+    }
+
+    /// The server.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Makes one call, waits for its answer, and lets `read` take what it wants from it.
+    pub(super) fn call<A, T>(
+        &mut self,
+        args: &A,
+        read: impl FnOnce(A::Results<'_>) -> T,
+    ) -> Result<T, BenchError>
+    where
+        A: RemoteCall,
+    {
+        self.queue(|caller, out, xid| caller.call(out, xid, args));
+        let address = self.address;
+        self.answer(|reply| {
+            let results = reply.results::<A>().map_err(|error| malformed(address, &error))?;
+            Ok(read(results))
+        })
+    }
+
+    /// Queues a call that `encode` writes, and gives its number.
+    pub(super) fn queue(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>, u32)) -> u32 {
+        let xid = self.next_xid;
+        self.next_xid = self.next_xid.wrapping_add(1);
+        encode(&self.caller, &mut self.out, xid);
+        xid
+    }
+
+    /// Sends what is queued, waits for the next answer, and lets `read` take what it wants.
+    pub(super) fn answer<T>(
+        &mut self,
+        read: impl FnOnce(&Reply<'_>) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        self.flush()?;
+        let address = self.address;
+        let taken;
+        let record = loop {
+            let waiting = self.received.get(self.consumed..).unwrap_or(&[]);
+            let step = self.deframer.next(waiting).map_err(|error| malformed(address, &error))?;
+            match step {
+                Step::NeedMore { .. } => self.receive()?,
+                Step::Fragment { consumed } => self.consumed += consumed,
+                Step::Record { at, consumed } => {
+                    let start = self.consumed;
+                    self.consumed += consumed;
+                    break self.received.get(start + at.start..start + at.end).unwrap_or(&[]);
+                }
+                Step::Assembled { record, consumed } => {
+                    self.consumed += consumed;
+                    taken = record;
+                    break &taken;
+                }
+            }
+        };
+        let reply = Reply::parse(record).map_err(|error| malformed(address, &error))?;
+        read(&reply)
+    }
+
+    fn flush(&mut self) -> Result<(), BenchError> {
+        let sent = self.stream.write_all(&self.out);
+        self.out.clear();
+        sent.map_err(|source| self.lost(source))
+    }
+
+    fn receive(&mut self) -> Result<(), BenchError> {
+        self.received.drain(..self.consumed);
+        self.consumed = 0;
+        let len = self.received.len();
+        self.received.resize(len + RECEIVE_BYTES, 0);
+        let space = self.received.get_mut(len..).unwrap_or(&mut []);
+        let received = self.stream.read(space);
+        self.received.truncate(len + *received.as_ref().unwrap_or(&0));
+        match received {
+            Ok(0) => Err(self.lost(io::Error::from(io::ErrorKind::UnexpectedEof))),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    fn lost(&self, source: io::Error) -> BenchError {
+        BenchError::Connection { address: self.address, source }
+    }
+}
+
+/// The peer's answer is not what was asked for.
+pub(super) fn malformed(address: SocketAddr, error: &dyn std::error::Error) -> BenchError {
+    let mut detail = error.to_string();
+    if let Some(source) = error.source() {
+        detail = format!("{detail}: {source}");
+    }
+    BenchError::Protocol { address, detail }
+}

@@ -1,0 +1,94 @@
+//! What a worker itself used in the measured interval: processor time, and time spent waiting
+//! for the target.
+
+use crate::stats::cpu;
+use std::time::Duration;
+
+/// Measures one worker; it lives on that worker's thread.
+pub(crate) struct UsageMeter {
+    measure_ns: u64,
+    begun: Option<Begun>,
+}
+
+struct Begun {
+    at_ns: u64,
+    cpu: Duration,
+    waited_ns: u64,
+}
+
+/// What a worker used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// Processor time of the thread.
+    pub(crate) cpu: Duration,
+    /// Time it waited for the target.
+    pub(crate) waited_ns: u64,
+    /// Length of the interval.
+    pub(crate) span_ns: u64,
+}
+
+impl UsageMeter {
+    /// Starts counting when `measure_ns` is reached.
+    pub(crate) const fn new(measure_ns: u64) -> Self {
+        Self { measure_ns, begun: None }
+    }
+
+    /// Notes that it is `now_ns`. Called once per turn of the worker's loop.
+    #[inline]
+    pub(crate) fn tick(&mut self, now_ns: u64) {
+        if self.begun.is_none() && now_ns >= self.measure_ns {
+            self.begun = Some(Begun { at_ns: now_ns, cpu: cpu::this_thread(), waited_ns: 0 });
+        }
+    }
+
+    /// Notes that the worker waited for the target this long.
+    #[inline]
+    pub(crate) fn waited(&mut self, ns: u64) {
+        if let Some(begun) = &mut self.begun {
+            begun.waited_ns += ns;
+        }
+    }
+
+    /// What was used until now, the end of the measured interval.
+    pub(crate) fn finish(&self, now_ns: u64) -> Usage {
+        self.begun.as_ref().map_or_else(Usage::default, |begun| Usage {
+            cpu: cpu::this_thread().saturating_sub(begun.cpu),
+            waited_ns: begun.waited_ns,
+            span_ns: now_ns.saturating_sub(begun.at_ns),
+        })
+    }
+}
+
+impl Usage {
+    /// Share of the interval not spent waiting, 0 to 100.
+    #[expect(clippy::cast_precision_loss, reason = "a percentage")]
+    pub(crate) fn busy_percent(&self) -> f64 {
+        if self.span_ns == 0 {
+            return 0.0;
+        }
+        let busy = self.span_ns.saturating_sub(self.waited_ns);
+        busy as f64 * 100.0 / self.span_ns as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_waiting_inside_the_interval_counts() {
+        let mut meter = UsageMeter::new(100);
+        meter.tick(99);
+        meter.waited(50);
+        meter.tick(100);
+        meter.waited(25);
+        let usage = meter.finish(200);
+        assert_eq!((usage.waited_ns, usage.span_ns), (25, 100));
+        assert!((usage.busy_percent() - 75.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_run_that_never_reached_its_interval_used_nothing() {
+        assert!(UsageMeter::new(100).finish(50).busy_percent() < 1e-9);
+    }
+}

@@ -1,0 +1,77 @@
+//! What can keep a measurement from being made.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run could not be prepared or finished. The message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The workload contradicts itself or exceeds a bound.
+    #[error("{0}")]
+    Workload(String),
+    /// The target is not written as the program expects it.
+    #[error("{0}")]
+    Target(String),
+    /// A connection could not be opened.
+    #[error("can't connect to {address} from {from}: {source}{hint}")]
+    Connect {
+        /// Where to.
+        address: std::net::SocketAddr,
+        /// Source address, or "any address".
+        from: String,
+        /// What the system said.
+        source: io::Error,
+        /// What to try, with a leading separator, or empty.
+        hint: &'static str,
+    },
+    /// A connection was lost, or the peer stopped answering.
+    #[error("lost the connection to {address}: {source}")]
+    Connection {
+        /// The server.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The peer answered with something that is not the reply to what was asked.
+    #[error("{address} sent a malformed reply: {detail}")]
+    Protocol {
+        /// The server.
+        address: std::net::SocketAddr,
+        /// What was wrong with it.
+        detail: String,
+    },
+    /// The server refused to give the export.
+    #[error("{0}")]
+    Mount(String),
+    /// An NFS operation of the preparation or clean-up failed.
+    #[error("{action}: the server answered {status}{hint}")]
+    Refused {
+        /// What was attempted, on which name.
+        action: String,
+        /// Name of the NFS status.
+        status: String,
+        /// What to try, with a leading separator, or empty.
+        hint: &'static str,
+    },
+    /// An operation on a path failed.
+    #[error("{path}: {source}{hint}", path = path.display())]
+    Path {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// What to try, with a leading separator, or empty.
+        hint: &'static str,
+    },
+    /// Something of this machine failed: threads, epoll, clocks.
+    #[error("{what}: {source}")]
+    Local {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A worker thread ended abnormally.
+    #[error("a worker thread of the load generator ended abnormally")]
+    Worker,
+}

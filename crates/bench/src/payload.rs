@@ -1,0 +1,95 @@
+//! The bytes that are written: slices of one pseudo-random buffer, so that a write costs the
+//! generator no filling and no copying, and the content of every verified block can be derived
+//! again from what names it.
+
+use crate::rng::{Rng, mix};
+use weir_core::limits::IO_BYTES_MAX;
+
+/// Distinct starts of a body, each 8 bytes from the next: 1 MiB in all.
+const STARTS: u64 = 1 << 17;
+/// Plain payload comes from the front only, so that it stays in the processor's cache.
+const PLAIN_STARTS: u64 = 16;
+const PLAIN_STRIDE: usize = 4096;
+const IO_BYTES: usize = IO_BYTES_MAX as usize;
+
+/// What names the content of a verified block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockName {
+    /// The run that wrote it, so that blocks of earlier runs in the same file are told apart.
+    pub(crate) run: u64,
+    pub(crate) file: u32,
+    /// Position in the file, in bytes.
+    pub(crate) offset: u64,
+    /// How often this run had written the block, this time included.
+    pub(crate) generation: u32,
+}
+
+/// The buffer; made once and shared by all workers.
+pub(crate) struct Payload {
+    bytes: Box<[u8]>,
+}
+
+impl Payload {
+    /// The same bytes every time.
+    pub(crate) fn new() -> Self {
+        let mut rng = Rng::new(0x5745_4952);
+        let len = IO_BYTES + usize::try_from(STARTS).unwrap_or(0) * 8;
+        let bytes = (0..len / 8).flat_map(|_| rng.next().to_le_bytes()).collect();
+        Self { bytes }
+    }
+
+    /// Where bytes that need not be told apart begin; `turn` varies them a little.
+    pub(crate) fn plain_start(turn: u64) -> usize {
+        usize::try_from(turn % PLAIN_STARTS).unwrap_or(0) * PLAIN_STRIDE
+    }
+
+    /// Where the bytes begin that follow the stamp of the block `name`. Successive generations
+    /// of a block never have the same body.
+    pub(crate) fn body_start(name: BlockName) -> usize {
+        let place = mix(name.run ^ mix(name.offset ^ (u64::from(name.file) << 40)));
+        // An odd stride visits all starts before one comes again.
+        let start = place.wrapping_add(u64::from(name.generation).wrapping_mul(0x9E37_79B1));
+        usize::try_from(start % STARTS).unwrap_or(0) * 8
+    }
+
+    /// The `len` bytes (at most 1 MiB) from one of these starts on.
+    pub(crate) fn slice(&self, start: usize, len: usize) -> &[u8] {
+        self.bytes.get(start..start + len).unwrap_or(&self.bytes)
+    }
+
+    /// `len` bytes that need not be told apart.
+    pub(crate) fn plain(&self, turn: u64, len: usize) -> &[u8] {
+        self.slice(Self::plain_start(turn), len)
+    }
+
+    /// The `len` bytes that follow the stamp of the block `name`.
+    pub(crate) fn body(&self, name: BlockName, len: usize) -> &[u8] {
+        self.slice(Self::body_start(name), len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_block_fits_at_every_start() {
+        let payload = Payload::new();
+        for turn in 0..32 {
+            assert_eq!(payload.plain(turn, IO_BYTES).len(), IO_BYTES);
+        }
+        for generation in 0..1000 {
+            let name = BlockName { run: 1, file: 2, offset: 3 << 20, generation };
+            assert_eq!(payload.body(name, IO_BYTES).len(), IO_BYTES);
+        }
+    }
+
+    #[test]
+    fn successive_generations_differ_everywhere() {
+        let payload = Payload::new();
+        let name = BlockName { run: 9, file: 0, offset: 8192, generation: 1 };
+        let next = BlockName { generation: 2, ..name };
+        let same = payload.body(name, 4096).iter().zip(payload.body(next, 4096));
+        assert!(same.filter(|(a, b)| a == b).count() < 100);
+    }
+}

@@ -1,0 +1,132 @@
+//! Live progress on standard error: a bar on a terminal, plain lines otherwise.
+
+use crate::engine::{Phase, Window};
+use crate::stats::result::mibps;
+use crate::units::{latency, three_digits};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+
+/// Windows gathered for one line: a second of them.
+const SECONDS: f64 = 1.0;
+
+/// Shows what a run does, once a second.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    since_s: f64,
+    operations: u64,
+    bytes: u64,
+    errors: u64,
+    p99_ms: f64,
+}
+
+impl Progress {
+    /// Shows nothing if `quiet`.
+    #[must_use]
+    pub fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(spinner);
+        Self { bar, quiet, since_s: 0.0, operations: 0, bytes: 0, errors: 0, p99_ms: 0.0 }
+    }
+
+    /// Laying out: so many bytes of so many are written.
+    pub fn layout(&mut self, done: u64, total: u64) {
+        if let Some(bar) = &self.bar {
+            let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
+            bar.set_message(format!("laying out the files: {percent} %"));
+            bar.tick();
+        }
+    }
+
+    /// The next window of the run.
+    pub fn window(&mut self, window: &Window) {
+        self.operations += window.operations;
+        self.bytes += window.bytes;
+        self.errors += window.errors;
+        self.p99_ms = self.p99_ms.max(window.p99_ms);
+        if window.at_s - self.since_s >= SECONDS {
+            self.show(window);
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn show(&mut self, window: &Window) {
+        let seconds = window.at_s - self.since_s;
+        let line = self.line(window, seconds);
+        if let Some(bar) = &self.bar {
+            bar.set_message(line);
+            bar.tick();
+        } else if !self.quiet {
+            eprintln!("{line}");
+        }
+        (self.operations, self.bytes, self.errors) = (0, 0, 0);
+        self.p99_ms = 0.0;
+        self.since_s = window.at_s;
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    fn line(&self, window: &Window, seconds: f64) -> String {
+        let phase = match window.phase {
+            Phase::Warmup => "warm-up",
+            Phase::Measure => "measuring",
+            Phase::Drain => "draining",
+        };
+        let rate = three_digits(mibps(self.bytes, seconds));
+        let operations = self.operations as f64 / seconds;
+        let mut line = format!(
+            "{phase:>9} {:6.1} s  {operations:>9.0} op/s  {rate:>6} MiB/s  p99 {:>8}",
+            window.at_s,
+            latency(self.p99_ms)
+        );
+        if self.errors > 0 {
+            line.push_str(&format!("  {} errors", self.errors));
+        }
+        if let Some(left) = window.left_s
+            && window.phase != Phase::Drain
+        {
+            line.push_str(&format!("  {left:.0} s left"));
+        }
+        line
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_rate_latency_errors_and_time_left() {
+        let mut progress = Progress::new(true);
+        let window = Window {
+            at_s: 0.5,
+            seconds: 0.5,
+            phase: Phase::Measure,
+            operations: 1024,
+            bytes: 8 << 20,
+            errors: 2,
+            p99_ms: 1.5,
+            left_s: Some(9.0),
+        };
+        progress.window(&window);
+        let line = progress.line(&window, 0.5);
+        for part in
+            ["measuring", "2048 op/s", "16.0 MiB/s", "p99", "1.50 ms", "2 errors", "9 s left"]
+        {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Processor time from `/proc`: of a server's process, of the kernel's own threads, and of the
+//! calling thread.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// Processor time of process `pid` so far, user and system, all its threads, also those that
+/// have ended. Its resolution is the kernel's clock tick (10 ms).
+///
+/// # Errors
+/// What reading `/proc/PID/stat` gives: `NotFound` if there is no such process.
+pub fn process(pid: u32) -> io::Result<Duration> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat"))?;
+    let stat = ProcStat::parse(&stat).ok_or_else(|| malformed(pid))?;
+    Ok(ticks(stat.ticks))
+}
+
+/// Processor time that the kernel's own threads (children of `kthreadd`) have used so far:
+/// writeback, journal commits, block completion. The difference over a run includes what the
+/// rest of the machine caused.
+///
+/// # Errors
+/// What reading the directory `/proc` gives. Threads that end meanwhile are passed over.
+pub fn kernel_threads() -> io::Result<Duration> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir("/proc")? {
+        let path = entry?.path();
+        if !is_process(&path) {
+            continue;
+        }
+        let Ok(bytes) = std::fs::read(path.join("stat")) else { continue };
+        if let Some(stat) = ProcStat::parse(&bytes)
+            && stat.parent == KTHREADD
+        {
+            sum += stat.ticks;
+        }
+    }
+    Ok(ticks(sum))
+}
+
+/// Processor time of the calling thread so far.
+#[must_use]
+pub fn this_thread() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The process whose children are the kernel's threads.
+const KTHREADD: u32 = 2;
+
+fn is_process(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn ticks(count: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_nanos(count.saturating_mul(1_000_000_000 / per_second))
+}
+
+fn malformed(pid: u32) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is not as proc(5) says"))
+}
+
+/// The fields of `/proc/PID/stat` that matter here (proc(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct ProcStat {
+    parent: u32,
+    ticks: u64,
+}
+
+impl ProcStat {
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The name is in parentheses and may itself hold spaces and parentheses.
+        let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let rest = std::str::from_utf8(stat.get(after_name..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let parent = fields.nth(1)?.parse().ok()?;
+        let user: u64 = fields.nth(9)?.parse().ok()?;
+        let system: u64 = fields.next()?.parse().ok()?;
+        Some(Self { parent, ticks: user + system })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_behind_a_hostile_name() {
+        let line = b"42 (a) b (c)) S 7 42 42 0 -1 4194560 1 2 3 4 100 23 5 6 20 0 4 0 9 9 9";
+        assert_eq!(ProcStat::parse(line), Some(ProcStat { parent: 7, ticks: 123 }));
+        assert_eq!(ProcStat::parse(b"42 (x) S 7"), None);
+        assert_eq!(ProcStat::parse(b""), None);
+    }
+
+    #[test]
+    fn own_process_and_kernel_threads_can_be_read() {
+        process(std::process::id()).unwrap();
+        kernel_threads().unwrap();
+        assert_eq!(process(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_thread_clock_advances_with_work() {
+        let before = this_thread();
+        let mut sum = 0_u64;
+        while this_thread() == before {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(this_thread() > before);
+    }
+}

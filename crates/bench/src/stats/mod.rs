@@ -1,0 +1,9 @@
+//! What was seen: latency distributions, completions over time, processor time, and the result
+//! that gathers them. Nothing here does I/O but the sampling of `/proc` in [`cpu`].
+
+pub mod cpu;
+mod recorder;
+pub mod result;
+mod series;
+
+pub(crate) use recorder::{JobCount, OpKind, Recorder, Span, Totals, WindowReport, histogram};

@@ -1,0 +1,376 @@
+//! What one worker notes while it runs, cheap enough for every operation: no lock, no
+//! allocation after the first of its kind.
+
+use super::result::{Latency, OpResult, mibps};
+use super::series::Series;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+
+/// Length of a live window, in nanoseconds.
+pub(crate) const WINDOW_NS: u64 = 100_000_000;
+/// Longest latency told apart: two hours.
+const LATENCY_NS_MAX: u64 = 7_200_000_000_000;
+
+/// The kinds of operation that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpKind {
+    Read,
+    Write,
+    Commit,
+    Null,
+    Getattr,
+    Access,
+    Lookup,
+    Create,
+    Remove,
+}
+
+impl OpKind {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Read,
+        Self::Write,
+        Self::Commit,
+        Self::Null,
+        Self::Getattr,
+        Self::Access,
+        Self::Lookup,
+        Self::Create,
+        Self::Remove,
+    ];
+
+    /// Its key in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Commit => "commit",
+            Self::Null => "null",
+            Self::Getattr => "getattr",
+            Self::Access => "access",
+            Self::Lookup => "lookup",
+            Self::Create => "create",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// What one worker saw in one window, for live display.
+pub(crate) struct WindowReport {
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+    pub(crate) errors: u64,
+    pub(crate) latency: Histogram<u32>,
+}
+
+/// Counts of one job within the measured interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct JobCount {
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+}
+
+struct KindCount {
+    bytes: u64,
+    latency: Histogram<u32>,
+}
+
+/// Times of a completed operation, in nanoseconds since the load started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) queued_ns: u64,
+    pub(crate) done_ns: u64,
+}
+
+/// The notes of one worker.
+pub(crate) struct Recorder {
+    measured_from_ns: u64,
+    measured_to_ns: u64,
+    kinds: [Option<Box<KindCount>>; OpKind::ALL.len()],
+    jobs: Vec<JobCount>,
+    series: Series,
+    errors: BTreeMap<String, u64>,
+    last_done_ns: u64,
+    window: WindowReport,
+    window_end_ns: u64,
+    reports: Sender<WindowReport>,
+}
+
+impl Recorder {
+    /// Notes about `jobs` jobs; only completions from `measured_from_ns` until `measured_to_ns`
+    /// count in distributions and shares.
+    pub(crate) fn new(
+        jobs: usize,
+        measured_from_ns: u64,
+        measured_to_ns: u64,
+        reports: Sender<WindowReport>,
+    ) -> Self {
+        Self {
+            measured_from_ns,
+            measured_to_ns,
+            kinds: Default::default(),
+            jobs: vec![JobCount::default(); jobs],
+            series: Series::default(),
+            errors: BTreeMap::new(),
+            last_done_ns: 0,
+            window: WindowReport::empty(),
+            window_end_ns: WINDOW_NS,
+            reports,
+        }
+    }
+
+    /// An operation of `job` succeeded and moved `bytes` of payload.
+    pub(crate) fn complete(&mut self, kind: OpKind, job: usize, span: Span, bytes: u64) {
+        let latency = span.done_ns.saturating_sub(span.queued_ns);
+        self.last_done_ns = self.last_done_ns.max(span.done_ns);
+        self.series.add(span.done_ns, bytes);
+        self.window.operations += 1;
+        self.window.bytes += bytes;
+        self.window.latency.saturating_record(latency);
+        if span.done_ns < self.measured_from_ns || span.done_ns >= self.measured_to_ns {
+            return;
+        }
+        if let Some(slot) = self.kinds.get_mut(kind as usize) {
+            let count = slot.get_or_insert_with(KindCount::empty);
+            count.bytes += bytes;
+            count.latency.saturating_record(latency);
+        }
+        if let Some(count) = self.jobs.get_mut(job) {
+            count.operations += 1;
+            count.bytes += bytes;
+        }
+    }
+
+    /// An operation failed with `status`.
+    pub(crate) fn fail(&mut self, status: &str) {
+        self.window.errors += 1;
+        if let Some(count) = self.errors.get_mut(status) {
+            *count += 1;
+        } else {
+            self.errors.insert(status.to_owned(), 1);
+        }
+    }
+
+    /// Hands the current window over if it is past. Called once per turn of the worker's loop.
+    pub(crate) fn tick(&mut self, now_ns: u64) {
+        if now_ns < self.window_end_ns {
+            return;
+        }
+        self.window_end_ns = (now_ns / WINDOW_NS + 1) * WINDOW_NS;
+        let report = std::mem::replace(&mut self.window, WindowReport::empty());
+        // The receiver only displays; when it is gone there is nobody to show anything to.
+        drop(self.reports.send(report));
+    }
+
+    /// When the next window is due, in nanoseconds since the load started.
+    pub(crate) const fn window_end_ns(&self) -> u64 {
+        self.window_end_ns
+    }
+
+    /// Closes the measured interval early, at `now_ns`.
+    pub(crate) fn close(&mut self, now_ns: u64) {
+        self.measured_to_ns = self.measured_to_ns.min(now_ns);
+    }
+}
+
+impl WindowReport {
+    fn empty() -> Self {
+        Self { operations: 0, bytes: 0, errors: 0, latency: histogram(2) }
+    }
+}
+
+impl KindCount {
+    fn empty() -> Box<Self> {
+        Box::new(Self { bytes: 0, latency: histogram(3) })
+    }
+}
+
+#[expect(clippy::expect_used, reason = "the bounds are constants that the constructor accepts")]
+pub(crate) fn histogram(digits: u8) -> Histogram<u32> {
+    Histogram::new_with_bounds(128, LATENCY_NS_MAX, digits).expect("constant bounds")
+}
+
+/// The notes of all workers together.
+#[derive(Default)]
+pub(crate) struct Totals {
+    kinds: [Option<Box<KindCount>>; OpKind::ALL.len()],
+    /// By job number.
+    pub(crate) jobs: Vec<JobCount>,
+    /// All completions.
+    pub(crate) series: Series,
+    /// Failures by status.
+    pub(crate) errors: BTreeMap<String, u64>,
+    /// The last completion.
+    pub(crate) last_done_ns: u64,
+}
+
+impl Totals {
+    /// Adds one worker's notes.
+    pub(crate) fn merge(&mut self, from: Recorder) {
+        for (to, from) in self.kinds.iter_mut().zip(from.kinds) {
+            match (to.as_mut(), from) {
+                (Some(to), Some(from)) => to.add(&from),
+                (None, from) => *to = from,
+                (Some(_), None) => {}
+            }
+        }
+        if self.jobs.len() < from.jobs.len() {
+            self.jobs.resize(from.jobs.len(), JobCount::default());
+        }
+        for (to, from) in self.jobs.iter_mut().zip(&from.jobs) {
+            to.operations += from.operations;
+            to.bytes += from.bytes;
+        }
+        self.series.merge(&from.series);
+        for (status, count) in from.errors {
+            *self.errors.entry(status).or_default() += count;
+        }
+        self.last_done_ns = self.last_done_ns.max(from.last_done_ns);
+    }
+
+    /// The distribution of each kind that occurred, over `seconds`.
+    pub(crate) fn by_operation(&self, seconds: f64) -> BTreeMap<String, OpResult> {
+        let mut all = BTreeMap::new();
+        for (kind, count) in OpKind::ALL.iter().zip(&self.kinds) {
+            if let Some(count) = count {
+                all.insert(kind.name().to_owned(), count.result(seconds));
+            }
+        }
+        all
+    }
+
+    /// All kinds together, over `seconds`.
+    pub(crate) fn total(&self, seconds: f64) -> OpResult {
+        let mut sum = KindCount::empty();
+        for count in self.kinds.iter().flatten() {
+            sum.add(count);
+        }
+        sum.result(seconds)
+    }
+}
+
+impl KindCount {
+    fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        // Both have the same constant bounds, so the addition can't fail.
+        let _ = self.latency.add(&other.latency);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 52 bits")]
+    fn result(&self, seconds: f64) -> OpResult {
+        let operations = self.latency.len();
+        OpResult {
+            operations,
+            bytes: self.bytes,
+            iops: if seconds > 0.0 { operations as f64 / seconds } else { 0.0 },
+            mibps: mibps(self.bytes, seconds),
+            latency_ms: latency(&self.latency),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "two hours in nanoseconds are below 2^52")]
+fn latency(histogram: &Histogram<u32>) -> Latency {
+    if histogram.is_empty() {
+        return Latency::default();
+    }
+    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e6;
+    Latency {
+        min: histogram.min() as f64 / 1e6,
+        mean: histogram.mean() / 1e6,
+        p5: at(0.05),
+        p50: at(0.50),
+        p95: at(0.95),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        max: histogram.max() as f64 / 1e6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn recorder(from_ns: u64, to_ns: u64) -> Recorder {
+        Recorder::new(2, from_ns, to_ns, channel().0)
+    }
+
+    fn span(queued_ns: u64, done_ns: u64) -> Span {
+        Span { queued_ns, done_ns }
+    }
+
+    #[test]
+    fn percentiles_of_merged_workers_are_those_of_all_operations() {
+        let (mut a, mut b) = (recorder(0, u64::MAX), recorder(0, u64::MAX));
+        for ms in 1..=1000_u64 {
+            let to = if ms % 2 == 0 { &mut a } else { &mut b };
+            to.complete(OpKind::Read, 0, span(0, ms * 1_000_000), 10);
+        }
+        let mut totals = Totals::default();
+        totals.merge(a);
+        totals.merge(b);
+        let all = totals.total(2.0);
+        assert_eq!((all.operations, all.bytes), (1000, 10_000));
+        assert!((all.iops - 500.0).abs() < 1e-9);
+        let latency = all.latency_ms;
+        for (seen, wanted) in [
+            (latency.min, 1.0),
+            (latency.p5, 50.0),
+            (latency.p50, 500.0),
+            (latency.mean, 500.5),
+            (latency.p95, 950.0),
+            (latency.p99, 990.0),
+            (latency.p99_9, 999.0),
+            (latency.max, 1000.0),
+        ] {
+            assert!((seen - wanted).abs() <= wanted * 0.002, "{seen} is not {wanted}");
+        }
+    }
+
+    #[test]
+    fn only_the_measured_interval_counts_in_distributions_but_the_series_has_all() {
+        let mut notes = recorder(100, 200);
+        for done in [99, 100, 199, 200] {
+            notes.complete(OpKind::Write, 1, span(0, done), 1);
+        }
+        let mut totals = Totals::default();
+        totals.merge(notes);
+        assert_eq!(totals.total(1.0).operations, 2);
+        assert_eq!((totals.jobs[0].operations, totals.jobs[1].operations), (0, 2));
+        assert_eq!(totals.series.points_10ms()[0].operations, 4);
+        assert_eq!(totals.last_done_ns, 200);
+    }
+
+    #[test]
+    fn kinds_are_kept_apart_and_failures_counted_by_status() {
+        let mut notes = recorder(0, u64::MAX);
+        notes.complete(OpKind::Create, 0, span(0, 5_000), 0);
+        notes.complete(OpKind::Remove, 0, span(0, 7_000), 0);
+        notes.fail("NFS3ERR_IO");
+        notes.fail("NFS3ERR_IO");
+        let mut totals = Totals::default();
+        totals.merge(notes);
+        let by = totals.by_operation(1.0);
+        assert_eq!(by.keys().collect::<Vec<_>>(), ["create", "remove"]);
+        assert_eq!(totals.errors["NFS3ERR_IO"], 2);
+    }
+
+    #[test]
+    fn a_window_is_reported_once_it_is_past() {
+        let (reports, seen) = channel();
+        let mut notes = Recorder::new(1, 0, u64::MAX, reports);
+        notes.complete(OpKind::Null, 0, span(0, 50), 3);
+        notes.tick(WINDOW_NS - 1);
+        assert!(seen.try_recv().is_err());
+        notes.tick(WINDOW_NS);
+        let report = seen.try_recv().unwrap();
+        assert_eq!((report.operations, report.bytes), (1, 3));
+        assert_eq!(notes.window_end_ns(), 2 * WINDOW_NS);
+    }
+
+    #[test]
+    fn nothing_measured_is_all_zero_and_not_a_panic() {
+        assert_eq!(Totals::default().total(0.0), OpResult::default());
+    }
+}

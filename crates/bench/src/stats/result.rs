@@ -1,0 +1,217 @@
+//! The result of a run, in the shape that is written as JSON. Fields are added, never renamed;
+//! a change that would mislead an old reader raises [`RESULT_VERSION`].
+
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the JSON schema.
+pub const RESULT_VERSION: u32 = 1;
+
+/// Everything that came of one run. Times are seconds since the load started (warm-up included).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`RESULT_VERSION`].
+    pub version: u32,
+    /// The workload's name.
+    pub name: String,
+    /// What was measured, as the user wrote it.
+    pub target: String,
+    /// The load as it was applied.
+    pub workload: Workload,
+    /// When the load started, in seconds since 1970-01-01 UTC.
+    pub started_unix_s: f64,
+    /// The part that the figures below are about; warm-up and drain lie outside.
+    pub measured: Interval,
+    /// All operations together.
+    pub total: OpResult,
+    /// By kind: `read`, `write`, `commit`, `null`, `getattr`, `access`, `lookup`, `create`,
+    /// `remove`. Kinds that did not occur are left out.
+    pub by_operation: BTreeMap<String, OpResult>,
+    /// One for each job, in order.
+    pub jobs: Vec<JobResult>,
+    /// Failed operations by status, over the whole run.
+    pub errors: BTreeMap<String, u64>,
+    /// What became of the connections.
+    pub connections: Connections,
+    /// Completions per second.
+    pub series_1s: Vec<Point>,
+    /// Completions per 100 ms.
+    pub series_100ms: Vec<Point>,
+    /// Completions per 10 ms, from the first; empty in runs over ten minutes.
+    pub series_10ms: Vec<Point>,
+    /// What outsiders noted during the run.
+    pub marks: Vec<Mark>,
+    /// What the generator itself used.
+    pub generator: Generator,
+    /// What reading back found, where that was asked for.
+    pub verify: Option<VerifyResult>,
+    /// Was the run ended before its time, by the user or by a lost connection?
+    pub interrupted: bool,
+}
+
+impl RunResult {
+    /// Operations that failed, whatever the status.
+    #[must_use]
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Did everything asked for succeed: no failed operation, no lost connection, no mismatch?
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.error_count() == 0
+            && self.connections.lost == 0
+            && self.verify.as_ref().is_none_or(|verify| verify.mismatches == 0)
+    }
+
+    /// Mean throughput in MiB/s between two times, from the 10 ms series (or the 100 ms one
+    /// where that is absent). Both times are rounded to the series' step.
+    #[must_use]
+    pub fn mibps_between(&self, from_s: f64, to_s: f64) -> f64 {
+        let (series, step_s) = if self.series_10ms.is_empty() {
+            (&self.series_100ms, 0.1)
+        } else {
+            (&self.series_10ms, 0.01)
+        };
+        let bytes: u64 = series
+            .iter()
+            .filter(|point| point.at_s + step_s / 2.0 >= from_s && point.at_s + step_s / 2.0 < to_s)
+            .map(|point| point.bytes)
+            .sum();
+        mibps(bytes, to_s - from_s)
+    }
+}
+
+/// Bytes over seconds in MiB/s; zero over no time.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "rates need no more than 52 bits")]
+pub fn mibps(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 / seconds / 1_048_576.0 } else { 0.0 }
+}
+
+/// A span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its beginning.
+    pub from_s: f64,
+    /// Its end.
+    pub to_s: f64,
+}
+
+impl Interval {
+    /// How long it is, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.to_s - self.from_s
+    }
+}
+
+/// The operations of one kind in the measured interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpResult {
+    /// Completed operations, failed ones left out.
+    pub operations: u64,
+    /// Payload bytes moved.
+    pub bytes: u64,
+    /// Operations per second.
+    pub iops: f64,
+    /// Payload in MiB/s.
+    pub mibps: f64,
+    /// From the moment the request was queued for sending to the end of its reply.
+    pub latency_ms: Latency,
+}
+
+/// A latency distribution in milliseconds; all zero where nothing completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Least.
+    pub min: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// 5th percentile.
+    pub p5: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p99_9: f64,
+    /// Greatest.
+    pub max: f64,
+}
+
+/// What one job got in the measured interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// Its number, from 0.
+    pub job: u32,
+    /// Its client's source address; empty on a path.
+    pub client: String,
+    /// Completed operations.
+    pub operations: u64,
+    /// Payload bytes moved.
+    pub bytes: u64,
+    /// Its part of all operations, 0 to 1.
+    pub share: f64,
+}
+
+/// What became of the connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Opened for the load.
+    pub opened: u64,
+    /// Lost before the load was done. They are not opened again: the run ends and says so.
+    pub lost: u64,
+    /// Requests still without an answer when the drain time was over.
+    pub unanswered: u64,
+}
+
+/// Completions in one step of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Beginning of the step.
+    pub at_s: f64,
+    /// Operations completed in it.
+    pub operations: u64,
+    /// Payload bytes of these.
+    pub bytes: u64,
+}
+
+/// Something that happened outside during the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// When.
+    pub at_s: f64,
+    /// What.
+    pub label: String,
+}
+
+/// What the load generator itself used in the measured interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// Processor time of its worker threads, in seconds.
+    pub cpu_s: f64,
+    /// The same per completed operation, in microseconds.
+    pub cpu_us_per_op: f64,
+    /// Share of the time that the busiest worker did not wait for the server, 0 to 100.
+    pub busiest_thread_percent: f64,
+    /// The generator was the limit (busiest worker at 95 % or more): the figures say what it
+    /// can do, not what the target can.
+    pub saturated: bool,
+}
+
+/// What reading back found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyResult {
+    /// Blocks read back and compared.
+    pub checked: u64,
+    /// Blocks whose content is open because their last write was never answered.
+    pub uncertain: u64,
+    /// Blocks that did not hold what was written.
+    pub mismatches: u64,
+    /// The first of them, in words.
+    pub details: Vec<String>,
+}

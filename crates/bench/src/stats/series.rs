@@ -1,0 +1,124 @@
+//! Completions over time, in equal steps from the start of the load.
+
+use super::result::Point;
+
+/// Width of the finest step, in nanoseconds.
+pub(crate) const STEP_NS: u64 = 10_000_000;
+/// Steps kept: ten minutes. Later completions count in coarser series only.
+const FINE_STEPS_MAX: usize = 60_000;
+
+/// Counts of completions: 10 ms steps up to ten minutes, 100 ms steps for as long as it lasts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Series {
+    fine: Vec<Count>,
+    coarse: Vec<Count>,
+    overflowed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    operations: u64,
+    bytes: u64,
+}
+
+impl Series {
+    /// One completion `at_ns` after the start.
+    pub(crate) fn add(&mut self, at_ns: u64, bytes: u64) {
+        let step = usize::try_from(at_ns / STEP_NS).unwrap_or(usize::MAX - 1);
+        if step < FINE_STEPS_MAX {
+            bump(&mut self.fine, step, bytes);
+        } else {
+            self.overflowed = true;
+        }
+        bump(&mut self.coarse, step / 10, bytes);
+    }
+
+    /// Adds what another worker saw.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.overflowed |= other.overflowed;
+        merge(&mut self.fine, &other.fine);
+        merge(&mut self.coarse, &other.coarse);
+    }
+
+    /// 10 ms steps; nothing if the run outlasted them.
+    pub(crate) fn points_10ms(&self) -> Vec<Point> {
+        if self.overflowed { Vec::new() } else { points(&self.fine, 1, 0.01) }
+    }
+
+    /// 100 ms steps.
+    pub(crate) fn points_100ms(&self) -> Vec<Point> {
+        points(&self.coarse, 1, 0.1)
+    }
+
+    /// 1 s steps.
+    pub(crate) fn points_1s(&self) -> Vec<Point> {
+        points(&self.coarse, 10, 1.0)
+    }
+}
+
+fn bump(counts: &mut Vec<Count>, step: usize, bytes: u64) {
+    if step >= counts.len() {
+        counts.resize(step + 1, Count::default());
+    }
+    if let Some(count) = counts.get_mut(step) {
+        count.operations += 1;
+        count.bytes += bytes;
+    }
+}
+
+fn merge(into: &mut Vec<Count>, from: &[Count]) {
+    if into.len() < from.len() {
+        into.resize(from.len(), Count::default());
+    }
+    for (to, from) in into.iter_mut().zip(from) {
+        to.operations += from.operations;
+        to.bytes += from.bytes;
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a step number is far below 2^52")]
+fn points(counts: &[Count], per_point: usize, step_s: f64) -> Vec<Point> {
+    let of = |(index, group): (usize, &[Count])| Point {
+        at_s: index as f64 * step_s,
+        operations: group.iter().map(|count| count.operations).sum(),
+        bytes: group.iter().map(|count| count.bytes).sum(),
+    };
+    counts.chunks(per_point).enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_fall_in_their_step_and_coarser_series_add_up() {
+        let mut series = Series::default();
+        for (at_ms, bytes) in [(0, 1), (9, 2), (10, 4), (999, 8), (1000, 16)] {
+            series.add(at_ms * 1_000_000, bytes);
+        }
+        let fine = series.points_10ms();
+        assert_eq!((fine[0].operations, fine[0].bytes), (2, 3));
+        assert_eq!((fine[1].operations, fine[1].bytes), (1, 4));
+        assert_eq!(series.points_100ms()[9].bytes, 8);
+        let seconds: Vec<_> = series.points_1s().iter().map(|point| point.bytes).collect();
+        assert_eq!(seconds, [15, 16]);
+    }
+
+    #[test]
+    fn merging_series_of_different_length_loses_nothing() {
+        let (mut a, mut b) = (Series::default(), Series::default());
+        a.add(0, 1);
+        b.add(50_000_000, 2);
+        a.merge(&b);
+        assert_eq!(a.points_10ms().iter().map(|point| point.bytes).sum::<u64>(), 3);
+        assert_eq!(a.points_10ms().len(), 6);
+    }
+
+    #[test]
+    fn a_run_too_long_for_fine_steps_keeps_the_coarse_ones() {
+        let mut series = Series::default();
+        series.add(3_600 * 1_000_000_000, 5);
+        assert!(series.points_10ms().is_empty());
+        assert_eq!(series.points_1s().last().map(|point| point.bytes), Some(5));
+    }
+}
