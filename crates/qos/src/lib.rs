@@ -10,7 +10,6 @@
 extern crate alloc;
 
 pub mod contract;
-mod list;
 pub mod meter;
 pub mod queue;
 pub mod rate;

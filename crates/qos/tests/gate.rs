@@ -1,0 +1,290 @@
+//! The promises of the gate, proved in virtual time with a closed loop around it: the rate is
+//! kept within the rule, clients share fairly, nobody is overtaken, and changes, disconnects and
+//! refunds are in force at once.
+
+mod sim;
+
+use proptest::prelude::*;
+use weir_core::Mono;
+use weir_qos::{BytesPerSecond, ClientKey, Meter, Queue, RateSlice};
+
+use sim::{Demand, Done, KIB, Load, MIB, MILLI, SECOND, World, shares, worst_windows};
+
+/// The latest pump that the rule must survive.
+const LATENESS: u64 = 20 * MILLI;
+
+/// An ordinary pump. Fairness is among those who wait, so a client must have more outstanding
+/// than goes at one pump; with the latest pump it would take more than real clients keep.
+const PROMPT: u64 = 2 * MILLI;
+
+/// The start of every world.
+const START: u64 = SECOND;
+
+fn closed(client: u64, connections: u64, depth: u64, size: (u64, u64)) -> Load {
+    Load { client, connections, demand: Demand::Depth(depth), size }
+}
+
+/// 1 % over 10 s and 5 % over 1 s, each plus one largest request, in every window.
+fn assert_contract(done: &[Done], rate: u64, largest: u64, from: u64, to: u64) {
+    for (window, percent) in [(SECOND, 5), (10 * SECOND, 1)] {
+        let (least, most) = worst_windows(done, window, from, to);
+        let due = rate * (window / SECOND);
+        let allowed = due * percent / 100 + largest;
+        let seconds = window / SECOND;
+        assert!(most <= due + allowed, "{most} bytes in {seconds} s, {due} due");
+        assert!(least + allowed >= due, "{least} bytes in {seconds} s, {due} due");
+    }
+}
+
+fn mixed_load() -> impl Strategy<Value = Vec<Load>> {
+    let sizes = prop_oneof![
+        Just((4 * KIB, 4 * KIB)),
+        Just((8 * KIB, 8 * KIB)),
+        Just((512, 64 * KIB)),
+        Just((1, 256 * KIB)),
+    ];
+    // Enough outstanding that each client is always waiting for something.
+    prop::collection::vec((1..5_u64, 16..48_u64, sizes), 1..8).prop_map(|clients| {
+        let clients = (0..).zip(clients);
+        clients
+            .map(|(key, (connections, depth, size))| closed(key, connections, depth, size))
+            .collect()
+    })
+}
+
+fn modest_rate() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_638_400), MIB..=16 * MIB]
+}
+
+fn rate() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_638_400), Just(16 * MIB), MIB..48 * MIB]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_rate_is_kept_from_idle_on(seed: u64, rate in rate(), loads in mixed_load()) {
+        let largest = loads.iter().map(|load| load.size.1).max().unwrap();
+        let mut world = World::new(seed, rate, LATENESS, loads);
+        world.run_until(START + 25 * SECOND);
+        assert_contract(&world.done, rate, largest, START, world.now);
+    }
+
+    #[test]
+    fn nobody_is_overtaken_within_a_connection(seed: u64, rate in rate(), loads in mixed_load()) {
+        let depth_total: u64 = loads.iter().map(|load| match load.demand {
+            Demand::Depth(depth) => depth * load.connections,
+            Demand::Every(_) => 0,
+        }).sum();
+        let mut world = World::new(seed, rate, LATENESS, loads);
+        world.run_until(START + 5 * SECOND);
+        prop_assert_eq!(world.sent, world.done.len() as u64 + world.waiting() + world.in_service);
+        prop_assert!(world.waiting() <= depth_total);
+        // The store reorders within its millisecond; beyond it, order is the gate's.
+        let mut done = world.done;
+        done.sort_by_key(|one| (one.connection, one.serial));
+        for pair in done.windows(2).filter(|pair| pair[0].connection == pair[1].connection) {
+            prop_assert!(pair[0].at < pair[1].at + MILLI, "{:?}", pair);
+        }
+    }
+
+    #[test]
+    fn hungry_clients_share_equally(
+        seed: u64,
+        rate in modest_rate(),
+        loads in mixed_load(),
+    ) {
+        let clients = loads.len() as u64;
+        let mut world = World::new(seed, rate, PROMPT, loads);
+        world.run_until(START + 25 * SECOND);
+        let shares = shares(&world.done, clients, START + 5 * SECOND, world.now);
+        let mean = shares.iter().sum::<u64>() / clients;
+        for share in &shares {
+            // One request of each client at each end, of 256 KiB at most.
+            prop_assert!(share.abs_diff(mean) <= mean / 100 + MIB, "{:?}", shares);
+        }
+    }
+
+    /// Who asks for less than an equal share gets all of it; the rest is divided equally.
+    #[test]
+    fn shares_are_max_min_fair(
+        seed: u64,
+        modest_percent in 5..90_u64,
+        modest_size in prop_oneof![Just(4 * KIB), Just(8 * KIB), Just(32 * KIB)],
+        hungry in 2..6_u64,
+    ) {
+        let rate = 32 * MIB;
+        let equal = rate / (hungry + 1);
+        let modest = equal * modest_percent / 100;
+        let pause = modest_size * SECOND / modest;
+        let mut loads: Vec<_> = (0..hungry)
+            .map(|key| closed(key, key + 1, 32, (8 * KIB << key.min(3), 8 * KIB << key.min(3))))
+            .collect();
+        let demand = Demand::Every(pause);
+        loads.push(Load { client: hungry, connections: 1, demand, size: (modest_size, modest_size) });
+        let mut world = World::new(seed, rate, PROMPT, loads);
+        world.run_until(START + 12 * SECOND);
+        let shares = shares(&world.done, hungry + 1, START + 2 * SECOND, START + 12 * SECOND);
+        let (modest_share, hungry_shares) = shares.split_last().unwrap();
+        prop_assert!(modest_share.abs_diff(modest * 10) <= modest / 5 + MIB, "{:?}", shares);
+        let each = (rate - modest) * 10 / hungry;
+        for share in hungry_shares {
+            prop_assert!(share.abs_diff(each) <= each / 50 + MIB, "{:?} of {}", shares, each);
+        }
+    }
+
+    #[test]
+    fn a_change_is_in_force_at_once(
+        seed: u64,
+        before in prop_oneof![Just(1_638_400), Just(64 * MIB), MIB..64 * MIB],
+        after in prop_oneof![Just(1_638_400), Just(64 * MIB), MIB..64 * MIB],
+    ) {
+        let size = 8 * KIB;
+        let loads = (0..40).map(|key| closed(key, 1, 32, (size, size))).collect();
+        let mut world = World::new(seed, before, LATENESS, loads);
+        let change = START + 3 * SECOND;
+        world.set_rate_at(change, after);
+        world.run_until(change + 12 * SECOND);
+        // Whatever was released before the change is answered within a millisecond.
+        assert_contract(&world.done, after, size, change + MILLI, world.now);
+        let first = shares(&world.done, 40, change + MILLI, change + 100 * MILLI);
+        let bytes: u64 = first.iter().sum();
+        let due = after / 10;
+        // Late by at most two pumps, ahead by at most the catch-up of one.
+        prop_assert!(bytes + after / 20 + size * 2 >= due, "{bytes} of {due}");
+        prop_assert!(bytes <= due + after / 20 + size, "{bytes} of {due}");
+    }
+
+    #[test]
+    fn a_disconnect_gives_its_share_to_the_others(seed: u64, rate in rate(), gone in 0..4_u64) {
+        let size = (4 * KIB, 32 * KIB);
+        let loads = (0..4).map(|key| closed(key, 2, 32, size)).collect();
+        let mut world = World::new(seed, rate, LATENESS, loads);
+        let moment = START + 5 * SECOND;
+        for connection in 0..2 {
+            world.disconnect_at(moment, gone * 1000 + connection);
+        }
+        world.run_until(moment + 21 * SECOND);
+        prop_assert!(world.cancelled > 0);
+        let accounted = world.done.len() as u64 + world.cancelled + world.waiting();
+        prop_assert_eq!(world.sent, accounted + world.in_service);
+        assert_contract(&world.done, rate, size.1, START, world.now);
+        let shares = shares(&world.done, 4, moment + SECOND, world.now);
+        for (key, share) in (0..).zip(&shares) {
+            let due = if key == gone { 0 } else { rate * 20 / 3 };
+            prop_assert!(share.abs_diff(due) <= due / 50 + 256 * KIB, "{:?}", shares);
+        }
+    }
+
+    #[test]
+    fn failures_cost_the_contract_nothing(seed: u64, rate in rate(), one_in in 2..20_u64) {
+        let size = (4 * KIB, 64 * KIB);
+        let loads = (0..5).map(|key| closed(key, 2, 32, size)).collect();
+        let mut world = World::new(seed, rate, LATENESS, loads).failing(one_in);
+        world.run_until(START + 25 * SECOND);
+        assert_contract(&world.done, rate, size.1, START, world.now);
+    }
+
+    /// Whatever the clock does, what goes is covered by the time that has really passed.
+    #[test]
+    fn a_jumping_clock_gives_no_burst(
+        rate in MIB..128 * MIB,
+        jumps in prop::collection::vec(0..100 * SECOND, 1..50),
+    ) {
+        let meter = Meter::new(RateSlice::owned(BytesPerSecond(rate)));
+        let mut queue = Queue::new();
+        for _ in 0..10_000 {
+            queue.push(&meter, ClientKey(1), 1, MIB, ());
+        }
+        let (mut latest, mut released) = (0, 0);
+        for now in jumps {
+            let before = released;
+            queue.poll(&meter, Mono(now), &mut |()| released += MIB);
+            let passed = now.saturating_sub(latest) + SECOND / 20;
+            latest = now.max(latest);
+            let most = u128::from(rate) * u128::from(passed) / u128::from(SECOND) + u128::from(MIB);
+            prop_assert!(u128::from(released - before) <= most.min(u128::from(rate / 20 + 1 + MIB)));
+        }
+    }
+}
+
+/// The shapes of the measured table: forty jobs of depth 32, 8 KiB each.
+fn demo(rate: u64, loads: Vec<Load>, jobs: impl Fn(&Done) -> u64) {
+    let size = 8 * KIB;
+    let turnover = 1280 * size * SECOND / rate;
+    let mut world = World::new(42, rate, PROMPT, loads);
+    let steady = START + 2 * turnover + SECOND;
+    world.run_until(steady + (10 * turnover).max(11 * SECOND));
+    assert_contract(&world.done, rate, size, START, world.now);
+
+    let done: Vec<_> = world.done.iter().filter(|one| one.at >= steady).collect();
+    let mut latencies: Vec<_> = done.iter().map(|one| one.at - one.sent).collect();
+    latencies.sort_unstable();
+    let mean = latencies.iter().sum::<u64>() / latencies.len() as u64;
+    for percent in [5, 95] {
+        let latency = latencies[latencies.len() * percent / 100];
+        assert!(latency.abs_diff(mean) <= mean * 15 / 100, "p{percent} {latency}, mean {mean}");
+    }
+    let little = turnover.abs_diff(mean);
+    assert!(little <= turnover / 50 + 2 * MILLI, "latency {mean}, outstanding ÷ IOPS {turnover}");
+
+    let mut shares = [0_u64; 40];
+    for one in &done {
+        shares[usize::try_from(jobs(one)).unwrap()] += one.bytes;
+    }
+    let equal = shares.iter().sum::<u64>() / 40;
+    for share in shares {
+        assert!(share.abs_diff(equal) <= equal / 10, "{shares:?}");
+    }
+}
+
+const DEMO_RATES: [u64; 4] = [1_638_400, 16 * MIB, 48 * MIB, 64 * MIB];
+
+#[test]
+fn the_demo_with_forty_clients() {
+    for rate in DEMO_RATES {
+        let loads = (0..40).map(|key| closed(key, 1, 32, (8 * KIB, 8 * KIB))).collect();
+        demo(rate, loads, |one| one.client);
+    }
+}
+
+#[test]
+fn the_demo_with_one_client_of_forty_connections() {
+    for rate in DEMO_RATES {
+        demo(rate, vec![closed(0, 40, 32, (8 * KIB, 8 * KIB))], |one| one.connection);
+    }
+}
+
+#[test]
+fn forty_connections_count_as_one_client() {
+    let size = (8 * KIB, 8 * KIB);
+    let loads = vec![closed(0, 40, 8, size), closed(1, 1, 32, size)];
+    let mut world = World::new(7, 16 * MIB, LATENESS, loads);
+    world.run_until(START + 12 * SECOND);
+    let shares = shares(&world.done, 2, START + 2 * SECOND, START + 12 * SECOND);
+    assert!(shares[0].abs_diff(shares[1]) <= shares[0] / 50, "{shares:?}");
+}
+
+/// The few small requests of one are all served long before the next large one of the other.
+#[test]
+fn a_small_shallow_client_keeps_its_half_beside_large_requests() {
+    for large in [64 * KIB, 256 * KIB, MIB] {
+        let loads = vec![closed(0, 1, 16, (4 * KIB, 4 * KIB)), closed(1, 4, 8, (large, large))];
+        let mut world = World::new(11, 16 * MIB, PROMPT, loads);
+        world.run_until(START + 12 * SECOND);
+        let shares = shares(&world.done, 2, START + 2 * SECOND, START + 12 * SECOND);
+        assert!(shares[0].abs_diff(shares[1]) <= 2 * MIB, "{large}: {shares:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_world() {
+    let run = || {
+        let loads = (0..3).map(|key| closed(key, 2, 8, (1, 64 * KIB))).collect();
+        let mut world = World::new(3, 8 * MIB, LATENESS, loads);
+        world.run_until(START + SECOND);
+        world.done.iter().map(|one| (one.serial, one.at)).collect::<Vec<_>>()
+    };
+    assert_eq!(run(), run());
+}

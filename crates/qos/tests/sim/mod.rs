@@ -1,0 +1,276 @@
+//! A gate under load in virtual time: clients that keep requests outstanding, a pump that comes
+//! late, a store that takes a moment, and failures. Every random choice follows from one seed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use weir_core::Mono;
+use weir_qos::{BytesPerSecond, ClientKey, Meter, NEVER, Queue, RateSlice};
+
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+pub(crate) const MILLI: u64 = 1_000_000;
+
+/// One client of the volume and what it asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) client: u64,
+    pub(crate) connections: u64,
+    /// Requests that each connection keeps outstanding, or sends at a fixed pace.
+    pub(crate) demand: Demand,
+    /// Sizes are drawn evenly from this range, in bytes.
+    pub(crate) size: (u64, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Demand {
+    /// A closed loop: the next request follows the reply.
+    Depth(u64),
+    /// An open loop: a request every so many nanoseconds, whatever becomes of the others.
+    Every(u64),
+}
+
+/// A request that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) client: u64,
+    pub(crate) connection: u64,
+    pub(crate) serial: u64,
+    /// Zero if it failed.
+    pub(crate) bytes: u64,
+    pub(crate) sent: u64,
+    pub(crate) at: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    load: usize,
+    connection: u64,
+    serial: u64,
+    cost: u64,
+    sent: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Send { load: usize, connection: u64 },
+    Pump,
+    Reply(Request),
+    SetRate(u64),
+    Disconnect(u64),
+}
+
+pub(crate) struct World {
+    pub(crate) meter: Meter,
+    queue: Queue<Request>,
+    loads: Vec<Load>,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// Latest the pump may come, in nanoseconds.
+    lateness: u64,
+    /// One request in so many fails; zero for none.
+    fail_one_in: u64,
+    pump_at: Option<u64>,
+    gone: Vec<u64>,
+    pub(crate) now: u64,
+    random: u64,
+    order: u64,
+    pub(crate) sent: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) in_service: u64,
+    pub(crate) done: Vec<Done>,
+}
+
+impl World {
+    /// All connections begin to send at the same moment, one second after the clock's origin.
+    pub(crate) fn new(seed: u64, rate: u64, lateness: u64, loads: Vec<Load>) -> Self {
+        let mut world = Self {
+            meter: Meter::new(RateSlice::owned(BytesPerSecond(rate))),
+            queue: Queue::new(),
+            events: BinaryHeap::new(),
+            lateness,
+            fail_one_in: 0,
+            pump_at: None,
+            gone: Vec::new(),
+            now: SECOND,
+            random: seed,
+            order: 0,
+            sent: 0,
+            cancelled: 0,
+            in_service: 0,
+            done: Vec::new(),
+            loads,
+        };
+        for load in 0..world.loads.len() {
+            for connection in 0..world.loads[load].connections {
+                let connection = world.loads[load].client * 1000 + connection;
+                let at_once = match world.loads[load].demand {
+                    Demand::Depth(depth) => depth,
+                    Demand::Every(_) => 1,
+                };
+                for _ in 0..at_once {
+                    world.schedule(SECOND, Event::Send { load, connection });
+                }
+            }
+        }
+        world
+    }
+
+    /// One request in `n` fails after it was charged.
+    pub(crate) fn failing(self, n: u64) -> Self {
+        Self { fail_one_in: n, ..self }
+    }
+
+    pub(crate) fn set_rate_at(&mut self, at: u64, rate: u64) {
+        self.schedule(at, Event::SetRate(rate));
+    }
+
+    pub(crate) fn disconnect_at(&mut self, at: u64, connection: u64) {
+        self.schedule(at, Event::Disconnect(connection));
+    }
+
+    pub(crate) fn run_until(&mut self, end: u64) {
+        while let Some(&Reverse((at, _, event))) = self.events.peek() {
+            if at > end {
+                break;
+            }
+            self.events.pop();
+            self.now = at;
+            self.step(event);
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    fn step(&mut self, event: Event) {
+        match event {
+            Event::Send { load, connection } => self.send(load, connection),
+            Event::Reply(request) => self.reply(request),
+            Event::Pump if self.pump_at == Some(self.now) => self.pump(),
+            Event::Pump => {}
+            Event::SetRate(rate) => {
+                let slice = RateSlice::owned(BytesPerSecond(rate));
+                self.meter.set_slice(slice, Mono(self.now));
+                self.pump();
+            }
+            Event::Disconnect(connection) => {
+                self.gone.push(connection);
+                let cancelled = &mut self.cancelled;
+                self.queue.cancel_connection(&self.meter, connection, &mut |_| *cancelled += 1);
+                self.pump();
+            }
+        }
+    }
+
+    fn send(&mut self, load: usize, connection: u64) {
+        if self.gone.contains(&connection) {
+            return;
+        }
+        let Load { client, demand, size: (least, most), .. } = self.loads[load];
+        let cost = least + self.draw(most - least + 1);
+        self.sent += 1;
+        let request = Request { load, connection, serial: self.sent, cost, sent: self.now };
+        if self.meter.try_take(cost, Mono(self.now)) {
+            self.serve(request);
+        } else {
+            let key = ClientKey(client.into());
+            self.queue.push(&self.meter, key, connection, cost, request);
+            if self.queue.len() == 1 {
+                self.pump();
+            }
+        }
+        if let Demand::Every(pause) = demand {
+            self.schedule(self.now + pause, Event::Send { load, connection });
+        }
+    }
+
+    fn pump(&mut self) {
+        let mut released = Vec::new();
+        let next = self.queue.poll(&self.meter, Mono(self.now), &mut |request| {
+            released.push(request);
+        });
+        for request in released {
+            self.serve(request);
+        }
+        self.pump_at = next.filter(|&at| at != NEVER).map(|at| {
+            let late = self.draw(self.lateness + 1);
+            let at = at.0.max(self.now) + late;
+            self.schedule(at, Event::Pump);
+            at
+        });
+    }
+
+    /// The store answers within a millisecond.
+    fn serve(&mut self, request: Request) {
+        self.in_service += 1;
+        let service = self.draw(MILLI);
+        self.schedule(self.now + service, Event::Reply(request));
+    }
+
+    fn reply(&mut self, request: Request) {
+        self.in_service -= 1;
+        let Request { load, connection, serial, cost, sent } = request;
+        let failed = self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0;
+        let bytes = if failed { 0 } else { cost };
+        let client = self.loads[load].client;
+        self.done.push(Done { client, connection, serial, bytes, sent, at: self.now });
+        if failed {
+            self.meter.refund(cost);
+            self.pump();
+        }
+        if let Demand::Depth(_) = self.loads[load].demand {
+            let turnaround = self.draw(MILLI / 2);
+            self.schedule(self.now + turnaround, Event::Send { load, connection });
+        }
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse((at, self.order, event)));
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014), reduced to `0..below`.
+    fn draw(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % below.max(1)
+    }
+}
+
+/// The worst windows of `window` nanoseconds: the least and the most bytes that any of them saw
+/// that lies within `from..to`.
+pub(crate) fn worst_windows(done: &[Done], window: u64, from: u64, to: u64) -> (u64, u64) {
+    let done: Vec<_> = done.iter().filter(|one| one.at >= from && one.at < to).collect();
+    let (mut least, mut most) = (u64::MAX, 0);
+    let (mut end, mut sum) = (0, 0);
+    for begin in 0..done.len() {
+        let until = done[begin].at + window;
+        if until > to {
+            break;
+        }
+        while end < done.len() && done[end].at < until {
+            sum += done[end].bytes;
+            end += 1;
+        }
+        // [t, t + window) with the reply at t, and (t, t + window) without it.
+        most = most.max(sum);
+        sum -= done[begin].bytes;
+        least = least.min(sum);
+    }
+    (least, most)
+}
+
+/// Bytes that each client of `clients` got within `from..to`.
+pub(crate) fn shares(done: &[Done], clients: u64, from: u64, to: u64) -> Vec<u64> {
+    (0..clients)
+        .map(|client| {
+            let mine = done.iter().filter(|one| one.client == client);
+            mine.filter(|one| (from..to).contains(&one.at)).map(|one| one.bytes).sum()
+        })
+        .collect()
+}
