@@ -28,6 +28,8 @@ mod call;
 mod mount;
 mod nfs3;
 mod reply;
+#[cfg(test)]
+mod tests;
 
 pub use call::{Caller, RemoteCall, padding};
 pub use mount::{Dump, ExportList, Mnt, MountNull, Umnt, Umntall};

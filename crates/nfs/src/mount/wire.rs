@@ -215,3 +215,93 @@ xdr_struct! {
         pub exports: List<'a, ExportEntry<'a>>,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::{FH, check, fh};
+    use crate::xdr::decode;
+    use nfs3_types::mount as theirs;
+    use nfs3_types::xdr_codec::{List as TheirList, Opaque};
+
+    const PATH: &str = "00000004 2f766f6c";
+
+    const fn their_path() -> theirs::dirpath<'static> {
+        theirs::dirpath(Opaque::borrowed(b"/vol"))
+    }
+
+    #[test]
+    fn a_path() {
+        check!(PathArgs { path: MountPath(b"/vol") }, their_path(), [PATH]);
+    }
+
+    #[test]
+    fn mnt_results() {
+        let fhandle = theirs::fhandle3(Opaque::borrowed(b"fh-01"));
+        check!(
+            MntRes::Ok(MntOk { handle: fh(), flavors: Flavors::new(&[1, 0]) }),
+            theirs::mountres3::Ok(theirs::mountres3_ok { fhandle, auth_flavors: [1, 0].into() }),
+            ["00000000", FH, "00000002 00000001 00000000"]
+        );
+        check!(
+            MntRes::Fail(MountStatus::ACCES),
+            theirs::mountres3::Err(theirs::mountstat3::MNT3ERR_ACCES),
+            ["0000000d"]
+        );
+    }
+
+    #[test]
+    fn dump_results() {
+        let list = ["00000001 00000006 31302e302e31 0000", PATH, "00000000"];
+        let bytes = crate::v3::wire::samples::hex(&list);
+        let res: DumpRes<'_> = decode(&bytes).unwrap();
+        let entry = MountEntry { host: MountName(b"10.0.1"), directory: MountPath(b"/vol") };
+        assert!(res.mounts.iter().eq([entry]));
+        let body = theirs::mountbody {
+            ml_hostname: theirs::name(Opaque::borrowed(b"10.0.1")),
+            ml_directory: their_path(),
+        };
+        check!(res, TheirList([body].into()), list);
+    }
+
+    #[test]
+    fn export_results() {
+        let list = [
+            "00000001",
+            PATH,
+            "00000001 00000001 61 000000 00000001 00000001 62 000000 00000000",
+            "00000001",
+            PATH,
+            "00000000 00000000",
+        ];
+        let bytes = crate::v3::wire::samples::hex(&list);
+        let res: ExportRes<'_> = decode(&bytes).unwrap();
+        let groups: Vec<usize> =
+            res.exports.iter().map(|export| export.groups.iter().count()).collect();
+        assert_eq!(groups, [2, 0]);
+        let name = |name| theirs::name(Opaque::borrowed(name));
+        let node = |groups: Vec<theirs::name<'static>>| theirs::export_node {
+            ex_dir: their_path(),
+            ex_groups: TheirList(groups),
+        };
+        let other = [node([name(b"a"), name(b"b")].into()), node([].into())];
+        check!(res, TheirList(other.into()), list);
+    }
+
+    #[test]
+    fn bounds_are_kept_in_both_directions() {
+        let long = [b'x'; 1025];
+        let mut out = Writer::default();
+        MountPath(&long).encode(&mut out);
+        assert_eq!(decode::<MountPath<'_>>(out.as_bytes()), Ok(MountPath(&long[..1024])));
+        let mut out = Writer::default();
+        out.opaque(&long);
+        let error = XdrError::TooLong { what: "dirpath", len: 1025, max: 1024 };
+        assert_eq!(decode::<MountPath<'_>>(out.as_bytes()), Err(error));
+        let error = XdrError::TooLong { what: "mount name", len: 1025, max: 255 };
+        assert_eq!(decode::<MountName<'_>>(out.as_bytes()), Err(error));
+        assert_eq!(Flavors::new(&[7; 17]).as_slice(), [7; 16]);
+        let error = XdrError::TooLong { what: "auth_flavors", len: 17, max: 16 };
+        assert_eq!(decode::<Flavors>(&17u32.to_be_bytes()), Err(error));
+    }
+}

@@ -111,3 +111,171 @@ fn verifier(
     let fits = ours || matches!(credential, Credential::Other(_));
     Ok(if fits { Ok(()) } else { Err(AuthStat::BADVERF) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Caller;
+    use crate::v3::wire::samples::{encoded, fh, hex, packed};
+    use crate::v3::wire::{GetattrArgs, Procedure};
+    use alloc::vec::Vec;
+    use nfs3_types::rpc as theirs;
+    use nfs3_types::xdr_codec::Opaque;
+    use proptest::prelude::*;
+    use weir_core::Credentials;
+    use weir_core::limits::GROUPS_MAX;
+
+    const HEAD: &str = "00000007 00000000 00000002 000186a3 00000003 00000001";
+    const NO_AUTH: &str = "00000000 00000000";
+
+    fn parse(parts: &[&str]) -> Result<Call, Refusal> {
+        Call::parse(Shared::from(hex(parts)))
+    }
+
+    fn denied(stat: AuthStat) -> Refusal {
+        Refusal::Reply(Rejection { xid: 7, reason: RejectReason::AuthError(stat) })
+    }
+
+    #[test]
+    fn reads_a_call_without_identity() {
+        let call = parse(&[HEAD, NO_AUTH, NO_AUTH, "01020304"]).unwrap();
+        assert_eq!((call.xid, call.program, call.version, call.procedure), (7, 100_003, 3, 1));
+        assert_eq!(call.credential, Credential::None);
+        assert_eq!(&*call.args, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn reads_a_call_with_numeric_ids() {
+        let body = "00000011 00000003 616263 00 000003e8 00000064 00000002 00000004 0000001b";
+        let call = parse(&[HEAD, "00000001 0000001c", body, NO_AUTH]);
+        // The body is 32 bytes; a length of 28 cuts its last group off.
+        assert_eq!(call.unwrap_err(), denied(AuthStat::BADCRED));
+        let call = parse(&[HEAD, "00000001 00000020", body, NO_AUTH]).unwrap();
+        let credentials = Credentials::new(1000, 100).with_groups(&[4, 27]);
+        let auth = AuthSys { stamp: 0x11, credentials };
+        assert_eq!(call.credential, Credential::Sys(auth));
+        assert_eq!(Credentials::from(&auth), credentials);
+        assert!(call.args.is_empty());
+    }
+
+    #[test]
+    fn another_crate_writes_the_same_call() {
+        let credentials = Credentials::new(1000, 100).with_groups(&[4, 27]);
+        let mut ours = Vec::new();
+        Caller::sys(&credentials, b"abc").call(&mut ours, 7, &GetattrArgs { object: fh() });
+        let auth = theirs::auth_unix {
+            stamp: 0,
+            machinename: Opaque::borrowed(b"abc"),
+            uid: 1000,
+            gid: 100,
+            gids: Vec::from([4, 27]),
+        };
+        let call = theirs::rpc_msg {
+            xid: 7,
+            body: theirs::msg_body::CALL(theirs::call_body {
+                rpcvers: 2,
+                prog: 100_003,
+                vers: 3,
+                proc: Procedure::Getattr as u32,
+                cred: theirs::opaque_auth::auth_unix(&auth),
+                verf: theirs::opaque_auth::default(),
+            }),
+        };
+        let record = [packed(&call), encoded(&fh())].concat();
+        let mark = theirs::fragment_header::new(u32::try_from(record.len()).unwrap(), true);
+        assert_eq!(ours, [packed(&mark), record].concat());
+    }
+
+    #[test]
+    fn what_is_no_call_is_dropped() {
+        assert_eq!(parse(&["00000007 00000001 00000002"]).unwrap_err(), Refusal::Drop);
+        let whole = hex(&[HEAD, NO_AUTH, NO_AUTH]);
+        for end in 0..whole.len() {
+            let cut = Call::parse(Shared::from(whole[..end].to_vec()));
+            assert_eq!(cut.unwrap_err(), Refusal::Drop, "cut to {end} bytes");
+        }
+    }
+
+    #[test]
+    fn another_rpc_version_is_answered() {
+        let call = parse(&["00000007 00000000 00000003"]);
+        let rejection = Rejection { xid: 7, reason: RejectReason::RpcMismatch };
+        assert_eq!(call.unwrap_err(), Refusal::Reply(rejection));
+    }
+
+    #[test]
+    fn bounds_of_the_credential_are_kept() {
+        // A body over 400 bytes is refused by its length alone.
+        for flavor in ["00000000", "00000001", "00000006"] {
+            let call = parse(&[HEAD, flavor, "00000191"]);
+            assert_eq!(call.unwrap_err(), denied(AuthStat::BADCRED));
+        }
+        assert_eq!(
+            parse(&[HEAD, NO_AUTH, "00000000 00000191"]).unwrap_err(),
+            denied(AuthStat::BADVERF)
+        );
+        assert_eq!(
+            parse(&[HEAD, "00000000 00000004 00000000", NO_AUTH]).unwrap_err(),
+            denied(AuthStat::BADCRED),
+            "AUTH_NONE has no body"
+        );
+        assert_eq!(
+            parse(&[HEAD, NO_AUTH, "00000001 00000000"]).unwrap_err(),
+            denied(AuthStat::BADVERF)
+        );
+    }
+
+    /// An AUTH_SYS call with a machine name and groups of these lengths.
+    fn sys(machine: usize, groups: usize) -> Result<Call, Refusal> {
+        let mut body = crate::xdr::Writer::default();
+        body.u32(0);
+        body.opaque(&alloc::vec![b'm'; machine]);
+        body.u32(1);
+        body.u32(2);
+        body.u32(u32::try_from(groups).unwrap());
+        (0..groups).for_each(|_| body.u32(3));
+        let mut out = crate::xdr::Writer::new(hex(&[HEAD, "00000001"]));
+        out.opaque(body.as_bytes());
+        out.bytes(&hex(&[NO_AUTH]));
+        Call::parse(Shared::from(out.into_vec()))
+    }
+
+    #[test]
+    fn sixteen_groups_and_255_bytes_of_name_are_the_most() {
+        let Credential::Sys(auth) = sys(255, GROUPS_MAX).unwrap().credential else {
+            panic!("not AUTH_SYS")
+        };
+        assert_eq!(auth.credentials.groups(), [3; GROUPS_MAX]);
+        assert_eq!(sys(0, GROUPS_MAX + 1).unwrap_err(), denied(AuthStat::BADCRED));
+        assert_eq!(sys(256, 0).unwrap_err(), denied(AuthStat::BADCRED));
+    }
+
+    #[test]
+    fn other_flavors_are_left_to_the_caller() {
+        let call = parse(&[HEAD, "00000006 00000003 61626300", "00000006 00000004 01020304"]);
+        assert_eq!(call.unwrap().credential, Credential::Other(6));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Call::parse(Shared::from(bytes));
+        }
+
+        #[test]
+        fn any_identity_survives(
+            xid: u32,
+            (uid, gid) in any::<(u32, u32)>(),
+            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_MAX),
+            machine in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let credentials = Credentials::new(uid, gid).with_groups(&groups);
+            let mut out = Vec::new();
+            Caller::sys(&credentials, &machine).call(&mut out, xid, &GetattrArgs { object: fh() });
+            let call = Call::parse(Shared::from(out).skip(4)).unwrap();
+            prop_assert_eq!(call.xid, xid);
+            prop_assert_eq!(call.credential, Credential::Sys(AuthSys { stamp: 0, credentials }));
+            prop_assert_eq!(call.args.to_vec(), encoded(&fh()));
+        }
+    }
+}

@@ -115,3 +115,153 @@ impl Deframer {
 }
 
 const MARK_BYTES: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn mark(len: usize, last: bool) -> [u8; 4] {
+        let len = u32::try_from(len).unwrap();
+        (len | if last { LAST_FRAGMENT } else { 0 }).to_be_bytes()
+    }
+
+    /// `record` in fragments of these sizes, the rest in the last one.
+    fn framed(record: &[u8], sizes: &[usize]) -> Vec<u8> {
+        let (mut out, mut rest) = (Vec::new(), record);
+        for size in sizes {
+            let (fragment, left) = rest.split_at((*size).min(rest.len()));
+            out.extend(mark(fragment.len(), false));
+            out.extend_from_slice(fragment);
+            rest = left;
+        }
+        out.extend(mark(rest.len(), true));
+        out.extend_from_slice(rest);
+        out
+    }
+
+    /// Feeds `stream` cut into chunks of these sizes as a connection would, and gives the records.
+    fn records(stream: &[u8], chunks: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
+        let (mut deframer, mut buffer, mut records) = (Deframer::new(), Vec::new(), Vec::new());
+        let mut rest = stream;
+        for chunk in chunks.chain([usize::MAX]) {
+            let (now, later) = rest.split_at(chunk.min(rest.len()));
+            buffer.extend_from_slice(now);
+            rest = later;
+            loop {
+                let consumed = match deframer.next(&buffer).unwrap() {
+                    Step::NeedMore { total } => {
+                        assert!(total.is_none_or(|total| total > buffer.len()));
+                        break;
+                    }
+                    Step::Record { at, consumed } => {
+                        records.push(buffer[at].to_vec());
+                        consumed
+                    }
+                    Step::Fragment { consumed } => consumed,
+                    Step::Assembled { record, consumed } => {
+                        assert_eq!(deframer.held(), 0);
+                        records.push(record);
+                        consumed
+                    }
+                };
+                buffer.drain(..consumed);
+            }
+        }
+        assert!(buffer.is_empty());
+        records
+    }
+
+    #[test]
+    fn a_record_of_one_fragment_is_given_in_place() {
+        let bytes = [framed(b"abcdefgh", &[]), vec![9; 3]].concat();
+        let step = Deframer::new().next(&bytes);
+        assert_eq!(step, Ok(Step::Record { at: 4..12, consumed: 12 }));
+    }
+
+    #[test]
+    fn it_says_how_much_it_needs() {
+        let bytes = framed(b"abcdefgh", &[]);
+        for len in 0..bytes.len() {
+            let total = (len >= 4).then_some(12);
+            assert_eq!(Deframer::new().next(&bytes[..len]), Ok(Step::NeedMore { total }));
+        }
+    }
+
+    #[test]
+    fn fragmentation_and_arrival_at_every_boundary_give_the_same_records() {
+        let record: Vec<u8> = (0..40).collect();
+        for cut in 0..=record.len() {
+            let stream = [framed(&record, &[cut]), framed(b"next", &[])].concat();
+            for arrival in 0..=stream.len() {
+                let got = records(&stream, [arrival].into_iter());
+                assert_eq!(got, [record.clone(), b"next".to_vec()], "cut {cut} arrival {arrival}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_oversize_record_is_refused_on_sight_of_its_mark() {
+        let too_long = RECORD_BYTES_MAX + 1;
+        let refused = Err(FrameError::TooLong { bytes: too_long });
+        assert_eq!(Deframer::new().next(&mark(too_long, true)), refused);
+        assert_eq!(Deframer::new().next(&mark(too_long, false)), refused);
+        let all = (LAST_FRAGMENT - 1) as usize;
+        let refused = Err(FrameError::TooLong { bytes: all });
+        assert_eq!(Deframer::new().next(&mark(all, false)), refused);
+        let fits = Ok(Step::NeedMore { total: Some(RECORD_BYTES_MAX + 4) });
+        assert_eq!(Deframer::new().next(&mark(RECORD_BYTES_MAX, true)), fits);
+    }
+
+    #[test]
+    fn fragments_add_up_to_the_same_bound() {
+        let mut deframer = Deframer::new();
+        let first = framed(&vec![0; RECORD_BYTES_MAX], &[RECORD_BYTES_MAX]);
+        let consumed = RECORD_BYTES_MAX + 4;
+        assert_eq!(deframer.next(&first), Ok(Step::Fragment { consumed }));
+        let refused = Err(FrameError::TooLong { bytes: RECORD_BYTES_MAX + 1 });
+        assert_eq!(deframer.next(&mark(1, true)), refused);
+    }
+
+    #[test]
+    fn endless_fragments_are_refused_and_hold_only_what_came() {
+        let mut deframer = Deframer::new();
+        for _ in 0..FRAGMENTS_MAX {
+            assert_eq!(deframer.next(&mark(0, false)), Ok(Step::Fragment { consumed: 4 }));
+        }
+        assert_eq!(deframer.held(), 0);
+        assert_eq!(deframer.next(&mark(0, false)), Err(FrameError::TooManyFragments));
+        assert_eq!(deframer.next(&mark(0, true)), Err(FrameError::TooManyFragments));
+    }
+
+    proptest! {
+        #[test]
+        fn any_fragmentation_and_any_arrival_give_the_same_records(
+            sent in vec((vec(any::<u8>(), 0..200), vec(0usize..60, 0..5)), 0..6),
+            chunks in vec(1usize..100, 0..30),
+        ) {
+            let stream: Vec<u8> = sent.iter().flat_map(|(record, sizes)| framed(record, sizes)).collect();
+            let expected: Vec<Vec<u8>> = sent.into_iter().map(|(record, _)| record).collect();
+            prop_assert_eq!(records(&stream, chunks.into_iter()), expected);
+        }
+
+        #[test]
+        fn never_panics_and_never_holds_more_than_came(bytes in vec(any::<u8>(), 0..300)) {
+            let (mut deframer, mut rest) = (Deframer::new(), &bytes[..]);
+            while let Ok(step) = deframer.next(rest) {
+                let consumed = match step {
+                    Step::NeedMore { .. } => break,
+                    Step::Record { at, consumed } => {
+                        prop_assert_eq!(at.end, consumed);
+                        consumed
+                    }
+                    Step::Fragment { consumed } | Step::Assembled { consumed, .. } => consumed,
+                };
+                prop_assert!((4..=rest.len()).contains(&consumed));
+                rest = &rest[consumed..];
+            }
+            prop_assert!(deframer.gathered.len() <= bytes.len());
+        }
+    }
+}

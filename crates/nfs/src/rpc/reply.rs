@@ -145,3 +145,104 @@ fn accepted(mut reply: Vec<u8>, xid: u32, stat: u32) -> Writer {
     reply.extend_from_slice(&head);
     Writer::new(reply)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Refused, Reply};
+    use crate::v3::wire::samples::{hex, packed};
+    use crate::xdr::XdrError;
+    use nfs3_types::rpc as theirs;
+
+    fn their_reply(body: theirs::reply_body<'static>) -> Vec<u8> {
+        let message = packed(&theirs::rpc_msg { xid: 7, body: theirs::msg_body::REPLY(body) });
+        let mark = theirs::fragment_header::new(u32::try_from(message.len()).unwrap(), true);
+        [packed(&mark), message].concat()
+    }
+
+    fn their_accepted(reply_data: theirs::accept_stat_data) -> Vec<u8> {
+        let verf = theirs::opaque_auth::default();
+        their_reply(theirs::reply_body::MSG_ACCEPTED(theirs::accepted_reply { verf, reply_data }))
+    }
+
+    #[test]
+    fn success_has_its_mark_patched_and_the_results_behind_it() {
+        let mut out = begin(b"left from before".to_vec(), 7);
+        out.u32(0x0a0b_0c0d);
+        let reply = finish(out);
+        let head = "8000001c 00000007 00000001 00000000 00000000 00000000 00000000";
+        assert_eq!(reply, hex(&[head, "0a0b0c0d"]));
+        assert_eq!(finish(begin(Vec::new(), 7)), their_accepted(theirs::accept_stat_data::SUCCESS));
+        let read = Reply { xid: 7, body: Ok(&[10, 11, 12, 13][..]) };
+        assert_eq!(Reply::parse(&reply[4..]), Ok(read));
+    }
+
+    #[test]
+    fn every_failure_is_as_another_crate_writes_it_and_reads_back() {
+        use theirs::accept_stat_data as data;
+        let mismatch = AcceptError::ProgramMismatch { low: 3, high: 4 };
+        for (ours, other) in [
+            (AcceptError::ProgramUnavailable, data::PROG_UNAVAIL),
+            (mismatch, data::PROG_MISMATCH { low: 3, high: 4 }),
+            (AcceptError::ProcedureUnavailable, data::PROC_UNAVAIL),
+            (AcceptError::GarbageArgs, data::GARBAGE_ARGS),
+            (AcceptError::SystemError, data::SYSTEM_ERR),
+        ] {
+            let reply = error(Vec::new(), 7, ours);
+            assert_eq!(reply, their_accepted(other));
+            assert_eq!(
+                Reply::parse(&reply[4..]),
+                Ok(Reply { xid: 7, body: Err(Refused::Failed(ours)) })
+            );
+        }
+    }
+
+    #[test]
+    fn every_rejection_is_as_another_crate_writes_it_and_reads_back() {
+        use theirs::{auth_stat, rejected_reply};
+        let auth = RejectReason::AuthError;
+        for (reason, other) in [
+            (RejectReason::RpcMismatch, rejected_reply::RPC_MISMATCH { low: 2, high: 2 }),
+            (auth(AuthStat::BADCRED), rejected_reply::AUTH_ERROR(auth_stat::AUTH_BADCRED)),
+            (
+                auth(AuthStat::REJECTEDCRED),
+                rejected_reply::AUTH_ERROR(auth_stat::AUTH_REJECTEDCRED),
+            ),
+            (auth(AuthStat::BADVERF), rejected_reply::AUTH_ERROR(auth_stat::AUTH_BADVERF)),
+            (
+                auth(AuthStat::REJECTEDVERF),
+                rejected_reply::AUTH_ERROR(auth_stat::AUTH_REJECTEDVERF),
+            ),
+            (auth(AuthStat::TOOWEAK), rejected_reply::AUTH_ERROR(auth_stat::AUTH_TOOWEAK)),
+        ] {
+            let reply = reject(b"left from before".to_vec(), &Rejection { xid: 7, reason });
+            assert_eq!(reply, their_reply(theirs::reply_body::MSG_DENIED(other)));
+            let read = Reply { xid: 7, body: Err(Refused::Denied(reason)) };
+            assert_eq!(Reply::parse(&reply[4..]), Ok(read));
+        }
+    }
+
+    #[test]
+    fn what_is_no_reply_is_named() {
+        let bad = |what, value| Err(XdrError::BadDiscriminant { what, value });
+        let parse = |digits: &str| Reply::parse(&hex(&[digits])).map(|reply| reply.xid);
+        assert_eq!(parse("00000007 00000000"), bad("msg_type of a reply", 0));
+        assert_eq!(parse("00000007 00000001 00000002"), bad("reply_stat", 2));
+        assert_eq!(
+            parse("00000007 00000001 00000000 00000000 00000000 00000006"),
+            bad("accept_stat", 6)
+        );
+        assert_eq!(parse("00000007 00000001 00000001 00000002"), bad("reject_stat", 2));
+        let long = "00000007 00000001 00000000 00000000 00000191";
+        let error = XdrError::TooLong { what: "verifier", len: 401, max: 400 };
+        assert_eq!(parse(long), Err(error));
+        let whole = error_reply();
+        for end in 0..whole.len() {
+            assert!(Reply::parse(&whole[..end]).is_err(), "cut to {end} bytes");
+        }
+    }
+
+    fn error_reply() -> Vec<u8> {
+        error(Vec::new(), 7, AcceptError::ProgramMismatch { low: 3, high: 4 }).split_off(4)
+    }
+}

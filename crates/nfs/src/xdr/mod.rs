@@ -9,6 +9,8 @@ mod error;
 mod list;
 mod message;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use error::XdrError;

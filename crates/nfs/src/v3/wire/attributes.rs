@@ -219,3 +219,66 @@ impl WccData {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::{FATTR, SOME, WCC, check, fattr, other, wcc};
+    use nfs3_types::nfs3 as theirs;
+    use weir_core::Timestamp;
+
+    fn attr(kind: FileKind) -> Attr {
+        let at = |secs, nanos| Timestamp { secs, nanos };
+        Attr {
+            kind,
+            mode: 0o644,
+            nlink: 2,
+            uid: 1000,
+            gid: 100,
+            size: 0x11_2233_4455,
+            used: 8192,
+            rdev: DeviceNumber { major: 3, minor: 4 },
+            fileid: 0x708,
+            atime: at(0x10, 0x11),
+            mtime: at(0x12, 0x13),
+            ctime: at(0x14, 0x15),
+        }
+    }
+
+    #[test]
+    fn the_block_is_what_the_standard_says() {
+        check!(fattr(), other::fattr(), [FATTR]);
+        check!(Some(fattr()), other::post_op(), [SOME, FATTR]);
+        check!(wcc(), other::wcc(), [WCC]);
+    }
+
+    #[test]
+    fn the_store_s_attributes_keep_their_values() {
+        assert_eq!(Fattr3::new(&attr(FileKind::Regular), 0x506), fattr());
+        for (kind, number) in [
+            (FileKind::Regular, theirs::ftype3::NF3REG),
+            (FileKind::Directory, theirs::ftype3::NF3DIR),
+            (FileKind::BlockDevice, theirs::ftype3::NF3BLK),
+            (FileKind::CharDevice, theirs::ftype3::NF3CHR),
+            (FileKind::Symlink, theirs::ftype3::NF3LNK),
+            (FileKind::Socket, theirs::ftype3::NF3SOCK),
+            (FileKind::Fifo, theirs::ftype3::NF3FIFO),
+        ] {
+            assert_eq!(Fattr3::new(&attr(kind), 1).file_type.0, number as u32);
+        }
+        let spec = SpecData3 { specdata1: 3, specdata2: 4 };
+        assert_eq!(DeviceNumber::from(spec), attr(FileKind::Regular).rdev);
+    }
+
+    #[test]
+    fn a_change_keeps_what_is_known_of_it() {
+        let known = attr(FileKind::Regular);
+        assert_eq!(WccData::new(&Change::default(), 1), WccData::NONE);
+        let change = Change { before: Some(known), after: Some(known) };
+        let data = WccData::new(&change, 0x506);
+        assert_eq!(data.after, Some(fattr()));
+        let fattr = fattr();
+        let before = WccAttr { size: fattr.size, mtime: fattr.mtime, ctime: fattr.ctime };
+        assert_eq!(data.before, Some(before));
+    }
+}

@@ -53,3 +53,28 @@ xdr_struct! {
         pub dir_wcc: super::attributes::WccData,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::{FH, NAME, check, dir_op, fh, other};
+    use crate::xdr::decode;
+
+    #[test]
+    fn handles_and_names() {
+        check!(fh(), other::fh(), [FH]);
+        check!(dir_op(), other::dir_op(), [FH, NAME]);
+    }
+
+    #[test]
+    fn a_handle_has_at_most_64_bytes() {
+        for len in [0, 63, 64, 65] {
+            let bytes = alloc::vec![0xaa; len];
+            let mut out = Writer::default();
+            out.opaque(&bytes);
+            let error = XdrError::TooLong { what: "nfs_fh3", len, max: 64 };
+            let expected = if len > 64 { Err(error) } else { Ok(FileHandle3(&bytes)) };
+            assert_eq!(decode(out.as_bytes()), expected);
+        }
+    }
+}

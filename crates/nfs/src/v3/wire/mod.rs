@@ -131,3 +131,21 @@ impl Procedure {
         Self::ALL.get(number as usize).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfs3_types::nfs3::NFS_PROGRAM;
+
+    #[test]
+    fn procedures_have_the_numbers_and_names_of_the_standard() {
+        for number in 0..22 {
+            let ours = Procedure::of(number).unwrap();
+            assert_eq!(ours as u32, number);
+            let name = NFS_PROGRAM::try_from(number).unwrap().to_string();
+            assert_eq!(alloc::format!("NFSPROC3_{ours:?}").to_uppercase(), name);
+        }
+        assert_eq!(Procedure::of(22), None);
+        assert_eq!(Procedure::of(u32::MAX), None);
+    }
+}

@@ -98,3 +98,40 @@ impl Encode for SetTime3 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xdr::decode;
+    use weir_core::{FsError, Timestamp};
+
+    #[test]
+    fn the_store_gets_what_was_asked_for() {
+        let set = Sattr3 {
+            mode: Some(0o10_4755),
+            uid: Some(1),
+            gid: None,
+            size: Some(9),
+            atime: SetTime3::ToServerTime,
+            mtime: SetTime3::ToClientTime(NfsTime3 { seconds: 5, nseconds: 6 }),
+        };
+        let expected = SetAttr {
+            mode: Some(0o4755),
+            uid: Some(1),
+            gid: None,
+            size: Some(9),
+            atime: SetTime::ServerNow,
+            mtime: SetTime::To(Timestamp { secs: 5, nanos: 6 }),
+        };
+        assert_eq!(set.to_set_attr(), Ok(expected));
+        assert_eq!(Sattr3::NONE.to_set_attr(), Ok(SetAttr::default()));
+        let bad = SetTime3::ToClientTime(NfsTime3 { seconds: 5, nseconds: u32::MAX });
+        assert_eq!(Sattr3 { atime: bad, ..set }.to_set_attr(), Err(FsError::Invalid));
+    }
+
+    #[test]
+    fn an_unknown_way_to_set_a_time_is_named() {
+        let error = XdrError::BadDiscriminant { what: "time_how", value: 3 };
+        assert_eq!(decode::<SetTime3>(&3u32.to_be_bytes()), Err(error));
+    }
+}

@@ -74,3 +74,53 @@ impl Status {
         self.0 == Self::OK.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfs3_types::nfs3::nfsstat3 as theirs;
+
+    #[test]
+    fn numbers_are_those_of_the_standard() {
+        for (ours, other) in [
+            (Status::OK, theirs::NFS3_OK),
+            (Status::PERM, theirs::NFS3ERR_PERM),
+            (Status::NOENT, theirs::NFS3ERR_NOENT),
+            (Status::IO, theirs::NFS3ERR_IO),
+            (Status::NXIO, theirs::NFS3ERR_NXIO),
+            (Status::ACCES, theirs::NFS3ERR_ACCES),
+            (Status::EXIST, theirs::NFS3ERR_EXIST),
+            (Status::XDEV, theirs::NFS3ERR_XDEV),
+            (Status::NODEV, theirs::NFS3ERR_NODEV),
+            (Status::NOTDIR, theirs::NFS3ERR_NOTDIR),
+            (Status::ISDIR, theirs::NFS3ERR_ISDIR),
+            (Status::INVAL, theirs::NFS3ERR_INVAL),
+            (Status::FBIG, theirs::NFS3ERR_FBIG),
+            (Status::NOSPC, theirs::NFS3ERR_NOSPC),
+            (Status::ROFS, theirs::NFS3ERR_ROFS),
+            (Status::MLINK, theirs::NFS3ERR_MLINK),
+            (Status::NAMETOOLONG, theirs::NFS3ERR_NAMETOOLONG),
+            (Status::NOTEMPTY, theirs::NFS3ERR_NOTEMPTY),
+            (Status::DQUOT, theirs::NFS3ERR_DQUOT),
+            (Status::STALE, theirs::NFS3ERR_STALE),
+            (Status::REMOTE, theirs::NFS3ERR_REMOTE),
+            (Status::BADHANDLE, theirs::NFS3ERR_BADHANDLE),
+            (Status::NOT_SYNC, theirs::NFS3ERR_NOT_SYNC),
+            (Status::BAD_COOKIE, theirs::NFS3ERR_BAD_COOKIE),
+            (Status::NOTSUPP, theirs::NFS3ERR_NOTSUPP),
+            (Status::TOOSMALL, theirs::NFS3ERR_TOOSMALL),
+            (Status::SERVERFAULT, theirs::NFS3ERR_SERVERFAULT),
+            (Status::BADTYPE, theirs::NFS3ERR_BADTYPE),
+            (Status::JUKEBOX, theirs::NFS3ERR_JUKEBOX),
+        ] {
+            assert_eq!(ours.0, other as u32, "{other}");
+            assert_eq!(ours.is_ok(), other == theirs::NFS3_OK);
+        }
+    }
+
+    #[test]
+    fn a_number_nobody_knows_survives() {
+        let bytes = 123_456u32.to_be_bytes();
+        assert_eq!(crate::xdr::decode(&bytes), Ok(Status(123_456)));
+    }
+}

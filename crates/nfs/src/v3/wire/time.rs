@@ -39,3 +39,29 @@ impl From<Timestamp> for NfsTime3 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_survive_where_both_sides_have_them() {
+        for (seconds, nseconds) in [(0, 0), (1_700_000_000, 999_999_999), (u32::MAX, 5)] {
+            let time = NfsTime3 { seconds, nseconds };
+            assert_eq!(NfsTime3::from(time.to_timestamp().unwrap()), time);
+        }
+    }
+
+    #[test]
+    fn times_out_of_range_become_the_nearest() {
+        let at = |secs| NfsTime3::from(Timestamp { secs, nanos: 7 });
+        assert_eq!(at(-1), NfsTime3 { seconds: 0, nseconds: 0 });
+        assert_eq!(at(1 << 32), NfsTime3 { seconds: u32::MAX, nseconds: 999_999_999 });
+    }
+
+    #[test]
+    fn a_second_of_nanoseconds_is_invalid() {
+        let time = NfsTime3 { seconds: 1, nseconds: 1_000_000_000 };
+        assert_eq!(time.to_timestamp(), Err(FsError::Invalid));
+    }
+}
