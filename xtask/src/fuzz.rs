@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 5] = ["record", "rpc", "mount", "nfs3", "handle"];
+pub(crate) const TARGETS: [&str; 6] = ["record", "rpc", "mount", "nfs3", "wire", "handle"];
 
 const SECONDS_DEFAULT: u32 = 3600;
 

@@ -1,0 +1,174 @@
+//! Makes the committed corpus from valid messages: `cargo run --example corpus` in `fuzz/`.
+//!
+//! The handles in it are those that the targets' volume in memory gives, so that a fuzzer starts
+//! behind the door.
+
+use std::fs;
+use std::io::Result;
+use std::path::Path;
+use weir_core::Credentials;
+use weir_fuzz::{Server, append_call};
+use weir_nfs::client::{Caller, Dump, ExportList, Mnt, Null, RemoteCall, Reply, Umnt};
+use weir_nfs::v3::wire::*;
+use weir_nfs::xdr::{Encode, Writer};
+
+fn main() -> Result<()> {
+    records()?;
+    calls()?;
+    mounts()?;
+    operations()?;
+    handles()
+}
+
+fn save(target: &str, name: &str, bytes: &[u8]) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(name), bytes)
+}
+
+fn encoded(value: &impl Encode) -> Vec<u8> {
+    let mut out = Writer::default();
+    value.encode(&mut out);
+    out.into_vec()
+}
+
+fn records() -> Result<()> {
+    let mut two = vec![200];
+    Caller::none().call(&mut two, 1, &Null);
+    Caller::none().call(&mut two, 2, &ExportList);
+    save("record", "two-records", &two)?;
+    let fragments =
+        [&[2][..], &[0, 0, 0, 3], b"abc", &[0, 0, 0, 0], &[0x80, 0, 0, 2], b"de"].concat();
+    save("record", "three-fragments", &fragments)?;
+    save("record", "too-long", &[0, 0xff, 0xff, 0xff, 0xff])
+}
+
+fn calls() -> Result<()> {
+    let someone = Credentials::new(1000, 1000).with_groups(&[4, 24, 27]);
+    for (name, caller) in [("none", Caller::none()), ("sys", Caller::sys(&someone, b"client"))] {
+        let mut record = Vec::new();
+        caller.call(&mut record, 7, &Mnt(b"/volume"));
+        save("rpc", name, &record[4..])?;
+    }
+    let mut flavor = Vec::new();
+    Caller::none().call(&mut flavor, 7, &Null);
+    flavor[31] = 6;
+    save("rpc", "other-flavor", &flavor[4..])?;
+    flavor[15] = 3;
+    save("rpc", "other-version", &flavor[4..])
+}
+
+fn mounts() -> Result<()> {
+    let mut script = Vec::new();
+    append_call(&mut script, Mnt::PROCEDURE, &encoded(&Mnt(b"/volume")));
+    append_call(&mut script, Mnt::PROCEDURE, &encoded(&Mnt(b"/absent")));
+    append_call(&mut script, Umnt::PROCEDURE, &encoded(&Umnt(b"/volume")));
+    save("mount", "paths", &script)?;
+    let mut script = Vec::new();
+    for procedure in [0, Dump::PROCEDURE, 4, ExportList::PROCEDURE, 6] {
+        append_call(&mut script, procedure, &[]);
+    }
+    save("mount", "lists", &script)
+}
+
+/// Calls and replies of a session that touches every procedure, one script and one pair of wire
+/// inputs for each call.
+struct Session {
+    server: Server,
+    script: Vec<u8>,
+}
+
+impl Session {
+    /// Calls, saves the arguments and the results, and gives the results' bytes.
+    fn call<A: RemoteCall>(&mut self, name: &str, args: &A) -> Result<Vec<u8>> {
+        let args = encoded(args);
+        append_call(&mut self.script, A::PROCEDURE, &args);
+        let reply = self.server.call(A::PROCEDURE, &args);
+        let reply = Reply::parse(&reply[4..]).expect("our replies can be read");
+        let results = reply.body.expect("a valid call is carried out").to_vec();
+        let selector = u8::try_from(A::PROCEDURE).expect("procedures are small numbers");
+        save("wire", &format!("{name}-args"), &[&[selector][..], &args].concat())?;
+        save("wire", &format!("{name}-results"), &[&[selector | 0x80][..], &results].concat())?;
+        Ok(results)
+    }
+}
+
+const KEEP: Sattr3 = Sattr3 {
+    mode: Some(0o644),
+    uid: None,
+    gid: None,
+    size: None,
+    atime: SetTime3::DontChange,
+    mtime: SetTime3::ToServerTime,
+};
+
+fn operations() -> Result<()> {
+    let mut session = Session { server: Server::default(), script: Vec::new() };
+    let root = session.server.root();
+    let dir = FileHandle3(root.as_bytes());
+    let at = |name| DirOpArgs3 { dir, name };
+    let how = CreateHow3::Unchecked(KEEP);
+    session.call("create", &CreateArgs { location: at(b"file"), how })?;
+    let found = session.call("lookup", &LookupArgs { what: at(b"file") })?;
+    // LOOKUP3resok begins with the status, then the handle with its length.
+    let len = usize::from(found[7]);
+    let file = FileHandle3(&found[8..8 + len]);
+    files(&mut session, dir, file)?;
+    names(&mut session, dir, file)?;
+    volume(&mut session, dir)?;
+    save("nfs3", "session", &session.script)
+}
+
+fn files(session: &mut Session, dir: FileHandle3<'_>, file: FileHandle3<'_>) -> Result<()> {
+    let stable = StableHow::FileSync;
+    session.call("write", &WriteArgs { file, offset: 100, count: 5, stable, data: b"hello" })?;
+    session.call("read", &ReadArgs { file, offset: 90, count: 4096 })?;
+    session.call("commit", &CommitArgs { file, offset: 0, count: 0 })?;
+    session.call("getattr", &GetattrArgs { object: file })?;
+    let object = file;
+    session.call("access", &AccessArgs { object, access: AccessBits::all() })?;
+    let new_attributes = Sattr3 { size: Some(3), ..KEEP };
+    let guard = Some(NfsTime3 { seconds: 1, nseconds: 2 });
+    session.call("setattr", &SetattrArgs { object, new_attributes, guard: None })?;
+    session.call("setattr-guarded", &SetattrArgs { object, new_attributes, guard })?;
+    session.call("getattr-directory", &GetattrArgs { object: dir }).map(drop)
+}
+
+fn names(session: &mut Session, dir: FileHandle3<'_>, file: FileHandle3<'_>) -> Result<()> {
+    let at = |name| DirOpArgs3 { dir, name };
+    session.call("mkdir", &MkdirArgs { location: at(b"sub"), attributes: KEEP })?;
+    let link = SymlinkArgs { location: at(b"soft"), attributes: KEEP, data: b"a/b" };
+    session.call("symlink", &link)?;
+    let found = session.call("lookup-symlink", &LookupArgs { what: at(b"soft") })?;
+    let symlink = FileHandle3(&found[8..8 + usize::from(found[7])]);
+    session.call("readlink", &ReadlinkArgs { symlink })?;
+    let spec = SpecData3 { specdata1: 1, specdata2: 3 };
+    let device = MknodData3::CharDevice(DeviceData3 { attributes: KEEP, spec });
+    session.call("mknod-device", &MknodArgs { location: at(b"null"), what: device })?;
+    let fifo = MknodArgs { location: at(b"pipe"), what: MknodData3::Fifo(KEEP) };
+    session.call("mknod-fifo", &fifo)?;
+    session.call("link", &LinkArgs { file, link: at(b"hard") })?;
+    session.call("rename", &RenameArgs { from: at(b"hard"), to: at(b"moved") })?;
+    let exclusive = CreateHow3::Exclusive(*b"exclusiv");
+    session.call("create-exclusive", &CreateArgs { location: at(b"once"), how: exclusive })?;
+    session.call("remove", &RemoveArgs { object: at(b"pipe") })?;
+    session.call("rmdir", &RmdirArgs { object: at(b"sub") }).map(drop)
+}
+
+fn volume(session: &mut Session, dir: FileHandle3<'_>) -> Result<()> {
+    let cookie_verifier = [0; 8];
+    session.call("readdir", &ReaddirArgs { dir, cookie: 0, cookie_verifier, count: 4096 })?;
+    let plus =
+        ReaddirplusArgs { dir, cookie: 0, cookie_verifier, dir_count: 4096, max_count: 8192 };
+    session.call("readdirplus", &plus)?;
+    session.call("fsstat", &FsStatArgs { root: dir })?;
+    session.call("fsinfo", &FsInfoArgs { root: dir })?;
+    session.call("pathconf", &PathconfArgs { object: dir }).map(drop)
+}
+
+fn handles() -> Result<()> {
+    let root = Server::default().root();
+    save("handle", "root", root.as_bytes())?;
+    save("handle", "longest", &[0xa5; 9 + 46])?;
+    save("handle", "empty-key", &[0; 9])
+}
