@@ -159,7 +159,7 @@ fn a_page_holds_as_many_entries_as_fit_to_the_byte() {
         let page = Way::Readdir { count }.page(&alice, &dir, 0);
         assert_eq!((page.names.len(), page.eof), (entries, entries == 3), "{count}");
     }
-    let handle = 4 + 4 + dir.len().next_multiple_of(4) as u32;
+    let handle = 4 + 4 + u32::try_from(dir.len().next_multiple_of(4)).unwrap();
     let plus = entry + 88 + handle;
     for (max_count, entries) in
         [(FRAME + plus, 1), (FRAME + 3 * plus - 1, 2), (FRAME + 3 * plus, 3)]

@@ -138,7 +138,7 @@ impl Client<'_> {
     }
 
     pub(crate) fn write(&self, file: &Handle, offset: u64, data: &[u8]) -> WriteRes {
-        let (file, count) = (FileHandle3(file), data.len() as u32);
+        let (file, count) = (FileHandle3(file), u32::try_from(data.len()).unwrap());
         let stable = StableHow::Unstable;
         self.call(&WriteArgs { file, offset, count, stable, data }).results()
     }
