@@ -5,9 +5,25 @@
 //! remembers; the data plane is told the outcome as a snapshot.
 #![forbid(unsafe_code)]
 
+mod catalog;
+mod directory;
+mod error;
+mod exports;
+pub mod limits;
 mod model;
+mod names;
 mod network;
+mod pools;
+mod rows;
+mod schema;
+mod volumes;
 
+pub use catalog::{Catalog, Mode, Outcome};
+pub use error::{Allowed, CatalogError, Fault, Result, Thing};
+pub use limits::Minimums;
 pub use model::{ANONYMOUS_ID, Access, ExportRule, Pool, Snapshot, Squash, UnknownWord, Volume};
 pub use network::{IpNetwork, NetworkError};
-pub use weir_qos::contract::{Level, Qos};
+pub use pools::{NewPool, PoolChange};
+pub use volumes::{Condemned, NewVolume, VolumeChange};
+pub use weir_qos::contract::{Change, Level, Qos};
+pub use weir_qos::rate::BytesPerSecond;

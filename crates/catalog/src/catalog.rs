@@ -1,0 +1,145 @@
+//! The open catalogue: one writer at a time, a transaction for each change, and the snapshot that
+//! everyone else reads.
+
+use crate::directory::{self, Lock};
+use crate::error::Result;
+use crate::limits::Minimums;
+use crate::model::Snapshot;
+use crate::{rows, schema};
+use arc_swap::ArcSwap;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use weir_core::VolumeId;
+use weir_qos::contract::Change;
+
+/// The catalogue of one data directory, held against every other process until it is dropped.
+#[derive(Debug)]
+pub struct Catalog {
+    directory: PathBuf,
+    instance: String,
+    secret: [u8; 16],
+    minimums: Minimums,
+    current: ArcSwap<Snapshot>,
+    db: Mutex<Connection>,
+    _lock: Lock,
+}
+
+/// Is a change to be made, or only to be shown?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Make it.
+    Commit,
+    /// Check it and say what it would do; nothing is kept.
+    Preview,
+}
+
+/// What a change did, or would do.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The catalogue after the change.
+    pub snapshot: Arc<Snapshot>,
+    /// The volumes whose limit it changes, by id.
+    pub changes: Vec<Change<VolumeId>>,
+}
+
+impl Catalog {
+    /// Opens the catalogue of `directory` with the default minimums, making what is missing.
+    ///
+    /// # Errors
+    /// As [`Catalog::open_with`].
+    pub fn open(directory: &Path) -> Result<Self> {
+        Self::open_with(directory, Minimums::default())
+    }
+
+    /// Opens the catalogue of `directory`, making what is missing. Volumes smaller than
+    /// `minimums` that are there already stay as they are.
+    ///
+    /// # Errors
+    /// `Locked` if another server has it; `NotDataDirectory`, `NewerFormat`, `BadSecret`,
+    /// `Damaged`, `Io`, `Database`.
+    pub fn open_with(directory: &Path, minimums: Minimums) -> Result<Self> {
+        let directory = directory::prepare(directory)?;
+        let lock = Lock::take(&directory)?;
+        let secret = directory::secret(&directory)?;
+        let db = schema::open(&directory.join("weir.db"))?;
+        let snapshot = rows::load(&db, &directory)?;
+        Ok(Self {
+            instance: rows::instance(&db)?,
+            directory,
+            secret,
+            minimums,
+            current: ArcSwap::from_pointee(snapshot),
+            db: Mutex::new(db),
+            _lock: lock,
+        })
+    }
+
+    /// What the catalogue holds now. Takes no lock.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// The secret that seals file handles.
+    #[must_use]
+    pub const fn handle_secret(&self) -> &[u8; 16] {
+        &self.secret
+    }
+
+    /// The data directory, absolute.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The random name of this data directory, in the marks of its pools.
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// The smallest sizes allowed.
+    #[must_use]
+    pub const fn minimums(&self) -> Minimums {
+        self.minimums
+    }
+
+    /// Runs `change` in a transaction. Its snapshot is published when it is safe on disk, never
+    /// before; with [`Mode::Preview`] the transaction is rolled back instead.
+    pub(crate) fn mutate(
+        &self,
+        mode: Mode,
+        change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<()>,
+    ) -> Result<Outcome> {
+        let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.snapshot();
+        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        change(&tx, &before)?;
+        tx.execute("UPDATE meta SET generation = generation + 1", [])?;
+        let after = Arc::new(rows::load(&tx, &self.directory)?);
+        let changes = differences(&before, &after);
+        match mode {
+            Mode::Preview => tx.rollback()?,
+            Mode::Commit => {
+                tx.commit()?;
+                self.current.store(Arc::clone(&after));
+            }
+        }
+        Ok(Outcome { snapshot: after, changes })
+    }
+
+    /// Runs `query` between changes.
+    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        query(&self.db.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The volumes of both snapshots whose limits differ.
+fn differences(before: &Snapshot, after: &Snapshot) -> Vec<Change<VolumeId>> {
+    let change = |old: &Arc<crate::Volume>| {
+        let new = after.volume(old.id)?;
+        let change = Change { volume: old.id, before: old.limit, after: new.limit };
+        (change.before != change.after).then_some(change)
+    };
+    before.volumes().filter_map(change).collect()
+}

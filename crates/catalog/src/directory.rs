@@ -1,0 +1,249 @@
+//! The data directory and the pools' directories: who owns them, the lock, the secret. Not the
+//! trees of the volumes, which are the store's.
+
+use crate::error::{CatalogError, Result};
+use crate::limits::PATH_BYTES_MAX;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+/// Marks a pool's directory with whose it is.
+const MARKER: &str = "weir-pool";
+const SECRET_BYTES: usize = 16;
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError {
+    move |source| CatalogError::Io { path: path.to_owned(), source }
+}
+
+/// Makes the data directory, or takes it over if it is ours, and gives its absolute path. Nobody
+/// but its owner can look inside afterwards: it holds the secret of all file handles.
+pub(crate) fn prepare(directory: &Path) -> Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(at(directory))?;
+    let directory = directory.canonicalize().map_err(at(directory))?;
+    let mode = directory.metadata().map_err(at(&directory))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let ours = directory.join("weir.db").exists();
+        let empty = directory.read_dir().map_err(at(&directory))?.next().is_none();
+        if !ours && !empty {
+            return Err(CatalogError::NotDataDirectory { directory });
+        }
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))
+            .map_err(at(&directory))?;
+    }
+    Ok(directory)
+}
+
+/// Holds the data directory for one server; the kernel lets go when the process ends, however.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the data directory.
+    ///
+    /// # Errors
+    /// [`CatalogError::Locked`] with the holder's pid.
+    pub(crate) fn take(directory: &Path) -> Result<Self> {
+        let path = directory.join("weir.lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(at(&path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let pid = (&file).take(32).read_to_string(&mut text).ok();
+                let pid = pid.and_then(|_| text.trim().parse().ok());
+                return Err(CatalogError::Locked { directory: directory.to_owned(), pid });
+            }
+            Err(TryLockError::Error(source)) => return Err(at(&path)(source)),
+        }
+        file.set_len(0).map_err(at(&path))?;
+        writeln!(file, "{}", std::process::id()).map_err(at(&path))?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// The secret that seals file handles, made once.
+pub(crate) fn secret(directory: &Path) -> Result<[u8; SECRET_BYTES]> {
+    let path = directory.join("handle.key");
+    match std::fs::read(&path) {
+        Ok(bytes) => bytes.try_into().map_err(|_| CatalogError::BadSecret { path }),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let mut secret = [0; SECRET_BYTES];
+            getrandom::fill(&mut secret)
+                .map_err(|error| at(Path::new("random source"))(error.into()))?;
+            write_whole(directory, "handle.key", &secret)?;
+            Ok(secret)
+        }
+        Err(error) => Err(at(&path)(error)),
+    }
+}
+
+/// Writes a file that is there either whole or not at all, and stays after a power cut.
+fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(at(&new))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(at(&new))?;
+    std::fs::rename(&new, &path).map_err(at(&path))?;
+    File::open(directory).and_then(|dir| dir.sync_all()).map_err(at(directory))
+}
+
+/// Checks the path that a pool asks for, against the directories of the `others`.
+pub(crate) fn check_pool_path<'a>(
+    path: &Path,
+    mut others: impl Iterator<Item = (&'a str, &'a Path)>,
+) -> Result<()> {
+    let bad = |reason: &str| {
+        Err(CatalogError::BadPath { path: path.to_owned(), reason: reason.to_owned() })
+    };
+    if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
+        return bad("the path must be absolute and without \"..\"");
+    }
+    if path.as_os_str().len() > PATH_BYTES_MAX
+        || path.to_str().is_none_or(|text| text.contains('\0'))
+    {
+        return bad("the path is too long, or no text");
+    }
+    if path.exists() && !path.is_dir() {
+        return bad("it is no directory");
+    }
+    if let Some((pool, _)) =
+        others.find(|(_, other)| path.starts_with(other) || other.starts_with(path))
+    {
+        return bad(&format!("pool {pool:?} is there; pools don't lie in one another"));
+    }
+    Ok(())
+}
+
+/// Makes a pool's directory and marks it as ours, so that no two servers ever mix their volumes.
+///
+/// `is_live` says whether a pool of this data directory exists; a mark of one that doesn't is
+/// what an interrupted create or delete left behind.
+pub(crate) fn claim_pool(
+    path: &Path,
+    instance: &str,
+    pool: u32,
+    is_live: impl Fn(u32) -> bool,
+) -> Result<()> {
+    let refuse = |reason: &str| {
+        Err(CatalogError::BadPath { path: path.to_owned(), reason: reason.to_owned() })
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+    let marker = path.join(MARKER);
+    let mark = match std::fs::read_to_string(&marker) {
+        Ok(mark) => Some(mark),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(at(&marker)(error)),
+    };
+    match mark {
+        Some(mark) => {
+            let ours = mark.trim().strip_prefix(instance).and_then(|id| id.trim().parse().ok());
+            if ours.is_none_or(is_live) {
+                return refuse(
+                    "another Weir pool is there; give another path, or delete that pool first",
+                );
+            }
+        }
+        None if !is_vacant(&path.join("volumes")) => {
+            return refuse(
+                "it has a directory \"volumes\" with something in it; give another path",
+            );
+        }
+        None => {}
+    }
+    write_whole(path, MARKER, format!("{instance} {pool}\n").as_bytes())
+}
+
+/// Is `path` missing or an empty directory?
+fn is_vacant(path: &Path) -> bool {
+    match path.read_dir() {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// Gives a deleted pool's directory back. While trees of deleted volumes are still being removed
+/// the mark stays; it hinders nobody, because its pool no longer lives.
+pub(crate) fn release_pool(path: &Path, is_default: bool) {
+    let volumes = path.join("volumes");
+    if std::fs::remove_dir(&volumes).is_err() && volumes.exists() {
+        return;
+    }
+    let unmarked = std::fs::remove_file(path.join(MARKER));
+    if is_default && unmarked.is_ok() {
+        // What is left, if anything, was put there by somebody else and is theirs.
+        let _not_empty = std::fs::remove_dir(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_data_directory_is_its_owners_alone_and_nobody_elses_is_taken() {
+        let base = tempfile::tempdir().unwrap();
+        let made = prepare(&base.path().join("a/b")).unwrap();
+        assert_eq!(mode(&made), 0o700);
+        let open = base.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(mode(&prepare(&open).unwrap()), 0o700);
+        std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(open.join("letter"), "dear").unwrap();
+        assert!(matches!(prepare(&open), Err(CatalogError::NotDataDirectory { .. })));
+        assert_eq!(mode(&open), 0o755);
+    }
+
+    #[test]
+    fn a_second_server_is_refused_with_the_pid_of_the_first() {
+        let base = tempfile::tempdir().unwrap();
+        let held = Lock::take(base.path()).unwrap();
+        let refused = Lock::take(base.path()).unwrap_err();
+        assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
+        drop(held);
+        Lock::take(base.path()).unwrap();
+    }
+
+    #[test]
+    fn the_secret_is_made_once_and_readable_by_its_owner_alone() {
+        let base = tempfile::tempdir().unwrap();
+        let secret_made = secret(base.path()).unwrap();
+        assert_eq!(mode(&base.path().join("handle.key")), 0o600);
+        assert_eq!(secret(base.path()).unwrap(), secret_made);
+        std::fs::write(base.path().join("handle.key"), "short").unwrap();
+        assert!(matches!(secret(base.path()), Err(CatalogError::BadSecret { .. })));
+    }
+
+    #[test]
+    fn a_pool_of_another_server_is_never_taken() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("pool");
+        claim_pool(&path, "aaaa", 1, |_| false).unwrap();
+        assert!(claim_pool(&path, "bbbb", 1, |_| false).is_err());
+        assert!(claim_pool(&path, "aaaa", 2, |id| id == 1).is_err());
+        claim_pool(&path, "aaaa", 2, |_| false).unwrap();
+        release_pool(&path, true);
+        assert!(!path.exists());
+        std::fs::create_dir_all(path.join("volumes/7")).unwrap();
+        assert!(claim_pool(&path, "aaaa", 3, |_| false).is_err());
+    }
+}

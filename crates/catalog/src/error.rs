@@ -1,0 +1,371 @@
+//! The closed set of reasons why the catalogue refuses or fails. Every refusal names the rule
+//! broken and what would be allowed; nothing here knows HTTP or exit codes.
+
+use crate::limits::{EXPORT_RULES_MAX, NAME_CHARS_MAX};
+use crate::network::IpNetwork;
+use std::path::PathBuf;
+use weir_core::units::{Bytes, Rate};
+use weir_qos::contract::Infeasible;
+
+/// The result of asking the catalogue for something.
+pub type Result<T> = std::result::Result<T, CatalogError>;
+
+/// What is named or sized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// A capacity pool.
+    Pool,
+    /// A volume.
+    Volume,
+}
+
+impl std::fmt::Display for Thing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pool => "pool",
+            Self::Volume => "volume",
+        })
+    }
+}
+
+/// Why the catalogue refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// A name that can't be used.
+    #[error(
+        "{name:?} can't name a {thing}: use 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 . _ - and begin with a letter or digit"
+    )]
+    BadName {
+        /// What was to be named.
+        thing: Thing,
+        /// The name, cut to a length fit to print.
+        name: String,
+    },
+    /// The name is taken.
+    #[error("there is a {thing} {name:?} already")]
+    NameTaken {
+        /// What was to be named.
+        thing: Thing,
+        /// The name.
+        name: String,
+    },
+    /// Nothing has that name.
+    #[error("there is no {thing} {name:?}")]
+    NoSuch {
+        /// What was looked for.
+        thing: Thing,
+        /// The name, cut to a length fit to print.
+        name: String,
+    },
+    /// The size is out of bounds.
+    #[error("{} is no size for a {thing}: from {} to {} is allowed", Bytes(*.asked), Bytes(*.min), Bytes(*.max))]
+    Size {
+        /// What was to be sized.
+        thing: Thing,
+        /// Bytes asked for.
+        asked: u64,
+        /// Least bytes allowed.
+        min: u64,
+        /// Most bytes allowed.
+        max: u64,
+    },
+    /// A contract that the pool can't carry.
+    #[error("pool {pool:?}: {}", infeasible(*.rule))]
+    Infeasible {
+        /// The pool.
+        pool: String,
+        /// The rule of the model that was broken.
+        #[source]
+        rule: Infeasible,
+    },
+    /// The quota would be below what the volume holds.
+    #[error("volume {volume:?} holds {}: its quota can't go below that", Bytes(*.used))]
+    QuotaBelowUsed {
+        /// The volume.
+        volume: String,
+        /// Bytes it holds.
+        used: u64,
+    },
+    /// A volume is to shrink, but it isn't being served, so what it holds is unknown.
+    #[error(
+        "volume {volume:?} isn't being served, so what it holds is unknown: its quota can't shrink now (the server's log says why)"
+    )]
+    UsageUnknown {
+        /// The volume.
+        volume: String,
+    },
+    /// A rate was given in an auto pool.
+    #[error(
+        "pool {pool:?} is auto: the limit follows from the quota; leave the throughput out, or make the pool manual first"
+    )]
+    ThroughputInAuto {
+        /// The pool.
+        pool: String,
+    },
+    /// No rate was given in a manual pool.
+    #[error("pool {pool:?} is manual: the volume needs a throughput, at most {}", Rate(*.free))]
+    ThroughputMissing {
+        /// The pool.
+        pool: String,
+        /// Bytes per second that are left.
+        free: u64,
+    },
+    /// A pool with volumes was to be deleted.
+    #[error("pool {pool:?} still has {volumes} volume(s): delete them first")]
+    PoolNotEmpty {
+        /// The pool.
+        pool: String,
+        /// How many volumes it has.
+        volumes: usize,
+    },
+    /// A bound on the number of things is reached.
+    #[error("there are {max} {thing}s already, which is the most")]
+    TooMany {
+        /// What was to be added.
+        thing: Thing,
+        /// The bound.
+        max: usize,
+    },
+    /// Too many export rules.
+    #[error("a volume has at most {EXPORT_RULES_MAX} export rules")]
+    TooManyRules,
+    /// Two rules for one network.
+    #[error(
+        "volume {volume:?} has a rule for {network} already: remove it first, or set all rules at once"
+    )]
+    RuleExists {
+        /// The volume.
+        volume: String,
+        /// The network.
+        network: IpNetwork,
+    },
+    /// No rule for that network.
+    #[error("volume {volume:?} has no rule for {network}")]
+    NoSuchRule {
+        /// The volume.
+        volume: String,
+        /// The network.
+        network: IpNetwork,
+    },
+    /// A pool's path that can't be used.
+    #[error("{} can't hold a pool: {reason}", path.display())]
+    BadPath {
+        /// The path.
+        path: PathBuf,
+        /// Why, and what would be allowed.
+        reason: String,
+    },
+    /// Another server has the data directory.
+    #[error(
+        "another weir server{} is using {}: stop it first, or give this one a data directory of its own",
+        pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(), directory.display()
+    )]
+    Locked {
+        /// The data directory.
+        directory: PathBuf,
+        /// The other server's process, where it has written it down.
+        pid: Option<u32>,
+    },
+    /// The directory looks like somebody else's.
+    #[error(
+        "{} holds other files, is no Weir data directory, and others may read it: give a new or empty directory, or `chmod 700` this one if it is meant for Weir alone",
+        directory.display()
+    )]
+    NotDataDirectory {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The catalogue was written by a newer version.
+    #[error(
+        "{} was written by a newer weir (format {found}, this one knows up to {known}): use that version, or restore a copy from before the upgrade",
+        path.display()
+    )]
+    NewerFormat {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format this version knows.
+        known: i64,
+    },
+    /// The secret for file handles is damaged.
+    #[error(
+        "{} must hold 16 bytes: restore it from a copy, or remove it to have a new one made, after which every client must mount anew",
+        path.display()
+    )]
+    BadSecret {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The catalogue says something that no version of Weir wrote.
+    #[error("the catalogue is damaged: {0}")]
+    Damaged(String),
+    /// A file of the data directory or of a pool.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The database.
+    #[error("the catalogue's database: {0}")]
+    Database(#[from] rusqlite::Error),
+}
+
+/// Whose fault it is, and so what the caller may do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request makes no sense by itself.
+    Invalid,
+    /// It names something that isn't there.
+    NotFound,
+    /// It is at odds with what is there.
+    Conflict,
+    /// It is at odds with a contract.
+    Infeasible,
+    /// The server or the machine failed.
+    Internal,
+}
+
+/// The bounds within which a refused request would have been granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// The field at fault: `size_bytes`, `quota_bytes` or `throughput_bytes_per_second`.
+    pub field: &'static str,
+    /// The least allowed, if there is a least.
+    pub min: Option<u64>,
+    /// The most allowed, if there is a most.
+    pub max: Option<u64>,
+}
+
+const SIZE: &str = "size_bytes";
+const QUOTA: &str = "quota_bytes";
+const THROUGHPUT: &str = "throughput_bytes_per_second";
+
+impl CatalogError {
+    /// A word for programs, which never changes.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::BadName { .. } => "bad_name",
+            Self::NameTaken { .. } => "name_taken",
+            Self::NoSuch { thing: Thing::Pool, .. } => "no_such_pool",
+            Self::NoSuch { thing: Thing::Volume, .. } => "no_such_volume",
+            Self::Size { .. } => "size_out_of_bounds",
+            Self::Infeasible { rule, .. } => match rule {
+                Infeasible::Quota { .. } => "pool_capacity_exceeded",
+                Infeasible::Throughput { .. } => "pool_throughput_exceeded",
+                Infeasible::PoolSize { .. } => "pool_below_quotas",
+                Infeasible::PoolThroughput { .. } => "pool_below_throughput",
+                Infeasible::QuotaWithoutRate { .. } => "quota_without_throughput",
+                Infeasible::ZeroRate => "zero_throughput",
+            },
+            Self::QuotaBelowUsed { .. } => "quota_below_used",
+            Self::UsageUnknown { .. } => "usage_unknown",
+            Self::ThroughputInAuto { .. } => "throughput_in_auto_pool",
+            Self::ThroughputMissing { .. } => "throughput_missing",
+            Self::PoolNotEmpty { .. } => "pool_not_empty",
+            Self::TooMany { .. } | Self::TooManyRules => "too_many",
+            Self::RuleExists { .. } => "rule_exists",
+            Self::NoSuchRule { .. } => "no_such_rule",
+            Self::BadPath { .. } => "bad_path",
+            Self::Locked { .. } => "locked",
+            Self::NotDataDirectory { .. } => "not_a_data_directory",
+            Self::NewerFormat { .. } => "newer_format",
+            Self::BadSecret { .. } => "bad_secret",
+            Self::Damaged(_) => "damaged",
+            Self::Io { .. } => "io",
+            Self::Database(_) => "database",
+        }
+    }
+
+    /// Whose fault it is.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Self::BadName { .. }
+            | Self::Size { .. }
+            | Self::ThroughputInAuto { .. }
+            | Self::ThroughputMissing { .. }
+            | Self::BadPath { .. }
+            | Self::TooManyRules => Fault::Invalid,
+            Self::NoSuch { .. } | Self::NoSuchRule { .. } => Fault::NotFound,
+            Self::NameTaken { .. }
+            | Self::PoolNotEmpty { .. }
+            | Self::RuleExists { .. }
+            | Self::UsageUnknown { .. }
+            | Self::TooMany { .. } => Fault::Conflict,
+            Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } => Fault::Infeasible,
+            Self::Locked { .. }
+            | Self::NotDataDirectory { .. }
+            | Self::NewerFormat { .. }
+            | Self::BadSecret { .. }
+            | Self::Damaged(_)
+            | Self::Io { .. }
+            | Self::Database(_) => Fault::Internal,
+        }
+    }
+
+    /// What would have been allowed, where that is a range.
+    #[must_use]
+    pub const fn allowed(&self) -> Option<Allowed> {
+        let (field, min, max) = match self {
+            Self::Size { thing: Thing::Pool, min, max, .. } => (SIZE, Some(*min), Some(*max)),
+            Self::Size { thing: Thing::Volume, min, max, .. } => (QUOTA, Some(*min), Some(*max)),
+            Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),
+            Self::ThroughputMissing { free, .. } => (THROUGHPUT, Some(1), Some(*free)),
+            Self::Infeasible { rule, .. } => match rule {
+                Infeasible::Quota { free_bytes, .. } => (QUOTA, None, Some(*free_bytes)),
+                Infeasible::Throughput { free, .. } => (THROUGHPUT, Some(1), Some(free.0)),
+                Infeasible::PoolSize { needed_bytes, .. } => (SIZE, Some(*needed_bytes), None),
+                Infeasible::PoolThroughput { size_needed_bytes, .. } => {
+                    (SIZE, Some(*size_needed_bytes), None)
+                }
+                Infeasible::QuotaWithoutRate { least_bytes, .. } => {
+                    (QUOTA, Some(*least_bytes), None)
+                }
+                Infeasible::ZeroRate => (THROUGHPUT, Some(1), None),
+            },
+            _ => return None,
+        };
+        Some(Allowed { field, min, max })
+    }
+}
+
+/// The rule broken, in units people use.
+fn infeasible(rule: Infeasible) -> String {
+    match rule {
+        Infeasible::Quota { asked_bytes, free_bytes, size_needed_bytes } => format!(
+            "the sum of quotas may not exceed the pool's size: {} asked for, {:#} left; the pool would have to be {:#}",
+            Bytes(asked_bytes),
+            Bytes(free_bytes),
+            Bytes(size_needed_bytes)
+        ),
+        Infeasible::Throughput { asked, free, size_needed_bytes } => format!(
+            "the sum of throughputs may not exceed the pool's budget (size × level rate): {} asked for, {:#} left; the pool would have to be {:#}",
+            Rate(asked.0),
+            Rate(free.0),
+            Bytes(size_needed_bytes)
+        ),
+        Infeasible::PoolSize { asked_bytes, needed_bytes } => format!(
+            "the size may not go below the sum of the volumes' quotas: {} asked for, at least {:#} allowed",
+            Bytes(asked_bytes),
+            Bytes(needed_bytes)
+        ),
+        Infeasible::PoolThroughput { budget, needed, size_needed_bytes } => format!(
+            "the budget (size × level rate) may not go below what the volumes are given: {} against {}; at this level the size must be at least {:#}",
+            Rate(budget.0),
+            Rate(needed.0),
+            Bytes(size_needed_bytes)
+        ),
+        Infeasible::QuotaWithoutRate { asked_bytes, least_bytes } => format!(
+            "a quota of {} buys no throughput at all: at least {:#} allowed",
+            Bytes(asked_bytes),
+            Bytes(least_bytes)
+        ),
+        Infeasible::ZeroRate => {
+            "a throughput of zero would stop all I/O: at least 1 B/s allowed".to_owned()
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Bounds of what the catalogue accepts, whatever the operator's own minimums are.
+
+/// Longest name of a pool or volume, in characters.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Most capacity pools.
+pub const POOLS_MAX: usize = 4096;
+/// Most volumes, all pools together.
+pub const VOLUMES_MAX: usize = 65_536;
+/// Most export rules of one volume; each request of a new client walks them.
+pub const EXPORT_RULES_MAX: usize = 256;
+/// Largest pool, in bytes (1 EiB): sums of a pool's volumes stay exact in 64 bits.
+pub const SIZE_BYTES_MAX: u64 = 1 << 60;
+/// Longest path of a pool's directory, in bytes.
+pub const PATH_BYTES_MAX: usize = 2048;
+
+/// The smallest sizes the operator allows. The services' own (1 TiB pools, 50 GiB volumes) would
+/// keep Weir off a laptop, so these are configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Minimums {
+    /// Smallest pool, bytes.
+    pub pool_bytes: u64,
+    /// Smallest volume, bytes.
+    pub volume_bytes: u64,
+}
+
+impl Default for Minimums {
+    fn default() -> Self {
+        Self { pool_bytes: 1 << 20, volume_bytes: 1 << 20 }
+    }
+}

@@ -1,0 +1,133 @@
+//! Rows ↔ values: the one place that knows the columns of the tables.
+
+use crate::error::{CatalogError, Result};
+use crate::model::{ExportRule, Pool, Snapshot, Volume};
+use rusqlite::{Connection, Row, params};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use weir_core::{PoolId, VolumeId};
+use weir_qos::contract::{self, Terms};
+use weir_qos::rate::BytesPerSecond;
+
+/// Reads the whole catalogue. Pools without a path of their own live under `data_dir`.
+pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
+    let generation = db.query_row("SELECT generation FROM meta", [], |row| row.get(0))?;
+    let pools = pools(db, data_dir)?;
+    let volumes = volumes(db, &pools)?;
+    Ok(Snapshot::new(generation, pools.into_values().collect(), volumes))
+}
+
+/// The random name of this data directory, which marks the pools that are its own.
+pub(crate) fn instance(db: &Connection) -> Result<String> {
+    Ok(db.query_row("SELECT instance FROM meta", [], |row| row.get(0))?)
+}
+
+fn pools(db: &Connection, data_dir: &Path) -> Result<BTreeMap<PoolId, Pool>> {
+    let mut query = db.prepare("SELECT id, name, level, size_bytes, qos, directory FROM pools")?;
+    let mut rows = query.query([])?;
+    let mut pools = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let id = PoolId(row.get(0)?);
+        let own: Option<String> = row.get(5)?;
+        let directory =
+            own.map_or_else(|| data_dir.join("pools").join(id.to_string()), PathBuf::from);
+        let pool = Pool {
+            id,
+            name: row.get(1)?,
+            level: word(row, 2)?,
+            size_bytes: row.get(3)?,
+            qos: word(row, 4)?,
+            directory,
+        };
+        pools.insert(id, pool);
+    }
+    Ok(pools)
+}
+
+fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume>> {
+    let mut exports = exports(db)?;
+    let mut query = db.prepare("SELECT id, name, pool, quota_bytes, throughput FROM volumes")?;
+    let mut rows = query.query([])?;
+    let mut volumes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = VolumeId(row.get(0)?);
+        let no_pool = || CatalogError::Damaged(format!("volume {id} is in no pool"));
+        let pool = pools.get(&PoolId(row.get(2)?)).ok_or_else(no_pool)?;
+        let throughput = row.get::<_, Option<u64>>(4)?.map(BytesPerSecond);
+        let quota_bytes = row.get(3)?;
+        let limit = capacity(pool).limit(terms(quota_bytes, throughput));
+        volumes.push(Volume {
+            id,
+            name: row.get(1)?,
+            pool: pool.id,
+            directory: pool.directory.join("volumes").join(id.to_string()),
+            quota_bytes,
+            throughput,
+            limit,
+            exports: exports.remove(&id).unwrap_or_default(),
+        });
+    }
+    Ok(volumes)
+}
+
+fn exports(db: &Connection) -> Result<BTreeMap<VolumeId, Vec<ExportRule>>> {
+    let mut query =
+        db.prepare("SELECT volume, network, access, squash, anon_uid, anon_gid FROM export_rules")?;
+    let mut rows = query.query([])?;
+    let mut exports: BTreeMap<VolumeId, Vec<ExportRule>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let rule = ExportRule {
+            network: word(row, 1)?,
+            access: word(row, 2)?,
+            squash: word(row, 3)?,
+            anon_uid: row.get(4)?,
+            anon_gid: row.get(5)?,
+        };
+        exports.entry(VolumeId(row.get(0)?)).or_default().push(rule);
+    }
+    for rules in exports.values_mut() {
+        sort_rules(rules);
+    }
+    Ok(exports)
+}
+
+/// Most specific network first, so that the first match is the one meant.
+fn sort_rules(rules: &mut [ExportRule]) {
+    rules.sort_by_key(|rule| (std::cmp::Reverse(rule.network.prefix()), rule.network.addr()));
+}
+
+/// Replaces the rules of a volume.
+pub(crate) fn store_exports(db: &Connection, volume: VolumeId, rules: &[ExportRule]) -> Result<()> {
+    db.execute("DELETE FROM export_rules WHERE volume = ?1", [volume.0])?;
+    let mut insert = db.prepare("INSERT INTO export_rules VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for rule in rules {
+        insert.execute(params![
+            volume.0,
+            rule.network.to_string(),
+            rule.access.to_string(),
+            rule.squash.to_string(),
+            rule.anon_uid,
+            rule.anon_gid
+        ])?;
+    }
+    Ok(())
+}
+
+/// A pool as the contract arithmetic sees it.
+pub(crate) fn capacity(pool: &Pool) -> contract::Pool {
+    contract::Pool { level: pool.level, qos: pool.qos, size_bytes: pool.size_bytes }
+}
+
+/// A volume as the contract arithmetic sees it.
+pub(crate) fn terms(quota_bytes: u64, throughput: Option<BytesPerSecond>) -> Terms {
+    Terms { quota_bytes, manual_rate: throughput.unwrap_or(BytesPerSecond::ZERO) }
+}
+
+fn word<T: FromStr>(row: &Row<'_>, column: usize) -> Result<T>
+where
+    T::Err: std::fmt::Display,
+{
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error| CatalogError::Damaged(format!("{text:?}: {error}")))
+}

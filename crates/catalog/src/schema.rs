@@ -1,0 +1,101 @@
+//! The tables, as numbered migrations. A migration that has been released never changes.
+
+use crate::error::{CatalogError, Result};
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+
+/// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE meta (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        instance TEXT NOT NULL,
+        generation INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), 0);
+
+    CREATE TABLE pools (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        level TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL CHECK (size_bytes > 0),
+        qos TEXT NOT NULL,
+        directory TEXT UNIQUE
+    ) STRICT;
+
+    CREATE TABLE volumes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        pool INTEGER NOT NULL REFERENCES pools (id) ON DELETE RESTRICT,
+        quota_bytes INTEGER NOT NULL CHECK (quota_bytes > 0),
+        throughput INTEGER CHECK (throughput > 0)
+    ) STRICT;
+    CREATE INDEX volumes_by_pool ON volumes (pool);
+
+    CREATE TABLE export_rules (
+        volume INTEGER NOT NULL REFERENCES volumes (id) ON DELETE CASCADE,
+        network TEXT NOT NULL,
+        access TEXT NOT NULL,
+        squash TEXT NOT NULL,
+        anon_uid INTEGER NOT NULL,
+        anon_gid INTEGER NOT NULL,
+        PRIMARY KEY (volume, network)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE condemned (
+        volume INTEGER PRIMARY KEY,
+        directory TEXT NOT NULL
+    ) STRICT;
+"];
+
+/// Opens the database at `path` in its newest format, made if it isn't there.
+pub(crate) fn open(path: &Path) -> Result<Connection> {
+    let mut db = Connection::open(path)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "foreign_keys", "ON")?;
+    migrate(&mut db, path)?;
+    Ok(db)
+}
+
+fn migrate(db: &mut Connection, path: &Path) -> Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let pending = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done..));
+    let Some(pending) = pending else {
+        return Err(CatalogError::NewerFormat { path: path.to_owned(), found, known });
+    };
+    for migration in pending {
+        tx.execute_batch(migration)?;
+    }
+    tx.pragma_update(None, "user_version", known)?;
+    tx.commit()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_format_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("weir.db");
+        open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        let refused = open(&path).unwrap_err();
+        assert!(matches!(refused, CatalogError::NewerFormat { found: 99, .. }), "{refused}");
+        let db = Connection::open(&path).unwrap();
+        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, 99);
+    }
+
+    #[test]
+    fn a_commit_is_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(&dir.path().join("weir.db")).unwrap();
+        let text = |name| db.pragma_query_value(None, name, |row| row.get::<_, String>(0)).unwrap();
+        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(text("journal_mode"), "wal");
+        assert_eq!((number("synchronous"), number("foreign_keys")), (2, 1));
+    }
+}

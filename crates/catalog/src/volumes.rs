@@ -1,0 +1,212 @@
+//! Making, changing and deleting volumes. Their trees are not touched here: a deleted volume's is
+//! *condemned*, and whoever removes it says so when it is done.
+
+use crate::catalog::{Catalog, Mode, Outcome};
+use crate::error::{CatalogError, Result, Thing};
+use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
+use crate::model::{ExportRule, Pool, Snapshot, Volume};
+use crate::rows::{self, capacity, terms};
+use crate::{names, pools};
+use rusqlite::params;
+use std::path::PathBuf;
+use std::sync::Arc;
+use weir_core::VolumeId;
+use weir_qos::contract::{Infeasible, Qos};
+use weir_qos::rate::BytesPerSecond;
+
+/// A volume to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewVolume {
+    /// Its name.
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// Its provisioned size, bytes.
+    pub quota_bytes: u64,
+    /// Its rate; in a manual pool and only there.
+    pub throughput: Option<BytesPerSecond>,
+}
+
+/// What is to change about a volume; `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeChange {
+    /// The provisioned size, bytes.
+    pub quota_bytes: Option<u64>,
+    /// The rate; in a manual pool only.
+    pub throughput: Option<BytesPerSecond>,
+}
+
+/// The tree of a deleted volume, which is still to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condemned {
+    /// The volume that was.
+    pub volume: VolumeId,
+    /// Its directory.
+    pub directory: PathBuf,
+}
+
+impl Catalog {
+    /// Makes a volume with the default export rules.
+    ///
+    /// # Errors
+    /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
+    /// `ThroughputMissing`, `Infeasible`.
+    pub fn create_volume(&self, new: &NewVolume, mode: Mode) -> Result<Outcome> {
+        names::check(Thing::Volume, &new.name)?;
+        self.mutate(mode, |tx, now| {
+            let pool = pools::find(now, &new.pool)?;
+            if now.volume_named(&new.name).is_some() {
+                let name = new.name.clone();
+                return Err(CatalogError::NameTaken { thing: Thing::Volume, name });
+            }
+            if now.volumes().count() >= VOLUMES_MAX {
+                return Err(CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX });
+            }
+            self.check_volume_size(new.quota_bytes)?;
+            check_contract(now, pool, None, new.quota_bytes, new.throughput)?;
+            tx.execute(
+                "INSERT INTO volumes (name, pool, quota_bytes, throughput) VALUES (?1, ?2, ?3, ?4)",
+                params![new.name, pool.id.0, new.quota_bytes, new.throughput.map(|rate| rate.0)],
+            )?;
+            let id = u32::try_from(tx.last_insert_rowid())
+                .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
+            rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())
+        })
+    }
+
+    /// Changes a volume's quota or rate. `used_bytes` is what it holds, if that is known.
+    ///
+    /// # Errors
+    /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `Infeasible`.
+    pub fn change_volume(
+        &self,
+        name: &str,
+        change: &VolumeChange,
+        used_bytes: Option<u64>,
+        mode: Mode,
+    ) -> Result<Outcome> {
+        self.mutate(mode, |tx, now| {
+            let volume = find(now, name)?;
+            let pool = pool_of(now, volume)?;
+            let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
+            let throughput = change.throughput.or(volume.throughput);
+            if quota_bytes != volume.quota_bytes {
+                self.check_volume_size(quota_bytes)?;
+            }
+            if quota_bytes < volume.quota_bytes {
+                check_usage(&volume.name, quota_bytes, used_bytes)?;
+            }
+            check_contract(now, pool, Some(volume.id), quota_bytes, throughput)?;
+            tx.execute(
+                "UPDATE volumes SET quota_bytes = ?2, throughput = ?3 WHERE id = ?1",
+                params![volume.id.0, quota_bytes, throughput.map(|rate| rate.0)],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Deletes a volume and condemns its tree.
+    ///
+    /// # Errors
+    /// `NoSuch`.
+    pub fn delete_volume(&self, name: &str, mode: Mode) -> Result<Outcome> {
+        self.mutate(mode, |tx, now| {
+            let volume = find(now, name)?;
+            tx.execute("DELETE FROM volumes WHERE id = ?1", [volume.id.0])?;
+            tx.execute(
+                "INSERT INTO condemned VALUES (?1, ?2)",
+                params![volume.id.0, volume.directory.to_string_lossy()],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The trees that are still to be removed.
+    ///
+    /// # Errors
+    /// `Database`.
+    pub fn condemned(&self) -> Result<Vec<Condemned>> {
+        self.read(|db| {
+            let mut query =
+                db.prepare("SELECT volume, directory FROM condemned ORDER BY volume")?;
+            let rows = query.query_map([], |row| {
+                let directory: String = row.get(1)?;
+                Ok(Condemned { volume: VolumeId(row.get(0)?), directory: directory.into() })
+            })?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// Forgets a condemned tree that has been removed.
+    ///
+    /// # Errors
+    /// `Database`.
+    pub fn forget_condemned(&self, volume: VolumeId) -> Result<()> {
+        self.read(|db| {
+            db.execute("DELETE FROM condemned WHERE volume = ?1", [volume.0])?;
+            Ok(())
+        })
+    }
+
+    fn check_volume_size(&self, asked: u64) -> Result<()> {
+        let (min, max) = (self.minimums().volume_bytes, SIZE_BYTES_MAX);
+        if (min..=max).contains(&asked) {
+            return Ok(());
+        }
+        Err(CatalogError::Size { thing: Thing::Volume, asked, min, max })
+    }
+}
+
+/// The volume of this name.
+pub(crate) fn find<'a>(now: &'a Snapshot, name: &str) -> Result<&'a Arc<Volume>> {
+    now.volume_named(name)
+        .ok_or_else(|| CatalogError::NoSuch { thing: Thing::Volume, name: names::printable(name) })
+}
+
+fn pool_of<'a>(now: &'a Snapshot, volume: &Volume) -> Result<&'a Arc<Pool>> {
+    let no_pool = || CatalogError::Damaged(format!("volume {} is in no pool", volume.id));
+    now.pool(volume.pool).ok_or_else(no_pool)
+}
+
+fn check_usage(volume: &str, quota_bytes: u64, used_bytes: Option<u64>) -> Result<()> {
+    match used_bytes {
+        None => Err(CatalogError::UsageUnknown { volume: volume.to_owned() }),
+        Some(used) if quota_bytes < used => {
+            Err(CatalogError::QuotaBelowUsed { volume: volume.to_owned(), used })
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Does `pool` carry a volume of these terms beside its others? `this` is the volume itself, if
+/// it exists already.
+fn check_contract(
+    now: &Snapshot,
+    pool: &Pool,
+    this: Option<VolumeId>,
+    quota_bytes: u64,
+    throughput: Option<BytesPerSecond>,
+) -> Result<()> {
+    let others = now.volumes_of(pool.id).filter(|other| Some(other.id) != this);
+    let others = others.map(|other| terms(other.quota_bytes, other.throughput));
+    let infeasible = |rule| CatalogError::Infeasible { pool: pool.name.clone(), rule };
+    match (pool.qos, throughput) {
+        (Qos::Auto, Some(_)) => Err(CatalogError::ThroughputInAuto { pool: pool.name.clone() }),
+        (Qos::Manual, None) => {
+            let most = terms(quota_bytes, Some(capacity(pool).budget()));
+            match capacity(pool).check_volume(others, most) {
+                Err(rule @ Infeasible::Quota { .. }) => Err(infeasible(rule)),
+                Err(Infeasible::Throughput { free, .. }) => {
+                    Err(CatalogError::ThroughputMissing { pool: pool.name.clone(), free: free.0 })
+                }
+                _ => Err(CatalogError::ThroughputMissing {
+                    pool: pool.name.clone(),
+                    free: capacity(pool).budget().0,
+                }),
+            }
+        }
+        _ => {
+            capacity(pool).check_volume(others, terms(quota_bytes, throughput)).map_err(infeasible)
+        }
+    }
+}
