@@ -1,1 +1,23 @@
-//! Placeholder until the crate's owner writes it.
+//! The file server as a library: workers that own connections, the gate that waits, the control
+//! plane and its metrics. `crates/weir` is a thin `main` over [`serve`](serve::serve).
+//!
+//! What is *not* here: parsing of a protocol (`weir-nfs`), system calls on files (`weir-store`),
+//! and the arithmetic of a contract (`weir-qos`).
+#![forbid(unsafe_code)]
+
+mod acceptor;
+mod clock;
+pub mod config;
+pub mod control;
+mod engine;
+mod gate;
+mod limits;
+pub mod metrics;
+pub mod plane;
+pub mod serve;
+mod sync;
+mod worker;
+
+pub use config::ServerConfig;
+pub use plane::{Plane, PlaneError, Totals, VolumeLive};
+pub use serve::{ServeError, Server, serve};

@@ -103,7 +103,7 @@ pub const KEYS: &[Key] = &[
         name: "blocking_threads",
         meaning: "threads for system calls that may wait for the disk; default 16",
         set: |config, value| {
-            number(value, 1, WORKERS_MAX).map(|count| config.blocking_threads = count)
+            number(value, 16, WORKERS_MAX).map(|count| config.blocking_threads = count)
         },
         show: |config| config.blocking_threads.to_string(),
     },

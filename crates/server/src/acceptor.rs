@@ -1,0 +1,99 @@
+//! Accepts connections and deals them out to workers.
+
+use crate::engine::Engine;
+use crate::limits::{CONNECTIONS_MAX, SEND_STALL_SECONDS};
+use crate::sync::Arc;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+use socket2::{SockRef, TcpKeepalive};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How long accepting rests after the process ran out of descriptors or memory.
+const REST: Duration = Duration::from_millis(100);
+
+/// Ends the acceptor.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    event: Arc<OwnedFd>,
+}
+
+impl Stop {
+    /// A stop that was not asked for yet.
+    ///
+    /// # Errors
+    /// Where the kernel gives no eventfd.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { event: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?) })
+    }
+
+    /// Ends the acceptor: it returns soon, and its listeners close.
+    pub(crate) fn stop(&self) {
+        let _full = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
+    }
+}
+
+/// Accepts on `listeners` (non-blocking) until `stop`.
+///
+/// # Errors
+/// Where poll fails, which it does only for want of memory.
+pub(crate) fn run(
+    engine: &Engine,
+    listeners: &[TcpListener],
+    stop: &Stop,
+) -> std::io::Result<()> {
+    loop {
+        let mut watched: Vec<PollFd<'_>> =
+            listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)).collect();
+        watched.push(PollFd::new(&*stop.event, PollFlags::IN));
+        match poll(&mut watched, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if watched.last().is_some_and(|fd| !fd.revents().is_empty()) {
+            return Ok(());
+        }
+        for listener in listeners {
+            accept_all(engine, listener);
+        }
+    }
+}
+
+fn accept_all(engine: &Engine, listener: &TcpListener) {
+    loop {
+        match listener.accept() {
+            Ok((socket, peer)) => take(engine, socket, peer),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                tracing::error!(%error, "accepting rests: raise the limit of open files, or stop clients");
+                std::thread::sleep(REST);
+                return;
+            }
+        }
+    }
+}
+
+fn take(engine: &Engine, socket: TcpStream, peer: SocketAddr) {
+    if engine.connections() >= CONNECTIONS_MAX {
+        tracing::warn!(%peer, limit = CONNECTIONS_MAX, "connection refused: the limit is reached");
+        return;
+    }
+    match prepare(&socket) {
+        Ok(()) => engine.adopt(socket, peer),
+        Err(error) => tracing::warn!(%peer, %error, "connection refused: its socket can't be set up"),
+    }
+}
+
+fn prepare(socket: &TcpStream) -> std::io::Result<()> {
+    socket.set_nonblocking(true)?;
+    let options = SockRef::from(socket);
+    options.set_tcp_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(15))
+        .with_retries(4);
+    options.set_tcp_keepalive(&keepalive)?;
+    options.set_tcp_user_timeout(Some(Duration::from_secs(SEND_STALL_SECONDS.into())))
+}

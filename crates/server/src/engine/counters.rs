@@ -1,0 +1,39 @@
+//! Counters of the whole server; all only grow.
+
+use crate::plane::Totals;
+use crate::sync::{AtomicU64, Ordering};
+
+/// What happened since the start, beside what volumes count themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    accepted: AtomicU64,
+    misbehaved: AtomicU64,
+    reading_stopped: AtomicU64,
+}
+
+impl Counters {
+    /// A connection was accepted.
+    pub(crate) fn accepted(&self) {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was closed for what its peer sent.
+    pub(crate) fn misbehaved(&self) {
+        self.misbehaved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reading from a connection stopped because a bound was reached.
+    pub(crate) fn reading_stopped(&self) {
+        self.reading_stopped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The counters; the gauges are the caller's to fill.
+    pub(crate) fn read(&self) -> Totals {
+        Totals {
+            connections_accepted: self.accepted.load(Ordering::Relaxed),
+            connections_misbehaved: self.misbehaved.load(Ordering::Relaxed),
+            reading_stopped: self.reading_stopped.load(Ordering::Relaxed),
+            ..Totals::default()
+        }
+    }
+}

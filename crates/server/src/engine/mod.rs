@@ -1,0 +1,232 @@
+//! What all workers share: the volumes being served, the clock, the keys and the counters. It
+//! implements [`Plane`], the only door through which the control plane reaches the data plane.
+
+mod counters;
+mod mounts;
+mod served;
+mod stats;
+mod volume;
+
+pub(crate) use counters::Counters;
+pub(crate) use mounts::Mounts;
+pub(crate) use served::{ServedSet, View};
+pub(crate) use volume::{Mounted, ServedVolume};
+
+use crate::clock::SystemClock;
+use crate::gate::{Gate, ParkedTotal};
+use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::worker::{Inbox, Message};
+use arc_swap::ArcSwap;
+use stats::Stats;
+use std::net::{SocketAddr, TcpStream};
+use weir_catalog::{Snapshot, Volume};
+use weir_core::{Clock, HandleKey, VolumeId};
+use weir_qos::BytesPerSecond;
+use weir_store::LocalStore;
+
+/// How volumes are opened, the same for all.
+pub(crate) struct StoreSettings {
+    pub(crate) pool: Arc<weir_store::Pool>,
+    pub(crate) namespace_durability: weir_store::Durability,
+    pub(crate) metadata_cache: bool,
+    pub(crate) cached_objects_max: usize,
+}
+
+/// A worker as others see it.
+pub(crate) struct WorkerDoor {
+    inbox: Arc<Inbox>,
+    connections: AtomicUsize,
+}
+
+/// The shared part of the data plane.
+pub(crate) struct Engine {
+    pub(crate) clock: SystemClock,
+    pub(crate) keys: HandleKey,
+    pub(crate) counters: Counters,
+    pub(crate) mounts: Mounts,
+    verifier: [u8; 8],
+    settings: StoreSettings,
+    parked: Arc<ParkedTotal>,
+    doors: Vec<WorkerDoor>,
+    served: Arc<ArcSwap<ServedSet>>,
+    applying: Mutex<()>,
+    serial: AtomicU64,
+}
+
+impl Engine {
+    /// An engine that serves nothing yet, to workers behind `inboxes`.
+    pub(crate) fn new(
+        keys: HandleKey,
+        verifier: [u8; 8],
+        settings: StoreSettings,
+        parked_max: u64,
+        inboxes: &[Arc<Inbox>],
+    ) -> Self {
+        let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
+        Self {
+            clock: SystemClock::start(),
+            keys,
+            counters: Counters::default(),
+            mounts: Mounts::default(),
+            verifier,
+            settings,
+            parked: Arc::new(ParkedTotal::new(parked_max)),
+            doors: inboxes.iter().cloned().map(door).collect(),
+            served: Arc::default(),
+            applying: Mutex::new(()),
+            serial: AtomicU64::new(0),
+        }
+    }
+
+    /// A worker's own cheap way to the volumes being served.
+    pub(crate) fn view(&self) -> View {
+        View::new(Arc::clone(&self.served))
+    }
+
+    /// Sends `message` to a worker.
+    pub(crate) fn post(&self, worker: usize, message: Message) {
+        if let Some(door) = self.doors.get(worker) {
+            door.inbox.post(message);
+        }
+    }
+
+    /// A number for a new connection, unlike that of any other of the last four billion.
+    pub(crate) fn connection_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed) & u64::from(u32::MAX)
+    }
+
+    /// Connections open now.
+    pub(crate) fn connections(&self) -> usize {
+        self.doors.iter().map(|door| door.connections.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Gives a new connection to the worker that has the fewest.
+    pub(crate) fn adopt(&self, socket: TcpStream, peer: SocketAddr) {
+        let least = self.doors.iter().min_by_key(|door| door.connections.load(Ordering::Relaxed));
+        if let Some(door) = least {
+            door.connections.fetch_add(1, Ordering::Relaxed);
+            self.counters.accepted();
+            door.inbox.post(Message::Connection(socket, peer));
+        }
+    }
+
+    /// A worker closed one of its connections.
+    pub(crate) fn connection_gone(&self, worker: usize) {
+        if let Some(door) = self.doors.get(worker) {
+            door.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells all workers to finish and leave.
+    pub(crate) fn drain(&self) {
+        for door in &self.doors {
+            door.inbox.post(Message::Drain);
+        }
+    }
+
+    /// Syncs and closes every volume, as the last act.
+    pub(crate) fn close_volumes(&self) {
+        for mounted in self.served.load().all() {
+            let store = &mounted.volume.nfs.store;
+            if let Err(error) = store.close() {
+                tracing::error!(volume = %mounted.spec.name, %error, "the last sync of a volume failed");
+            }
+        }
+    }
+
+    fn open(&self, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
+        let options = weir_store::Options {
+            quota_bytes: spec.quota_bytes,
+            namespace_durability: self.settings.namespace_durability,
+            metadata_cache: self.settings.metadata_cache,
+            cached_objects_max: self.settings.cached_objects_max,
+            pool: Arc::clone(&self.settings.pool),
+        };
+        let store = LocalStore::open(&spec.directory, &options).map_err(|error| {
+            PlaneError::Volume { name: spec.name.clone(), reason: error.to_string() }
+        })?;
+        let nfs = weir_nfs::v3::Volume {
+            id: spec.id,
+            fsid: FSID_PREFIX | u64::from(spec.id.0),
+            store,
+            keys: self.keys.clone(),
+            verifier: self.verifier,
+        };
+        Ok(Arc::new(ServedVolume {
+            id: spec.id,
+            nfs: Arc::new(nfs),
+            gate: Gate::new(spec.limit, Arc::clone(&self.parked)),
+            stats: Stats::new(self.doors.len()),
+        }))
+    }
+
+    /// Puts a volume's limit and quota in force, and lets its waiters go by them.
+    fn change(&self, volume: &Arc<ServedVolume>, limit: BytesPerSecond, quota_bytes: u64) {
+        volume.nfs.store.set_quota_bytes(quota_bytes);
+        if volume.gate.limit() != limit {
+            volume.gate.set_limit(limit, self.clock.now());
+            self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+        }
+    }
+
+    /// Lets everything that still waits at a deleted volume's gate run into its closed store.
+    fn retire(&self, volume: &Arc<ServedVolume>) {
+        volume.gate.set_limit(BytesPerSecond(u64::MAX), self.clock.now());
+        self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+    }
+}
+
+/// Volumes of one server differ in the low half of their fsid; this is the high half.
+const FSID_PREFIX: u64 = 0x5745_4952 << 32;
+
+impl Plane for Engine {
+    fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
+        let _one_at_a_time = lock(&self.applying);
+        let old = self.served.load_full();
+        let mut new = ServedSet::default();
+        let mut failed = None;
+        for spec in snapshot.volumes() {
+            let volume = match old.by_id(spec.id) {
+                Some(mounted) => Ok(Arc::clone(&mounted.volume)),
+                None => self.open(spec),
+            };
+            match volume {
+                Ok(volume) => new.insert(Mounted { volume, spec: Arc::clone(spec) }),
+                Err(error) => {
+                    tracing::error!(%error, "a volume is not served");
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        let new = Arc::new(new);
+        self.served.store(Arc::clone(&new));
+        for mounted in new.all() {
+            self.change(&mounted.volume, mounted.spec.limit, mounted.spec.quota_bytes);
+        }
+        for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
+            self.retire(&gone.volume);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
+        let served = self.served.load();
+        let volume = &served.by_id(id)?.volume;
+        Some(VolumeLive {
+            waiting: volume.gate.waiting() as u64,
+            parked_bytes: volume.gate.parked(),
+            limit_bytes_per_second: volume.gate.limit().0,
+            used_bytes: volume.nfs.store.used_bytes(),
+            ..volume.stats.sum()
+        })
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            connections: self.connections() as u64,
+            parked_bytes: self.parked.bytes(),
+            ..self.counters.read()
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The volumes being served at one moment: an immutable set, read without locks.
+
+use super::volume::Mounted;
+use crate::sync::Arc;
+use arc_swap::{ArcSwap, Cache};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use weir_core::VolumeId;
+
+/// Volume ids are small numbers that the server chose, and a handle that names one was proved
+/// before it is looked up: multiplying spreads them well enough.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// The volumes of one snapshot that could be opened.
+#[derive(Default)]
+pub(crate) struct ServedSet {
+    by_id: HashMap<VolumeId, Mounted, BuildHasherDefault<IdHasher>>,
+    by_name: HashMap<String, VolumeId>,
+}
+
+impl ServedSet {
+    /// Adds a volume.
+    pub(crate) fn insert(&mut self, mounted: Mounted) {
+        self.by_name.insert(mounted.spec.name.clone(), mounted.spec.id);
+        self.by_id.insert(mounted.spec.id, mounted);
+    }
+
+    /// The volume with this id.
+    pub(crate) fn by_id(&self, id: VolumeId) -> Option<&Mounted> {
+        self.by_id.get(&id)
+    }
+
+    /// The volume of this name.
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Mounted> {
+        self.by_id(*self.by_name.get(name)?)
+    }
+
+    /// All of them, in no order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Mounted> {
+        self.by_id.values()
+    }
+}
+
+/// A worker's view of the set: one atomic load to see whether it changed.
+pub(crate) struct View {
+    cache: Cache<Arc<ArcSwap<ServedSet>>, Arc<ServedSet>>,
+}
+
+impl View {
+    /// A view of `served`.
+    pub(crate) fn new(served: Arc<ArcSwap<ServedSet>>) -> Self {
+        Self { cache: Cache::new(served) }
+    }
+
+    /// The set as it is now.
+    pub(crate) fn load(&mut self) -> &Arc<ServedSet> {
+        self.cache.load()
+    }
+}

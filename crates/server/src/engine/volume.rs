@@ -1,0 +1,46 @@
+//! A volume as the data plane serves it, and what a caller may do with it.
+
+use super::stats::Stats;
+use crate::gate::Gate;
+use crate::sync::Arc;
+use std::net::IpAddr;
+use weir_catalog::{Access, ExportRule, Volume};
+use weir_core::VolumeId;
+use weir_nfs::rpc::Credential;
+use weir_nfs::v3::Rights;
+use weir_store::LocalStore;
+
+/// What stays while a volume is served: its store, its gate, its counters.
+pub(crate) struct ServedVolume {
+    pub(crate) id: VolumeId,
+    pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
+    pub(crate) gate: Gate,
+    pub(crate) stats: Stats,
+}
+
+/// A served volume with the rules of one snapshot.
+#[derive(Clone)]
+pub(crate) struct Mounted {
+    pub(crate) volume: Arc<ServedVolume>,
+    pub(crate) spec: Arc<Volume>,
+}
+
+impl Mounted {
+    /// The rights of a caller from `peer`, or none if no export rule names that address or the
+    /// credential is of a flavor not spoken here.
+    pub(crate) fn rights(&self, peer: IpAddr, credential: &Credential) -> Option<Rights> {
+        let rule = self.spec.rule_for(peer)?;
+        Some(Rights {
+            cred: identity(rule, credential)?,
+            read_only: rule.access == Access::ReadOnly,
+        })
+    }
+}
+
+fn identity(rule: &ExportRule, credential: &Credential) -> Option<weir_core::Credentials> {
+    match credential {
+        Credential::Sys(auth) => Some(rule.identity(&auth.credentials)),
+        Credential::None => Some(rule.anonymous()),
+        Credential::Other(_) => None,
+    }
+}

@@ -1,0 +1,230 @@
+//! The gate of one volume: where requests wait for their contract.
+//!
+//! The arithmetic is `weir-qos`'s: [`Meter`] on the fast path, [`Queue`] for those that wait. This
+//! module adds what they must not have: a lock, memory bounds, and the list of connections that
+//! stopped reading. It never sleeps; workers ask again when told to.
+
+use crate::limits::{
+    PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
+};
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::worker::Request;
+use weir_core::Mono;
+use weir_qos::{BytesPerSecond, Meter, Queue, RateSlice};
+
+/// A request that waits, and what it pins.
+pub(crate) struct Ticket {
+    /// The request, detached from the receive buffer it came in.
+    pub(crate) request: Request,
+    /// When it began to wait.
+    pub(crate) since: Mono,
+    /// Bytes of memory it is accounted for.
+    pub(crate) pinned: u64,
+}
+
+/// What became of a request that had to wait.
+pub(crate) struct Parked {
+    /// Ask the gate again then: set for the worker whose request was the first in the queue.
+    pub(crate) ask_at: Option<Mono>,
+    /// A bound on parked memory is reached: the connection must stop reading.
+    pub(crate) full: bool,
+}
+
+struct Waiting {
+    queue: Queue<Ticket>,
+    stopped: Vec<Stopped>,
+}
+
+/// A connection that stopped reading because of a volume's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped {
+    /// The worker that owns it.
+    pub(crate) worker: usize,
+    /// Its token there.
+    pub(crate) connection: u64,
+}
+
+/// Memory pinned by waiting requests, all volumes together.
+#[derive(Debug)]
+pub(crate) struct ParkedTotal {
+    bytes: AtomicU64,
+    max: u64,
+}
+
+impl ParkedTotal {
+    /// Nothing parked; at most `max` bytes.
+    pub(crate) fn new(max: u64) -> Self {
+        Self { bytes: AtomicU64::new(0), max }
+    }
+
+    /// Bytes pinned now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// The gate of one volume.
+pub(crate) struct Gate {
+    meter: Meter,
+    waiting: Mutex<Waiting>,
+    parked: AtomicU64,
+    parked_max: AtomicU64,
+    limit: AtomicU64,
+    /// The worker that asks again; meaningful while somebody waits.
+    pumper: AtomicUsize,
+    total: Arc<ParkedTotal>,
+}
+
+impl Gate {
+    /// A gate that lets `limit` through.
+    pub(crate) fn new(limit: BytesPerSecond, total: Arc<ParkedTotal>) -> Self {
+        Self {
+            meter: Meter::new(RateSlice::owned(limit)),
+            waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
+            parked: AtomicU64::new(0),
+            parked_max: AtomicU64::new(parked_max(limit)),
+            limit: AtomicU64::new(limit.0),
+            pumper: AtomicUsize::new(0),
+            total,
+        }
+    }
+
+    /// The limit in force, in bytes per second.
+    pub(crate) fn limit(&self) -> BytesPerSecond {
+        BytesPerSecond(self.limit.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of memory that waiting requests pin.
+    pub(crate) fn parked(&self) -> u64 {
+        self.parked.load(Ordering::Relaxed)
+    }
+
+    /// Requests waiting now.
+    pub(crate) fn waiting(&self) -> usize {
+        lock(&self.waiting).queue.len()
+    }
+
+    /// The worker to tell of a change of contract.
+    pub(crate) fn pumper(&self) -> usize {
+        self.pumper.load(Ordering::Relaxed)
+    }
+
+    /// Puts another limit in force for the next decision.
+    pub(crate) fn set_limit(&self, limit: BytesPerSecond, now: Mono) {
+        // Under the lock, so that no pump runs with half of the change.
+        let _waiting = lock(&self.waiting);
+        self.meter.set_slice(RateSlice::owned(limit), now);
+        self.limit.store(limit.0, Ordering::Relaxed);
+        self.parked_max.store(parked_max(limit), Ordering::Relaxed);
+    }
+
+    /// May a request of `cost` bytes go now? Only while nobody waits.
+    pub(crate) fn try_pass(&self, cost: u64, now: Mono) -> bool {
+        self.meter.try_take(cost, now)
+    }
+
+    /// Gives back what a request did not use.
+    pub(crate) fn refund(&self, cost: u64) {
+        if cost > 0 {
+            self.meter.refund(cost);
+        }
+    }
+
+    /// Lets `request` wait its turn. It may be among those released at once into `released`.
+    pub(crate) fn park(
+        &self,
+        mut request: Request,
+        now: Mono,
+        released: &mut Vec<Ticket>,
+    ) -> Parked {
+        request.detach();
+        let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
+        let (client, connection, cost) = (request.client, request.connection, request.cost);
+        let worker = request.worker;
+        let mut waiting = lock(&self.waiting);
+        let first = waiting.queue.is_empty();
+        self.account(pinned);
+        let ticket = Ticket { request, since: now, pinned };
+        waiting.queue.push(&self.meter, client, connection, cost, ticket);
+        if first {
+            self.pumper.store(worker, Ordering::Relaxed);
+        }
+        let ask_at = first.then(|| self.release(&mut waiting, now, released)).flatten();
+        let full = self.is_full();
+        if full {
+            waiting.stopped.push(Stopped { worker, connection });
+        }
+        Parked { ask_at, full }
+    }
+
+    /// Releases all that may go now; answers when to ask again, if anybody still waits.
+    pub(crate) fn pump(
+        &self,
+        now: Mono,
+        released: &mut Vec<Ticket>,
+        resumed: &mut Vec<Stopped>,
+    ) -> Option<Mono> {
+        let mut waiting = lock(&self.waiting);
+        let next = self.release(&mut waiting, now, released);
+        self.resume(&mut waiting, resumed);
+        next
+    }
+
+    /// Forgets the waiting requests of a connection that is gone.
+    pub(crate) fn cancel(&self, connection: u64, resumed: &mut Vec<Stopped>) {
+        let mut waiting = lock(&self.waiting);
+        waiting.stopped.retain(|stopped| stopped.connection != connection);
+        let mut freed = 0;
+        waiting.queue.cancel_connection(&self.meter, connection, &mut |ticket: Ticket| {
+            freed += ticket.pinned;
+        });
+        self.unaccount(freed);
+        self.resume(&mut waiting, resumed);
+    }
+
+    fn release(
+        &self,
+        waiting: &mut Waiting,
+        now: Mono,
+        released: &mut Vec<Ticket>,
+    ) -> Option<Mono> {
+        let mut freed = 0;
+        let next = waiting.queue.poll(&self.meter, now, &mut |ticket: Ticket| {
+            freed += ticket.pinned;
+            released.push(ticket);
+        });
+        self.unaccount(freed);
+        next
+    }
+
+    /// Connections go on once a quarter of the bound is free, so that they do not flutter.
+    fn resume(&self, waiting: &mut Waiting, resumed: &mut Vec<Stopped>) {
+        let low = self.parked() <= self.parked_max.load(Ordering::Relaxed) / 4 * 3;
+        let total_low = self.total.bytes() <= self.total.max / 4 * 3;
+        if !waiting.stopped.is_empty() && (low && total_low || waiting.queue.is_empty()) {
+            resumed.append(&mut waiting.stopped);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.parked() > self.parked_max.load(Ordering::Relaxed)
+            || self.total.bytes() > self.total.max
+    }
+
+    fn account(&self, pinned: u64) {
+        self.parked.fetch_add(pinned, Ordering::Relaxed);
+        self.total.bytes.fetch_add(pinned, Ordering::Relaxed);
+    }
+
+    fn unaccount(&self, pinned: u64) {
+        if pinned > 0 {
+            self.parked.fetch_sub(pinned, Ordering::Relaxed);
+            self.total.bytes.fetch_sub(pinned, Ordering::Relaxed);
+        }
+    }
+}
+
+/// 20 s of the rate, within 16 and 64 MiB.
+fn parked_max(limit: BytesPerSecond) -> u64 {
+    limit.0.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+}

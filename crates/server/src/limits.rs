@@ -1,0 +1,61 @@
+//! Every bound of the data plane, with what happens when it is reached.
+
+use weir_core::limits::IO_BYTES_MAX;
+
+/// Open client connections. Beyond: accepted and closed at once, with a log line.
+pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+
+/// Connections that the kernel keeps until they are accepted. Beyond: it makes clients wait.
+pub(crate) const LISTEN_BACKLOG: i32 = 1024;
+
+/// A receive buffer of the usual size. One is held by a connection only while it has data.
+pub(crate) const RECV_BYTES: usize = 256 << 10;
+
+/// A receive buffer for records that do not fit the usual one: the largest record and room to
+/// receive the start of the next with it.
+pub(crate) const RECV_LARGE_BYTES: usize = weir_nfs::limits::RECORD_BYTES_MAX + (256 << 10);
+
+/// A partial record up to this size is kept in a buffer of its own, so that a peer who sends a few
+/// bytes and stops pins no more than about eight times what it sent.
+pub(crate) const PARTIAL_COPY_MAX: usize = RECV_BYTES / 8;
+
+/// Rounds of receiving on one connection before the others get their turn.
+pub(crate) const RECV_ROUNDS_MAX: usize = 4;
+
+/// Requests of one connection that were admitted and not answered. Beyond: reading from it stops.
+pub(crate) const IN_FLIGHT_MAX: usize = 512;
+
+/// Bytes of replies of one connection that are queued or being made. Beyond: its requests wait.
+pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
+
+/// The same over all connections of a worker. Beyond: a connection gets one reply at a time.
+pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
+
+/// Replies handed to the kernel in one call.
+pub(crate) const SEND_SLICES_MAX: usize = 256;
+
+/// Parked memory of one volume: at least this, whatever its rate.
+pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
+
+/// Parked memory of one volume: at most this, whatever its rate.
+pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
+
+/// Parked memory of one volume is otherwise what its rate moves in this many seconds.
+pub(crate) const PARKED_SECONDS: u64 = 20;
+
+/// What one waiting request costs in memory beside its record.
+pub(crate) const PARKED_OVERHEAD: usize = 512;
+
+/// Seconds that unacknowledged data may stay unacknowledged before the connection is closed: the
+/// bound on a peer that stops reading or vanishes.
+pub(crate) const SEND_STALL_SECONDS: u32 = 60;
+
+/// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
+pub(crate) const MOUNTS_MAX: usize = 4096;
+
+/// Seconds a graceful stop waits for requests in flight.
+pub(crate) const DRAIN_SECONDS: u64 = 10;
+
+const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
+const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
+const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);

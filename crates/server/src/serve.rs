@@ -1,0 +1,218 @@
+//! Starting and stopping the server as a whole.
+//!
+//! Order of the start: data directory locked, catalogue open, volumes open, listeners bound,
+//! workers running, control plane answering. The stop goes the other way round: no new
+//! connections, what is in flight answered, volumes synced, and only then the lock released.
+
+use crate::acceptor::{self, Stop};
+use crate::config::{NamespaceDurability, ServerConfig};
+use crate::control::{self, ControlState};
+use crate::engine::{Engine, StoreSettings};
+use crate::plane::{Plane, PlaneError};
+use crate::sync::Arc;
+use crate::worker::{Inbox, Worker};
+use crate::limits::LISTEN_BACKLOG;
+use socket2::{Domain, Socket, Type};
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::thread::JoinHandle;
+use tokio::signal::unix::{SignalKind, signal};
+use weir_catalog::{Catalog, CatalogError};
+use weir_core::HandleKey;
+
+/// Why the server can't start, or ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The data directory or the catalogue in it.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// An address can't be listened on.
+    #[error("can't listen for NFS on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// The control plane.
+    #[error("the API: {0}")]
+    Control(#[source] std::io::Error),
+    /// The machine gave something too little of.
+    #[error("can't start: {0}")]
+    System(#[from] std::io::Error),
+    /// A thread of the data plane ended by itself.
+    #[error("a {0} thread ended unexpectedly; what was acknowledged is safe")]
+    Thread(&'static str),
+}
+
+/// Serves until SIGTERM or SIGINT, then stops gracefully. A second signal ends at once.
+///
+/// # Errors
+/// [`ServeError`]; nothing is left running.
+pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let server = Server::start(config)?;
+        let asked = async {
+            tokio::select! {
+                _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+                _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+            }
+        };
+        server.run(config, asked).await
+    })
+}
+
+/// A data plane that runs, with its catalogue.
+pub struct Server {
+    engine: Arc<Engine>,
+    catalog: Arc<Catalog>,
+    addresses: Vec<SocketAddr>,
+    stop: Stop,
+    acceptor: JoinHandle<()>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Opens the data directory and begins to serve its volumes.
+    ///
+    /// # Errors
+    /// [`ServeError`]; a volume that can't be opened is logged and not served, but no reason not
+    /// to serve the others.
+    pub fn start(config: &ServerConfig) -> Result<Self, ServeError> {
+        weir_store::prepare_process()?;
+        let catalog = Arc::new(Catalog::open(&config.data)?);
+        let listeners = bind(&config.nfs)?;
+        let addresses: Vec<SocketAddr> =
+            listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
+        let count = worker_count(config.workers);
+        let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
+        let engine = Arc::new(engine(config, &catalog, &inboxes)?);
+        if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
+            tracing::warn!("some volumes are not served; the others are");
+        }
+        let mut workers = Vec::new();
+        for (id, inbox) in inboxes.into_iter().enumerate() {
+            let shared = Arc::clone(&engine);
+            let run = move || Worker::new(id, shared, inbox)?.run();
+            workers.push(spawn(format!("weir-worker-{id}"), run)?);
+        }
+        let stop = Stop::new()?;
+        let (shared, stopping) = (Arc::clone(&engine), stop.clone());
+        let accept = move || acceptor::run(&shared, &listeners, &stopping);
+        let acceptor = spawn("weir-acceptor".to_owned(), accept)?;
+        Ok(Self { engine, catalog, addresses, stop, acceptor, workers })
+    }
+
+    /// The addresses that NFS is served on, with the ports the kernel chose.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Serves the control plane until `until`, then stops everything.
+    ///
+    /// # Errors
+    /// [`ServeError`] where the API can't be served or a thread ended by itself.
+    pub async fn run(
+        self,
+        config: &ServerConfig,
+        until: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let plane: Arc<dyn Plane> = Arc::clone(&self.engine) as Arc<dyn Plane>;
+        let state = ControlState::new(Arc::clone(&self.catalog), plane, self.addresses.clone());
+        for address in &self.addresses {
+            tracing::info!(%address, "serving NFSv3 and MOUNT");
+        }
+        let outcome = control::serve_control(config, state, until).await;
+        let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
+        outcome.map_err(ServeError::Control)?;
+        stopped.unwrap_or(Err(ServeError::Thread("stopping")))
+    }
+
+    /// Answers what is in flight, syncs every volume and ends all threads.
+    ///
+    /// # Errors
+    /// [`ServeError::Thread`] if a thread had ended before.
+    pub fn stop(self) -> Result<(), ServeError> {
+        self.stop.stop();
+        let acceptor = join(self.acceptor, "acceptor");
+        self.engine.drain();
+        let mut outcome = acceptor;
+        for worker in self.workers {
+            outcome = outcome.and(join(worker, "worker"));
+        }
+        self.engine.close_volumes();
+        tracing::info!("stopped");
+        outcome
+    }
+}
+
+fn engine(
+    config: &ServerConfig,
+    catalog: &Catalog,
+    inboxes: &[Arc<Inbox>],
+) -> Result<Engine, ServeError> {
+    let mut verifier = [0; 8];
+    getrandom::fill(&mut verifier).map_err(std::io::Error::other)?;
+    let settings = StoreSettings {
+        pool: weir_store::Pool::new(config.blocking_threads)?,
+        namespace_durability: match config.namespace_durability {
+            NamespaceDurability::Power => weir_store::Durability::Power,
+            NamespaceDurability::Process => weir_store::Durability::Process,
+        },
+        metadata_cache: config.metadata_cache,
+        cached_objects_max: config.cached_objects_max,
+    };
+    let keys = HandleKey::new(catalog.handle_secret());
+    let parked_max = config.parked_total_mib << 20;
+    Ok(Engine::new(keys, verifier, settings, parked_max, inboxes))
+}
+
+fn worker_count(configured: usize) -> usize {
+    match configured {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    }
+}
+
+fn bind(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
+    let with_address = |address: &SocketAddr| {
+        listen(address).map_err(|source| ServeError::Listen { address: *address, source })
+    };
+    addresses.iter().map(with_address).collect()
+}
+
+/// IPv6 sockets take IPv6 alone, so that `0.0.0.0` and `[::]` can be listed side by side.
+fn listen(address: &SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&(*address).into())?;
+    socket.listen(LISTEN_BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Starts a thread without which the server is no server: if it fails, the process ends at once,
+/// so that whoever supervises it starts it again and clients go on. Nothing acknowledged is lost.
+fn spawn(
+    name: String,
+    run: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let body = move || {
+        if let Err(error) = run() {
+            tracing::error!(%error, "a thread of the data plane failed: the server ends");
+            std::process::abort();
+        }
+    };
+    std::thread::Builder::new().name(name).spawn(body)
+}
+
+fn join(thread: JoinHandle<()>, name: &'static str) -> Result<(), ServeError> {
+    thread.join().map_err(|_| ServeError::Thread(name))
+}

@@ -1,0 +1,11 @@
+//! The one door to locks and shared state in this crate, so that another implementation (one that
+//! explores schedules, say) can be put behind it. Nothing else imports `std::sync`.
+
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is
+/// valid between statements, and a panic ends the process anyway.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

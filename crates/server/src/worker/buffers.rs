@@ -1,0 +1,100 @@
+//! A worker's free buffers, last in first out so that the warm one is used next.
+
+use crate::limits::{RECV_BYTES, RECV_LARGE_BYTES};
+use crate::sync::Arc;
+
+const RECV_KEPT: usize = 32;
+const RECV_LARGE_KEPT: usize = 4;
+const REPLY_SMALL: usize = 512;
+const REPLY_SMALL_KEPT: usize = 1024;
+const REPLY_LARGE_KEPT_BYTES: usize = 16 << 20;
+
+/// Free buffers of one worker. Never more than a stated number of each kind is kept.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    recv: Vec<Arc<Vec<u8>>>,
+    recv_large: Vec<Arc<Vec<u8>>>,
+    reply_small: Vec<Vec<u8>>,
+    reply_large: Vec<Vec<u8>>,
+    reply_large_bytes: usize,
+}
+
+impl Buffers {
+    /// A receive buffer of at least `bytes`, all of it initialised, owned by nobody else.
+    pub(crate) fn recv(&mut self, bytes: usize) -> Arc<Vec<u8>> {
+        let (free, size) = if bytes <= RECV_BYTES {
+            (&mut self.recv, RECV_BYTES)
+        } else {
+            (&mut self.recv_large, RECV_LARGE_BYTES.max(bytes))
+        };
+        free.pop().unwrap_or_else(|| Arc::new(vec![0; size]))
+    }
+
+    /// Takes a receive buffer back, unless a request still holds part of it.
+    pub(crate) fn give_recv(&mut self, mut buffer: Arc<Vec<u8>>) {
+        if Arc::get_mut(&mut buffer).is_none() {
+            return;
+        }
+        match buffer.len() {
+            RECV_BYTES if self.recv.len() < RECV_KEPT => self.recv.push(buffer),
+            RECV_LARGE_BYTES if self.recv_large.len() < RECV_LARGE_KEPT => {
+                self.recv_large.push(buffer);
+            }
+            _ => {}
+        }
+    }
+
+    /// An empty reply buffer with room for `bytes`.
+    pub(crate) fn reply(&mut self, bytes: usize) -> Vec<u8> {
+        if bytes <= REPLY_SMALL {
+            return self.reply_small.pop().unwrap_or_else(|| Vec::with_capacity(REPLY_SMALL));
+        }
+        let Some(mut buffer) = self.reply_large.pop() else {
+            return Vec::with_capacity(bytes);
+        };
+        self.reply_large_bytes -= buffer.capacity();
+        buffer.reserve(bytes);
+        buffer
+    }
+
+    /// Takes a reply buffer back after it was sent.
+    pub(crate) fn give_reply(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        let size = buffer.capacity();
+        if size <= 2 * REPLY_SMALL {
+            if size >= REPLY_SMALL && self.reply_small.len() < REPLY_SMALL_KEPT {
+                self.reply_small.push(buffer);
+            }
+        } else if self.reply_large_bytes + size <= REPLY_LARGE_KEPT_BYTES {
+            self.reply_large_bytes += size;
+            self.reply_large.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_in_use_is_not_handed_out_again() {
+        let mut buffers = Buffers::default();
+        let buffer = buffers.recv(1);
+        let held = Arc::clone(&buffer);
+        buffers.give_recv(buffer);
+        assert!(!Arc::ptr_eq(&held, &buffers.recv(1)));
+    }
+
+    #[test]
+    fn large_and_small_are_kept_apart() {
+        let mut buffers = Buffers::default();
+        let large = buffers.recv(RECV_BYTES + 1);
+        assert_eq!(large.len(), RECV_LARGE_BYTES);
+        buffers.give_recv(large);
+        assert_eq!(buffers.recv(RECV_BYTES).len(), RECV_BYTES);
+        let reply = buffers.reply(100_000);
+        buffers.give_reply(reply);
+        assert!(buffers.reply(10).capacity() < 100_000);
+        assert!(buffers.reply(4096).capacity() >= 100_000);
+    }
+}

@@ -1,0 +1,372 @@
+//! One connection: a socket, the bytes that came and the replies that wait to leave.
+//!
+//! It knows records, not what is in them. A connection without traffic holds no buffer.
+
+use super::buffers::Buffers;
+use super::request::Request;
+use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, SEND_SLICES_MAX};
+use crate::sync::Arc;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::IoSlice;
+use std::net::{IpAddr, TcpStream};
+use weir_core::{Shared, VolumeId};
+use weir_nfs::rpc::{Deframer, FrameError, Step};
+use weir_qos::ClientKey;
+
+/// What a round of receiving came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// There may be more in the socket.
+    More,
+    /// The socket was emptied.
+    Drained,
+    /// The peer is gone.
+    Closed,
+}
+
+/// Bytes received and not consumed: `start..end` of `buffer`.
+struct Window {
+    buffer: Arc<Vec<u8>>,
+    start: usize,
+    end: usize,
+}
+
+/// What a connection has waiting at gates.
+#[derive(Default)]
+pub(crate) struct ParkedCalls {
+    /// Their transaction ids: a retransmission of one is dropped.
+    pub(crate) xids: HashSet<u32>,
+    /// How many at which volume.
+    pub(crate) volumes: HashMap<VolumeId, usize>,
+}
+
+/// One client connection of a worker.
+pub(crate) struct Conn {
+    pub(crate) socket: TcpStream,
+    pub(crate) peer: IpAddr,
+    pub(crate) client: ClientKey,
+    /// Names this connection among all that its worker ever had.
+    pub(crate) token: u64,
+    /// What epoll watches for now.
+    pub(crate) interest: EventFlags,
+    /// Requests admitted and not answered.
+    pub(crate) in_flight: usize,
+    /// Bytes of replies that requests in flight are going to be.
+    pub(crate) reserved: usize,
+    /// Released by a gate while too much was waiting to leave.
+    pub(crate) held: VecDeque<Request>,
+    /// Reading is stopped until a volume's parked memory shrinks.
+    pub(crate) stopped: bool,
+    /// Whole records may be left in the window, because a bound was reached.
+    pub(crate) blocked: bool,
+    /// Something was queued since the last flush.
+    pub(crate) fresh: bool,
+    /// On the worker's list of connections to tidy.
+    pub(crate) dirty: bool,
+    /// What the worker's sum of reply bytes holds for this connection.
+    pub(crate) accounted: usize,
+    pub(crate) parked: ParkedCalls,
+    deframer: Deframer,
+    window: Option<Window>,
+    partial: Vec<u8>,
+    wanted: usize,
+    out: VecDeque<Vec<u8>>,
+    out_offset: usize,
+    out_bytes: usize,
+}
+
+impl Conn {
+    /// A connection that nothing was read from yet.
+    pub(crate) fn new(socket: TcpStream, peer: IpAddr, client: ClientKey, token: u64) -> Self {
+        Self {
+            socket,
+            peer,
+            client,
+            token,
+            interest: EventFlags::IN,
+            in_flight: 0,
+            reserved: 0,
+            held: VecDeque::new(),
+            stopped: false,
+            blocked: false,
+            fresh: false,
+            dirty: false,
+            accounted: 0,
+            parked: ParkedCalls::default(),
+            deframer: Deframer::default(),
+            window: None,
+            partial: Vec::new(),
+            wanted: 0,
+            out: VecDeque::new(),
+            out_offset: 0,
+            out_bytes: 0,
+        }
+    }
+
+    /// Bytes of replies that wait to leave or are being made.
+    pub(crate) fn reply_bytes(&self) -> usize {
+        self.out_bytes + self.reserved
+    }
+
+    /// Bytes of replies that wait to leave.
+    pub(crate) fn out_bytes(&self) -> usize {
+        self.out_bytes
+    }
+
+    /// Receives once into what room there is, making some first.
+    pub(crate) fn receive(&mut self, buffers: &mut Buffers) -> Received {
+        let mut window = self.make_room(buffers);
+        // Owned by this window alone: `make_room` sees to it.
+        let room = Arc::get_mut(&mut window.buffer).and_then(|bytes| bytes.get_mut(window.end..));
+        let Some(room) = room else { return Received::Closed };
+        let space = room.len();
+        let got = rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT);
+        let received = match got {
+            Ok((0, _)) => Received::Closed,
+            Ok((count, _)) => {
+                window.end += count;
+                if count == space { Received::More } else { Received::Drained }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Received::Drained,
+            Err(_) => Received::Closed,
+        };
+        self.window = Some(window);
+        received
+    }
+
+    /// The next whole record, if there is one.
+    ///
+    /// # Errors
+    /// [`FrameError`] if the peer broke a bound; close the connection.
+    pub(crate) fn next_record(&mut self) -> Result<Option<Shared>, FrameError> {
+        let Some(window) = &mut self.window else { return Ok(None) };
+        loop {
+            let bytes = window.buffer.get(window.start..window.end).unwrap_or(&[]);
+            match self.deframer.next(bytes)? {
+                Step::NeedMore { total } => {
+                    self.wanted = total.unwrap_or(0);
+                    return Ok(None);
+                }
+                Step::Fragment { consumed } => window.start += consumed,
+                Step::Assembled { record, consumed } => {
+                    window.start += consumed;
+                    return Ok(Some(Shared::from(record)));
+                }
+                Step::Record { at, consumed } => {
+                    let range = window.start + at.start..window.start + at.end;
+                    window.start += consumed;
+                    return Ok(Some(Shared::new(Arc::clone(&window.buffer), range)));
+                }
+            }
+        }
+    }
+
+    /// Puts away what is left after the records were taken: gives the buffer back where nothing
+    /// or little is left in it. A blocked connection keeps its window.
+    pub(crate) fn settle(&mut self, buffers: &mut Buffers) {
+        if self.blocked {
+            return;
+        }
+        let Some(window) = self.window.take() else { return };
+        let left = window.buffer.get(window.start..window.end).unwrap_or(&[]);
+        if left.len() <= PARTIAL_COPY_MAX {
+            self.partial.extend_from_slice(left);
+            buffers.give_recv(window.buffer);
+        } else {
+            self.window = Some(window);
+        }
+    }
+
+    /// A window with room, all of the old bytes in front, whose buffer nobody else holds.
+    fn make_room(&mut self, buffers: &mut Buffers) -> Window {
+        let Some(mut window) = self.window.take() else {
+            let mut buffer = buffers.recv(self.wanted.max(RECV_BYTES));
+            let end = self.partial.len();
+            if let Some(front) = Arc::get_mut(&mut buffer).and_then(|bytes| bytes.get_mut(..end)) {
+                front.copy_from_slice(&self.partial);
+            }
+            self.partial = Vec::new();
+            return Window { buffer, start: 0, end };
+        };
+        let left = window.end - window.start;
+        let needs = self.wanted.max(left + 1);
+        let size = window.buffer.len();
+        match Arc::get_mut(&mut window.buffer) {
+            // Room enough behind what is there.
+            Some(_) if size - window.start >= needs && window.end < size => window,
+            Some(bytes) if size >= needs => {
+                bytes.copy_within(window.start..window.end, 0);
+                Window { start: 0, end: left, ..window }
+            }
+            _ => {
+                let mut buffer = buffers.recv(needs);
+                let old = window.buffer.get(window.start..window.end).unwrap_or(&[]);
+                if let Some(front) =
+                    Arc::get_mut(&mut buffer).and_then(|bytes| bytes.get_mut(..left))
+                {
+                    front.copy_from_slice(old);
+                }
+                buffers.give_recv(window.buffer);
+                Window { buffer, start: 0, end: left }
+            }
+        }
+    }
+
+    /// Queues a whole reply record.
+    pub(crate) fn queue(&mut self, reply: Vec<u8>) {
+        self.fresh = true;
+        self.out_bytes += reply.len();
+        self.out.push_back(reply);
+    }
+
+    /// Sends as much as the socket takes, many replies to a call.
+    ///
+    /// # Errors
+    /// Any but "would block": the connection is lost.
+    pub(crate) fn flush(&mut self, buffers: &mut Buffers) -> Result<(), Errno> {
+        self.fresh = false;
+        while !self.out.is_empty() {
+            match self.send_once() {
+                Ok(sent) => self.sent(sent, buffers),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn send_once(&self) -> Result<usize, Errno> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        if let [only] = self.out.as_slices().0
+            && self.out.len() == 1
+        {
+            let rest = only.get(self.out_offset..).unwrap_or(&[]);
+            return rustix::net::send(&self.socket, rest, flags);
+        }
+        let mut slices = [IoSlice::new(&[]); SEND_SLICES_MAX];
+        let count = self.out.len().min(SEND_SLICES_MAX);
+        let mut skip = self.out_offset;
+        for (slice, reply) in slices.iter_mut().zip(&self.out) {
+            *slice = IoSlice::new(reply.get(skip..).unwrap_or(&[]));
+            skip = 0;
+        }
+        let slices = slices.get(..count).unwrap_or(&[]);
+        rustix::net::sendmsg(&self.socket, slices, &mut SendAncillaryBuffer::default(), flags)
+    }
+
+    fn sent(&mut self, mut bytes: usize, buffers: &mut Buffers) {
+        self.out_bytes = self.out_bytes.saturating_sub(bytes);
+        bytes += self.out_offset;
+        while let Some(front) = self.out.front() {
+            if bytes < front.len() {
+                break;
+            }
+            bytes -= front.len();
+            if let Some(reply) = self.out.pop_front() {
+                buffers.give_reply(reply);
+            }
+        }
+        self.out_offset = bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    fn pair() -> (TcpStream, Conn) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, peer) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (client, Conn::new(socket, peer.ip(), ClientKey(0), 1))
+    }
+
+    fn record(bytes: &[u8]) -> Vec<u8> {
+        let mark = u32::try_from(bytes.len()).unwrap() | 1 << 31;
+        [&mark.to_be_bytes(), bytes].concat()
+    }
+
+    /// Reads until `count` records came, holding on to every other one.
+    fn drain(conn: &mut Conn, buffers: &mut Buffers, count: usize) -> Vec<Vec<u8>> {
+        let (mut got, mut pinned) = (Vec::new(), Vec::new());
+        while got.len() < count {
+            assert_ne!(conn.receive(buffers), Received::Closed);
+            while let Some(record) = conn.next_record().unwrap() {
+                got.push(record.to_vec());
+                if got.len() % 2 == 0 {
+                    pinned.push(record);
+                }
+            }
+            conn.settle(buffers);
+        }
+        got
+    }
+
+    #[test]
+    fn records_of_all_sizes_come_whole_and_in_order() {
+        let (mut client, mut conn) = pair();
+        let sizes = [0, 1, 40, 5_000, 300_000, 1_000_000, 7, 262_300, 262_300, 262_300, 12];
+        let sent: Vec<Vec<u8>> = sizes
+            .iter()
+            .enumerate()
+            .map(|(at, size)| (0..*size).map(|i| (i * 7 + at) as u8).collect())
+            .collect();
+        let bytes: Vec<u8> = sent.iter().flat_map(|r| record(r)).collect();
+        let sender = std::thread::spawn(move || {
+            for part in bytes.chunks(100_003) {
+                client.write_all(part).unwrap();
+            }
+            client
+        });
+        let got = drain(&mut conn, &mut Buffers::default(), sizes.len());
+        assert!(got == sent);
+        drop(sender.join().unwrap());
+    }
+
+    #[test]
+    fn a_quiet_connection_holds_no_buffer() {
+        let (mut client, mut conn) = pair();
+        let mut buffers = Buffers::default();
+        client.write_all(&record(b"abc")).unwrap();
+        client.write_all(&[0x80, 0]).unwrap();
+        drain(&mut conn, &mut buffers, 1);
+        while conn.partial.len() < 2 {
+            conn.receive(&mut buffers);
+            assert!(conn.next_record().unwrap().is_none());
+            conn.settle(&mut buffers);
+        }
+        assert!(conn.window.is_none());
+        client.write_all(&[0, 1, 9]).unwrap();
+        assert_eq!(drain(&mut conn, &mut buffers, 1), [[9]]);
+    }
+
+    #[test]
+    fn replies_leave_in_order_through_a_small_socket() {
+        let (mut client, mut conn) = pair();
+        let mut buffers = Buffers::default();
+        let mut sent = Vec::new();
+        for at in 0..600usize {
+            let reply = vec![b'x'; 10_000 + at];
+            sent.extend_from_slice(&reply);
+            conn.queue(reply);
+        }
+        let expected = sent.len();
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; expected];
+            client.read_exact(&mut got).unwrap();
+            got
+        });
+        while conn.out_bytes() > 0 {
+            conn.flush(&mut buffers).unwrap();
+            std::thread::yield_now();
+        }
+        assert!(reader.join().unwrap() == sent);
+    }
+}

@@ -1,0 +1,280 @@
+//! What a worker serves with: everything but the connections themselves, so that a connection and
+//! the rest can be borrowed side by side.
+
+use super::buffers::Buffers;
+use super::conn::Conn;
+use super::inbox::{Inbox, Message};
+use super::request::{Pending, Request};
+use super::tasks::Tasks;
+use super::Close;
+use crate::engine::{Engine, ServedVolume, View};
+use crate::gate::{Stopped, Ticket};
+use crate::limits::{IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX};
+use crate::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use weir_core::{Clock, Mono};
+use weir_nfs::v3::wire::Status;
+use weir_nfs::v3::{Class, Served};
+
+/// A gate to ask again at a time; ordered by that alone.
+struct Timer {
+    at: Mono,
+    volume: Arc<ServedVolume>,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+/// A worker without its connections.
+pub(crate) struct Core {
+    pub(super) id: usize,
+    pub(super) engine: Arc<Engine>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) view: View,
+    pub(super) tasks: Tasks<Served, Pending>,
+    pub(super) buffers: Buffers,
+    pub(super) messages: Vec<Message>,
+    /// Requests that gates released and that are not handed out yet.
+    pub(super) released: VecDeque<Ticket>,
+    pub(super) resumed: Vec<Stopped>,
+    /// Connections to tidy before sleeping.
+    pub(super) dirty: Vec<u64>,
+    pub(super) draining: bool,
+    /// The present, as of the last look at the clock.
+    pub(super) now: Mono,
+    timers: BinaryHeap<Reverse<Timer>>,
+    reply_bytes: usize,
+}
+
+impl Core {
+    pub(super) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox>) -> Self {
+        let now = engine.clock.now();
+        Self {
+            id,
+            view: engine.view(),
+            tasks: Tasks::new(Arc::clone(&inbox)),
+            inbox,
+            buffers: Buffers::default(),
+            messages: Vec::new(),
+            released: VecDeque::new(),
+            resumed: Vec::new(),
+            dirty: Vec::new(),
+            draining: false,
+            now,
+            timers: BinaryHeap::new(),
+            reply_bytes: 0,
+            engine,
+        }
+    }
+
+    /// When the next gate wants to be asked.
+    pub(super) fn next_deadline(&self) -> Option<Mono> {
+        self.timers.peek().map(|Reverse(timer)| timer.at)
+    }
+
+    /// Is there something to do before sleeping?
+    pub(super) fn has_work(&self) -> bool {
+        !(self.dirty.is_empty() && self.released.is_empty() && self.resumed.is_empty())
+    }
+
+    /// Puts `conn` on the list of connections to tidy.
+    pub(super) fn mark(&mut self, conn: &mut Conn) {
+        if !conn.dirty {
+            conn.dirty = true;
+            self.dirty.push(conn.token);
+        }
+    }
+
+    /// May one more request of `conn` be taken from its bytes?
+    pub(super) fn may_take(&self, conn: &Conn) -> bool {
+        !(conn.stopped || self.draining)
+            && conn.in_flight < IN_FLIGHT_MAX
+            && conn.held.is_empty()
+            && self.may_reply(conn)
+    }
+
+    fn may_reply(&self, conn: &Conn) -> bool {
+        let bytes = conn.reply_bytes();
+        bytes == 0 || bytes < REPLY_BYTES_MAX && self.reply_bytes < REPLY_BYTES_WORKER_MAX
+    }
+
+    /// Serves the whole records that `conn` holds, as far as bounds allow.
+    pub(super) fn process(&mut self, conn: &mut Conn) -> Result<(), Close> {
+        conn.blocked = false;
+        loop {
+            if !self.may_take(conn) {
+                conn.blocked = true;
+                break;
+            }
+            match conn.next_record() {
+                Ok(Some(record)) => self.dispatch(conn, record)?,
+                Ok(None) => break,
+                Err(error) => return Err(self.misbehaved(conn, &error)),
+            }
+        }
+        conn.settle(&mut self.buffers);
+        Ok(())
+    }
+
+    /// A peer broke the protocol beyond what an error reply can say.
+    pub(super) fn misbehaved(&self, conn: &Conn, what: &dyn std::fmt::Display) -> Close {
+        self.engine.counters.misbehaved();
+        tracing::warn!(peer = %conn.peer, error = %what, "connection closed: the peer broke the protocol");
+        Close
+    }
+
+    /// Lets a request through the gate, or leaves it there.
+    pub(super) fn admit(&mut self, conn: &mut Conn, request: Request) {
+        let charged = matches!(request.class, Class::Read | Class::Write) && request.cost > 0;
+        if !charged || request.volume.gate.try_pass(request.cost, self.now) {
+            return self.start(conn, request);
+        }
+        let (id, xid) = (request.volume.id, request.call.xid);
+        if !conn.parked.xids.insert(xid) {
+            // A retransmission of a call that waits: the reply to the first will do for both.
+            return;
+        }
+        *conn.parked.volumes.entry(id).or_default() += 1;
+        let volume = Arc::clone(&request.volume);
+        let mut released = Vec::new();
+        let parked = volume.gate.park(request, self.now, &mut released);
+        self.released.extend(released);
+        if parked.full {
+            conn.stopped = true;
+            self.engine.counters.reading_stopped();
+            tracing::info!(
+                peer = %conn.peer, volume = %volume.id, parked = volume.gate.parked(),
+                "reading from a connection stopped: its volume's contract holds back too much; \
+                 give volumes server addresses of their own if others on this connection suffer"
+            );
+        }
+        if let Some(at) = parked.ask_at {
+            self.timers.push(Reverse(Timer { at, volume }));
+        }
+    }
+
+    /// Starts an admitted request, and ends it too if it needs no waiting.
+    fn start(&mut self, conn: &mut Conn, request: Request) {
+        let reserved = request.reply_bytes();
+        let reply = self.buffers.reply(reserved);
+        let Request { connection, volume, rights, handle, call, class, cost, arrived, .. } = request;
+        let nfs = Arc::clone(&volume.nfs);
+        let future = Box::pin(weir_nfs::v3::serve(nfs, rights, handle, call, reply));
+        let pending = Pending { connection, volume, class, cost, arrived, reserved };
+        conn.in_flight += 1;
+        conn.reserved += reserved;
+        if let Some((served, pending)) = self.tasks.start(future, pending) {
+            self.finish(Some(conn), served, &pending);
+        }
+    }
+
+    /// Settles an operation with its contract and queues its reply.
+    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: &Pending) {
+        self.now = self.engine.clock.now();
+        let Pending { volume, class, cost, arrived, reserved, .. } = pending;
+        if matches!(class, Class::Read | Class::Write) {
+            volume.gate.refund(cost.saturating_sub(served.moved));
+        }
+        let ok = served.status == Status::OK;
+        volume.stats.done(self.id, *class, served.moved, ok, self.now.since(*arrived));
+        if let Some(conn) = conn {
+            conn.in_flight -= 1;
+            conn.reserved -= reserved;
+            conn.queue(served.reply);
+            self.mark(conn);
+        }
+    }
+
+    /// Takes up a request that its gate let go.
+    pub(super) fn released(&mut self, conn: &mut Conn, ticket: Ticket) {
+        let Ticket { request, since, .. } = ticket;
+        conn.parked.xids.remove(&request.call.xid);
+        if let Some(count) = conn.parked.volumes.get_mut(&request.volume.id) {
+            *count -= 1;
+            if *count == 0 {
+                conn.parked.volumes.remove(&request.volume.id);
+            }
+        }
+        request.volume.stats.delayed(self.id, self.now.since(since));
+        if conn.held.is_empty() && self.may_reply(conn) {
+            self.start(conn, request);
+        } else {
+            conn.held.push_back(request);
+            self.mark(conn);
+        }
+    }
+
+    /// Starts requests that were held because too many replies waited to leave.
+    pub(super) fn start_held(&mut self, conn: &mut Conn) {
+        while self.may_reply(conn)
+            && let Some(request) = conn.held.pop_front()
+        {
+            self.start(conn, request);
+        }
+    }
+
+    /// Keeps the worker's sum of reply bytes true.
+    pub(super) fn account_out(&mut self, conn: &mut Conn) {
+        let bytes = conn.reply_bytes();
+        self.reply_bytes = self.reply_bytes + bytes - conn.accounted;
+        conn.accounted = bytes;
+    }
+
+    /// Asks every gate whose time has come.
+    pub(super) fn pump_due(&mut self) {
+        while self.next_deadline().is_some_and(|at| at <= self.now) {
+            if let Some(Reverse(Timer { volume, .. })) = self.timers.pop() {
+                self.pump(volume);
+            }
+        }
+    }
+
+    /// Asks one gate who may go now, and remembers when to ask again.
+    pub(super) fn pump(&mut self, volume: Arc<ServedVolume>) {
+        let mut released = Vec::new();
+        let next = volume.gate.pump(self.now, &mut released, &mut self.resumed);
+        self.released.extend(released);
+        if let Some(at) = next
+            && volume.gate.pumper() == self.id
+        {
+            self.timers.push(Reverse(Timer { at, volume }));
+        }
+    }
+
+    /// Cleans up after a connection that is gone.
+    pub(super) fn forget(&mut self, mut conn: Conn) {
+        for volume in conn.parked.volumes.keys() {
+            if let Some(mounted) = self.view.load().by_id(*volume) {
+                mounted.volume.gate.cancel(conn.token, &mut self.resumed);
+            }
+        }
+        for request in conn.held.drain(..) {
+            request.volume.gate.refund(request.cost);
+        }
+        self.reply_bytes -= conn.accounted;
+        self.connection_gone();
+    }
+
+    /// Counts a connection as closed.
+    pub(super) fn connection_gone(&self) {
+        self.engine.connection_gone(self.id);
+    }
+}

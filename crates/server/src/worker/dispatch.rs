@@ -1,0 +1,101 @@
+//! From a record to what is to be done with it: RPC programs, volumes and rights.
+
+use super::conn::Conn;
+use super::core::Core;
+use super::mount::PeerExports;
+use super::request::Request;
+use super::Close;
+use crate::sync::Arc;
+use weir_core::Shared;
+use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
+use weir_nfs::v3::wire::Status;
+use weir_nfs::v3::{self, Route};
+use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, mount};
+
+impl Core {
+    /// Answers or starts the call in `record`.
+    pub(super) fn dispatch(&mut self, conn: &mut Conn, record: Shared) -> Result<(), Close> {
+        let call = match Call::parse(record) {
+            Ok(call) => call,
+            Err(Refusal::Drop) => return Err(self.misbehaved(conn, &"not an RPC call")),
+            Err(Refusal::Reply(rejection)) => {
+                let reply = rpc::reply::reject(self.buffers.reply(64), &rejection);
+                conn.queue(reply);
+                return Ok(());
+            }
+        };
+        match (call.program, call.version) {
+            (PROGRAM_NFS, v3::VERSION) => self.nfs3(conn, call),
+            (PROGRAM_NFS, _) => self.refuse(conn, &call, NFS_MISMATCH),
+            (PROGRAM_MOUNT, _) => self.mount(conn, &call),
+            _ => self.refuse(conn, &call, AcceptError::ProgramUnavailable),
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, conn: &mut Conn, call: &Call, error: AcceptError) {
+        let reply = rpc::reply::error(self.buffers.reply(64), call.xid, error);
+        conn.queue(reply);
+    }
+
+    fn mount(&mut self, conn: &mut Conn, call: &Call) {
+        let exports = PeerExports::new(&self.engine, self.view.load(), conn.peer);
+        let reply = mount::serve(call, &exports, self.buffers.reply(256));
+        conn.queue(reply);
+    }
+
+    fn nfs3(&mut self, conn: &mut Conn, call: Call) {
+        let route = match Route::of(call.procedure, &call.args) {
+            Ok(route) => route,
+            Err(_) => return self.refuse(conn, &call, AcceptError::GarbageArgs),
+        };
+        let Some(wire) = route.handle else {
+            let reply = v3::null(&call, self.buffers.reply(64));
+            return conn.queue(reply);
+        };
+        let Ok(handle) = self.engine.keys.open(wire) else {
+            return self.fail(conn, &call, Status::BADHANDLE);
+        };
+        let (class, cost) = (route.class, u64::from(route.bytes));
+        let Some(mounted) = self.view.load().by_id(handle.volume) else {
+            return self.fail(conn, &call, Status::STALE);
+        };
+        let Some(rights) = mounted.rights(conn.peer, &call.credential) else {
+            return self.deny(conn, &call);
+        };
+        let volume = Arc::clone(&mounted.volume);
+        let request = Request {
+            worker: self.id,
+            connection: conn.token,
+            client: conn.client,
+            volume,
+            rights,
+            handle,
+            call,
+            class,
+            cost,
+            arrived: self.now,
+        };
+        self.admit(conn, request);
+    }
+
+    fn fail(&mut self, conn: &mut Conn, call: &Call, status: Status) {
+        let reply = v3::refuse(call, status, self.buffers.reply(256));
+        conn.queue(reply);
+    }
+
+    /// No rule of the volume lets this caller in. A flavor we don't speak is told so, since a
+    /// client then tries another; an address without a rule gets NFS3ERR_ACCES.
+    fn deny(&mut self, conn: &mut Conn, call: &Call) {
+        if !matches!(call.credential, rpc::Credential::Other(_)) {
+            return self.fail(conn, call, Status::ACCES);
+        }
+        let reason = RejectReason::AuthError(AuthStat::TOOWEAK);
+        let rejection = Rejection { xid: call.xid, reason };
+        let reply = rpc::reply::reject(self.buffers.reply(64), &rejection);
+        conn.queue(reply);
+    }
+}
+
+const NFS_MISMATCH: AcceptError =
+    AcceptError::ProgramMismatch { low: v3::VERSION, high: v3::VERSION };

@@ -1,0 +1,297 @@
+//! Workers: threads that each own their connections and serve them from socket to reply.
+//!
+//! A request that needs no waiting never leaves the thread it came to. What does wait is plain
+//! data at a gate, or a future whose waker posts to the worker's inbox.
+
+mod buffers;
+mod conn;
+mod core;
+mod dispatch;
+mod inbox;
+mod mount;
+mod request;
+mod tasks;
+
+pub(crate) use inbox::{Inbox, Message};
+pub(crate) use request::Request;
+
+use self::core::Core;
+use crate::engine::Engine;
+use crate::gate::{Stopped, Ticket};
+use crate::limits::{DRAIN_SECONDS, RECV_ROUNDS_MAX};
+use crate::sync::Arc;
+use conn::{Conn, Received};
+use request::Pending;
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use slab::Slab;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use weir_core::{Clock, Mono};
+use weir_nfs::v3::Served;
+use weir_qos::ClientKey;
+
+const INBOX: u64 = u64::MAX;
+const EVENTS: usize = 256;
+
+/// Close this connection.
+#[derive(Clone, Copy, Debug)]
+struct Close;
+
+/// One worker: the connections, and everything needed to serve them.
+pub(crate) struct Worker {
+    epoll: OwnedFd,
+    conns: Slab<Box<Conn>>,
+    core: Core,
+    drain_until: Option<Mono>,
+}
+
+impl Worker {
+    /// A worker that takes its messages from `inbox`.
+    ///
+    /// # Errors
+    /// Where the kernel gives no epoll instance.
+    pub(crate) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox>) -> std::io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
+        let core = Core::new(id, engine, inbox);
+        Ok(Self { epoll, conns: Slab::new(), core, drain_until: None })
+    }
+
+    /// Serves until told to drain, and then until nothing is in flight.
+    ///
+    /// # Errors
+    /// Where epoll fails, which it does only if this code is wrong.
+    pub(crate) fn run(mut self) -> std::io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        while !self.finished() {
+            events.clear();
+            let timeout = self.timeout();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.core.now = self.core.engine.clock.now();
+            for event in &events {
+                let Event { flags, data } = *event;
+                match data.u64() {
+                    INBOX => self.messages(),
+                    token => self.ready(token, flags),
+                }
+            }
+            self.core.pump_due();
+            self.hand_out();
+            self.tidy_dirty();
+        }
+        Ok(())
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        if self.core.has_work() {
+            return Some(Timespec::default());
+        }
+        let next = self.core.next_deadline().into_iter().chain(self.drain_until).min()?;
+        let wait = next.since(self.core.engine.clock.now());
+        // Rounded up, so that it is not asked for a moment too early again and again.
+        let wait = Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(0) + 1);
+        Timespec::try_from(wait).ok()
+    }
+
+    fn finished(&self) -> bool {
+        let Some(deadline) = self.drain_until else { return false };
+        let idle = self.core.tasks.len() == 0
+            && self.conns.iter().all(|(_, conn)| conn.out_bytes() == 0 && conn.held.is_empty());
+        idle || self.core.now >= deadline
+    }
+
+    fn messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.core.messages);
+        self.core.inbox.take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Connection(socket, peer) => self.adopt(socket, peer),
+                Message::Wake(slot) => {
+                    if let Some((served, pending)) = self.core.tasks.wake(slot) {
+                        self.finish(served, &pending);
+                    }
+                }
+                Message::Released(ticket) => self.released(*ticket),
+                Message::Pump(volume) => self.core.pump(volume),
+                Message::Resume(token) => self.resume(token),
+                Message::Drain => self.drain(),
+            }
+        }
+        self.core.messages = messages;
+    }
+
+    fn adopt(&mut self, socket: TcpStream, peer: SocketAddr) {
+        if self.drain_until.is_some() {
+            return self.core.connection_gone();
+        }
+        let entry = self.conns.vacant_entry();
+        // The slot finds the connection; the serial number proves that it is the same one, and
+        // tells it apart from other workers' at a gate. INBOX can't come about: slots are few.
+        let token = self.core.engine.connection_serial() << 32 | entry.key() as u64;
+        let peer = peer.ip().to_canonical();
+        let conn = Box::new(Conn::new(socket, peer, client_key(peer), token));
+        let watched =
+            epoll::add(&self.epoll, &conn.socket, EventData::new_u64(token), conn.interest);
+        match watched {
+            Ok(()) => {
+                entry.insert(conn);
+            }
+            Err(error) => {
+                tracing::warn!(%peer, %error, "connection refused: epoll takes no more");
+                self.core.connection_gone();
+            }
+        }
+    }
+
+    fn ready(&mut self, token: u64, flags: EventFlags) {
+        let Some(conn) = find(&mut self.conns, token) else { return };
+        let gone = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        let read = flags.contains(EventFlags::IN);
+        let outcome = if gone {
+            Err(Close)
+        } else if read {
+            Self::read(&mut self.core, conn)
+        } else {
+            Ok(())
+        };
+        let outcome = outcome.and_then(|()| Self::tidy(&self.epoll, &mut self.core, conn));
+        if outcome.is_err() {
+            self.close(token);
+        }
+    }
+
+    /// Receives and serves what a connection sent, some rounds of it.
+    fn read(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
+        for _ in 0..RECV_ROUNDS_MAX {
+            if !core.may_take(conn) {
+                break;
+            }
+            let received = conn.receive(&mut core.buffers);
+            if received == Received::Closed {
+                return Err(Close);
+            }
+            core.process(conn)?;
+            if received == Received::Drained {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a connection to rest after anything happened to it: sends, takes up what had to
+    /// wait for that, and tells epoll what to watch for.
+    fn tidy(epoll: &OwnedFd, core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
+        conn.dirty = false;
+        loop {
+            conn.flush(&mut core.buffers).map_err(|_| Close)?;
+            core.start_held(conn);
+            if conn.blocked && core.may_take(conn) {
+                core.process(conn)?;
+            }
+            if !conn.fresh {
+                break;
+            }
+        }
+        core.account_out(conn);
+        let mut interest = EventFlags::empty();
+        interest.set(EventFlags::IN, core.may_take(conn));
+        interest.set(EventFlags::OUT, conn.out_bytes() > 0);
+        if interest != conn.interest {
+            conn.interest = interest;
+            epoll::modify(epoll, &conn.socket, EventData::new_u64(conn.token), interest)
+                .map_err(|_| Close)?;
+        }
+        Ok(())
+    }
+
+    fn tidy_dirty(&mut self) {
+        let mut dirty = std::mem::take(&mut self.core.dirty);
+        for token in dirty.drain(..) {
+            let Some(conn) = find(&mut self.conns, token) else { continue };
+            if Self::tidy(&self.epoll, &mut self.core, conn).is_err() {
+                self.close(token);
+            }
+        }
+        // What became dirty meanwhile is kept for the next round, which comes at once.
+        dirty.append(&mut self.core.dirty);
+        self.core.dirty = dirty;
+    }
+
+    fn finish(&mut self, served: Served, pending: &Pending) {
+        let conn = find(&mut self.conns, pending.connection);
+        self.core.finish(conn, served, pending);
+    }
+
+    /// Gives released requests to the workers that own their connections.
+    fn hand_out(&mut self) {
+        while let Some(ticket) = self.core.released.pop_front() {
+            if ticket.request.worker == self.core.id {
+                self.released(ticket);
+            } else {
+                let worker = ticket.request.worker;
+                self.core.engine.post(worker, Message::Released(Box::new(ticket)));
+            }
+        }
+        while let Some(Stopped { worker, connection }) = self.core.resumed.pop() {
+            if worker == self.core.id {
+                self.resume(connection);
+            } else {
+                self.core.engine.post(worker, Message::Resume(connection));
+            }
+        }
+    }
+
+    fn released(&mut self, ticket: Ticket) {
+        match find(&mut self.conns, ticket.request.connection) {
+            Some(conn) => self.core.released(conn, ticket),
+            None => ticket.request.volume.gate.refund(ticket.request.cost),
+        }
+    }
+
+    fn resume(&mut self, token: u64) {
+        if let Some(conn) = find(&mut self.conns, token) {
+            conn.stopped = false;
+            self.core.mark(conn);
+        }
+    }
+
+    fn drain(&mut self) {
+        self.core.draining = true;
+        self.drain_until = Some(self.core.now + Duration::from_secs(DRAIN_SECONDS));
+        for (_, conn) in &mut self.conns {
+            self.core.mark(conn);
+        }
+    }
+
+    fn close(&mut self, token: u64) {
+        let Some(slot) = slot_of(&self.conns, token) else { return };
+        let conn = self.conns.remove(slot);
+        self.core.forget(*conn);
+    }
+}
+
+fn slot_of(conns: &Slab<Box<Conn>>, token: u64) -> Option<usize> {
+    let slot = usize::try_from(token & u64::from(u32::MAX)).ok()?;
+    conns.get(slot).filter(|conn| conn.token == token).map(|_| slot)
+}
+
+fn find(conns: &mut Slab<Box<Conn>>, token: u64) -> Option<&mut Conn> {
+    let slot = slot_of(conns, token)?;
+    conns.get_mut(slot).map(|conn| &mut **conn)
+}
+
+/// Clients are told apart by address: IPv4 as its IPv6-mapped form.
+fn client_key(peer: std::net::IpAddr) -> ClientKey {
+    let v6 = match peer {
+        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        std::net::IpAddr::V6(v6) => v6,
+    };
+    ClientKey(u128::from(v6))
+}

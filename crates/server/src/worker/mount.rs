@@ -1,0 +1,84 @@
+//! What MOUNT sees of the server: the volumes that a caller's address may mount, as `/NAME`.
+
+use crate::engine::{Engine, Mounted, ServedSet};
+use crate::sync::Arc;
+use std::net::IpAddr;
+use weir_core::{FileHandle, SnapshotId, Store};
+use weir_nfs::mount::wire::Flavors;
+use weir_nfs::mount::{Export, Exports, Mount, MountGrant, MountStatus};
+use weir_nfs::rpc::auth::AUTH_SYS;
+
+/// The exports as one peer sees them.
+pub(super) struct PeerExports<'a> {
+    engine: &'a Engine,
+    served: Arc<ServedSet>,
+    peer: IpAddr,
+}
+
+impl<'a> PeerExports<'a> {
+    /// The exports in `served` for the caller at `peer`.
+    pub(super) fn new(engine: &'a Engine, served: &Arc<ServedSet>, peer: IpAddr) -> Self {
+        Self { engine, served: Arc::clone(served), peer }
+    }
+
+    fn named(&self, path: &[u8]) -> Option<(&Mounted, String)> {
+        let path = std::str::from_utf8(path).ok()?;
+        let name = path.trim_matches('/');
+        Some((self.served.by_name(name)?, format!("/{name}")))
+    }
+}
+
+impl Exports for PeerExports<'_> {
+    fn mount(&self, path: &[u8]) -> Result<MountGrant, MountStatus> {
+        let (mounted, path) = self.named(path).ok_or(MountStatus::NOENT)?;
+        if mounted.spec.rule_for(self.peer).is_none() {
+            tracing::info!(peer = %self.peer, %path, "mount refused: no export rule names this address");
+            return Err(MountStatus::ACCES);
+        }
+        let nfs = &mounted.volume.nfs;
+        let root = nfs.store.key(&nfs.store.root());
+        let handle = FileHandle { volume: nfs.id, snapshot: SnapshotId::LIVE, key: root };
+        self.engine.mounts.add(self.peer, &path);
+        tracing::info!(peer = %self.peer, %path, "mounted");
+        Ok(MountGrant {
+            handle: self.engine.keys.seal(&handle),
+            flavors: Flavors::new(&[AUTH_SYS]),
+        })
+    }
+
+    fn exports(&self) -> Vec<Export> {
+        let mut exports: Vec<Export> = self
+            .served
+            .all()
+            .map(|mounted| Export {
+                path: format!("/{}", mounted.spec.name).into_bytes(),
+                groups: mounted
+                    .spec
+                    .exports
+                    .iter()
+                    .map(|rule| rule.network.to_string().into_bytes())
+                    .collect(),
+            })
+            .collect();
+        exports.sort_by(|a, b| a.path.cmp(&b.path));
+        exports
+    }
+
+    fn mounts(&self) -> Vec<Mount> {
+        let entry = |(host, path): (IpAddr, String)| Mount {
+            host: host.to_string().into_bytes(),
+            path: path.into_bytes(),
+        };
+        self.engine.mounts.list().into_iter().map(entry).collect()
+    }
+
+    fn unmount(&self, path: &[u8]) {
+        let path = String::from_utf8_lossy(path);
+        let path = format!("/{}", path.trim_matches('/'));
+        self.engine.mounts.remove(self.peer, Some(&path));
+    }
+
+    fn unmount_all(&self) {
+        self.engine.mounts.remove(self.peer, None);
+    }
+}

@@ -1,0 +1,128 @@
+//! Operations under way: a future is polled once in place, and only one that waits is kept.
+//!
+//! Each slot has its waker ready before a future needs it, so that an operation that ends on its
+//! first poll (nearly all do) costs no waker of its own. A wake that comes for an earlier tenant
+//! of a slot is only one poll too many.
+
+use super::inbox::{Inbox, Message};
+use crate::sync::Arc;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+struct SlotWaker {
+    inbox: Arc<Inbox>,
+    slot: usize,
+}
+
+impl Wake for SlotWaker {
+    fn wake(self: Arc<Self>) {
+        self.inbox.post(Message::Wake(self.slot));
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.inbox.post(Message::Wake(self.slot));
+    }
+}
+
+type Operation<T> = Pin<Box<dyn Future<Output = T>>>;
+
+struct Slot<T, M> {
+    waker: Waker,
+    task: Option<(Operation<T>, M)>,
+}
+
+/// The operations of one worker that wait for something: futures of `T`, each with its `M`.
+pub(crate) struct Tasks<T, M> {
+    inbox: Arc<Inbox>,
+    slots: Vec<Slot<T, M>>,
+    free: Vec<usize>,
+}
+
+impl<T, M> Tasks<T, M> {
+    /// None yet; wakes go to `inbox`.
+    pub(crate) fn new(inbox: Arc<Inbox>) -> Self {
+        Self { inbox, slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// How many are waiting.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Polls `future` once. Its output with `meta` if it is done, otherwise both are kept.
+    pub(crate) fn start(
+        &mut self,
+        mut future: Operation<T>,
+        meta: M,
+    ) -> Option<(T, M)> {
+        let index = self.free_slot();
+        let slot = self.slots.get_mut(index)?;
+        match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
+            Poll::Ready(output) => {
+                self.free.push(index);
+                Some((output, meta))
+            }
+            Poll::Pending => {
+                slot.task = Some((future, meta));
+                None
+            }
+        }
+    }
+
+    /// Polls the future in `index` again, if one is there.
+    pub(crate) fn wake(&mut self, index: usize) -> Option<(T, M)> {
+        let slot = self.slots.get_mut(index)?;
+        let (future, _) = slot.task.as_mut()?;
+        match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
+            Poll::Ready(output) => {
+                let (_, meta) = slot.task.take()?;
+                self.free.push(index);
+                Some((output, meta))
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    fn free_slot(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            let slot = self.slots.len();
+            let waker = Waker::from(Arc::new(SlotWaker { inbox: Arc::clone(&self.inbox), slot }));
+            self.slots.push(Slot { waker, task: None });
+            slot
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[test]
+    fn keeps_what_waits_and_gives_it_back_when_woken() {
+        let inbox = Inbox::new().unwrap();
+        let mut tasks = Tasks::new(Arc::clone(&inbox));
+        let open = Rc::new(Cell::new(false));
+        let gate = Rc::clone(&open);
+        let waits = Box::pin(std::future::poll_fn(move |cx| {
+            if gate.get() {
+                return Poll::Ready(7);
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        assert!(tasks.start(waits, "meta").is_none());
+        assert_eq!(tasks.start(Box::pin(std::future::ready(8)), "now"), Some((8, "now")));
+        assert_eq!(tasks.len(), 1);
+        let mut messages = Vec::new();
+        inbox.take(&mut messages);
+        let Some(Message::Wake(slot)) = messages.pop() else { panic!("not woken") };
+        assert_eq!(tasks.wake(slot), None);
+        open.set(true);
+        assert_eq!(tasks.wake(slot), Some((7, "meta")));
+        assert_eq!(tasks.wake(slot), None);
+        assert_eq!(tasks.len(), 0);
+    }
+}
