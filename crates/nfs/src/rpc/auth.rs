@@ -57,9 +57,10 @@ impl Decode<'_> for AuthSys {
         input.opaque("AUTH_SYS machine name", MACHINE_NAME_BYTES_MAX)?;
         let credentials = Credentials::new(input.u32()?, input.u32()?);
         let count = input.count("AUTH_SYS groups", GROUPS_MAX)?;
+        let (words, _) = input.bytes(count.saturating_mul(4))?.as_chunks();
         let mut groups = [0; GROUPS_MAX];
-        for slot in groups.iter_mut().take(count) {
-            *slot = input.u32()?;
+        for (group, word) in groups.iter_mut().zip(words) {
+            *group = u32::from_be_bytes(*word);
         }
         let credentials = credentials.with_groups(groups.get(..count).unwrap_or(&[]));
         Ok(Self { stamp, credentials })

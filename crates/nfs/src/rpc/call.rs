@@ -53,9 +53,10 @@ impl Call {
             return Err(refuse(RejectReason::RpcMismatch));
         }
         let (program, version, procedure) = (input.u32()?, input.u32()?, input.u32()?);
-        let credential =
-            credential(&mut input)?.map_err(|stat| refuse(RejectReason::AuthError(stat)))?;
-        verifier(&mut input, &credential)?.map_err(|stat| refuse(RejectReason::AuthError(stat)))?;
+        let credential = authenticate(&mut input).map_err(|denied| match denied {
+            Denied::Cut => Refusal::Drop,
+            Denied::Because(stat) => refuse(RejectReason::AuthError(stat)),
+        })?;
         let args = record.len().saturating_sub(input.rest().len());
         Ok(Self { xid, program, version, procedure, credential, args: record.skip(args) })
     }
@@ -68,48 +69,50 @@ impl From<XdrError> for Refusal {
     }
 }
 
-/// The flavor and body of an `opaque_auth` (RFC 5531 §8.2), or `refused` if the body is oversize.
-#[inline]
-fn opaque_auth<'a>(
-    input: &mut Reader<'a>,
-    refused: AuthStat,
-) -> Result<Result<(u32, &'a [u8]), AuthStat>, XdrError> {
-    let flavor = input.u32()?;
-    match input.opaque("opaque_auth", AUTH_BYTES_MAX) {
-        Ok(body) => Ok(Ok((flavor, body))),
-        Err(XdrError::TooLong { .. }) => Ok(Err(refused)),
-        Err(error) => Err(error),
+/// What is wrong with a credential or its verifier.
+enum Denied {
+    /// The record ends in it.
+    Cut,
+    /// It breaks a rule.
+    Because(AuthStat),
+}
+
+impl From<XdrError> for Denied {
+    fn from(_: XdrError) -> Self {
+        Self::Cut
     }
 }
 
+/// Reads credential and verifier. That of AUTH_NONE and AUTH_SYS is AUTH_NONE and empty
+/// (RFC 5531 §8.2, appendix A).
 #[inline]
-fn credential(input: &mut Reader<'_>) -> Result<Result<Credential, AuthStat>, XdrError> {
-    let (flavor, body) = match opaque_auth(input, AuthStat::BADCRED)? {
-        Ok(auth) => auth,
-        Err(stat) => return Ok(Err(stat)),
-    };
+fn authenticate(input: &mut Reader<'_>) -> Result<Credential, Denied> {
+    let (flavor, body) = opaque_auth(input, AuthStat::BADCRED)?;
+    let (verifier_flavor, verifier) = opaque_auth(input, AuthStat::BADVERF)?;
+    let unverified = verifier_flavor == AUTH_NONE && verifier.is_empty();
     let mut body = Reader::new(body);
-    Ok(match flavor {
+    let credential = match flavor {
         AUTH_NONE => body.finish().map(|()| Credential::None),
         AUTH_SYS => AuthSys::decode(&mut body).map(Credential::Sys),
-        other => Ok(Credential::Other(other)),
+        other => return Ok(Credential::Other(other)),
+    };
+    match credential {
+        Ok(_) if !unverified => Err(Denied::Because(AuthStat::BADVERF)),
+        Ok(credential) => Ok(credential),
+        Err(_) => Err(Denied::Because(AuthStat::BADCRED)),
     }
-    .map_err(|_| AuthStat::BADCRED))
 }
 
-/// The verifier of AUTH_NONE and AUTH_SYS is AUTH_NONE and empty (RFC 5531 §8.2, appendix A).
+/// The flavor and body of an `opaque_auth` (RFC 5531 §8.2); an oversize body is denied as
+/// `oversize`.
 #[inline]
-fn verifier(
-    input: &mut Reader<'_>,
-    credential: &Credential,
-) -> Result<Result<(), AuthStat>, XdrError> {
-    let (flavor, body) = match opaque_auth(input, AuthStat::BADVERF)? {
-        Ok(auth) => auth,
-        Err(stat) => return Ok(Err(stat)),
-    };
-    let ours = flavor == AUTH_NONE && body.is_empty();
-    let fits = ours || matches!(credential, Credential::Other(_));
-    Ok(if fits { Ok(()) } else { Err(AuthStat::BADVERF) })
+fn opaque_auth<'a>(input: &mut Reader<'a>, oversize: AuthStat) -> Result<(u32, &'a [u8]), Denied> {
+    let flavor = input.u32()?;
+    match input.opaque("opaque_auth", AUTH_BYTES_MAX) {
+        Ok(body) => Ok((flavor, body)),
+        Err(XdrError::TooLong { .. }) => Err(Denied::Because(oversize)),
+        Err(_) => Err(Denied::Cut),
+    }
 }
 
 #[cfg(test)]
