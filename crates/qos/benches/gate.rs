@@ -46,7 +46,7 @@ fn admission(criterion: &mut Criterion) {
 }
 
 fn waiting(criterion: &mut Criterion) {
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond::from_mib(1 << 20)));
+    let meter = Meter::new(RateSlice::owned(BytesPerSecond::from_mib(16)));
     let mut queue = Queue::new();
     for client in 0..40_u32 {
         for _ in 0..32 {
@@ -58,7 +58,7 @@ fn waiting(criterion: &mut Criterion) {
         let mut released = Vec::new();
         bench.iter(|| {
             // The time that one request takes at this rate.
-            now = Mono(now.0 + 8);
+            now = Mono(now.0 + 488_282);
             queue.poll(&meter, now, &mut |client| released.push(client));
             for client in released.drain(..) {
                 queue.push(&meter, ClientKey(client.into()), client.into(), COST, client);

@@ -1,3 +1,4 @@
+use std::sync::Barrier;
 use std::thread;
 use std::vec::Vec;
 
@@ -186,17 +187,22 @@ fn extreme_values_saturate() {
     assert!(!slow.try_take(1, Mono::from_secs(280_000_000)), "paid for after 9 years at most");
 }
 
-/// What all threads together get at each moment is what one thread would get.
+/// What all threads together get at each moment is what one thread would get, over enough
+/// admissions that they do collide.
 #[test]
 fn threads_together_get_what_one_would() {
-    const THREADS: u64 = 4;
-    let rate = 100 * MIB;
+    const THREADS: usize = 4;
+    let rate = 16 << 30;
     let (shared, alone) = (meter(rate), meter(rate));
-    for step in 0..200 {
-        let now = at(step * 7);
+    for step in 0..5 {
+        let now = at(step * 37);
+        let begin = Barrier::new(THREADS);
         let got: u64 = thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..THREADS).map(|_| scope.spawn(|| drain(&shared, 4096, now))).collect();
+            let drain_together = || {
+                begin.wait();
+                drain(&shared, 4096, now)
+            };
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(drain_together)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(got, drain(&alone, 4096, now), "step {step}");

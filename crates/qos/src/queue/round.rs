@@ -102,3 +102,42 @@ impl Round {
         Place { start, serial: self.serial, party }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_away_stands_level_with_a_newcomer_and_behind_those_who_waited() {
+        let mut round = Round::new();
+        let [away, mut present, waiting] = [1, 2, 3].map(|party| round.enter(party));
+        present = round.join(present);
+        for _ in 0..10 {
+            present = round.serve(present, 100, true);
+        }
+        // The clock is at 900, where a party begins that joins now.
+        round.join(waiting);
+        round.join(away);
+        let newcomer = round.enter(4);
+        round.join(newcomer);
+        let order = [3, 1, 4, 2];
+        let mut places: Vec<_> = round.ready.iter().copied().collect();
+        assert_eq!(places.iter().map(|place| place.party).collect::<Vec<_>>(), order);
+        places.retain(|place| place.party != 2);
+        assert!(places.iter().all(|place| place.start == 900), "{places:?}");
+    }
+
+    #[test]
+    fn only_who_has_nothing_ahead_is_forgotten() {
+        let mut round = Round::new();
+        let [first, second] = [1, 2].map(|party| round.enter(party));
+        let (first, second) = (round.join(first), round.join(second));
+        round.serve(first, 100, false);
+        assert_eq!(round.forget(), None, "100 bytes ahead of the clock");
+        let second = round.serve(second, 100, true);
+        assert_eq!(round.forget(), None);
+        round.serve(second, 100, true);
+        assert_eq!(round.forget(), Some(1));
+        assert_eq!(round.forget(), None, "the other still waits");
+    }
+}
