@@ -129,42 +129,43 @@ pub(crate) fn check_pool_path<'a>(
     Ok(())
 }
 
-/// Makes a pool's directory and marks it as ours, so that no two servers ever mix their volumes.
+/// Is the place free for a pool of the data directory called `instance`?
 ///
 /// `is_live` says whether a pool of this data directory exists; a mark of one that doesn't is
 /// what an interrupted create or delete left behind.
-pub(crate) fn claim_pool(
+pub(crate) fn check_vacant(
     path: &Path,
     instance: &str,
-    pool: u32,
     is_live: impl Fn(u32) -> bool,
 ) -> Result<()> {
     let refuse = |reason: &str| {
         Err(CatalogError::BadPath { path: path.to_owned(), reason: reason.to_owned() })
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
     let marker = path.join(MARKER);
-    let mark = match std::fs::read_to_string(&marker) {
-        Ok(mark) => Some(mark),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(at(&marker)(error)),
-    };
-    match mark {
-        Some(mark) => {
+    match std::fs::read_to_string(&marker) {
+        Ok(mark) => {
             let ours = mark.trim().strip_prefix(instance).and_then(|id| id.trim().parse().ok());
             if ours.is_none_or(is_live) {
                 return refuse(
                     "another Weir pool is there; give another path, or delete that pool first",
                 );
             }
+            Ok(())
         }
-        None if !is_vacant(&path.join("volumes")) => {
-            return refuse(
-                "it has a directory \"volumes\" with something in it; give another path",
-            );
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if is_vacant(&path.join("volumes")) {
+                return Ok(());
+            }
+            refuse("it has a directory \"volumes\" with something in it; give another path")
         }
-        None => {}
+        Err(error) => Err(at(&marker)(error)),
     }
+}
+
+/// Makes a pool's directory and marks it as ours, so that no two servers ever mix their volumes.
+/// The caller has checked that it is vacant.
+pub(crate) fn claim_pool(path: &Path, instance: &str, pool: u32) -> Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
     write_whole(path, MARKER, format!("{instance} {pool}\n").as_bytes())
 }
 
@@ -237,13 +238,14 @@ mod tests {
     fn a_pool_of_another_server_is_never_taken() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("pool");
-        claim_pool(&path, "aaaa", 1, |_| false).unwrap();
-        assert!(claim_pool(&path, "bbbb", 1, |_| false).is_err());
-        assert!(claim_pool(&path, "aaaa", 2, |id| id == 1).is_err());
-        claim_pool(&path, "aaaa", 2, |_| false).unwrap();
+        check_vacant(&path, "aaaa", |_| false).unwrap();
+        claim_pool(&path, "aaaa", 1).unwrap();
+        assert!(check_vacant(&path, "bbbb", |_| false).is_err());
+        assert!(check_vacant(&path, "aaaa", |id| id == 1).is_err());
+        check_vacant(&path, "aaaa", |_| false).unwrap();
         release_pool(&path, true);
         assert!(!path.exists());
         std::fs::create_dir_all(path.join("volumes/7")).unwrap();
-        assert!(claim_pool(&path, "aaaa", 3, |_| false).is_err());
+        assert!(check_vacant(&path, "aaaa", |_| false).is_err());
     }
 }

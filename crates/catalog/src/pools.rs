@@ -65,13 +65,14 @@ impl Catalog {
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Pool, max: POOLS_MAX })?;
-            if mode == Mode::Preview {
-                return Ok(());
-            }
             let default = || self.directory().join("pools").join(id.to_string());
             let path = new.directory.clone().unwrap_or_else(default);
             let is_live = |id| now.pool(PoolId(id)).is_some();
-            directory::claim_pool(&path, self.instance(), id, is_live)
+            directory::check_vacant(&path, self.instance(), is_live)?;
+            match mode {
+                Mode::Preview => Ok(()),
+                Mode::Commit => directory::claim_pool(&path, self.instance(), id),
+            }
         })
     }
 

@@ -1,0 +1,161 @@
+//! Whatever sequence of changes is asked for, the promises of every pool hold, a preview tells
+//! what the change then does, and opening the catalogue again gives the same.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use weir_catalog::{
+    BytesPerSecond, Catalog, ExportRule, Level, Mode, NewPool, NewVolume, Outcome, PoolChange, Qos,
+    Result, Snapshot, VolumeChange,
+};
+
+const GIB: u64 = 1 << 30;
+
+#[derive(Clone, Debug)]
+enum Ask {
+    CreatePool(u8, Level, u64, Qos),
+    ChangePool(u8, Option<Level>, Option<u64>, Option<Qos>),
+    DeletePool(u8),
+    CreateVolume(u8, u8, u64, Option<u64>),
+    ChangeVolume(u8, Option<u64>, Option<u64>, u64),
+    DeleteVolume(u8),
+    AddExport(u8, u32, u8),
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let level = || prop::sample::select(Level::ALL.to_vec());
+    let qos = || prop::sample::select(Qos::ALL.to_vec());
+    let size = || (1u64..64).prop_map(|n| n * 16 * GIB);
+    let rate = || (0u64..20).prop_map(|n| n << 17);
+    let (pool, volume) = (|| 0u8..3, || 0u8..5);
+    prop_oneof![
+        2 => (pool(), level(), size(), qos()).prop_map(|(p, l, s, q)| Ask::CreatePool(p, l, s, q)),
+        2 => (pool(), prop::option::of(level()), prop::option::of(size()), prop::option::of(qos()))
+            .prop_map(|(p, l, s, q)| Ask::ChangePool(p, l, s, q)),
+        1 => pool().prop_map(Ask::DeletePool),
+        5 => (volume(), pool(), size(), prop::option::of(rate()))
+            .prop_map(|(v, p, s, r)| Ask::CreateVolume(v, p, s, r)),
+        3 => (volume(), prop::option::of(size()), prop::option::of(rate()), 0..512 * GIB)
+            .prop_map(|(v, s, r, used)| Ask::ChangeVolume(v, s, r, used)),
+        1 => volume().prop_map(Ask::DeleteVolume),
+        1 => (volume(), any::<u32>(), 0u8..=32).prop_map(|(v, a, p)| Ask::AddExport(v, a, p)),
+    ]
+}
+
+fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
+    let (pool, volume) = (|n: &u8| format!("pool{n}"), |n: &u8| format!("vol{n}"));
+    match ask {
+        Ask::CreatePool(p, level, size_bytes, qos) => {
+            let (level, size_bytes, qos) = (*level, *size_bytes, *qos);
+            let new = NewPool { name: pool(p), level, size_bytes, qos, directory: None };
+            catalog.create_pool(&new, mode)
+        }
+        Ask::ChangePool(p, level, size_bytes, qos) => {
+            let change = PoolChange { level: *level, size_bytes: *size_bytes, qos: *qos };
+            catalog.change_pool(&pool(p), &change, mode)
+        }
+        Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
+        Ask::CreateVolume(v, p, quota_bytes, rate) => {
+            let throughput = rate.map(BytesPerSecond);
+            let (name, pool, quota_bytes) = (volume(v), pool(p), *quota_bytes);
+            catalog.create_volume(&NewVolume { name, pool, quota_bytes, throughput }, mode)
+        }
+        Ask::ChangeVolume(v, quota_bytes, rate, used) => {
+            let throughput = rate.map(BytesPerSecond);
+            let change = VolumeChange { quota_bytes: *quota_bytes, throughput };
+            catalog.change_volume(&volume(v), &change, Some(*used), mode)
+        }
+        Ask::DeleteVolume(v) => catalog.delete_volume(&volume(v), mode),
+        Ask::AddExport(v, addr, prefix) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
+            let network = format!("{}/{prefix}", std::net::Ipv4Addr::from_bits(addr & mask));
+            catalog.add_export(&volume(v), &ExportRule::open(network.parse().unwrap()), mode)
+        }
+    }
+}
+
+fn promises_hold(snapshot: &Snapshot) {
+    for pool in snapshot.pools() {
+        let volumes: Vec<_> = snapshot.volumes_of(pool.id).collect();
+        let quotas: u64 = volumes.iter().map(|volume| volume.quota_bytes).sum();
+        assert!(quotas <= pool.size_bytes, "{}: {quotas} > {}", pool.name, pool.size_bytes);
+        let limits: u64 = volumes.iter().map(|volume| volume.limit.0).sum();
+        assert!(limits <= pool.level.rate_for(pool.size_bytes).0, "{}", pool.name);
+        for volume in volumes {
+            assert_eq!(volume.throughput.is_some(), pool.qos == Qos::Manual, "{}", volume.name);
+            assert!(volume.limit.0 > 0, "{}", volume.name);
+            if pool.qos == Qos::Auto {
+                assert_eq!(volume.limit, pool.level.rate_for(volume.quota_bytes));
+            }
+        }
+    }
+    assert!(snapshot.volumes().all(|volume| snapshot.pool(volume.pool).is_some()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_sequence_of_changes_keeps_the_promises(asks in prop::collection::vec(ask(), 1..40)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut catalog = Catalog::open(dir.path()).unwrap();
+        let mut ids = BTreeSet::new();
+        for (step, ask) in asks.iter().enumerate() {
+            let before = catalog.snapshot();
+            let planned = carry_out(&catalog, ask, Mode::Preview);
+            prop_assert_eq!(catalog.snapshot(), before.clone());
+            let done = carry_out(&catalog, ask, Mode::Commit);
+            let after = catalog.snapshot();
+            match (planned, done) {
+                (Ok(planned), Ok(done)) => {
+                    prop_assert_eq!(planned.snapshot, done.snapshot);
+                    prop_assert_eq!(planned.changes, done.changes);
+                    prop_assert_eq!(after.generation, before.generation + 1);
+                }
+                (Err(planned), Err(done)) => {
+                    prop_assert_eq!(planned.to_string(), done.to_string());
+                    prop_assert_eq!(&after, &before);
+                }
+                (planned, done) => panic!("{ask:?}: planned {planned:?}, did {done:?}"),
+            }
+            promises_hold(&after);
+            for volume in after.volumes().filter(|volume| before.volume(volume.id).is_none()) {
+                prop_assert!(ids.insert(volume.id), "id {} came twice", volume.id);
+            }
+            if step % 8 == 7 {
+                drop(catalog);
+                catalog = Catalog::open(dir.path()).unwrap();
+                prop_assert_eq!(catalog.snapshot(), after);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_refusal_allows_is_granted(quota in 1u64..40, rate in 1u64..2000, held in 1u64..8) {
+        let dir = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(dir.path()).unwrap();
+        let new = |name: &str, quota_bytes: u64, rate: u64| NewVolume {
+            name: name.to_owned(),
+            pool: "p".to_owned(),
+            quota_bytes,
+            throughput: Some(BytesPerSecond(rate)),
+        };
+        let pool = NewPool {
+            name: "p".to_owned(),
+            level: Level::Standard,
+            size_bytes: 10 * GIB + 12_345,
+            qos: Qos::Manual,
+            directory: None,
+        };
+        catalog.create_pool(&pool, Mode::Commit).unwrap();
+        catalog.create_volume(&new("held", held * GIB, held * 10_000), Mode::Commit).unwrap();
+        let (mut quota_bytes, mut rate) = (quota * GIB, rate * 1000);
+        while let Err(refused) = catalog.create_volume(&new("v", quota_bytes, rate), Mode::Preview) {
+            let allowed = refused.allowed().unwrap();
+            let field = if allowed.field == "quota_bytes" { &mut quota_bytes } else { &mut rate };
+            prop_assert!(allowed.max.unwrap() < *field, "{refused}");
+            *field = allowed.max.unwrap();
+        }
+    }
+}
