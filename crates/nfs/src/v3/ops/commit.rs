@@ -20,15 +20,14 @@ pub(in crate::v3) async fn commit<S: Store>(
     if let Err(status) = regular(&attr) {
         return fail(out, status, WccData { before: None, after: Some(cx.fattr(&attr)) });
     }
-    match cx.volume.store.commit(&file).await {
+    let error = match cx.volume.store.commit(&file).await {
         Ok(change) => {
-            let result: CommitRes =
-                Res::Ok(CommitOk { file_wcc: cx.wcc(&change), verifier: cx.volume.verifier });
-            answer(out, &result)
+            let file_wcc = cx.wcc(&change);
+            let result: CommitRes = Res::Ok(CommitOk { file_wcc, verifier: cx.volume.verifier });
+            return answer(out, &result);
         }
-        Err(error) => {
-            let after = cx.wcc_after(&file).await;
-            fail(out, error, after)
-        }
-    }
+        Err(error) => error,
+    };
+    let after = cx.wcc_after(&file).await;
+    fail(out, error, after)
 }

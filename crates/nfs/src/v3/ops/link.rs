@@ -26,20 +26,19 @@ pub(in crate::v3) async fn link<S: Store>(
             return fail(out, status, LinkAttributes { file_attributes, link_dir_wcc });
         }
     };
-    match add(cx, &file, &dir, args.link.name).await {
+    let status = match add(cx, &file, &dir, args.link.name).await {
         Ok((attr, change)) => {
             let result: LinkRes = Res::Ok(LinkAttributes {
                 file_attributes: Some(cx.fattr(&attr)),
                 link_dir_wcc: cx.wcc(&change),
             });
-            answer(out, &result)
+            return answer(out, &result);
         }
-        Err(status) => {
-            let file_attributes = cx.fattr_after(&file).await;
-            let link_dir_wcc = cx.wcc_after(&dir).await;
-            fail(out, status, LinkAttributes { file_attributes, link_dir_wcc })
-        }
-    }
+        Err(status) => status,
+    };
+    let file_attributes = cx.fattr_after(&file).await;
+    let link_dir_wcc = cx.wcc_after(&dir).await;
+    fail(out, status, LinkAttributes { file_attributes, link_dir_wcc })
 }
 
 async fn add<S: Store>(

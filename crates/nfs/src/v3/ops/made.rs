@@ -1,6 +1,6 @@
 //! What CREATE, MKDIR, SYMLINK and MKNOD share: new objects and their attributes.
 
-use super::{Context, Outcome, answer, fail};
+use super::{Context, Outcome, answer};
 use crate::v3::wire::{NewObject, Res, Sattr3, Status, WccData};
 use crate::xdr::Writer;
 use weir_core::store::Made;
@@ -24,26 +24,17 @@ pub(super) fn sizeless(wire: &Sattr3, cred: &Credentials) -> Result<SetAttr, Sta
     Ok(SetAttr { size: None, ..attributes(wire, cred)? })
 }
 
-/// Writes the new object, or the failure with what became of `dir`.
-pub(super) async fn answer_made<S: Store>(
+/// Writes the new object.
+pub(super) fn answer_made<S: Store>(
     cx: &Context<'_, S>,
-    dir: &S::Object,
-    made: Result<Made<S::Object>, Status>,
+    made: &Made<S::Object>,
     out: &mut Writer,
 ) -> Outcome {
-    match made {
-        Ok(made) => {
-            let sealed = cx.volume.seal(cx.volume.store.key(&made.object));
-            let result: Res<_, WccData> = Res::Ok(NewObject {
-                object: Some((&sealed).into()),
-                attributes: Some(cx.fattr(&made.attr)),
-                dir_wcc: cx.wcc(&made.dir),
-            });
-            answer(out, &result)
-        }
-        Err(status) => {
-            let after = cx.wcc_after(dir).await;
-            fail(out, status, after)
-        }
-    }
+    let sealed = cx.volume.seal(cx.volume.store.key(&made.object));
+    let result: Res<_, WccData> = Res::Ok(NewObject {
+        object: Some((&sealed).into()),
+        attributes: Some(cx.fattr(&made.attr)),
+        dir_wcc: cx.wcc(&made.dir),
+    });
+    answer(out, &result)
 }

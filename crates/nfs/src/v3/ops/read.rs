@@ -21,19 +21,18 @@ pub(in crate::v3) async fn read<S: Store>(
     let (offset, count) = within_bounds(args);
     let head = ReadReply::begin(out);
     let buffer = core::mem::take(out).into_vec();
-    match cx.volume.store.read(&file, offset, count, buffer).await {
+    let error = match cx.volume.store.read(&file, offset, count, buffer).await {
         Ok(done) => {
             *out = Writer::new(done.out);
             let moved = head.finish(out, &cx.fattr(&done.attr), done.eof);
-            Outcome { status: Status::OK, moved: u64::from(moved) }
+            return Outcome { status: Status::OK, moved: u64::from(moved) };
         }
-        Err(error) => {
-            // The buffer went with the error.
-            *out = reply::begin(Vec::new(), cx.xid);
-            let after = cx.fattr_after(&file).await;
-            fail(out, error, after)
-        }
-    }
+        Err(error) => error,
+    };
+    // The buffer went with the error.
+    *out = reply::begin(Vec::new(), cx.xid);
+    let after = cx.fattr_after(&file).await;
+    fail(out, error, after)
 }
 
 #[inline]

@@ -25,18 +25,17 @@ pub(in crate::v3) async fn rename<S: Store>(
             return fail(out, status, RenameWcc { from_dir_wcc, to_dir_wcc: WccData::NONE });
         }
     };
-    match change(cx, (&from_dir, args.from.name), (&to_dir, args.to.name)).await {
+    let status = match change(cx, (&from_dir, args.from.name), (&to_dir, args.to.name)).await {
         Ok((from, to)) => {
             let wcc = RenameWcc { from_dir_wcc: cx.wcc(&from), to_dir_wcc: cx.wcc(&to) };
             let result: RenameRes = Res::Ok(wcc);
-            answer(out, &result)
+            return answer(out, &result);
         }
-        Err(status) => {
-            let from_dir_wcc = cx.wcc_after(&from_dir).await;
-            let to_dir_wcc = cx.wcc_after(&to_dir).await;
-            fail(out, status, RenameWcc { from_dir_wcc, to_dir_wcc })
-        }
-    }
+        Err(status) => status,
+    };
+    let from_dir_wcc = cx.wcc_after(&from_dir).await;
+    let to_dir_wcc = cx.wcc_after(&to_dir).await;
+    fail(out, status, RenameWcc { from_dir_wcc, to_dir_wcc })
 }
 
 async fn change<S: Store>(

@@ -15,16 +15,15 @@ pub(in crate::v3) async fn rmdir<S: Store>(
         Ok(dir) => dir,
         Err(error) => return fail(out, error, WccData::NONE),
     };
-    match take_out(cx, &dir, args.object.name).await {
+    let status = match take_out(cx, &dir, args.object.name).await {
         Ok(change) => {
             let result: RmdirRes = Res::Ok(cx.wcc(&change));
-            answer(out, &result)
+            return answer(out, &result);
         }
-        Err(status) => {
-            let after = cx.wcc_after(&dir).await;
-            fail(out, status, after)
-        }
-    }
+        Err(status) => status,
+    };
+    let after = cx.wcc_after(&dir).await;
+    fail(out, status, after)
 }
 
 async fn take_out<S: Store>(

@@ -16,16 +16,15 @@ pub(in crate::v3) async fn setattr<S: Store>(
         Ok(subject) => subject,
         Err(error) => return fail(out, error, WccData::NONE),
     };
-    match set(cx, &object, &attr, &args).await {
+    let status = match set(cx, &object, &attr, &args).await {
         Ok(change) => {
             let result: SetattrRes = Res::Ok(cx.wcc(&change));
-            answer(out, &result)
+            return answer(out, &result);
         }
-        Err(status) => {
-            let after = cx.wcc_after(&object).await;
-            fail(out, status, after)
-        }
-    }
+        Err(status) => status,
+    };
+    let after = cx.wcc_after(&object).await;
+    fail(out, status, after)
 }
 
 async fn set<S: Store>(

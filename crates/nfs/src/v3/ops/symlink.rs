@@ -17,8 +17,12 @@ pub(in crate::v3) async fn symlink<S: Store>(
         Ok(dir) => dir,
         Err(error) => return fail(out, error, WccData::NONE),
     };
-    let made = make(cx, &dir, &args).await;
-    answer_made(cx, &dir, made, out).await
+    let status = match make(cx, &dir, &args).await {
+        Ok(made) => return answer_made(cx, &made, out),
+        Err(status) => status,
+    };
+    let after = cx.wcc_after(&dir).await;
+    fail(out, status, after)
 }
 
 async fn make<S: Store>(

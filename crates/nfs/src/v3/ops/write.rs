@@ -23,7 +23,7 @@ pub(in crate::v3) async fn write<S: Store>(
         }
     };
     let data = payload(cx.args, args);
-    match cx.volume.store.write(&file, args.offset, data, args.stable.into()).await {
+    let error = match cx.volume.store.write(&file, args.offset, data, args.stable.into()).await {
         Ok(done) => {
             let result: WriteRes = Res::Ok(WriteOk {
                 file_wcc: cx.wcc(&done.change),
@@ -31,13 +31,12 @@ pub(in crate::v3) async fn write<S: Store>(
                 committed: done.committed.into(),
                 verifier: cx.volume.verifier,
             });
-            Outcome { moved: u64::from(done.count), ..answer(out, &result) }
+            return Outcome { moved: u64::from(done.count), ..answer(out, &result) };
         }
-        Err(error) => {
-            let after = cx.wcc_after(&file).await;
-            fail(out, error, after)
-        }
-    }
+        Err(error) => error,
+    };
+    let after = cx.wcc_after(&file).await;
+    fail(out, error, after)
 }
 
 #[inline]
