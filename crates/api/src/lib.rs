@@ -1,1 +1,29 @@
-//! Placeholder until the crate's owner writes it.
+//! The API of a Weir server as types, routes and a typed client: what the command line, the load
+//! generator and other programs speak.
+//!
+//! What is *not* here: how anything is stored, decided or enforced. Sizes are bytes and rates
+//! bytes per second, as integers; fields called `…_mibps` repeat a rate as MiB/s for people.
+#![forbid(unsafe_code)]
+
+mod client;
+mod error;
+pub mod limits;
+mod pool;
+pub mod routes;
+mod server;
+mod volume;
+mod words;
+
+pub use client::{Client, ClientError, Dry};
+pub use error::{Allowed, ApiError};
+pub use pool::{NewPool, Pool, PoolChange};
+pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
+pub use volume::{ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
+pub use words::{Access, Level, Qos, Squash, UnknownWord};
+
+/// A rate in MiB/s, for the fields that repeat one for people.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 bytes per second")]
+pub fn mibps(bytes_per_second: u64) -> f64 {
+    bytes_per_second as f64 / 1_048_576.0
+}

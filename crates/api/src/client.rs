@@ -1,0 +1,387 @@
+//! The typed client: one connection a request, over the socket in a data directory or over TCP
+//! with a token. It retries nothing: a change that was sent may have been made.
+
+use crate::error::ApiError;
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
+use crate::routes;
+use crate::{
+    Changed, ExportRule, Health, NewPool, NewVolume, Pool, PoolChange, ServerInfo, Volume,
+    VolumeChange,
+};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+/// Name of the API's socket in a data directory.
+const SOCKET: &str = "api.sock";
+
+/// Is a change to be made, or only to be shown?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dry {
+    /// Make it.
+    No,
+    /// Only show what it would do.
+    Run,
+}
+
+/// A connection to be made to a server.
+#[derive(Clone)]
+pub struct Client {
+    endpoint: Endpoint,
+}
+
+#[derive(Clone)]
+enum Endpoint {
+    Socket(PathBuf),
+    Tcp { address: String, token: Option<String> },
+}
+
+/// Why a request has no answer, or a refusal for one.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("no weir server answers at {endpoint}: {source}")]
+    Unreachable {
+        /// The socket or address.
+        endpoint: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// No answer in time.
+    #[error(
+        "the server at {0} took too long to answer; a change that was asked for may have been made"
+    )]
+    Timeout(String),
+    /// The connection broke.
+    #[error(
+        "the connection to the server broke: {0}; a change that was asked for may have been made"
+    )]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The answer is none that this version understands.
+    #[error("the server's answer ({status}) can't be read: {reason}")]
+    Unreadable {
+        /// HTTP status.
+        status: u16,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server refused or failed, and says why.
+    #[error("{error}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// The reason.
+        error: ApiError,
+    },
+}
+
+type Result<T> = std::result::Result<T, ClientError>;
+
+impl Client {
+    /// Talks to the server of `data_dir`, which the owner of the directory alone can do.
+    #[must_use]
+    pub fn local(data_dir: &Path) -> Self {
+        Self { endpoint: Endpoint::Socket(data_dir.join(SOCKET)) }
+    }
+
+    /// Talks to the server at `address` (`HOST:PORT`), with its token.
+    #[must_use]
+    pub fn tcp(address: impl Into<String>, token: Option<String>) -> Self {
+        Self { endpoint: Endpoint::Tcp { address: address.into(), token } }
+    }
+
+    /// What the server says about itself.
+    ///
+    /// # Errors
+    /// [`ClientError`], as for every request.
+    pub async fn server(&self) -> Result<ServerInfo> {
+        self.get(routes::SERVER).await
+    }
+
+    /// Is everything being served?
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn health(&self) -> Result<Health> {
+        self.get(routes::HEALTH).await
+    }
+
+    /// Metrics in Prometheus' text format.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn metrics(&self) -> Result<String> {
+        let (status, body) = self.exchange(Method::GET, routes::METRICS, Vec::new()).await?;
+        let text = String::from_utf8_lossy(&succeed(status, &body)?).into_owned();
+        Ok(text)
+    }
+
+    /// All pools.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn pools(&self) -> Result<Vec<Pool>> {
+        self.get(routes::POOLS).await
+    }
+
+    /// One pool.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn pool(&self, name: &str) -> Result<Pool> {
+        self.get(&routes::path(routes::POOL, name)).await
+    }
+
+    /// Makes a pool.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_pool(&self, new: &NewPool, dry: Dry) -> Result<Changed<Pool>> {
+        self.send(Method::POST, routes::POOLS, Some(new), dry).await
+    }
+
+    /// Changes a pool.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn change_pool(
+        &self,
+        name: &str,
+        change: &PoolChange,
+        dry: Dry,
+    ) -> Result<Changed<Pool>> {
+        self.send(Method::PATCH, &routes::path(routes::POOL, name), Some(change), dry).await
+    }
+
+    /// Deletes a pool that has no volumes.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn delete_pool(&self, name: &str, dry: Dry) -> Result<Changed<Pool>> {
+        self.send(Method::DELETE, &routes::path(routes::POOL, name), NOTHING, dry).await
+    }
+
+    /// All volumes.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn volumes(&self) -> Result<Vec<Volume>> {
+        self.get(routes::VOLUMES).await
+    }
+
+    /// One volume.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn volume(&self, name: &str) -> Result<Volume> {
+        self.get(&routes::path(routes::VOLUME, name)).await
+    }
+
+    /// Makes a volume, which can be mounted when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_volume(&self, new: &NewVolume, dry: Dry) -> Result<Changed<Volume>> {
+        self.send(Method::POST, routes::VOLUMES, Some(new), dry).await
+    }
+
+    /// Changes a volume's contract, which is in force when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn change_volume(
+        &self,
+        name: &str,
+        change: &VolumeChange,
+        dry: Dry,
+    ) -> Result<Changed<Volume>> {
+        self.send(Method::PATCH, &routes::path(routes::VOLUME, name), Some(change), dry).await
+    }
+
+    /// Deletes a volume **and all its files**.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn delete_volume(&self, name: &str, dry: Dry) -> Result<Changed<Volume>> {
+        self.send(Method::DELETE, &routes::path(routes::VOLUME, name), NOTHING, dry).await
+    }
+
+    /// The export rules of a volume, in the order in which they are tried.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn exports(&self, volume: &str) -> Result<Vec<ExportRule>> {
+        self.get(&routes::path(routes::EXPORTS, volume)).await
+    }
+
+    /// Replaces all export rules of a volume.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn set_exports(
+        &self,
+        volume: &str,
+        rules: &[ExportRule],
+        dry: Dry,
+    ) -> Result<Changed<Volume>> {
+        self.send(Method::PUT, &routes::path(routes::EXPORTS, volume), Some(rules), dry).await
+    }
+
+    /// Adds an export rule to a volume.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn add_export(
+        &self,
+        volume: &str,
+        rule: &ExportRule,
+        dry: Dry,
+    ) -> Result<Changed<Volume>> {
+        self.send(Method::POST, &routes::path(routes::EXPORTS, volume), Some(rule), dry).await
+    }
+
+    /// Removes the export rule of one network from a volume.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn remove_export(
+        &self,
+        volume: &str,
+        network: &str,
+        dry: Dry,
+    ) -> Result<Changed<Volume>> {
+        let path = routes::path(routes::EXPORTS, volume);
+        let path = routes::with_query(&path, "network", network);
+        self.send(Method::DELETE, &path, NOTHING, dry).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let (status, body) = self.exchange(Method::GET, path, Vec::new()).await?;
+        read(status, &succeed(status, &body)?)
+    }
+
+    async fn send<T: DeserializeOwned, B: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&B>,
+        dry: Dry,
+    ) -> Result<T> {
+        let path = match dry {
+            Dry::No => path.to_owned(),
+            Dry::Run => routes::with_query(path, "dry_run", "true"),
+        };
+        let json = match body {
+            Some(body) => serde_json::to_vec(body).map_err(|e| ClientError::Broken(e.into()))?,
+            None => Vec::new(),
+        };
+        let (status, body) = self.exchange(method, &path, json).await?;
+        read(status, &succeed(status, &body)?)
+    }
+
+    /// One request and its answer, as bytes.
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(StatusCode, Bytes)> {
+        let endpoint = self.endpoint.to_string();
+        let unreachable = |source| ClientError::Unreachable { endpoint: endpoint.clone(), source };
+        let late = |_| ClientError::Timeout(endpoint.clone());
+        let mut request = Request::builder().method(method).uri(path);
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        match &self.endpoint {
+            Endpoint::Socket(path) => {
+                let request = finish(request.header(HOST, "localhost"), body)?;
+                let connect = timeout(CONNECT_WAIT_MAX, UnixStream::connect(path));
+                let stream = connect.await.map_err(late)?.map_err(unreachable)?;
+                timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
+            }
+            Endpoint::Tcp { address, token } => {
+                if let Some(token) = token {
+                    request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+                }
+                let request = finish(request.header(HOST, address), body)?;
+                let connect = timeout(CONNECT_WAIT_MAX, TcpStream::connect(address));
+                let stream = connect.await.map_err(late)?.map_err(unreachable)?;
+                timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
+            }
+        }
+    }
+}
+
+/// The body of a request that has none.
+const NOTHING: Option<&()> = None;
+
+fn finish(request: hyper::http::request::Builder, body: Vec<u8>) -> Result<Request<Full<Bytes>>> {
+    request.body(Full::new(body.into())).map_err(|error| ClientError::Broken(error.into()))
+}
+
+async fn round_trip(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Bytes)> {
+    let broken = |error: hyper::Error| ClientError::Broken(error.into());
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+        let body = body.collect().await.map_err(ClientError::Broken)?;
+        Ok((status, body.to_bytes()))
+    };
+    let mut answer = std::pin::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => return answer,
+        outcome = connection => outcome.map_err(broken)?,
+    }
+    // The server closed the connection behind a whole answer, which is still to be read out.
+    answer.await
+}
+
+fn succeed(status: StatusCode, body: &Bytes) -> Result<Bytes> {
+    if status.is_success() {
+        return Ok(body.clone());
+    }
+    match serde_json::from_slice(body) {
+        Ok(error) => Err(ClientError::Refused { status: status.as_u16(), error }),
+        Err(_) => {
+            let reason = String::from_utf8_lossy(body).chars().take(200).collect();
+            Err(ClientError::Unreadable { status: status.as_u16(), reason })
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(status: StatusCode, body: &Bytes) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| ClientError::Unreadable {
+        status: status.as_u16(),
+        reason: error.to_string(),
+    })
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Socket(path) => path.display().fmt(f),
+            Self::Tcp { address, .. } => address.fmt(f),
+        }
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({})", self.endpoint)
+    }
+}

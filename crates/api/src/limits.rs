@@ -1,0 +1,12 @@
+//! Bounds on what one side accepts from the other.
+
+use std::time::Duration;
+
+/// Largest request body, in bytes: 256 export rules are under 64 KiB.
+pub const REQUEST_BYTES_MAX: usize = 256 << 10;
+/// Largest answer a client reads, in bytes: a list of all volumes there may be.
+pub const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// Longest a client waits for an answer.
+pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Longest a client waits for a connection.
+pub const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);

@@ -1,0 +1,62 @@
+//! What a server says about itself, and about a change it made.
+
+use serde::{Deserialize, Serialize};
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Where it serves NFS and MOUNT: `ADDRESS:PORT` each.
+    pub nfs: Vec<String>,
+    /// The generation of its catalogue, which grows with every change.
+    pub generation: u64,
+}
+
+/// Is everything being served?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// All volumes of the catalogue are being served.
+    pub ready: bool,
+    /// How many are.
+    pub volumes_served: usize,
+    /// Those that are not.
+    pub unserved: Vec<UnservedVolume>,
+}
+
+/// A volume of the catalogue that is not being served. The server's log says why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnservedVolume {
+    /// Its name.
+    pub name: String,
+}
+
+/// The outcome of a change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Changed<T> {
+    /// Was it only shown? Then nothing below is in force.
+    pub dry_run: bool,
+    /// The generation of the catalogue after it.
+    pub generation: u64,
+    /// The volumes whose limits it changes.
+    pub changes: Vec<LimitChange>,
+    /// What was changed, as it is after it; nothing after a delete.
+    pub item: Option<T>,
+}
+
+/// What a change does to one volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitChange {
+    /// The volume.
+    pub volume: String,
+    /// Its limit before.
+    pub before_bytes_per_second: u64,
+    /// Its limit after.
+    pub after_bytes_per_second: u64,
+    /// Its limit before, MiB/s.
+    pub before_mibps: f64,
+    /// Its limit after, MiB/s.
+    pub after_mibps: f64,
+}

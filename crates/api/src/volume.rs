@@ -1,0 +1,114 @@
+//! Volumes, their export rules and their live counters.
+
+use crate::words::{Access, Squash};
+use serde::{Deserialize, Serialize};
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Never used again after a delete.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// What clients mount: `/NAME`.
+    pub export_path: String,
+    /// Its provisioned size, bytes.
+    pub quota_bytes: u64,
+    /// The rate it was given; in a manual pool only.
+    pub throughput_bytes_per_second: Option<u64>,
+    /// The limit that its contract comes to, reads and writes together.
+    pub limit_bytes_per_second: u64,
+    /// The same in MiB/s.
+    pub limit_mibps: f64,
+    /// Who may mount it, most specific network first: the first match decides.
+    pub exports: Vec<ExportRule>,
+    /// What it does at present; nothing if it isn't being served (the server's log says why).
+    pub live: Option<VolumeLive>,
+}
+
+/// Counters of a volume since the server started, and gauges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeLive {
+    /// Bytes that its files hold.
+    pub used_bytes: u64,
+    /// The limit in force.
+    pub limit_bytes_per_second: u64,
+    /// READ operations.
+    pub read_ops: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// WRITE operations.
+    pub write_ops: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// All other operations.
+    pub other_ops: u64,
+    /// Operations answered with an error status.
+    pub failed_ops: u64,
+    /// Requests that had to wait for the contract.
+    pub delayed_ops: u64,
+    /// Nanoseconds they waited, in all.
+    pub wait_nanos: u64,
+    /// Nanoseconds from arrival to reply, all operations.
+    pub latency_nanos: u64,
+    /// Requests that wait now.
+    pub waiting: u64,
+    /// Bytes of memory that they pin.
+    pub parked_bytes: u64,
+}
+
+/// A volume to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewVolume {
+    /// Its name.
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// Its provisioned size, bytes.
+    pub quota_bytes: u64,
+    /// Its rate; in a manual pool and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_bytes_per_second: Option<u64>,
+}
+
+/// What is to change about a volume; what is not said stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeChange {
+    /// The provisioned size, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_bytes: Option<u64>,
+    /// The rate; in a manual pool only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_bytes_per_second: Option<u64>,
+}
+
+/// What clients of one network may do with a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportRule {
+    /// The clients: `10.0.0.0/8`, `fd00::/8`, or one address.
+    pub network: String,
+    /// May they write?
+    pub access: Access,
+    /// Whose identity is replaced; nobody's if not said.
+    #[serde(default = "none")]
+    pub squash: Squash,
+    /// The anonymous user; 65534 if not said.
+    #[serde(default = "nobody")]
+    pub anon_uid: u32,
+    /// The anonymous group; 65534 if not said.
+    #[serde(default = "nobody")]
+    pub anon_gid: u32,
+}
+
+const fn none() -> Squash {
+    Squash::None
+}
+
+const fn nobody() -> u32 {
+    65534
+}

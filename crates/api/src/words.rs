@@ -1,0 +1,111 @@
+//! Closed sets of words: each is spelt the same in JSON, on the command line and in tables.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A word that is none of those a field knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{word:?} is no {field}: use {}", known.join(", "))]
+pub struct UnknownWord {
+    /// What the word stands for.
+    pub field: &'static str,
+    /// The word.
+    pub word: String,
+    /// The words there are.
+    pub known: &'static [&'static str],
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident, $field:literal, $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $type {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
+        }
+
+        impl $type {
+            /// The word.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.word())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord {
+                        field: $field,
+                        word: word.chars().take(64).collect(),
+                        known: &[$($word),+],
+                    }),
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// The service level of a pool: MiB/s for each provisioned TiB.
+    Level, "service level",
+    /// 16 MiB/s per TiB.
+    Standard = "standard",
+    /// 64 MiB/s per TiB.
+    Premium = "premium",
+    /// 128 MiB/s per TiB.
+    Ultra = "ultra"
+}
+
+words! {
+    /// How the volumes of a pool get their limits.
+    Qos, "QoS model",
+    /// From their quotas.
+    Auto = "auto",
+    /// Each is given its own.
+    Manual = "manual"
+}
+
+words! {
+    /// May clients write?
+    Access, "access",
+    /// No.
+    ReadOnly = "ro",
+    /// Yes.
+    ReadWrite = "rw"
+}
+
+words! {
+    /// Whose identity is replaced by the anonymous one.
+    Squash, "squash",
+    /// Nobody's.
+    None = "none",
+    /// The superuser's.
+    Root = "root",
+    /// Everybody's.
+    All = "all"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_and_text_spell_a_word_alike() {
+        for level in [Level::Standard, Level::Premium, Level::Ultra] {
+            assert_eq!(serde_json::to_string(&level).unwrap(), format!("\"{level}\""));
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        let error = "gold".parse::<Level>().unwrap_err();
+        assert_eq!(error.to_string(), "\"gold\" is no service level: use standard, premium, ultra");
+    }
+}
