@@ -5,6 +5,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
 use weir_core::{FsError, FsResult, ObjectKey};
@@ -121,6 +122,18 @@ pub(crate) fn read_cached(
     // SAFETY: the kernel has initialised `got` bytes after `start`, within the capacity.
     unsafe { out.set_len(start + got) };
     Ok(got)
+}
+
+/// How often the calling thread has given up the processor by itself, that is, has blocked.
+pub(crate) fn times_blocked() -> i64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills `usage`, which is valid for writing; it is zeroed, and all zeros is
+    // a valid value, so it may be read even if the call failed.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nvcsw
 }
 
 /// Sets the thread's file system user and gives the former one.

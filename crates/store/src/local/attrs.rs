@@ -109,7 +109,7 @@ impl Attrs {
     fn settle(&self, state: &mut State, attr: &Attr) {
         let now = occupied(attr);
         if now != state.accounted {
-            self.usage.moved(state.accounted, now);
+            self.usage.moved(attr.fileid, state.accounted, now);
             state.accounted = now;
         }
     }

@@ -5,7 +5,7 @@ use super::commit::Extent;
 use super::inode::{Inode, Reach};
 use super::lookup::OwnName;
 use super::open::{new_inode, without_atime};
-use super::set_attr::{CUT_INLINE_MAX, apply, set_size};
+use super::set_attr::{CUT_INLINE_MAX, set_made, set_size};
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::as_caller;
@@ -19,8 +19,8 @@ use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, Made};
 use weir_core::{Credentials, FileKind, FsError, FsResult, Name, SetAttr, Timestamp};
 
-/// The mode of a file whose maker gave none (an exclusive create never does).
-const MODE_UNSET: u32 = 0o600;
+/// The mode of a file whose maker gave none (an exclusive create never does): they set it next.
+const MODE_UNSET: u32 = 0;
 
 impl LocalStore {
     pub(super) async fn create_file(
@@ -69,11 +69,9 @@ fn create(
         Ok(fd) => {
             let made = made(volume, fd)?;
             volume.names.replace(dir, name, &made, &mut lock);
-            if rest != SetAttr::default() {
-                let mut mutation = made.begin();
-                let found = mutation.found(&made.fd)?;
-                apply(&made, &rest, &found, cred)?;
-                made.end(mutation)?;
+            if let Err(error) = set_made(&made, &rest, cred) {
+                volume.unmake(dir, name, &made, &mut lock);
+                return Err(error.into());
             }
             let attr = made.attr()?;
             (made, attr)
@@ -154,7 +152,10 @@ fn open_existing(
                 FileKind::Directory => return Err(FsError::IsDirectory.into()),
                 _ => return Err(FsError::Exists.into()),
             }
-            let Some(size) = set.size else { return Ok(present.attr()?) };
+            // Of an existing file only a size of zero is set (RFC 1813 §3.3.8).
+            let Some(size) = set.size.filter(|&size| size == 0) else {
+                return Ok(present.attr()?);
+            };
             let mut mutation = present.begin();
             let found = mutation.found(&present.fd)?;
             if size.saturating_add(CUT_INLINE_MAX) < found.size {

@@ -38,6 +38,12 @@ pub struct Inode {
 }
 
 impl Inode {
+    /// The key that finds this object again.
+    #[must_use]
+    pub fn key(&self) -> ObjectKey {
+        self.key
+    }
+
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

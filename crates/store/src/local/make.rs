@@ -3,7 +3,7 @@
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
-use super::set_attr::apply;
+use super::set_attr::set_made;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::as_caller;
@@ -15,9 +15,8 @@ use weir_core::limits::SYMLINK_BYTES_MAX;
 use weir_core::store::{Made, MakeKind};
 use weir_core::{Credentials, DeviceNumber, FsError, FsResult, Name, SetAttr};
 
-/// The modes of a directory and of anything else whose maker gave none.
-const DIRECTORY_MODE_UNSET: u32 = 0o700;
-const MODE_UNSET: u32 = 0o600;
+/// The mode of an object whose maker gave none.
+const MODE_UNSET: u32 = 0;
 /// The bits that `mkdir` ignores.
 const SET_IDS: u32 = 0o6000;
 
@@ -68,23 +67,20 @@ fn make(
     volume.names.replace(dir, name, &object, &mut lock);
     let ids = set.mode.filter(|mode| *kind == MakeKind::Directory && mode & SET_IDS != 0);
     let rest = SetAttr { mode: ids, size: None, ..*set };
-    if rest != SetAttr::default() {
-        let mut mutation = object.begin();
-        let found = mutation.found(&object.fd)?;
-        apply(&object, &rest, &found, cred)?;
-        object.end(mutation)?;
+    if let Err(error) = set_made(&object, &rest, cred) {
+        volume.unmake(dir, name, &object, &mut lock);
+        return Err(error.into());
     }
     let attr = object.attr()?;
     Ok(Made { object, attr, dir: dir.end(mutation)? })
 }
 
 fn make_name(dir: &Inode, name: Name<'_>, kind: &MakeKind, set: &SetAttr) -> FsResult<()> {
-    let bits = |unset| Mode::from_raw_mode(set.mode.unwrap_or(unset) & 0o7777);
-    let node =
-        |kind, device: Dev| mknodat(&dir.fd, name.as_bytes(), kind, bits(MODE_UNSET), device);
+    let mode = Mode::from_raw_mode(set.mode.unwrap_or(MODE_UNSET) & 0o7777);
+    let node = |kind, device: Dev| mknodat(&dir.fd, name.as_bytes(), kind, mode, device);
     let device = |number: &DeviceNumber| makedev(number.major, number.minor);
     let done = match kind {
-        MakeKind::Directory => mkdirat(&dir.fd, name.as_bytes(), bits(DIRECTORY_MODE_UNSET)),
+        MakeKind::Directory => mkdirat(&dir.fd, name.as_bytes(), mode),
         MakeKind::Symlink(target) => {
             if target.len() > SYMLINK_BYTES_MAX {
                 return Err(FsError::NameTooLong);

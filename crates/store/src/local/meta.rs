@@ -7,7 +7,7 @@ use super::kept::Kept;
 use super::names::Names;
 use super::open::new_inode;
 use super::table::Table;
-use super::usage::{Usage, count};
+use super::usage::{Count, Usage};
 use super::volume::Volume;
 use super::{LocalStore, Options};
 use crate::creds::as_root;
@@ -86,11 +86,17 @@ impl LocalStore {
     /// See [`OpenError`].
     pub fn open(directory: &Path, options: &Options) -> Result<Self, OpenError> {
         let at = Place(directory);
+        as_root(|_| Self::open_as_root(at, options))
+            .unwrap_or_else(|error| Err(at.cause("become root", std::io::Error::other(error))))
+    }
+
+    fn open_as_root(at: Place<'_>, options: &Options) -> Result<Self, OpenError> {
+        let directory = at.0;
         std::fs::create_dir_all(directory)
             .map_err(|error| at.cause("make its directory", error))?;
         let top = at.check("open its directory", open(directory, DIRECTORY, Mode::empty()))?;
         let meta = at.subdirectory(&top, "meta", 0o700)?;
-        at.check_format(&meta)?;
+        let fresh = at.check_format(&meta)?;
         at.subdirectory(&top, "snap", 0o700)?;
         let root = at.subdirectory(&top, "root", 0o755)?;
         at.check("sync its directory", fsync(&top))?;
@@ -123,7 +129,7 @@ impl LocalStore {
         };
         volume.table.hold(&volume.root);
         let store = Self(Arc::new(volume));
-        store.load_usage(at)?;
+        store.load_usage(at, fresh)?;
         Ok(store)
     }
 
@@ -144,7 +150,7 @@ impl LocalStore {
 
     /// Takes the usage that a clean stop has noted, and removes the note: while the volume is
     /// served it is out of date. Without one, counts in the background.
-    fn load_usage(&self, at: Place<'_>) -> Result<(), OpenError> {
+    fn load_usage(&self, at: Place<'_>, fresh: bool) -> Result<(), OpenError> {
         let volume = &self.0;
         let noted = read_file(&volume.meta, USAGE_FILE).ok();
         let noted = noted.and_then(|text| text.trim_end().parse::<u64>().ok());
@@ -154,13 +160,17 @@ impl LocalStore {
             Err(errno) => return Err(at.cause("remove meta/usage", errno.into())),
         }
         if let Some(bytes) = noted {
-            volume.usage.counted(bytes);
+            volume.usage.noted(bytes);
+            return Ok(());
+        }
+        if fresh {
+            volume.usage.noted(0);
             return Ok(());
         }
         let (root, usage) = (Arc::clone(&volume.root), Arc::clone(&volume.usage));
         let path = at.0.to_owned();
-        let counting = move || match count(&root.fd) {
-            Ok(bytes) => usage.counted(bytes),
+        let counting = move || match Count::below(&root.fd, &usage) {
+            Ok(count) => usage.counted(count),
             Err(error) => tracing::error!(%error, ?path, "can't count the volume's usage"),
         };
         spawn("weir-count".to_owned(), counting)
@@ -205,11 +215,13 @@ impl Place<'_> {
         self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
     }
 
-    fn check_format(self, meta: &OwnedFd) -> Result<(), OpenError> {
+    /// Writes the format of a fresh volume, and says so, or checks that of an existing one.
+    fn check_format(self, meta: &OwnedFd) -> Result<bool, OpenError> {
         match read_file(meta, FORMAT_FILE) {
             Err(Errno::NOENT) => {
                 let text = format!("{FORMAT_WORD} {FORMAT}\n");
-                self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))
+                self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))?;
+                Ok(true)
             }
             Err(errno) => Err(self.cause("read meta/format", errno.into())),
             Ok(text) => {
@@ -218,7 +230,7 @@ impl Place<'_> {
                     Some(found) if found > FORMAT => {
                         Err(OpenError::NewerFormat { path: self.0.into(), found })
                     }
-                    Some(1..=FORMAT) => Ok(()),
+                    Some(1..=FORMAT) => Ok(false),
                     _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
                 }
             }

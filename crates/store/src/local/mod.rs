@@ -91,6 +91,12 @@ impl LocalStore {
         self.0.usage.used()
     }
 
+    /// Has the usage been counted yet? After an unclean stop that runs in the background.
+    #[must_use]
+    pub fn usage_is_known(&self) -> bool {
+        self.0.usage.is_known()
+    }
+
     /// Syncs that have failed since the volume was opened. When this moves, data that clients
     /// wrote and have not committed may be lost: a server changes its write verifier, so that they
     /// send it again (RFC 1813 §4.8).

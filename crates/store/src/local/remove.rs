@@ -4,11 +4,11 @@ use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
 use super::set_attr::CUT_INLINE_MAX;
-use super::volume::{Step, Volume, Waiting};
+use super::volume::{Step, Stop, Volume, Waiting};
 use super::{Durability, LocalStore};
-use crate::creds::as_caller;
+use crate::creds::{as_caller, as_root};
 use crate::error::fs_error;
-use crate::sync::Arc;
+use crate::sync::{Arc, Guard};
 use rustix::fs::{AtFlags, unlinkat};
 use weir_core::attr::Change;
 use weir_core::{Credentials, FileKind, FsError, FsResult, Name};
@@ -60,14 +60,18 @@ fn remove(
         Sort::Directory if name.is_dot_dot() => return Err(FsError::Exists.into()),
         _ => {}
     }
-    let target = volume.locked_lookup(dir, name, waiting)?;
-    match (sort, target.kind) {
-        (Sort::Other, FileKind::Directory) => return Err(FsError::IsDirectory.into()),
-        (Sort::Directory, kind) if kind != FileKind::Directory => {
-            return Err(FsError::NotDirectory.into());
+    let unlink = || {
+        let flags = if sort == Sort::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        as_caller(cred, |_| unlinkat(&dir.fd, name.as_bytes(), flags))?.map_err(fs_error)
+    };
+    let target = match volume.locked_lookup(dir, name, waiting) {
+        // Whether the caller may know that is the kernel's to say.
+        Err(Stop::Failed(FsError::NotFound)) => {
+            unlink()?;
+            return Err(FsError::Io.into());
         }
-        _ => {}
-    }
+        found => found?,
+    };
     if waiting == Waiting::Never {
         // The last close of a large file takes as long as freeing its blocks.
         let attr = target.attr()?;
@@ -76,12 +80,32 @@ fn remove(
         }
     }
     let (dir_mutation, mutation) = (dir.begin(), target.begin());
-    let flags = if sort == Sort::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    as_caller(cred, |_| unlinkat(&dir.fd, name.as_bytes(), flags))?.map_err(fs_error)?;
+    unlink()?;
     volume.names.forget(dir, name, &mut lock);
     let left = target.end(mutation)?;
     if sort == Sort::Directory || left.after.is_none_or(|attr| attr.nlink == 0) {
         volume.bury(&target);
     }
     Ok(dir.end(dir_mutation)?)
+}
+
+impl Volume {
+    /// Takes back an object that was just made, as root; the caller holds the directory's lock.
+    pub(super) fn unmake(
+        &self,
+        dir: &Inode,
+        name: Name<'_>,
+        made: &Inode,
+        lock: &mut Guard<'_, u64>,
+    ) {
+        let directory = made.kind == FileKind::Directory;
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let done = as_root(|_| unlinkat(&dir.fd, name.as_bytes(), flags));
+        self.names.forget(dir, name, lock);
+        if done == Ok(Ok(())) {
+            self.bury(made);
+        } else {
+            tracing::warn!(?name, "can't take back what could not be made whole");
+        }
+    }
 }

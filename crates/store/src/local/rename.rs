@@ -68,7 +68,20 @@ fn rename(
     if from.name.is_special() || to.name.is_special() {
         return Err(FsError::Invalid.into());
     }
-    let source = volume.locked_lookup(from.dir, from.name, waiting)?;
+    let (old, new) = (from.name.as_bytes(), to.name.as_bytes());
+    let rename = || {
+        let flags = RenameFlags::empty();
+        as_caller(cred, |_| renameat_with(&from.dir.fd, old, &to.dir.fd, new, flags))?
+            .map_err(fs_error)
+    };
+    let source = match volume.locked_lookup(from.dir, from.name, waiting) {
+        // Whether the caller may know that is the kernel's to say.
+        Err(Stop::Failed(FsError::NotFound)) => {
+            rename()?;
+            return Err(FsError::Io.into());
+        }
+        found => found?,
+    };
     let target = match volume.locked_lookup(to.dir, to.name, waiting) {
         Ok(target) => Some(target),
         Err(Stop::Failed(FsError::NotFound)) => None,
@@ -78,10 +91,7 @@ fn rename(
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();
     let target_mutation = target.as_deref().map(Inode::begin);
-    let (old, new) = (from.name.as_bytes(), to.name.as_bytes());
-    let flags = RenameFlags::empty();
-    as_caller(cred, |_| renameat_with(&from.dir.fd, old, &to.dir.fd, new, flags))?
-        .map_err(fs_error)?;
+    rename()?;
     let same_object = target.as_ref().is_some_and(|target| target.serial == source.serial);
     let from_first = first.serial == from.dir.serial;
     let (from_lock, to_lock) = match &mut second_lock {

@@ -67,6 +67,41 @@ fn set_attr(
     Ok(inode.end(mutation)?)
 }
 
+/// Sets attributes of an object that was just made.
+pub(super) fn set_made(inode: &Inode, set: &SetAttr, cred: &Credentials) -> FsResult<()> {
+    if *set == SetAttr::default() {
+        return Ok(());
+    }
+    let mut mutation = inode.begin();
+    let found = mutation.found(&inode.fd)?;
+    apply(inode, set, &found, cred)?;
+    inode.end(mutation).map(drop)
+}
+
+/// Refuses what would be refused half-way, so that a SETATTR is done whole or not at all. The
+/// kernel decides again, attribute by attribute.
+fn check(set: &SetAttr, found: &Attr, cred: &Credentials) -> FsResult<()> {
+    if set.size.is_some() {
+        match found.kind {
+            FileKind::Regular if may_write(found, cred) => {}
+            FileKind::Regular => return Err(FsError::AccessDenied),
+            FileKind::Directory => return Err(FsError::IsDirectory),
+            _ => return Err(FsError::Invalid),
+        }
+    }
+    let owner = cred.is_root() || cred.uid == found.uid;
+    let owners_only = set.mode.is_some()
+        || set.uid.is_some()
+        || set.gid.is_some()
+        || [set.atime, set.mtime].iter().any(|time| matches!(time, SetTime::To(_)));
+    let gives_away = set.uid.is_some_and(|uid| uid != found.uid)
+        || set.gid.is_some_and(|gid| gid != found.gid && !cred.in_group(gid));
+    if (owners_only && !owner) || (gives_away && !cred.is_root()) {
+        return Err(FsError::NotPermitted);
+    }
+    Ok(())
+}
+
 /// Sets attributes as `cred`, size first: it is the likeliest to fail. The caller has begun a
 /// change of `inode` and found it with `found`.
 pub(super) fn apply(
@@ -75,6 +110,7 @@ pub(super) fn apply(
     found: &Attr,
     cred: &Credentials,
 ) -> FsResult<()> {
+    check(set, found, cred)?;
     if let Some(size) = set.size {
         set_size(inode, size, found, cred)?;
     }

@@ -1,21 +1,27 @@
 //! How much of its quota a volume uses.
 //!
-//! A regular file counts for the lesser of its size rounded up to 4 KiB and the blocks it has
-//! (`st_blocks` alone is no usage figure: XFS preallocates beyond the end); hard links count
-//! once, other kinds nothing. The total follows every fresh `fstat`. It is exact for what went
-//! through Weir since the volume was counted; changes made *while* the count of an uncleanly
-//! stopped volume runs may be counted twice, until the next count.
+//! A regular file counts for the lesser of its size rounded up to 4 KiB and the blocks it has,
+//! so rounded (`st_blocks` alone is no usage figure: XFS preallocates beyond the end); hard links count
+//! once, other kinds nothing. The total follows every fresh `fstat`.
+//!
+//! A volume that was not stopped cleanly is counted in the background while it is served. Files
+//! that change meanwhile are noted with what they counted for before, so that they are neither
+//! missed nor counted twice. What remains inexact until the next count: a file renamed from where
+//! the count has not been to where it has (missed), and one whose change is settled in the very
+//! microsecond in which the count looks at it (its growth counts twice).
 //!
 //! A write that may grow the volume reserves its growth first, so that concurrent writes can't
 //! pass the quota together.
 
+use super::attrs::attr_of;
+use super::open::without_atime;
 use crate::creds::as_root;
 use crate::error::fs_error;
-use crate::sync::{AcqRel, Acquire, AtomicBool, AtomicI64, AtomicU64, Relaxed, Release};
+use crate::sync::{AcqRel, Acquire, AtomicBool, AtomicI64, AtomicU64, Mutex, Relaxed, Release};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, openat2, statat};
-use std::collections::HashSet;
-use std::ffi::CString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use weir_core::{Attr, FileKind, FsError, FsResult};
 
@@ -28,7 +34,11 @@ pub(super) struct Usage {
     quota: AtomicU64,
     used: AtomicI64,
     reserved: AtomicU64,
+    /// Is the total complete?
     known: AtomicBool,
+    /// Until it is: files that have changed since the volume was opened, and what they counted
+    /// for before.
+    changed: Mutex<HashMap<u64, u64>>,
 }
 
 /// Growth that was promised to a write; given back when dropped, after the write's `fstat` has
@@ -45,6 +55,7 @@ impl Usage {
             used: AtomicI64::new(0),
             reserved: AtomicU64::new(0),
             known: AtomicBool::new(false),
+            changed: Mutex::default(),
         }
     }
 
@@ -61,17 +72,39 @@ impl Usage {
         u64::try_from(self.used.load(Acquire)).unwrap_or(0)
     }
 
-    /// An object's part went from `before` to `after` bytes.
-    pub(super) fn moved(&self, before: u64, after: u64) {
-        let by =
-            i64::try_from(after).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
-        self.used.fetch_add(by, AcqRel);
+    /// The part of the object `fileid` went from `before` to `after` bytes.
+    pub(super) fn moved(&self, fileid: u64, before: u64, after: u64) {
+        if !self.is_known() {
+            self.changed.lock().entry(fileid).or_insert(before);
+        }
+        self.add(signed(after) - signed(before));
     }
 
-    /// Adds what a count of the volume found.
-    pub(super) fn counted(&self, bytes: u64) {
-        self.moved(0, bytes);
+    /// Takes the usage that was noted at a clean stop.
+    pub(super) fn noted(&self, bytes: u64) {
+        self.add(signed(bytes));
         self.known.store(true, Release);
+    }
+
+    /// Adds what a count has found, and for files that have changed since the volume was opened
+    /// what they counted for then.
+    pub(super) fn counted(&self, mut count: Count) {
+        let mut changed = self.changed.lock();
+        count.visited.sort_unstable();
+        let seen = |fileid: &u64| count.visited.binary_search(fileid).is_ok();
+        let unseen: i64 =
+            changed.iter().filter(|(id, _)| !seen(id)).map(|(_, before)| signed(*before)).sum();
+        self.add(signed(count.bytes) + unseen);
+        self.known.store(true, Release);
+        *changed = HashMap::new();
+    }
+
+    fn has_changed(&self, fileid: u64) -> bool {
+        self.changed.lock().contains_key(&fileid)
+    }
+
+    fn add(&self, bytes: i64) {
+        self.used.fetch_add(bytes, AcqRel);
     }
 
     /// Has the volume been counted, or did a clean stop tell?
@@ -96,34 +129,26 @@ impl Drop for Reservation<'_> {
     }
 }
 
+/// `bytes` rounded up to whole units.
+pub(super) fn units(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(UNIT).unwrap_or(u64::MAX)
+}
+
 /// What an object counts for.
 pub(super) fn occupied(attr: &Attr) -> u64 {
     if attr.kind != FileKind::Regular || attr.nlink == 0 {
         return 0;
     }
-    attr.size.next_multiple_of(UNIT).min(attr.used)
+    units(attr.size).min(units(attr.used))
 }
 
-/// Counts all files below `root`. Meant for a thread of its own: it may take long.
-///
-/// Directories that can't be read are left out with a warning.
-pub(super) fn count(root: &OwnedFd) -> FsResult<u64> {
-    let mut linked = HashSet::new();
-    let mut total = 0u64;
-    let mut levels = vec![Level::read(root, c".", &mut linked, &mut total)?];
-    while let Some(level) = levels.last_mut() {
-        let Some(name) = level.subdirectories.pop() else {
-            levels.pop();
-            continue;
-        };
-        match Level::read(&level.directory, &name, &mut linked, &mut total) {
-            Ok(level) => levels.push(level),
-            Err(error) => {
-                tracing::warn!(%error, ?name, "directory left out of the usage count");
-            }
-        }
-    }
-    Ok(total)
+/// What a count of a volume has found: 8 bytes of memory for each file, until it is done.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    bytes: u64,
+    /// The files in `bytes`.
+    visited: Vec<u64>,
+    linked: HashSet<u64>,
 }
 
 /// A directory on the way down and what is yet to be visited in it.
@@ -132,17 +157,32 @@ struct Level {
     subdirectories: Vec<CString>,
 }
 
-impl Level {
-    fn read(
-        parent: &OwnedFd,
-        name: &std::ffi::CStr,
-        linked: &mut HashSet<u64>,
-        total: &mut u64,
-    ) -> FsResult<Self> {
+impl Count {
+    /// Counts all files below `root` that have not changed since `usage` began. Meant for a thread
+    /// of its own: it may take long. Directories that can't be read are left out with a warning.
+    pub(super) fn below(root: &OwnedFd, usage: &Usage) -> FsResult<Self> {
+        let mut count = Self::default();
+        let mut levels = vec![count.visit(root, c".", usage)?];
+        while let Some(level) = levels.last_mut() {
+            let Some(name) = level.subdirectories.pop() else {
+                levels.pop();
+                continue;
+            };
+            match count.visit(&level.directory, &name, usage) {
+                Ok(level) => levels.push(level),
+                Err(error) => {
+                    tracing::warn!(%error, ?name, "directory left out of the usage count");
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    fn visit(&mut self, parent: &OwnedFd, name: &CStr, usage: &Usage) -> FsResult<Level> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-        let open = || openat2(parent, name, flags, Mode::empty(), resolve);
-        let directory = as_root(|_| open())?.map_err(fs_error)?;
+        let open = |flags| openat2(parent, name, flags, Mode::empty(), resolve);
+        let directory = as_root(|_| without_atime(flags, open))?.map_err(fs_error)?;
         let mut subdirectories = Vec::new();
         let mut buffer = vec![MaybeUninit::uninit(); 32 << 10];
         let mut entries = RawDir::new(directory.as_fd(), &mut buffer);
@@ -156,16 +196,68 @@ impl Level {
                 FileType::Directory => subdirectories.push(name.to_owned()),
                 FileType::RegularFile | FileType::Unknown => {
                     let stat = as_root(|_| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
+                    // Removed since it was listed.
                     let Ok(stat) = stat else { continue };
-                    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                    let attr = attr_of(&stat)?;
+                    if attr.kind == FileKind::Directory {
                         subdirectories.push(name.to_owned());
-                    } else if stat.st_nlink == 1 || linked.insert(stat.st_ino) {
-                        *total = total.saturating_add(occupied(&super::attrs::attr_of(&stat)?));
+                    } else {
+                        self.add(&attr, usage);
                     }
                 }
                 _ => {}
             }
         }
-        Ok(Self { directory, subdirectories })
+        Ok(Level { directory, subdirectories })
+    }
+
+    fn add(&mut self, attr: &Attr, usage: &Usage) {
+        let first_name = attr.nlink == 1 || self.linked.insert(attr.fileid);
+        if attr.kind == FileKind::Regular && first_name && !usage.has_changed(attr.fileid) {
+            self.bytes = self.bytes.saturating_add(occupied(attr));
+            self.visited.push(attr.fileid);
+        }
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_share_the_quota_and_are_given_back() {
+        let usage = Usage::new(100);
+        usage.noted(40);
+        let first = usage.reserve(30).unwrap();
+        assert_eq!(usage.reserve(31).err(), Some(FsError::QuotaExceeded));
+        let second = usage.reserve(30).unwrap();
+        drop(first);
+        assert!(usage.reserve(30).is_ok());
+        drop(second);
+        usage.set_quota(10);
+        assert_eq!(usage.reserve(1).err(), Some(FsError::QuotaExceeded));
+    }
+
+    #[test]
+    fn files_that_change_during_a_count_count_once() {
+        let usage = Usage::new(u64::MAX);
+        // Open: files 1 (10), 2 (20), 3 (30). File 1 grows, then is visited; 2 is visited, then
+        // grows; 3 is removed before it is visited; 4 is made.
+        let mut count = Count::default();
+        usage.moved(1, 10, 15);
+        assert!(usage.has_changed(1));
+        count.bytes = 20;
+        count.visited = vec![2];
+        usage.moved(2, 20, 22);
+        usage.moved(3, 30, 0);
+        usage.moved(4, 0, 7);
+        assert!(!usage.is_known());
+        usage.counted(count);
+        assert!(usage.is_known());
+        assert_eq!(usage.used(), 15 + 22 + 7);
     }
 }

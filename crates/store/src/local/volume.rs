@@ -9,7 +9,8 @@ use super::{Durability, LocalStore};
 use crate::pace::{Pace, Syncs};
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicU64, now};
-use weir_core::{FsError, FsResult};
+use crate::sys::times_blocked;
+use weir_core::{FsError, FsResult, Mono};
 
 /// One volume.
 #[derive(Debug)]
@@ -65,6 +66,16 @@ impl Waiting {
     }
 }
 
+impl Volume {
+    /// Does `change`, which begins now, and lets the pace learn from how long it took.
+    fn paced<T>(&self, began: Mono, change: impl FnOnce() -> T) -> T {
+        let before = self.pace.watches(began).then(times_blocked);
+        let done = change();
+        self.pace.wrote(began, now(), || before.map(|before| times_blocked() != before));
+        done
+    }
+}
+
 impl LocalStore {
     /// Runs a change on the worker if the volume's pace allows it. `None`: run it in the pool.
     #[inline]
@@ -77,13 +88,11 @@ impl LocalStore {
         if !volume.pace.inline(&volume.syncs, began) {
             return None;
         }
-        let done = match change(volume, Waiting::Never) {
-            Err(Stop::WouldWait) => return None,
-            Err(Stop::Failed(error)) => Err(error),
-            Ok(done) => Ok(done),
-        };
-        volume.pace.wrote(began, now());
-        Some(done)
+        match volume.paced(began, || change(volume, Waiting::Never)) {
+            Err(Stop::WouldWait) => None,
+            Err(Stop::Failed(error)) => Some(Err(error)),
+            Ok(done) => Some(Ok(done)),
+        }
     }
 
     /// Runs a change in the pool, and lets the pace learn from how long it took.
@@ -91,15 +100,10 @@ impl LocalStore {
         &self,
         change: impl FnOnce(&Volume, Waiting) -> Step<T> + Send + 'static,
     ) -> FsResult<T> {
-        self.pooled(move |volume| {
-            let began = now();
-            let done = change(volume, Waiting::Allowed);
-            volume.pace.wrote(began, now());
-            match done {
-                Ok(done) => Ok(done),
-                Err(Stop::Failed(error)) => Err(error),
-                Err(Stop::WouldWait) => Err(FsError::Busy),
-            }
+        self.pooled(move |volume| match volume.paced(now(), || change(volume, Waiting::Allowed)) {
+            Ok(done) => Ok(done),
+            Err(Stop::Failed(error)) => Err(error),
+            Err(Stop::WouldWait) => Err(FsError::Busy),
         })
         .await
     }

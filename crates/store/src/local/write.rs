@@ -5,7 +5,7 @@
 use super::LocalStore;
 use super::commit::Extent;
 use super::inode::Inode;
-use super::usage::{Reservation, UNIT};
+use super::usage::{Reservation, UNIT, units};
 use super::volume::{Step, Volume};
 use crate::creds::as_root;
 use crate::error::fs_error;
@@ -106,9 +106,9 @@ fn room_for<'a>(
     offset: u64,
     end: u64,
 ) -> FsResult<Option<Reservation<'a>>> {
-    let has = found.used.min(found.size.next_multiple_of(UNIT));
-    let would_have = found.size.max(end).checked_next_multiple_of(UNIT).unwrap_or(u64::MAX);
-    let touched = end.checked_next_multiple_of(UNIT).unwrap_or(u64::MAX) - offset / UNIT * UNIT;
+    let has = units(found.used).min(units(found.size));
+    let would_have = units(found.size.max(end));
+    let touched = units(end) - offset / UNIT * UNIT;
     let growth = would_have.saturating_sub(has).min(touched);
     if growth == 0 || offset == end {
         return Ok(None);
@@ -126,7 +126,7 @@ fn room_for<'a>(
 
 /// Bytes of `start..end`, in whole units, that have no data yet.
 fn holes(inode: &Inode, size: u64, start: u64, end: u64) -> FsResult<u64> {
-    let end = end.checked_next_multiple_of(UNIT).unwrap_or(u64::MAX);
+    let end = units(end);
     let mut at = start;
     let mut data = 0;
     // Nothing else uses the descriptor's position.
@@ -137,7 +137,7 @@ fn holes(inode: &Inode, size: u64, start: u64, end: u64) -> FsResult<u64> {
             Err(errno) => return Err(fs_error(errno)),
         };
         let hole = seek(&inode.fd, SeekFrom::Hole(begin)).map_err(fs_error)?;
-        let stop = hole.checked_next_multiple_of(UNIT).unwrap_or(end).min(end);
+        let stop = units(hole).min(end);
         data += stop.saturating_sub(begin.max(start));
         at = stop.max(at + UNIT);
     }

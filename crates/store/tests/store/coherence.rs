@@ -1,0 +1,131 @@
+//! Whatever several threads do to the same names and files at once, afterwards the caches say what
+//! the kernel says.
+
+use crate::common::{Bed, ROOT, block_on, everywhere};
+use std::os::unix::fs::MetadataExt;
+use weir_core::attr::SetTime;
+use weir_core::store::{CreateHow, MakeKind, Stability};
+use weir_core::{Credentials, FsError, Name, SetAttr, Shared, Store, Timestamp};
+use weir_store::LocalStore;
+
+const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
+const THREADS: u64 = 4;
+const STEPS: u32 = 400;
+
+/// A small generator of repeatable random numbers (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((word ^ (word >> 31)) >> 33).unwrap() % bound
+    }
+
+    fn name(&mut self) -> Name<'static> {
+        Name::new(NAMES[self.below(NAMES.len())]).unwrap()
+    }
+}
+
+#[test]
+fn caches_agree_with_the_kernel_after_concurrent_changes() {
+    everywhere(|bed| {
+        let dirs = ["x", "y"].map(|name| {
+            bed.make(&bed.root(), name.as_bytes(), &MakeKind::Directory).unwrap();
+            name
+        });
+        for round in 0..5 {
+            std::thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let store = &bed.store;
+                    scope.spawn(move || disturb(store, dirs, Random(round * THREADS + thread)));
+                }
+            });
+            for dir in dirs {
+                compare(bed, dir, round);
+            }
+        }
+    });
+}
+
+fn disturb(store: &LocalStore, dirs: [&str; 2], mut random: Random) {
+    let dirs = dirs.map(|dir| {
+        block_on(store.lookup(&store.root(), Name::new(dir.as_bytes()).unwrap())).unwrap().0
+    });
+    let users = [ROOT, Credentials::new(1001, 1001)];
+    for step in 0..STEPS {
+        let (dir, other) = (&dirs[random.below(2)], &dirs[random.below(2)]);
+        let name = random.name();
+        let cred = &users[usize::from(random.below(10) == 0)];
+        let how = CreateHow::Unchecked(SetAttr { mode: Some(0o644), ..SetAttr::default() });
+        let result = match random.below(10) {
+            0 => block_on(store.create(dir, name, &how, cred)).map(drop),
+            1 => block_on(store.remove(dir, name, cred)).map(drop),
+            2 => block_on(store.rename(dir, name, other, random.name(), cred)).map(drop),
+            choice => block_on(store.lookup(dir, name)).and_then(|(file, _)| match choice {
+                3 => block_on(store.link(&file, other, random.name(), &ROOT)).map(drop),
+                4 | 5 => {
+                    let data = Shared::from(vec![1; 100 + random.below(9000)]);
+                    let at = u64::from(step) * 7;
+                    block_on(store.write(&file, at, data, Stability::Unstable)).map(drop)
+                }
+                6 => {
+                    let mode = Some(0o600 + u32::from(step % 64 == 0));
+                    let set = SetAttr { mode, size: Some(u64::from(step)), ..SetAttr::default() };
+                    block_on(store.set_attr(&file, &set, None, &ROOT)).map(drop)
+                }
+                7 => {
+                    let time = SetTime::To(Timestamp { secs: i64::from(step), nanos: 5 });
+                    let set = SetAttr { mtime: time, ..SetAttr::default() };
+                    block_on(store.set_attr(&file, &set, None, &ROOT)).map(drop)
+                }
+                _ => block_on(store.attr(&file)).map(drop),
+            }),
+        };
+        let expected = [
+            Ok(()),
+            Err(FsError::NotFound),
+            Err(FsError::Exists),
+            Err(FsError::Stale),
+            Err(FsError::AccessDenied),
+        ];
+        assert!(expected.contains(&result), "{result:?}");
+    }
+}
+
+fn compare(bed: &Bed, dir: &str, round: u64) {
+    let parent = bed.lookup(&bed.root(), dir.as_bytes()).unwrap();
+    let path = bed.path().join(dir);
+    let mut checks = vec![(parent.clone(), path.clone())];
+    for name in NAMES {
+        let path = path.join(str::from_utf8(name).unwrap());
+        match bed.lookup(&parent, name) {
+            Ok(file) => checks.push((file, path)),
+            Err(error) => {
+                assert_eq!(error, FsError::NotFound);
+                assert!(!path.exists(), "{path:?} was forgotten in round {round}");
+            }
+        }
+    }
+    for (object, path) in checks {
+        let (ours, kernel) = (bed.attr(&object), std::fs::symlink_metadata(&path).unwrap());
+        assert_eq!(ours.fileid, kernel.ino(), "{path:?} in round {round}");
+        let times = |attr: &weir_core::Attr| {
+            [attr.mtime, attr.ctime].map(|time| (time.secs, i64::from(time.nanos)))
+        };
+        assert_eq!(
+            (ours.mode, u64::from(ours.nlink), ours.uid, ours.gid, ours.size, times(&ours)),
+            (
+                kernel.mode() & 0o7777,
+                kernel.nlink(),
+                kernel.uid(),
+                kernel.gid(),
+                kernel.size(),
+                [(kernel.mtime(), kernel.mtime_nsec()), (kernel.ctime(), kernel.ctime_nsec())],
+            ),
+            "{path:?} in round {round}"
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! Volumes to test on: in a temporary directory, and on ext4 and XFS made for the test.
+//!
+//! The file systems need root and loop devices. Where those are missing the tests fail, unless
+//! `WEIR_SKIP` names `loopfs`.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use weir_core::store::{CreateHow, MakeKind, Stability};
+pub(crate) use weir_core::testing::block_on;
+use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store};
+use weir_store::{Durability, Inode, LocalStore, Options, Pool, prepare_process};
+
+pub(crate) type Object = Arc<Inode>;
+
+pub(crate) const ROOT: Credentials = Credentials::ROOT;
+
+/// A volume and where it is.
+pub(crate) struct Bed {
+    pub(crate) store: LocalStore,
+    pub(crate) directory: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) file_system: &'static str,
+}
+
+/// Runs `case` on a volume of each file system.
+pub(crate) fn everywhere(case: impl Fn(&Bed)) {
+    everywhere_with(&options(), case);
+}
+
+/// The same with options of the test's own.
+pub(crate) fn everywhere_with(options: &Options, case: impl Fn(&Bed)) {
+    for place in places() {
+        let bed = Bed::open(place.path().join("volume"), options.clone(), place.name);
+        eprintln!("on {}", bed.file_system);
+        case(&bed);
+    }
+}
+
+/// The directories to test in.
+pub(crate) fn places() -> Vec<Place> {
+    let mut places = vec![Place::temporary()];
+    if !std::env::var("WEIR_SKIP").is_ok_and(|skip| skip.contains("loopfs")) {
+        places.push(Place::loop_device("ext4", &["-q", "-F", "-b", "4096"], 64));
+        places.push(Place::loop_device("xfs", &["-q", "-f"], 320));
+    }
+    places
+}
+
+/// A directory to test in; unmounted and removed when dropped.
+pub(crate) struct Place {
+    pub(crate) name: &'static str,
+    directory: tempfile::TempDir,
+    mounted: Option<PathBuf>,
+}
+
+impl Place {
+    fn temporary() -> Self {
+        Self { name: "temp", directory: tempfile::tempdir().unwrap(), mounted: None }
+    }
+
+    fn loop_device(name: &'static str, flags: &[&str], mebibytes: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
+        File::create(&image).unwrap().set_len(mebibytes << 20).unwrap();
+        run(Command::new(format!("mkfs.{name}")).args(flags).arg(&image));
+        let mounted = directory.path().join("mounted");
+        std::fs::create_dir(&mounted).unwrap();
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mounted));
+        Self { name, directory, mounted: Some(mounted) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.mounted.as_deref().unwrap_or(self.directory.path())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(mounted) = &self.mounted {
+            // Lazily: a thread of the pool may still be closing files.
+            run(Command::new("umount").arg("-l").arg(mounted));
+        }
+    }
+}
+
+fn run(command: &mut Command) {
+    let hint = "these tests need root, loop devices, e2fsprogs and xfsprogs; without them set \
+                WEIR_SKIP=loopfs";
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {hint}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}; {hint}");
+}
+
+pub(crate) fn options() -> Options {
+    static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+    let pool = POOL.get_or_init(|| {
+        prepare_process().unwrap();
+        Pool::new(16).unwrap()
+    });
+    Options {
+        quota_bytes: 1 << 40,
+        namespace_durability: Durability::Process,
+        metadata_cache: true,
+        cached_objects_max: 1024,
+        pool: Arc::clone(pool),
+    }
+}
+
+impl Bed {
+    pub(crate) fn open(directory: PathBuf, options: Options, file_system: &'static str) -> Self {
+        let store = LocalStore::open(&directory, &options).unwrap();
+        Self { store, directory, options, file_system }
+    }
+
+    /// A second life of the same volume.
+    pub(crate) fn reopen(&self) -> LocalStore {
+        LocalStore::open(&self.directory, &self.options).unwrap()
+    }
+
+    pub(crate) fn root(&self) -> Object {
+        self.store.root()
+    }
+
+    /// Where the kernel sees the volume's root.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.join("root")
+    }
+
+    pub(crate) fn create(
+        &self,
+        dir: &Object,
+        name: &[u8],
+        mode: u32,
+        cred: &Credentials,
+    ) -> FsResult<Object> {
+        let how = CreateHow::Guarded(SetAttr { mode: Some(mode), ..SetAttr::default() });
+        Ok(block_on(self.store.create(dir, Name::new(name)?, &how, cred))?.object)
+    }
+
+    pub(crate) fn make(&self, dir: &Object, name: &[u8], kind: &MakeKind) -> FsResult<Object> {
+        let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+        Ok(block_on(self.store.make(dir, Name::new(name)?, kind, &set, &ROOT))?.object)
+    }
+
+    pub(crate) fn lookup(&self, dir: &Object, name: &[u8]) -> FsResult<Object> {
+        Ok(block_on(self.store.lookup(dir, Name::new(name)?))?.0)
+    }
+
+    pub(crate) fn remove(&self, dir: &Object, name: &[u8]) -> FsResult<()> {
+        block_on(self.store.remove(dir, Name::new(name)?, &ROOT)).map(drop)
+    }
+
+    pub(crate) fn attr(&self, object: &Object) -> Attr {
+        block_on(self.store.attr(object)).unwrap()
+    }
+
+    pub(crate) fn write(&self, file: &Object, offset: u64, data: &[u8]) -> FsResult<u32> {
+        let data = Shared::from(data.to_vec());
+        Ok(block_on(self.store.write(file, offset, data, Stability::Unstable))?.count)
+    }
+
+    pub(crate) fn read(&self, file: &Object, offset: u64, count: u32) -> FsResult<(Vec<u8>, bool)> {
+        let done = block_on(self.store.read(file, offset, count, Vec::new()))?;
+        assert_eq!(done.out.len(), done.count as usize);
+        Ok((done.out, done.eof))
+    }
+
+    pub(crate) fn set(&self, object: &Object, set: &SetAttr, cred: &Credentials) -> FsResult<()> {
+        block_on(self.store.set_attr(object, set, None, cred)).map(drop)
+    }
+
+    /// Lets everybody work in `dir`.
+    pub(crate) fn open_to_all(&self, dir: &Object) {
+        let set = SetAttr { mode: Some(0o777), ..SetAttr::default() };
+        self.set(dir, &set, &ROOT).unwrap();
+    }
+}

@@ -1,0 +1,9 @@
+//! The store on real file systems: each promise, random operations against the model, coherence
+//! of the caches under threads, and life without privilege.
+#![cfg(test)]
+
+mod coherence;
+mod common;
+mod model;
+mod semantics;
+mod unprivileged;

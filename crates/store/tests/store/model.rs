@@ -1,0 +1,285 @@
+//! Random operations, compared one by one with the model in memory.
+
+use crate::common::{Bed, Object, block_on, options, places};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use weir_core::store::{CreateHow, MakeKind, Stability};
+use weir_core::testing::{MemObject, MemStore};
+use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Shared, Store};
+
+const CASES: u32 = 48;
+const STEPS: usize = 60;
+
+/// An operation on objects found so far (by number) and one of a few names.
+#[derive(Clone, Debug)]
+enum Step {
+    Create { dir: usize, name: usize, how: u8, mode: u32, by: usize },
+    Make { dir: usize, name: usize, kind: u8, mode: u32, by: usize },
+    Remove { dir: usize, name: usize, by: usize },
+    RemoveDir { dir: usize, name: usize, by: usize },
+    Rename { from: (usize, usize), to: (usize, usize), by: usize },
+    Link { object: usize, dir: usize, name: usize },
+    Write { object: usize, offset: u64, length: usize },
+    Read { object: usize, offset: u64, count: u32 },
+    SetMode { object: usize, mode: u32, by: usize },
+    SetOwner { object: usize, uid: Option<u32>, gid: Option<u32>, by: usize },
+    SetSize { object: usize, size: u64, by: usize },
+    Lookup { dir: usize, name: usize },
+    List { dir: usize },
+    ReadLink { object: usize },
+}
+
+const NAMES: [&[u8]; 7] = [b"a", b"b", b"c", b"\xff\xfe", b"d e", b".", b".."];
+
+fn callers() -> [Credentials; 3] {
+    [
+        Credentials::ROOT,
+        Credentials::new(1001, 2001),
+        Credentials::new(1002, 2002).with_groups(&[2001, 2003]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let dir = || 0..6usize;
+    let object = || 0..24usize;
+    // The special names are rare.
+    let name = || prop_oneof![12 => 0..5usize, 1 => 5..7usize];
+    let by = || 0..3usize;
+    let mode = || {
+        prop_oneof![4 => Just(0o777), 2 => Just(0o755), 1 => Just(0o700), 1 => Just(0o1777),
+                    1 => Just(0o2775), 1 => 0..0o7777u32]
+    };
+    let id = || prop::option::of(prop_oneof![Just(0), Just(1001), Just(2001), Just(2003)]);
+    prop_oneof![
+        4 => (dir(), name(), 0..4u8, mode(), by())
+            .prop_map(|(dir, name, how, mode, by)| Step::Create { dir, name, how, mode, by }),
+        4 => (dir(), name(), 0..6u8, mode(), by())
+            .prop_map(|(dir, name, kind, mode, by)| Step::Make { dir, name, kind, mode, by }),
+        2 => (dir(), name(), by()).prop_map(|(dir, name, by)| Step::Remove { dir, name, by }),
+        1 => (dir(), name(), by()).prop_map(|(dir, name, by)| Step::RemoveDir { dir, name, by }),
+        3 => ((dir(), name()), (dir(), name()), by())
+            .prop_map(|(from, to, by)| Step::Rename { from, to, by }),
+        2 => (object(), dir(), name())
+            .prop_map(|(object, dir, name)| Step::Link { object, dir, name }),
+        4 => (object(), 0..30_000u64, 0..9000usize)
+            .prop_map(|(object, offset, length)| Step::Write { object, offset, length }),
+        4 => (object(), 0..40_000u64, 0..20_000u32)
+            .prop_map(|(object, offset, count)| Step::Read { object, offset, count }),
+        2 => (object(), mode(), by())
+            .prop_map(|(object, mode, by)| Step::SetMode { object, mode, by }),
+        1 => (object(), id(), id(), by())
+            .prop_map(|(object, uid, gid, by)| Step::SetOwner { object, uid, gid, by }),
+        2 => (object(), 0..30_000u64, by())
+            .prop_map(|(object, size, by)| Step::SetSize { object, size, by }),
+        2 => (dir(), name()).prop_map(|(dir, name)| Step::Lookup { dir, name }),
+        1 => dir().prop_map(|dir| Step::List { dir }),
+        1 => object().prop_map(|object| Step::ReadLink { object }),
+    ]
+}
+
+/// What an operation answered, in so far as the two stores must agree.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Nothing,
+    Attr(Seen),
+    Data(Vec<u8>, bool),
+    Names(Vec<Vec<u8>>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    kind: FileKind,
+    mode: Option<u32>,
+    nlink: u32,
+    owner: (u32, u32),
+    size: Option<u64>,
+}
+
+fn seen(attr: &Attr) -> Answer {
+    Answer::Attr(Seen {
+        kind: attr.kind,
+        // Linux keeps no modes of symbolic links.
+        mode: (attr.kind != FileKind::Symlink).then_some(attr.mode),
+        nlink: attr.nlink,
+        owner: (attr.uid, attr.gid),
+        size: (attr.kind == FileKind::Regular).then_some(attr.size),
+    })
+}
+
+/// One store, the objects found in it so far, and the directories among them.
+struct Player<S: Store> {
+    store: S,
+    objects: Vec<S::Object>,
+    directories: Vec<S::Object>,
+}
+
+impl<S: Store> Player<S> {
+    fn new(store: S) -> Self {
+        let root = store.root();
+        Self { store, objects: vec![root.clone()], directories: vec![root] }
+    }
+
+    /// As a server does: by its key, so that what is gone is stale.
+    fn object(&self, number: usize) -> FsResult<S::Object> {
+        let object = &self.objects[number % self.objects.len()];
+        block_on(self.store.resolve(&self.store.key(object)))
+    }
+
+    fn dir(&self, number: usize) -> FsResult<S::Object> {
+        let object = &self.directories[number % self.directories.len()];
+        block_on(self.store.resolve(&self.store.key(object)))
+    }
+
+    fn found(&mut self, object: S::Object, attr: &Attr) -> Answer {
+        if attr.kind == FileKind::Directory {
+            self.directories.push(object.clone());
+        }
+        self.objects.push(object);
+        seen(attr)
+    }
+
+    fn play(&mut self, step: &Step) -> FsResult<Answer> {
+        let name = |number: usize| Name::new(NAMES[number]).unwrap();
+        let by = |number: usize| callers()[number];
+        match *step {
+            Step::Create { dir, name: n, how, mode, by: b } => {
+                let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+                let how = match how {
+                    0 => CreateHow::Guarded(set),
+                    1 => CreateHow::Unchecked(set),
+                    2 => CreateHow::Unchecked(SetAttr { size: Some(0), ..set }),
+                    _ => CreateHow::Exclusive([7; 8]),
+                };
+                let made = block_on(self.store.create(&self.dir(dir)?, name(n), &how, &by(b)))?;
+                Ok(self.found(made.object, &made.attr))
+            }
+            Step::Make { dir, name: n, kind, mode, by: b } => {
+                let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+                let kind = match kind {
+                    0..3 => MakeKind::Directory,
+                    3 => MakeKind::Symlink(b"a".to_vec()),
+                    4 => MakeKind::Fifo,
+                    _ => MakeKind::Socket,
+                };
+                let dir = self.dir(dir)?;
+                let made = block_on(self.store.make(&dir, name(n), &kind, &set, &by(b)))?;
+                Ok(self.found(made.object, &made.attr))
+            }
+            Step::Remove { dir, name: n, by: b } => {
+                let change = block_on(self.store.remove(&self.dir(dir)?, name(n), &by(b)))?;
+                Ok(seen(&change.after.unwrap()))
+            }
+            Step::RemoveDir { dir, name: n, by: b } => {
+                let change = block_on(self.store.remove_dir(&self.dir(dir)?, name(n), &by(b)))?;
+                Ok(seen(&change.after.unwrap()))
+            }
+            Step::Rename { from, to, by: b } => {
+                let (source, target) = (self.dir(from.0)?, self.dir(to.0)?);
+                let (old, new) = (name(from.1), name(to.1));
+                let changes = block_on(self.store.rename(&source, old, &target, new, &by(b)))?;
+                Ok(seen(&changes.1.after.unwrap()))
+            }
+            Step::Link { object, dir, name: n } => {
+                let (object, dir) = (self.object(object)?, self.dir(dir)?);
+                let done = block_on(self.store.link(&object, &dir, name(n), &by(0)))?;
+                Ok(seen(&done.0))
+            }
+            Step::Lookup { dir, name: n } => {
+                let (object, attr) = block_on(self.store.lookup(&self.dir(dir)?, name(n)))?;
+                Ok(self.found(object, &attr))
+            }
+            _ => self.play_on_object(step),
+        }
+    }
+
+    fn play_on_object(&self, step: &Step) -> FsResult<Answer> {
+        let set = |object: usize, set: SetAttr, by: usize| {
+            let object = self.object(object)?;
+            let change = block_on(self.store.set_attr(&object, &set, None, &callers()[by]))?;
+            Ok(seen(&change.after.unwrap()))
+        };
+        let blank = SetAttr::default();
+        match *step {
+            Step::Write { object, offset, length } => {
+                let data = Shared::from(vec![u8::try_from(offset % 251).unwrap(); length]);
+                let object = self.object(object)?;
+                let done = self.store.write(&object, offset, data, Stability::Unstable);
+                Ok(seen(&block_on(done)?.change.after.unwrap()))
+            }
+            Step::Read { object, offset, count } => {
+                let object = self.object(object)?;
+                let done = block_on(self.store.read(&object, offset, count, Vec::new()))?;
+                Ok(Answer::Data(done.out, done.eof))
+            }
+            Step::SetMode { object, mode, by } => {
+                set(object, SetAttr { mode: Some(mode), ..blank }, by)
+            }
+            Step::SetOwner { object, uid, gid, by } => {
+                set(object, SetAttr { uid, gid, ..blank }, by)
+            }
+            Step::SetSize { object, size, by } => {
+                set(object, SetAttr { size: Some(size), ..blank }, by)
+            }
+            Step::List { dir } => {
+                let page = self.store.read_dir(&self.dir(dir)?, 0, 1000, 100_000, true);
+                let page = block_on(page)?;
+                assert!(page.eof && page.entries.iter().all(|entry| entry.object.is_some()));
+                let mut names: Vec<_> = page.entries.into_iter().map(|e| e.name.to_vec()).collect();
+                names.sort_unstable();
+                Ok(Answer::Names(names))
+            }
+            Step::ReadLink { object } => {
+                let target = block_on(self.store.read_link(&self.object(object)?))?;
+                Ok(Answer::Data(target, true))
+            }
+            _ => Ok(Answer::Nothing),
+        }
+    }
+}
+
+#[test]
+fn random_operations_answer_as_the_model_does() {
+    for place in places() {
+        let number = std::cell::Cell::new(0);
+        let mut runner = TestRunner::new(Config {
+            cases: CASES,
+            failure_persistence: None,
+            ..Config::default()
+        });
+        let steps = proptest::collection::vec(step(), 1..STEPS);
+        let done = runner.run(&steps, |steps| {
+            number.set(number.get() + 1);
+            let directory = place.path().join(format!("v{}", number.get()));
+            let bed = Bed::open(directory.clone(), options(), place.name);
+            bed.open_to_all(&bed.root());
+            let mut ours: Player<_> = Player::new(bed.store.clone());
+            let mut model: Player<MemStore> = Player::new(MemStore::new());
+            for step in &steps {
+                let (ours, model) = (ours.play(step), model.play(step));
+                prop_assert_eq!(ours, model, "{:?}", step);
+            }
+            // Nothing may be left that only a cache knows.
+            let fresh: Vec<(Object, MemObject)> =
+                ours.objects.iter().cloned().zip(model.objects.iter().copied()).collect();
+            let again = bed.reopen();
+            for (object, expected) in &fresh {
+                let found = block_on(again.resolve(&ours.store.key(object)));
+                let expected = block_on(model.store.resolve(&model.store.key(expected)));
+                match (found, expected) {
+                    (Ok(found), Ok(expected)) => prop_assert_eq!(
+                        seen(&block_on(again.attr(&found)).unwrap()),
+                        seen(&block_on(model.store.attr(&expected)).unwrap())
+                    ),
+                    (found, expected) => prop_assert_eq!(
+                        (found.err(), expected.err()),
+                        (Some(FsError::Stale), Some(FsError::Stale))
+                    ),
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = done {
+            panic!("on {}: {error}", place.name);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The store in a process without privilege, which is this test program run again as nobody.
+
+use crate::common::{Bed, ROOT, block_on, options};
+use rustix::process::geteuid;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use weir_core::store::MakeKind;
+use weir_core::{Credentials, FsError, Name, SetAttr, Store};
+use weir_store::{Options, switches_identity};
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn without_privilege_the_store_serves_its_own_user() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    // Where the program was built, nobody may have no business.
+    let program = directory.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["--ignored", "--exact", "unprivileged::as_nobody"]);
+    command.env("TMPDIR", directory.path()).current_dir(directory.path());
+    if geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "run without privilege by the test above"]
+fn as_nobody() {
+    assert!(!geteuid().is_root() && !switches_identity());
+    let place = tempfile::tempdir().unwrap();
+    let options = Options { cached_objects_max: 16, ..options() };
+    let bed = Bed::open(place.path().join("volume"), options, "temp");
+    assert!(!bed.store.handles_persist());
+    let (root, own) = (bed.root(), Credentials::new(geteuid().as_raw(), 0));
+
+    let stranger = Credentials::new(1001, 1001);
+    assert_eq!(bed.create(&root, b"no", 0o644, &stranger).err(), Some(FsError::AccessDenied));
+    let file = bed.create(&root, b"f", 0o644, &own).unwrap();
+    bed.write(&file, 0, b"data").unwrap();
+    let by_root = bed.create(&root, b"g", 0o644, &ROOT).unwrap();
+    assert_eq!(bed.attr(&by_root).uid, own.uid);
+    let give = SetAttr { uid: Some(1), ..SetAttr::default() };
+    assert_eq!(bed.set(&file, &give, &ROOT), Err(FsError::NotPermitted));
+    let dir = bed.make(&root, b"d", &MakeKind::Directory).unwrap();
+    block_on(bed.store.link(&file, &dir, Name::new(b"l").unwrap(), &own)).unwrap();
+
+    let key = bed.store.key(&file);
+    drop(file);
+    let found = block_on(bed.store.resolve(&key)).unwrap();
+    assert_eq!(bed.read(&found, 0, 10).unwrap().0, b"data");
+    let second = bed.reopen();
+    assert_eq!(block_on(second.resolve(&key)).err(), Some(FsError::Stale), "not this process");
+    drop(found);
+
+    // Only so many are kept; the oldest is forgotten, the newest not.
+    let mut newest = key;
+    for number in 0..100 {
+        let name = format!("n{number}");
+        let file = bed.create(&root, name.as_bytes(), 0o644, &own).unwrap();
+        newest = bed.store.key(&file);
+    }
+    assert_eq!(block_on(bed.store.resolve(&key)).err(), Some(FsError::Stale));
+    assert!(block_on(bed.store.resolve(&newest)).is_ok());
+    bed.remove(&root, b"n99").unwrap();
+    assert_eq!(block_on(bed.store.resolve(&newest)).err(), Some(FsError::Stale));
+}
