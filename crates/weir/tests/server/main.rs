@@ -1,0 +1,8 @@
+//! The built program as its clients meet it: each test starts a server of its own on loopback.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod hostile;
+mod peer;
+mod rust_client;
+mod test_server;

@@ -1,0 +1,112 @@
+//! A server of the test's own: the built program on a free port, in a data directory that goes
+//! away with it.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// Tenths of a second that a server may take to answer.
+const START_TRIES: u32 = 300;
+
+pub(crate) struct TestServer {
+    data: TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl TestServer {
+    /// A running server with a pool `pool` of 64 TiB at level ultra.
+    pub(crate) fn start() -> Self {
+        let data = TempDir::new().unwrap();
+        let port = free_port();
+        let process = serve(&data, port);
+        let server = Self { data, port, process };
+        server.await_answer();
+        server.weir(&["pool", "create", "pool", "--level", "ultra", "--size", "64TiB"]);
+        server
+    }
+
+    /// Where it serves NFS.
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// A connection to it on which a reply that never comes fails the test.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// Makes a volume that everyone may write to.
+    pub(crate) fn volume(&self, name: &str, quota: &str) {
+        self.weir(&["volume", "create", name, "--pool", "pool", "--quota", quota]);
+    }
+
+    /// Runs the command line against it; it must succeed.
+    pub(crate) fn weir(&self, args: &[&str]) -> String {
+        let done = self.try_weir(args);
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "weir {args:?}: {complaint}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Runs the command line against it.
+    pub(crate) fn try_weir(&self, args: &[&str]) -> Output {
+        Command::new(WEIR).arg("--data").arg(self.data.path()).args(args).output().unwrap()
+    }
+
+    /// Ends it with `signal` and starts it again on the same data and port.
+    pub(crate) fn restart(&mut self, signal: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let status = self.process.wait().unwrap();
+        assert!(signal == "KILL" || status.success(), "ended with {status}");
+        self.process = serve(&self.data, self.port);
+        self.await_answer();
+    }
+
+    /// Memory it holds now, in KiB (`VmRSS`).
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    fn await_answer(&self) {
+        for _ in 0..START_TRIES {
+            let listens = TcpStream::connect(self.address()).is_ok();
+            if listens && self.try_weir(&["pool", "list"]).status.success() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        panic!("the server does not answer");
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let _: io::Result<()> = self.process.kill();
+        let _: io::Result<_> = self.process.wait();
+    }
+}
+
+fn serve(data: &TempDir, port: u16) -> Child {
+    let mut serve = Command::new(WEIR);
+    serve.args(["serve", "--data"]).arg(data.path());
+    serve.args(["--nfs", &format!("127.0.0.1:{port}"), "--api", "127.0.0.1:0"]);
+    serve.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
