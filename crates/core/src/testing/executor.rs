@@ -34,6 +34,7 @@ mod tests {
     use core::future::poll_fn;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the wake is to come from another thread")]
     fn waits_for_a_wake_from_another_thread() {
         let mut polls = 0;
         let woken = block_on(poll_fn(|context| {
