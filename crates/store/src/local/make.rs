@@ -19,6 +19,7 @@ use weir_core::{Credentials, DeviceNumber, FsError, FsResult, Name, SetAttr};
 const MODE_UNSET: u32 = 0;
 /// The bits that `mkdir` ignores.
 const SET_IDS: u32 = 0o6000;
+const SET_GID: u32 = 0o2000;
 
 impl LocalStore {
     pub(super) async fn make_object(
@@ -65,7 +66,13 @@ fn make(
     as_caller(cred, |_| make_name(dir, name, kind, set))??;
     let object = volume.open_name(dir, name)?;
     volume.names.replace(dir, name, &object, &mut lock);
-    let ids = set.mode.filter(|mode| *kind == MakeKind::Directory && mode & SET_IDS != 0);
+    let ids = match set.mode {
+        Some(mode) if *kind == MakeKind::Directory && mode & SET_IDS != 0 => {
+            // A directory inherits set-group-id, and chmod would take it away again.
+            Some(mode | object.attr()?.mode & SET_GID)
+        }
+        _ => None,
+    };
     let rest = SetAttr { mode: ids, size: None, ..*set };
     if let Err(error) = set_made(&object, &rest, cred) {
         volume.unmake(dir, name, &object, &mut lock);

@@ -6,7 +6,7 @@ use super::commit::Extent;
 use super::inode::{Inode, Reach};
 use super::volume::{Step, Waiting};
 use super::write::strip_set_id;
-use crate::creds::as_caller;
+use crate::creds::{as_caller, as_root};
 use crate::error::fs_error;
 use crate::sync::Arc;
 use crate::sys::own_descriptors;
@@ -135,7 +135,9 @@ pub(super) fn set_size(inode: &Inode, size: u64, found: &Attr, cred: &Credential
     if size > FILE_BYTES_MAX {
         return Err(FsError::TooLarge);
     }
-    ftruncate(&inode.fd, size).map_err(fs_error)?;
+    // As root, so that the kernel's own rule for set-id bits doesn't depend on whose identity the
+    // thread has kept.
+    as_root(|_| ftruncate(&inode.fd, size))?.map_err(fs_error)?;
     if cred.is_root() { Ok(()) } else { strip_set_id(inode, found) }
 }
 

@@ -73,8 +73,17 @@ fn write_now(
     let mut mutation = inode.begin();
     let found = mutation.found(&inode.fd)?;
     let reservation = room_for(volume, inode, &found, offset, end)?;
-    let written = write_all(inode, offset, data)?;
-    strip_set_id(inode, &found)?;
+    let written = if found.mode & (SET_UID | SET_GID) == 0 {
+        write_all(inode, offset, data)?
+    } else {
+        // As root, so that what the kernel strips by itself doesn't depend on whose identity the
+        // thread has kept.
+        let written = as_root(|_| write_all(inode, offset, data))??;
+        if written > 0 {
+            strip_set_id(inode, &found)?;
+        }
+        written
+    };
     let change = inode.end(mutation)?;
     drop(reservation);
     let count = u32::try_from(written).map_err(|_| FsError::Invalid)?;

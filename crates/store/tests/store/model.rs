@@ -7,7 +7,7 @@ use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::{MemObject, MemStore};
 use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Shared, Store};
 
-const CASES: u32 = 48;
+const CASES: u32 = 256;
 const STEPS: usize = 60;
 
 /// An operation on objects found so far (by number) and one of a few names.
@@ -111,12 +111,13 @@ struct Player<S: Store> {
     store: S,
     objects: Vec<S::Object>,
     directories: Vec<S::Object>,
+    steps: u64,
 }
 
 impl<S: Store> Player<S> {
     fn new(store: S) -> Self {
         let root = store.root();
-        Self { store, objects: vec![root.clone()], directories: vec![root] }
+        Self { store, objects: vec![root.clone()], directories: vec![root], steps: 0 }
     }
 
     /// As a server does: by its key, so that what is gone is stale.
@@ -140,17 +141,25 @@ impl<S: Store> Player<S> {
 
     fn play(&mut self, step: &Step) -> FsResult<Answer> {
         let name = |number: usize| Name::new(NAMES[number]).unwrap();
-        let by = |number: usize| callers()[number];
+        // Which of two refusals comes first is nobody's business, so only root uses special names.
+        let by = |number: usize, name: usize| callers()[if name < 5 { number } else { 0 }];
+        self.steps += 1;
         match *step {
             Step::Create { dir, name: n, how, mode, by: b } => {
                 let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
                 let how = match how {
                     0 => CreateHow::Guarded(set),
                     1 => CreateHow::Unchecked(set),
-                    2 => CreateHow::Unchecked(SetAttr { size: Some(0), ..set }),
-                    _ => CreateHow::Exclusive([7; 8]),
+                    // The model counts setting a new file's size as a write to it, which takes the
+                    // set-id bits away; the kernel has no reason to.
+                    2 => {
+                        let (mode, size) = (Some(mode & 0o1777), Some(0));
+                        CreateHow::Unchecked(SetAttr { mode, size, ..set })
+                    }
+                    // Never the same twice: how long a verifier is remembered is each store's own.
+                    _ => CreateHow::Exclusive(self.steps.to_be_bytes()),
                 };
-                let made = block_on(self.store.create(&self.dir(dir)?, name(n), &how, &by(b)))?;
+                let made = block_on(self.store.create(&self.dir(dir)?, name(n), &how, &by(b, n)))?;
                 Ok(self.found(made.object, &made.attr))
             }
             Step::Make { dir, name: n, kind, mode, by: b } => {
@@ -162,26 +171,32 @@ impl<S: Store> Player<S> {
                     _ => MakeKind::Socket,
                 };
                 let dir = self.dir(dir)?;
-                let made = block_on(self.store.make(&dir, name(n), &kind, &set, &by(b)))?;
+                let made = block_on(self.store.make(&dir, name(n), &kind, &set, &by(b, n)))?;
                 Ok(self.found(made.object, &made.attr))
             }
             Step::Remove { dir, name: n, by: b } => {
-                let change = block_on(self.store.remove(&self.dir(dir)?, name(n), &by(b)))?;
+                let change = block_on(self.store.remove(&self.dir(dir)?, name(n), &by(b, n)))?;
                 Ok(seen(&change.after.unwrap()))
             }
             Step::RemoveDir { dir, name: n, by: b } => {
-                let change = block_on(self.store.remove_dir(&self.dir(dir)?, name(n), &by(b)))?;
+                let change = block_on(self.store.remove_dir(&self.dir(dir)?, name(n), &by(b, n)))?;
                 Ok(seen(&change.after.unwrap()))
             }
             Step::Rename { from, to, by: b } => {
                 let (source, target) = (self.dir(from.0)?, self.dir(to.0)?);
                 let (old, new) = (name(from.1), name(to.1));
-                let changes = block_on(self.store.rename(&source, old, &target, new, &by(b)))?;
+                let changes = block_on(self.store.rename(
+                    &source,
+                    old,
+                    &target,
+                    new,
+                    &by(b, from.1.max(to.1)),
+                ))?;
                 Ok(seen(&changes.1.after.unwrap()))
             }
             Step::Link { object, dir, name: n } => {
                 let (object, dir) = (self.object(object)?, self.dir(dir)?);
-                let done = block_on(self.store.link(&object, &dir, name(n), &by(0)))?;
+                let done = block_on(self.store.link(&object, &dir, name(n), &by(0, n)))?;
                 Ok(seen(&done.0))
             }
             Step::Lookup { dir, name: n } => {
@@ -221,7 +236,8 @@ impl<S: Store> Player<S> {
                 set(object, SetAttr { size: Some(size), ..blank }, by)
             }
             Step::List { dir } => {
-                let page = self.store.read_dir(&self.dir(dir)?, 0, 1000, 100_000, true);
+                let dir = self.dir(dir)?;
+                let page = self.store.read_dir(&dir, 0, 1000, 100_000, true);
                 let page = block_on(page)?;
                 assert!(page.eof && page.entries.iter().all(|entry| entry.object.is_some()));
                 let mut names: Vec<_> = page.entries.into_iter().map(|e| e.name.to_vec()).collect();
@@ -256,6 +272,10 @@ fn random_operations_answer_as_the_model_does() {
             let mut model: Player<MemStore> = Player::new(MemStore::new());
             for step in &steps {
                 let (ours, model) = (ours.play(step), model.play(step));
+                // A rename can be wrong in several ways at once, of which each names another.
+                if matches!(step, Step::Rename { .. }) && ours.is_err() && model.is_err() {
+                    continue;
+                }
                 prop_assert_eq!(ours, model, "{:?}", step);
             }
             // Nothing may be left that only a cache knows.
