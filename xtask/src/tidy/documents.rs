@@ -1,12 +1,18 @@
-//! Rules for documents: relative links lead somewhere, and each promise in `docs/semantics.md`
-//! names tests that exist.
+//! Rules for documents: relative links lead somewhere, each promise in `docs/semantics.md` names
+//! tests that exist, and `docs/configuration.md` has every setting.
 
 use super::{Findings, has_extension};
 use anyhow::{Context, Result};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const PROMISES: &str = "docs/semantics.md";
+
+const SETTINGS: &str = "docs/configuration.md";
+
+/// Where the settings are declared, each with a line `name: "section.key",`.
+const SETTINGS_SOURCE: &str = "crates/server/src/config/keys.rs";
 
 /// How a promise names its tests: `` Proved by: `path::name`, `path::name` ``.
 const PROOF: &str = "Proved by:";
@@ -22,9 +28,30 @@ pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
             }
         }
     }
-    let promises = fs::read_to_string(PROMISES).with_context(|| format!("reading {PROMISES}"))?;
-    check_promises(&promises, &test_exists, findings);
+    check_promises(&read(PROMISES)?, &test_exists, findings);
+    check_settings(&read(SETTINGS_SOURCE)?, &read(SETTINGS)?, findings);
     Ok(())
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("reading {path}"))
+}
+
+/// The table of settings must have a row for each that the server knows, and no other.
+fn check_settings(source: &str, document: &str, findings: &mut Findings) {
+    let known: BTreeSet<&str> = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("name: \"")?.strip_suffix("\","))
+        .collect();
+    let told: BTreeSet<&str> = document
+        .lines()
+        .filter_map(super::row)
+        .filter_map(|cells| super::code_words(cells.first()?).first().copied())
+        .collect();
+    for setting in known.symmetric_difference(&told) {
+        findings
+            .add(SETTINGS, format!("`{setting}` is not both known to the server and told here"));
+    }
 }
 
 /// Targets of Markdown links to files, without their anchors.
@@ -76,6 +103,16 @@ mod tests {
     fn only_links_to_files_are_followed() {
         let text = "[a](b.md) [c](https://example.org) [d](#here) [e](f/g.md#there) `a[0](x y)`";
         assert_eq!(relative_links(text), ["b.md", "f/g.md"]);
+    }
+
+    #[test]
+    fn settings_and_their_table_must_agree() {
+        let source = "    name: \"a.b\",\n    name: \"c\",\n";
+        let mut findings = Findings::default();
+        check_settings(source, "| `a.b` | x | y |\n| `c` | x | y |", &mut findings);
+        assert!(findings.0.is_empty(), "{:?}", findings.0);
+        check_settings(source, "| `a.b` | x | y |\n| `d` | x | y |", &mut findings);
+        assert_eq!(findings.0.len(), 2, "{:?}", findings.0);
     }
 
     #[test]
