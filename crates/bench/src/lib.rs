@@ -10,9 +10,11 @@
 //! sockets and mounted paths alone, so that another NAS is measured by the same road.
 
 mod control;
+pub mod demo;
 mod engine;
 mod error;
 mod payload;
+pub mod peers;
 pub mod progress;
 pub mod report;
 mod rng;

@@ -5,6 +5,7 @@
 //! Callers decide what passed and say so in the tone of a cell.
 
 mod bars;
+pub mod machine;
 mod page;
 mod ranges;
 mod svg;

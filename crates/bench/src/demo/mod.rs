@@ -1,0 +1,108 @@
+//! `make demo`: seven volumes with published figures and two cases of our own, loaded flat out,
+//! each judged against its contract.
+//!
+//! It starts the server as an operator would, as a process on loopback with a fresh data
+//! directory, makes pools and volumes through the API, and measures from outside with the load
+//! engine. What is *not* here: anything that knows how the server keeps a contract.
+
+mod board;
+mod cases;
+mod judge;
+mod operator;
+mod outcome;
+mod phase;
+mod present;
+mod process;
+mod rate;
+mod server;
+mod stop;
+
+use crate::report::machine;
+use anyhow::{Context, Result, bail};
+use cases::CASES;
+use outcome::{CaseOutcome, Outcome};
+use phase::Phase;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+pub use operator::Operator;
+pub use process::Process;
+pub use server::Server;
+pub(crate) use server::wait_for;
+pub use stop::Stop;
+
+/// What to demonstrate, and where the results go.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `weir` program.
+    pub exe: PathBuf,
+    /// Directory for `result.json`, `report.html` and `server.log`; the data directory is made in
+    /// it too, and removed at the end.
+    pub out: PathBuf,
+}
+
+/// Runs the demo. `true` if every contract was kept.
+///
+/// # Errors
+/// Whatever kept the measurement from being made: the server did not start, the API refused, a
+/// connection could not be opened, or it was interrupted. Server and data are gone then, too.
+pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+    let begun = Instant::now();
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("can't make {}", options.out.display()))?;
+    let out = options.out.canonicalize()?;
+    let data = out.join(format!("data-{}", std::process::id()));
+    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+    eprintln!("Starting the server on loopback with an empty data directory.");
+    let server = Server::start(&options.exe, &data, &out.join("server.log"), &[])?;
+    let operator = Operator::new(&options.exe, server.data());
+    operator.make(&CASES)?;
+    eprintln!("Made 3 pools and {} volumes through the API.", CASES.len());
+    let mut cases = Vec::new();
+    for phase in Phase::ALL {
+        let loaded = phase.cases();
+        eprintln!("{}", phase.announcement());
+        for (case, (result, changes)) in
+            loaded.iter().zip(phase.run(server.nfs(), &operator, stop)?)
+        {
+            if result.generator.saturated {
+                eprintln!("  The load generator was the limit for {}.", case.name);
+            }
+            cases.push(CaseOutcome::new(case, &result, changes));
+        }
+    }
+    drop(server);
+    if stop.asked() {
+        bail!("interrupted; the server and its data are gone");
+    }
+    let outcome = Outcome::new(started_unix_s, cases);
+    write(&outcome, &out)?;
+    show(&outcome, &out, begun);
+    Ok(outcome.passed)
+}
+
+fn write(outcome: &Outcome, out: &std::path::Path) -> Result<()> {
+    let put = |name: &str, text: String| {
+        let path = out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
+    };
+    put("result.json", serde_json::to_string_pretty(outcome)? + "\n")?;
+    put("report.html", present::page(outcome, &machine::describe()))
+}
+
+fn show(outcome: &Outcome, out: &std::path::Path, begun: Instant) {
+    let colour = std::io::stdout().is_terminal();
+    println!("{}", present::table(outcome).to_terminal(colour));
+    println!("{}", present::changes(outcome).to_terminal(colour));
+    for miss in &outcome.misses {
+        println!("MISS  {miss}");
+    }
+    let verdict =
+        if outcome.passed { "every contract was kept" } else { "not every rule was kept" };
+    println!(
+        "\nIn {:.0} s: {verdict}. Report: {}",
+        begun.elapsed().as_secs_f64(),
+        out.join("report.html").display()
+    );
+}

@@ -1,0 +1,98 @@
+//! A child process that ends with its owner.
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a process may take to leave before it is killed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A child process. Dropping it asks the process to end, and kills it if it does not.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`, out of the terminal's process group: an interrupt reaches the owner alone,
+    /// which then ends the child in order.
+    ///
+    /// # Errors
+    /// If the program can't be started.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child =
+            command.process_group(0).spawn().with_context(|| format!("can't start {name}"))?;
+        Ok(Self { name, child })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// If the system can't tell.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().with_context(|| format!("can't watch {}", self.name))
+    }
+
+    /// The child itself, to take its output from.
+    pub(crate) const fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.ended()?.is_some() {
+            return Ok(());
+        }
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            kill_process(pid, Signal::TERM)?;
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if self.ended()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("{} (process {}) could not be ended: {error}", self.name, self.child.id());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_with_its_owner() {
+        let mut process = Process::start(Command::new("sleep").arg("1000")).unwrap();
+        assert_eq!(process.ended().unwrap(), None);
+        let path = format!("/proc/{}", process.pid());
+        assert!(std::path::Path::new(&path).exists());
+        drop(process);
+        assert!(!std::path::Path::new(&path).exists());
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let error = Process::start(&mut Command::new("no-such-program-here")).unwrap_err();
+        assert!(error.to_string().contains("no-such-program-here"));
+    }
+}

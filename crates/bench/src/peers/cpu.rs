@@ -1,0 +1,115 @@
+//! Processor time of a server: all its threads, and the kernel's own threads that work for it.
+
+use anyhow::{Context, Result};
+use rustix::param::clock_ticks_per_second;
+use std::collections::HashMap;
+use std::fs::{read_dir, read_to_string};
+
+/// Flag of the kernel's own threads in the ninth field of `/proc/PID/stat` (`PF_KTHREAD`).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Processor time used until now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading {
+    /// By the process with all its threads, those that ended included, in seconds.
+    process_s: f64,
+    /// By each kernel thread, known by its id and when it began, in seconds.
+    kernel_s: HashMap<(u32, u64), f64>,
+}
+
+/// Processor time between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Used {
+    /// By the process, in seconds.
+    pub(super) process_s: f64,
+    /// By kernel threads, in seconds: write-back, the loop device, journals.
+    pub(super) kernel_s: f64,
+}
+
+impl Reading {
+    /// Reads the clocks of process `pid` and of all kernel threads.
+    pub(super) fn take(pid: u32) -> Result<Self> {
+        let process = stat(pid).with_context(|| format!("process {pid} is gone"))?;
+        let mut kernel_s = HashMap::new();
+        for entry in read_dir("/proc").context("can't read /proc")?.flatten() {
+            let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if let Some(thread) = stat(number).filter(|stat| stat.flags & KERNEL_THREAD != 0) {
+                kernel_s.insert((number, thread.began), thread.used_s);
+            }
+        }
+        Ok(Self { process_s: process.used_s, kernel_s })
+    }
+
+    /// What was used from `earlier` to this reading. Kernel threads that were not there earlier
+    /// count whole; those that have ended since are lost.
+    pub(super) fn since(&self, earlier: &Self) -> Used {
+        let before = |thread| earlier.kernel_s.get(thread).copied().unwrap_or(0.0);
+        Used {
+            process_s: self.process_s - earlier.process_s,
+            kernel_s: self.kernel_s.iter().map(|(thread, used)| used - before(thread)).sum(),
+        }
+    }
+}
+
+struct Stat {
+    flags: u64,
+    used_s: f64,
+    began: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse(&read_to_string(format!("/proc/{pid}/stat")).ok()?, clock_ticks_per_second())
+}
+
+/// Reads a line of `/proc/PID/stat` (proc(5)); the name in parentheses may hold anything.
+#[expect(clippy::cast_precision_loss, reason = "ticks stay far below 2^52")]
+fn parse(line: &str, ticks_per_second: u64) -> Option<Stat> {
+    let (_, rest) = line.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let ticks = number(14)? + number(15)?;
+    Some(Stat {
+        flags: number(9)?,
+        used_s: ticks as f64 / ticks_per_second as f64,
+        began: number(22)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_line_whatever_the_name() {
+        let line = "7 (odd) name) S 2 0 0 0 -1 2129984 0 0 0 0 150 50 9 9 20 0 1 0 4242 0 0";
+        let stat = parse(line, 100).unwrap();
+        assert_eq!((stat.used_s, stat.began), (2.0, 4242));
+        assert_ne!(stat.flags & KERNEL_THREAD, 0);
+        assert!(parse("7 (short) S 2", 100).is_none());
+    }
+
+    #[test]
+    fn new_kernel_threads_count_whole_and_ended_ones_not_at_all() {
+        let reading = |process_s, kernel: &[((u32, u64), f64)]| Reading {
+            process_s,
+            kernel_s: kernel.iter().copied().collect(),
+        };
+        let earlier = reading(1.0, &[((5, 1), 10.0), ((6, 1), 3.0)]);
+        let later = reading(2.5, &[((5, 1), 10.25), ((6, 9), 0.5)]);
+        assert_eq!(later.since(&earlier), Used { process_s: 1.5, kernel_s: 0.75 });
+    }
+
+    #[test]
+    fn a_busy_process_is_seen() {
+        let before = Reading::take(std::process::id()).unwrap();
+        let mut after = before.clone();
+        let mut sum = 0u64;
+        while after.since(&before).process_s <= 0.0 {
+            sum = (0..1_000_000u64).fold(sum, |sum, x| sum.wrapping_add(x * x));
+            after = Reading::take(std::process::id()).unwrap();
+        }
+        assert!(std::hint::black_box(sum) > 0 && !after.kernel_s.is_empty());
+    }
+}

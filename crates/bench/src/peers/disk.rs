@@ -1,0 +1,105 @@
+//! File systems in files: made, mounted, throttled, and gone with the mount namespace.
+
+use super::plan::Filesystem;
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the first version of control groups throttles block devices.
+const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
+
+/// A file system on a loop device. Dropping it unmounts it and removes the image.
+#[derive(Debug)]
+pub(super) struct Disk {
+    image: PathBuf,
+    mount: PathBuf,
+    throttled: Option<String>,
+}
+
+impl Disk {
+    /// Makes a file system of `bytes` in a sparse file in `dir`, and mounts it.
+    pub(super) fn make(dir: &Path, name: &str, kind: Filesystem, bytes: u64) -> Result<Self> {
+        let image = dir.join(format!("{name}.img"));
+        let mount = dir.join(name);
+        let file =
+            File::create(&image).with_context(|| format!("can't make {}", image.display()))?;
+        file.set_len(bytes)?;
+        std::fs::create_dir_all(&mount)?;
+        let disk = Self { image, mount, throttled: None };
+        let quiet = if kind == Filesystem::Ext4 { "-qF" } else { "-qf" };
+        run(Command::new(format!("mkfs.{}", kind.name())).arg(quiet).arg(&disk.image))?;
+        run(Command::new("mount")
+            .args(["-t", kind.name(), "-o", "loop,noatime"])
+            .args([&disk.image, &disk.mount]))?;
+        Ok(disk)
+    }
+
+    /// Where it is mounted.
+    pub(super) fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Lets at most `bytes_per_second` be written to the device, by whomever.
+    pub(super) fn throttle(&mut self, bytes_per_second: u64) -> Result<()> {
+        let device = std::fs::metadata(&self.mount)?.dev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        std::fs::write(THROTTLE, format!("{major}:{minor} {bytes_per_second}\n"))
+            .with_context(|| format!("can't throttle {major}:{minor} by {THROTTLE}"))?;
+        self.throttled = Some(format!("{major}:{minor} 0\n"));
+        Ok(())
+    }
+
+    /// Writes everything that is only in memory to the device.
+    pub(super) fn sync(&self) -> Result<()> {
+        let directory = File::open(&self.mount)?;
+        rustix::fs::syncfs(&directory).context("can't sync")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Some(lift) = self.throttled.take()
+            && let Err(error) = std::fs::write(THROTTLE, lift)
+        {
+            eprintln!("the throttle of {} stays: {error}", self.mount.display());
+        }
+        if let Err(error) = run(Command::new("umount").arg(&self.mount)) {
+            eprintln!("{error:#}");
+            return;
+        }
+        for gone in [std::fs::remove_dir(&self.mount), std::fs::remove_file(&self.image)] {
+            if let Err(error) = gone {
+                eprintln!("{}: {error}", self.image.display());
+            }
+        }
+    }
+}
+
+/// Can block devices be throttled here?
+pub(super) fn can_throttle() -> bool {
+    Path::new(THROTTLE).exists()
+}
+
+/// Runs a program to its end; its own words are the error.
+pub(super) fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("can't run {name}"))?;
+    if !output.status.success() {
+        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_program_is_quoted() {
+        let error = run(Command::new("ls").arg("/no/such/place")).unwrap_err().to_string();
+        assert!(error.starts_with("ls failed:") && error.contains("/no/such/place"), "{error}");
+        assert!(run(&mut Command::new("true")).is_ok());
+    }
+}
