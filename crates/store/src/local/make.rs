@@ -6,20 +6,19 @@ use super::lookup::OwnName;
 use super::set_attr::set_made;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
-use crate::creds::as_caller;
+use crate::creds::{as_caller, as_root};
 use crate::error::fs_error;
 use crate::sync::Arc;
-use rustix::fs::{Dev, FileType, Mode, makedev, mkdirat, mknodat, symlinkat};
+use rustix::fs::{Dev, FileType, Mode, fchmod, makedev, mkdirat, mknodat, symlinkat};
 use rustix::io::Errno;
 use weir_core::limits::SYMLINK_BYTES_MAX;
 use weir_core::store::{Made, MakeKind};
-use weir_core::{Credentials, DeviceNumber, FsError, FsResult, Name, SetAttr};
+use weir_core::{Credentials, DeviceNumber, FileKind, FsError, FsResult, Name, SetAttr};
 
 /// The mode of an object whose maker gave none.
 const MODE_UNSET: u32 = 0;
 /// The bits that `mkdir` ignores.
 const SET_IDS: u32 = 0o6000;
-const SET_GID: u32 = 0o2000;
 
 impl LocalStore {
     pub(super) async fn make_object(
@@ -66,20 +65,28 @@ fn make(
     as_caller(cred, |_| make_name(dir, name, kind, set))??;
     let object = volume.open_name(dir, name)?;
     volume.names.replace(dir, name, &object, &mut lock);
-    let ids = match set.mode {
-        Some(mode) if *kind == MakeKind::Directory && mode & SET_IDS != 0 => {
-            // A directory inherits set-group-id, and chmod would take it away again.
-            Some(mode | object.attr()?.mode & SET_GID)
-        }
-        _ => None,
-    };
-    let rest = SetAttr { mode: ids, size: None, ..*set };
-    if let Err(error) = set_made(&object, &rest, cred) {
+    let rest = SetAttr { mode: None, size: None, ..*set };
+    if let Err(error) = set_ids(&object, set).and_then(|()| set_made(&object, &rest, cred)) {
         volume.unmake(dir, name, &object, &mut lock);
         return Err(error.into());
     }
     let attr = object.attr()?;
     Ok(Made { object, attr, dir: dir.end(mutation)? })
+}
+
+/// Gives a directory the set-id bits asked for, which `mkdir` ignores, beside the one it has
+/// inherited. As root, because the kernel lets only members of the group keep that one; its maker
+/// may have both, being the owner and, where nothing was inherited, of its group.
+fn set_ids(object: &Inode, set: &SetAttr) -> FsResult<()> {
+    let Some(mode) = set.mode.filter(|mode| mode & SET_IDS != 0) else { return Ok(()) };
+    let inherited = object.attr()?.mode & SET_IDS;
+    if object.kind != FileKind::Directory || mode & SET_IDS & !inherited == 0 {
+        return Ok(());
+    }
+    let mutation = object.begin();
+    let mode = Mode::from_raw_mode((mode & 0o7777) | inherited);
+    as_root(|_| fchmod(&object.fd, mode))?.map_err(fs_error)?;
+    object.end(mutation).map(drop)
 }
 
 fn make_name(dir: &Inode, name: Name<'_>, kind: &MakeKind, set: &SetAttr) -> FsResult<()> {

@@ -266,7 +266,7 @@ fn random_operations_answer_as_the_model_does() {
         let done = runner.run(&steps, |steps| {
             number.set(number.get() + 1);
             let directory = place.path().join(format!("v{}", number.get()));
-            let bed = Bed::open(directory.clone(), options(), place.name);
+            let bed = Bed::open(directory, options(), place.name);
             bed.open_to_all(&bed.root());
             let mut ours: Player<_> = Player::new(bed.store.clone());
             let mut model: Player<MemStore> = Player::new(MemStore::new());
@@ -296,6 +296,7 @@ fn random_operations_answer_as_the_model_does() {
                     ),
                 }
             }
+            std::fs::remove_dir_all(&bed.directory).unwrap();
             Ok(())
         });
         if let Err(error) = done {
