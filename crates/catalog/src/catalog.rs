@@ -87,6 +87,14 @@ impl Catalog {
         &self.secret
     }
 
+    /// The token of the API, made the first time it is asked for.
+    ///
+    /// # Errors
+    /// `BadToken`, `Io`.
+    pub fn api_token(&self) -> Result<String> {
+        directory::token(&self.directory)
+    }
+
     /// The data directory, absolute.
     #[must_use]
     pub fn directory(&self) -> &Path {

@@ -11,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 /// Marks a pool's directory with whose it is.
 const MARKER: &str = "weir-pool";
 const SECRET_BYTES: usize = 16;
+/// Shortest token an operator may put in place of the one that is made.
+const TOKEN_CHARS_MIN: usize = 32;
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError {
     move |source| CatalogError::Io { path: path.to_owned(), source }
@@ -73,15 +75,41 @@ impl Lock {
 
 /// The secret that seals file handles, made once.
 pub(crate) fn secret(directory: &Path) -> Result<[u8; SECRET_BYTES]> {
-    let path = directory.join("handle.key");
+    let bytes = read_or_make(directory, "handle.key", random::<SECRET_BYTES>)?;
+    bytes.try_into().map_err(|_| CatalogError::BadSecret { path: directory.join("handle.key") })
+}
+
+/// The token of the API, made once: 64 hexadecimal digits of chance.
+pub(crate) fn token(directory: &Path) -> Result<String> {
+    let make = || {
+        let digits: String = random::<32>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok((digits + "\n").into_bytes())
+    };
+    let bytes = read_or_make(directory, "api.token", make)?;
+    let token = String::from_utf8(bytes).ok().map(|token| token.trim().to_owned());
+    token
+        .filter(|token| token.len() >= TOKEN_CHARS_MIN)
+        .ok_or_else(|| CatalogError::BadToken { path: directory.join("api.token") })
+}
+
+fn random<const N: usize>() -> Result<Vec<u8>> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| at(Path::new("random source"))(error.into()))?;
+    Ok(bytes.to_vec())
+}
+
+fn read_or_make(
+    directory: &Path,
+    name: &str,
+    make: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    let path = directory.join(name);
     match std::fs::read(&path) {
-        Ok(bytes) => bytes.try_into().map_err(|_| CatalogError::BadSecret { path }),
+        Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let mut secret = [0; SECRET_BYTES];
-            getrandom::fill(&mut secret)
-                .map_err(|error| at(Path::new("random source"))(error.into()))?;
-            write_whole(directory, "handle.key", &secret)?;
-            Ok(secret)
+            let bytes = make()?;
+            write_whole(directory, name, &bytes)?;
+            Ok(bytes)
         }
         Err(error) => Err(at(&path)(error)),
     }
@@ -232,6 +260,17 @@ mod tests {
         assert_eq!(secret(base.path()).unwrap(), secret_made);
         std::fs::write(base.path().join("handle.key"), "short").unwrap();
         assert!(matches!(secret(base.path()), Err(CatalogError::BadSecret { .. })));
+    }
+
+    #[test]
+    fn the_token_is_made_once_and_never_short() {
+        let base = tempfile::tempdir().unwrap();
+        let made = token(base.path()).unwrap();
+        assert!(made.len() == 64 && made.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(mode(&base.path().join("api.token")), 0o600);
+        assert_eq!(token(base.path()).unwrap(), made);
+        std::fs::write(base.path().join("api.token"), "letmein").unwrap();
+        assert!(matches!(token(base.path()), Err(CatalogError::BadToken { .. })));
     }
 
     #[test]

@@ -197,6 +197,15 @@ pub enum CatalogError {
         /// The file.
         path: PathBuf,
     },
+    /// The API's token is too short to be one.
+    #[error(
+        "{} must hold at least 32 characters: remove it to have a new one made",
+        path.display()
+    )]
+    BadToken {
+        /// The file.
+        path: PathBuf,
+    },
     /// The catalogue says something that no version of Weir wrote.
     #[error("the catalogue is damaged: {0}")]
     Damaged(String),
@@ -274,6 +283,7 @@ impl CatalogError {
             Self::NotDataDirectory { .. } => "not_a_data_directory",
             Self::NewerFormat { .. } => "newer_format",
             Self::BadSecret { .. } => "bad_secret",
+            Self::BadToken { .. } => "bad_token",
             Self::Damaged(_) => "damaged",
             Self::Io { .. } => "io",
             Self::Database(_) => "database",
@@ -301,6 +311,7 @@ impl CatalogError {
             | Self::NotDataDirectory { .. }
             | Self::NewerFormat { .. }
             | Self::BadSecret { .. }
+            | Self::BadToken { .. }
             | Self::Damaged(_)
             | Self::Io { .. }
             | Self::Database(_) => Fault::Internal,

@@ -83,7 +83,7 @@ impl Server {
     /// to serve the others.
     pub fn start(config: &ServerConfig) -> Result<Self, ServeError> {
         weir_store::prepare_process()?;
-        let catalog = Arc::new(Catalog::open(&config.data)?);
+        let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
         let listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|l| l.local_addr().ok()).collect();

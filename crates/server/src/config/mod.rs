@@ -9,6 +9,7 @@ mod keys;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use weir_catalog::Minimums;
 
 pub use keys::KEYS;
 
@@ -179,6 +180,12 @@ impl ServerConfig {
             return Err(ConfigError::NoData);
         }
         Ok(config)
+    }
+
+    /// The smallest sizes that the catalogue is to allow.
+    #[must_use]
+    pub const fn minimums(&self) -> Minimums {
+        Minimums { pool_bytes: self.pool_size_min, volume_bytes: self.volume_quota_min }
     }
 
     /// The whole configuration as a file that gives it.

@@ -1,0 +1,87 @@
+//! The one way in which anything changes: catalogue, then data plane, then the answer.
+
+use super::failure::Failure;
+use super::{Control, ControlState};
+use crate::sync::{Arc, lock};
+use axum::Json;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
+use serde::Deserialize;
+use weir_api::{Changed, LimitChange, mibps};
+use weir_catalog::{Catalog, Mode, Outcome, Snapshot};
+
+/// The query of every changing request.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct How {
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The query, or why it makes no sense.
+pub(super) type HowQuery = Result<Query<How>, QueryRejection>;
+
+/// Reads [`How`] as the catalogue's mode.
+pub(super) fn mode(how: HowQuery) -> Result<Mode, Failure> {
+    Ok(match how?.dry_run {
+        true => Mode::Preview,
+        false => Mode::Commit,
+    })
+}
+
+/// The answer to a change.
+pub(super) type Answer<T> = Result<Json<Changed<T>>, Failure>;
+
+impl ControlState {
+    /// Makes a change and answers with what `describe` says of the catalogue after it.
+    ///
+    /// It runs where it may wait for the disk, and to its end even if the client goes away.
+    pub(super) async fn change<T: Send + 'static>(
+        &self,
+        mode: Mode,
+        ask: impl FnOnce(&Catalog, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
+        settle: impl FnOnce(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
+    ) -> Answer<T> {
+        let control = Arc::clone(&self.0);
+        let work = move || {
+            let _turn = lock(&control.turn);
+            let before = control.catalog.snapshot();
+            let outcome = ask(&control.catalog, mode)?;
+            if mode == Mode::Commit {
+                control.follow(&outcome.snapshot);
+            }
+            let item = settle(&control, &outcome)?;
+            Ok(Json(answer(mode, &before, &outcome, item)))
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Failure::internal("failed", "the change failed inside the server")),
+        }
+    }
+}
+
+impl Control {
+    /// Tells the data plane. What it can't follow concerns single volumes: they are reported as
+    /// not served, and everything else is in force.
+    pub(super) fn follow(&self, snapshot: &Arc<Snapshot>) {
+        if let Err(error) = self.plane.apply(Arc::clone(snapshot)) {
+            tracing::warn!(%error, "the data plane can't serve all of the catalogue");
+        }
+    }
+}
+
+fn answer<T>(mode: Mode, before: &Snapshot, outcome: &Outcome, item: Option<T>) -> Changed<T> {
+    let changes = outcome.changes.iter().map(|change| LimitChange {
+        volume: before.volume(change.volume).map(|volume| volume.name.clone()).unwrap_or_default(),
+        before_bytes_per_second: change.before.0,
+        after_bytes_per_second: change.after.0,
+        before_mibps: mibps(change.before.0),
+        after_mibps: mibps(change.after.0),
+    });
+    Changed {
+        dry_run: mode == Mode::Preview,
+        generation: outcome.snapshot.generation,
+        changes: changes.collect(),
+        item,
+    }
+}

@@ -1,0 +1,124 @@
+//! Catalogue ↔ API: the same things in the words of each. No decisions.
+
+use super::failure::Failure;
+use crate::plane::{Plane, VolumeLive};
+use weir_api::mibps;
+use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Snapshot, Squash, Volume};
+
+/// A pool for an answer.
+pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
+    let volumes = || snapshot.volumes_of(pool.id);
+    let budget = pool.level.rate_for(pool.size_bytes).0;
+    let given = volumes().map(|volume| volume.limit.0).sum();
+    weir_api::Pool {
+        id: pool.id.0,
+        name: pool.name.clone(),
+        level: match pool.level {
+            Level::Standard => weir_api::Level::Standard,
+            Level::Premium => weir_api::Level::Premium,
+            Level::Ultra => weir_api::Level::Ultra,
+        },
+        qos: match pool.qos {
+            Qos::Auto => weir_api::Qos::Auto,
+            Qos::Manual => weir_api::Qos::Manual,
+        },
+        size_bytes: pool.size_bytes,
+        allocated_bytes: volumes().map(|volume| volume.quota_bytes).sum(),
+        budget_bytes_per_second: budget,
+        budget_mibps: mibps(budget),
+        given_bytes_per_second: given,
+        given_mibps: mibps(given),
+        volumes: volumes().count(),
+        directory: pool.directory.display().to_string(),
+    }
+}
+
+/// A volume for an answer.
+pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
+    weir_api::Volume {
+        id: volume.id.0,
+        name: volume.name.clone(),
+        pool: snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default(),
+        export_path: format!("/{}", volume.name),
+        quota_bytes: volume.quota_bytes,
+        throughput_bytes_per_second: volume.throughput.map(|rate| rate.0),
+        limit_bytes_per_second: volume.limit.0,
+        limit_mibps: mibps(volume.limit.0),
+        exports: volume.exports.iter().map(rule).collect(),
+        live: plane.volume_live(volume.id).map(live),
+    }
+}
+
+fn live(live: VolumeLive) -> weir_api::VolumeLive {
+    weir_api::VolumeLive {
+        used_bytes: live.used_bytes,
+        limit_bytes_per_second: live.limit_bytes_per_second,
+        read_ops: live.read_ops,
+        read_bytes: live.read_bytes,
+        write_ops: live.write_ops,
+        write_bytes: live.write_bytes,
+        other_ops: live.other_ops,
+        failed_ops: live.failed_ops,
+        delayed_ops: live.delayed_ops,
+        wait_nanos: live.wait_nanos,
+        latency_nanos: live.latency_nanos,
+        waiting: live.waiting,
+        parked_bytes: live.parked_bytes,
+    }
+}
+
+/// An export rule for an answer.
+pub(super) fn rule(rule: &ExportRule) -> weir_api::ExportRule {
+    weir_api::ExportRule {
+        network: rule.network.to_string(),
+        access: match rule.access {
+            Access::ReadOnly => weir_api::Access::ReadOnly,
+            Access::ReadWrite => weir_api::Access::ReadWrite,
+        },
+        squash: match rule.squash {
+            Squash::None => weir_api::Squash::None,
+            Squash::Root => weir_api::Squash::Root,
+            Squash::All => weir_api::Squash::All,
+        },
+        anon_uid: rule.anon_uid,
+        anon_gid: rule.anon_gid,
+    }
+}
+
+/// An export rule from a request.
+pub(super) fn rule_asked(rule: &weir_api::ExportRule) -> Result<ExportRule, Failure> {
+    Ok(ExportRule {
+        network: rule
+            .network
+            .parse()
+            .map_err(|error: weir_catalog::NetworkError| Failure::bad_request(error.to_string()))?,
+        access: match rule.access {
+            weir_api::Access::ReadOnly => Access::ReadOnly,
+            weir_api::Access::ReadWrite => Access::ReadWrite,
+        },
+        squash: match rule.squash {
+            weir_api::Squash::None => Squash::None,
+            weir_api::Squash::Root => Squash::Root,
+            weir_api::Squash::All => Squash::All,
+        },
+        anon_uid: rule.anon_uid,
+        anon_gid: rule.anon_gid,
+    })
+}
+
+/// A service level from a request.
+pub(super) const fn level(level: weir_api::Level) -> Level {
+    match level {
+        weir_api::Level::Standard => Level::Standard,
+        weir_api::Level::Premium => Level::Premium,
+        weir_api::Level::Ultra => Level::Ultra,
+    }
+}
+
+/// A contract model from a request.
+pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
+    match qos {
+        weir_api::Qos::Auto => Qos::Auto,
+        weir_api::Qos::Manual => Qos::Manual,
+    }
+}

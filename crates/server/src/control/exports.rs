@@ -1,0 +1,80 @@
+//! `/v1/volumes/{name}/exports`.
+
+use super::change::{Answer, HowQuery, mode};
+use super::failure::Failure;
+use super::{Control, ControlState, convert};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use weir_api::{ExportRule, Volume};
+use weir_catalog::{Catalog, CatalogError, IpNetwork, Mode, NetworkError, Outcome, Thing};
+
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Vec<ExportRule>>, Failure> {
+    let snapshot = state.0.catalog.snapshot();
+    let volume = snapshot.volume_named(&name);
+    let volume = volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?;
+    Ok(Json(volume.exports.iter().map(convert::rule).collect()))
+}
+
+pub(super) async fn set(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+    rules: Result<Json<Vec<ExportRule>>, JsonRejection>,
+) -> Answer<Volume> {
+    let (mode, Json(rules)) = (mode(how)?, rules?);
+    let rules = rules.iter().map(convert::rule_asked).collect::<Result<Vec<_>, _>>()?;
+    edit(state, name, mode, move |catalog, name, mode| catalog.set_exports(name, &rules, mode))
+        .await
+}
+
+pub(super) async fn add(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+    rule: Result<Json<ExportRule>, JsonRejection>,
+) -> Answer<Volume> {
+    let (mode, Json(rule)) = (mode(how)?, rule?);
+    let rule = convert::rule_asked(&rule)?;
+    edit(state, name, mode, move |catalog, name, mode| catalog.add_export(name, &rule, mode)).await
+}
+
+/// The query of a removal.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    network: String,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) async fn remove(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    which: Result<Query<Which>, QueryRejection>,
+) -> Answer<Volume> {
+    let Query(which) = which?;
+    let network: IpNetwork = which
+        .network
+        .parse()
+        .map_err(|error: NetworkError| Failure::bad_request(error.to_string()))?;
+    let mode = if which.dry_run { Mode::Preview } else { Mode::Commit };
+    edit(state, name, mode, move |catalog, name, mode| catalog.remove_export(name, network, mode))
+        .await
+}
+
+async fn edit(
+    state: ControlState,
+    name: String,
+    mode: Mode,
+    ask: impl FnOnce(&Catalog, &str, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
+) -> Answer<Volume> {
+    let asked = name.clone();
+    let settle =
+        move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
+    state.change(mode, move |catalog, mode| ask(catalog, &asked, mode), settle).await
+}

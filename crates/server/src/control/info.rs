@@ -1,0 +1,62 @@
+//! What the server says about itself: version, health, metrics.
+
+use super::failure::Failure;
+use super::{Control, ControlState};
+use crate::metrics;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use weir_api::{Health, ServerInfo, UnservedVolume};
+
+pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo> {
+    Json(ServerInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        nfs: state.0.nfs.iter().map(ToString::to_string).collect(),
+        generation: state.0.catalog.snapshot().generation,
+    })
+}
+
+pub(super) async fn health(State(state): State<ControlState>) -> Json<Health> {
+    Json(state.0.health())
+}
+
+/// Answers as long as the process does.
+pub(super) async fn liveness() -> &'static str {
+    "ok\n"
+}
+
+/// 200 while every volume is being served, 503 otherwise. It says how many, not which: probes
+/// need no token.
+pub(super) async fn readiness(State(state): State<ControlState>) -> Response {
+    let health = state.0.health();
+    if health.ready {
+        return "ready\n".into_response();
+    }
+    let text = format!("not ready: {} volume(s) can't be served\n", health.unserved.len());
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+pub(super) async fn metrics(State(state): State<ControlState>) -> Result<Response, Failure> {
+    let text = metrics::render(&state.0.catalog.snapshot(), &*state.0.plane)
+        .map_err(|_| Failure::internal("metrics", "the metrics can't be written"))?;
+    Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+impl Control {
+    fn health(&self) -> Health {
+        let snapshot = self.catalog.snapshot();
+        let unserved: Vec<_> = snapshot
+            .volumes()
+            .filter(|volume| self.plane.volume_live(volume.id).is_none())
+            .map(|volume| UnservedVolume { name: volume.name.clone() })
+            .collect();
+        Health {
+            ready: unserved.is_empty(),
+            volumes_served: snapshot.volumes().count() - unserved.len(),
+            unserved,
+        }
+    }
+}

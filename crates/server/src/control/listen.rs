@@ -1,0 +1,146 @@
+//! Listening for the API: the socket in the data directory, TCP addresses, and the loop that
+//! accepts. Bounded: so many connections, so long for a request's head.
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Most connections of one listener; further ones wait in the kernel's backlog.
+const CONNECTIONS_MAX: usize = 128;
+/// Longest a request's head may take.
+const HEAD_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Pause after a failed accept (no descriptors left, say), so as not to spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Something that accepts connections for the API.
+pub(super) enum Listener {
+    /// The socket in the data directory.
+    Unix(UnixListener),
+    /// A TCP address.
+    Tcp(TcpListener),
+}
+
+/// The name of the socket in the data directory; dropping this removes it.
+pub(super) struct SocketName(PathBuf);
+
+impl Drop for SocketName {
+    fn drop(&mut self) {
+        // Gone already is as good as removed.
+        let _gone = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Binds `api.sock` in `directory`, for its owner alone. One that is there already is stale:
+/// whoever holds the lock of the data directory is the only server of it.
+pub(super) fn bind_socket(directory: &Path) -> io::Result<(Listener, SocketName)> {
+    let path = directory.join("api.sock");
+    if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
+        std::fs::remove_file(&path)?;
+    }
+    let fault =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let listener = UnixListener::bind(&path).map_err(fault)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(fault)?;
+    Ok((Listener::Unix(listener), SocketName(path)))
+}
+
+/// Binds every address.
+pub(super) async fn bind_tcp(addresses: &[SocketAddr]) -> io::Result<Vec<Listener>> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let listener = TcpListener::bind(address).await.map_err(|error| {
+            io::Error::new(error.kind(), format!("can't listen for the API on {address}: {error}"))
+        })?;
+        tracing::info!(address = %listener.local_addr()?, "serving the API");
+        listeners.push(Listener::Tcp(listener));
+    }
+    Ok(listeners)
+}
+
+/// Serves `router` until `stopping` says so, then lets what is in flight end within `grace`.
+pub(super) async fn serve(
+    listener: Listener,
+    router: Router,
+    stopping: watch::Receiver<bool>,
+    grace: Duration,
+) {
+    let mut connections = JoinSet::new();
+    let mut stop = stopping.clone();
+    loop {
+        while connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+        }
+        while connections.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &mut connections, &router, &stopping) => accepted,
+            () = stopped(&mut stop) => break,
+        };
+        if let Err(error) = accepted {
+            tracing::warn!(%error, "can't accept a connection for the API");
+            sleep(ACCEPT_PAUSE).await;
+        }
+    }
+    let in_flight = async { while connections.join_next().await.is_some() {} };
+    if timeout(grace, in_flight).await.is_err() {
+        tracing::warn!("requests to the API were cut off at shutdown");
+    }
+}
+
+async fn accept(
+    listener: &Listener,
+    connections: &mut JoinSet<()>,
+    router: &Router,
+    stopping: &watch::Receiver<bool>,
+) -> io::Result<()> {
+    match listener {
+        Listener::Unix(listener) => {
+            let (stream, _) = listener.accept().await?;
+            connections.spawn(converse(stream, router.clone(), stopping.clone()));
+        }
+        Listener::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            connections.spawn(converse(stream, router.clone(), stopping.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Answers the requests of one connection.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let service = TowerToHyperService::new(router);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WAIT_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let outcome = tokio::select! {
+        outcome = &mut connection => outcome,
+        () = stopped(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection to the API broke");
+    }
+}
+
+/// Waits for the word to stop; a sender that is gone says it too.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    let _said_or_gone = stopping.wait_for(|stop| *stop).await.is_ok();
+}

@@ -1,0 +1,84 @@
+//! The control plane: the API's handlers over the catalogue and the data plane.
+//!
+//! A handler is thin: read the request, change the catalogue, tell the data plane, answer. What is
+//! decided is decided in `weir-catalog`; what is enforced is enforced by the data plane. An answer
+//! to a change is sent when the change is in force.
+
+mod auth;
+mod change;
+mod convert;
+mod exports;
+mod failure;
+mod info;
+mod listen;
+mod pools;
+mod router;
+mod trash;
+mod volumes;
+
+#[cfg(test)]
+mod tests;
+
+use crate::config::ServerConfig;
+use crate::plane::Plane;
+use crate::sync::{Arc, Mutex};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use weir_catalog::Catalog;
+
+/// What every handler works on; cheap to clone.
+#[derive(Clone)]
+pub struct ControlState(Arc<Control>);
+
+struct Control {
+    catalog: Arc<Catalog>,
+    plane: Arc<dyn Plane>,
+    nfs: Vec<SocketAddr>,
+    /// Held from the change of the catalogue until the data plane follows, so that it never hears
+    /// of two changes in the wrong order.
+    turn: Mutex<()>,
+}
+
+impl ControlState {
+    /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served.
+    #[must_use]
+    pub fn new(catalog: Arc<Catalog>, plane: Arc<dyn Plane>, nfs: Vec<SocketAddr>) -> Self {
+        Self(Arc::new(Control { catalog, plane, nfs, turn: Mutex::new(()) }))
+    }
+}
+
+/// Serves the API until `until`, on the socket in the data directory and on the addresses of the
+/// configuration, then answers what is in flight, within the shutdown's grace.
+///
+/// # Errors
+/// If an address or the socket can't be listened on, or the token can't be read or made; nothing
+/// is served then.
+pub async fn serve_control(
+    config: &ServerConfig,
+    state: ControlState,
+    until: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let catalog = Arc::clone(&state.0.catalog);
+    let (stop, stopping) = watch::channel(false);
+    let mut serving = JoinSet::new();
+    let mut serve = |listener, router| {
+        serving.spawn(listen::serve(listener, router, stopping.clone(), config.shutdown_grace));
+    };
+    let (local, _name) = listen::bind_socket(catalog.directory())?;
+    if !config.api.is_empty() {
+        let token = catalog.api_token().map_err(io::Error::other)?;
+        for listener in listen::bind_tcp(&config.api).await? {
+            serve(listener, router::guarded(state.clone(), &token));
+        }
+    }
+    serve(local, router::open(state));
+    trash::remove_condemned(catalog)?;
+    until.await;
+    // There is nobody to tell if all listeners have ended already.
+    let _told = stop.send(true);
+    while serving.join_next().await.is_some() {}
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! `/v1/pools`.
+
+use super::change::{Answer, HowQuery, mode};
+use super::failure::Failure;
+use super::{ControlState, convert};
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use weir_api::Pool;
+use weir_catalog::{CatalogError, NewPool, PoolChange, Snapshot, Thing};
+
+pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Pool>> {
+    let snapshot = state.0.catalog.snapshot();
+    Json(snapshot.pools().map(|pool| convert::pool(&snapshot, pool)).collect())
+}
+
+pub(super) async fn show(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Pool>, Failure> {
+    let snapshot = state.0.catalog.snapshot();
+    let pool = find(&snapshot, &name);
+    Ok(Json(pool.ok_or(CatalogError::NoSuch { thing: Thing::Pool, name })?))
+}
+
+pub(super) async fn create(
+    State(state): State<ControlState>,
+    how: HowQuery,
+    new: Result<Json<weir_api::NewPool>, JsonRejection>,
+) -> Answer<Pool> {
+    let (mode, Json(new)) = (mode(how)?, new?);
+    let name = new.name.clone();
+    let new = NewPool {
+        name: new.name,
+        level: convert::level(new.level),
+        size_bytes: new.size_bytes,
+        qos: convert::qos(new.qos),
+        directory: new.directory.map(Into::into),
+    };
+    state
+        .change(
+            mode,
+            move |catalog, mode| catalog.create_pool(&new, mode),
+            move |_, outcome| Ok(find(&outcome.snapshot, &name)),
+        )
+        .await
+}
+
+pub(super) async fn change(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+    change: Result<Json<weir_api::PoolChange>, JsonRejection>,
+) -> Answer<Pool> {
+    let (mode, Json(change)) = (mode(how)?, change?);
+    let change = PoolChange {
+        level: change.level.map(convert::level),
+        size_bytes: change.size_bytes,
+        qos: change.qos.map(convert::qos),
+    };
+    let asked = name.clone();
+    state
+        .change(
+            mode,
+            move |catalog, mode| catalog.change_pool(&asked, &change, mode),
+            move |_, outcome| Ok(find(&outcome.snapshot, &name)),
+        )
+        .await
+}
+
+pub(super) async fn delete(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+) -> Answer<Pool> {
+    let mode = mode(how)?;
+    state.change(mode, move |catalog, mode| catalog.delete_pool(&name, mode), |_, _| Ok(None)).await
+}
+
+fn find(snapshot: &Snapshot, name: &str) -> Option<Pool> {
+    snapshot.pool_named(name).map(|pool| convert::pool(snapshot, pool))
+}

@@ -1,0 +1,80 @@
+//! Which handler answers which route.
+
+use super::auth::{self, Token};
+use super::failure::Failure;
+use super::{ControlState, exports, info, pools, volumes};
+use axum::Router;
+use axum::body::HttpBody;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::time::Duration;
+use tokio::time::timeout;
+use weir_api::limits::REQUEST_BYTES_MAX;
+use weir_api::routes;
+
+/// Longest a request may take, its body included.
+const REQUEST_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// The API for whoever can reach the listener.
+pub(super) fn open(state: ControlState) -> Router {
+    Router::new()
+        .route(routes::SERVER, get(info::server))
+        .route(routes::HEALTH, get(info::health))
+        .route(routes::LIVENESS, get(info::liveness))
+        .route(routes::READINESS, get(info::readiness))
+        .route(routes::METRICS, get(info::metrics))
+        .route(routes::POOLS, get(pools::list).post(pools::create))
+        .route(routes::POOL, get(pools::show).patch(pools::change).delete(pools::delete))
+        .route(routes::VOLUMES, get(volumes::list).post(volumes::create))
+        .route(routes::VOLUME, get(volumes::show).patch(volumes::change).delete(volumes::delete))
+        .route(
+            routes::EXPORTS,
+            get(exports::list).put(exports::set).post(exports::add).delete(exports::remove),
+        )
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(unknown_method)
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .layer(middleware::from_fn(bounded))
+        .with_state(state)
+}
+
+/// The API for whoever has the token.
+pub(super) fn guarded(state: ControlState, token: &str) -> Router {
+    open(state).layer(middleware::from_fn_with_state(Token::new(token), auth::require))
+}
+
+/// Refuses bodies that announce themselves too large, and ends requests that take too long. A
+/// change that has begun is not undone by it.
+async fn bounded(request: Request, next: Next) -> Response {
+    let announced = request.body().size_hint().lower();
+    if !usize::try_from(announced).is_ok_and(|bytes| bytes <= REQUEST_BYTES_MAX) {
+        let message = format!("a request body may have {REQUEST_BYTES_MAX} bytes");
+        return Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).into_response();
+    }
+    match timeout(REQUEST_WAIT_MAX, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let message = "the request took too long; a change that was asked for may be made yet";
+            Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout", message).into_response()
+        }
+    }
+}
+
+async fn unknown_route() -> Failure {
+    Failure::new(
+        StatusCode::NOT_FOUND,
+        "no_such_route",
+        "there is nothing at this path; the API is under /v1",
+    )
+}
+
+async fn unknown_method() -> Failure {
+    Failure::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "no_such_method",
+        "this path doesn't take that method",
+    )
+}

@@ -1,0 +1,354 @@
+use super::*;
+use crate::plane::{PlaneError, Totals, VolumeLive};
+use crate::sync::lock;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
+use weir_api::{
+    Client, ClientError, Dry, ExportRule, Level, NewPool, NewVolume, PoolChange, Qos, VolumeChange,
+};
+use weir_catalog::Snapshot;
+use weir_core::VolumeId;
+
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// A data plane that does as it is told, except for volumes called `broken`.
+#[derive(Default)]
+struct FakePlane {
+    limits: Mutex<BTreeMap<VolumeId, u64>>,
+    used: Mutex<u64>,
+}
+
+impl Plane for FakePlane {
+    fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
+        let served = snapshot.volumes().filter(|volume| volume.name != "broken");
+        *lock(&self.limits) = served.map(|volume| (volume.id, volume.limit.0)).collect();
+        match snapshot.volume_named("broken") {
+            None => Ok(()),
+            Some(_) => Err(PlaneError::Volume { name: "broken".into(), reason: "no disk".into() }),
+        }
+    }
+
+    fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
+        let limit_bytes_per_second = *lock(&self.limits).get(&id)?;
+        let used_bytes = *lock(&self.used);
+        Some(VolumeLive { limit_bytes_per_second, used_bytes, waiting: 2, ..VolumeLive::default() })
+    }
+
+    fn totals(&self) -> Totals {
+        Totals { connections: 3, connections_accepted: 40, ..Totals::default() }
+    }
+}
+
+struct Running {
+    client: Client,
+    plane: Arc<FakePlane>,
+    address: SocketAddr,
+    directory: tempfile::TempDir,
+    stop: oneshot::Sender<()>,
+    server: tokio::task::JoinHandle<io::Result<()>>,
+}
+
+impl Running {
+    async fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap()).await
+    }
+
+    async fn start_in(directory: tempfile::TempDir) -> Self {
+        let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let config = ServerConfig {
+            data: directory.path().to_owned(),
+            api: vec![address],
+            shutdown_grace: Duration::from_secs(5),
+            ..ServerConfig::default()
+        };
+        let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums()).unwrap());
+        let plane = Arc::new(FakePlane::default());
+        plane.apply(catalog.snapshot()).unwrap();
+        let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
+        let state = ControlState::new(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let until = async { stopped.await.unwrap_or(()) };
+        let server = tokio::spawn(async move { serve_control(&config, state, until).await });
+        let client = Client::local(directory.path());
+        while client.server().await.is_err() {
+            assert!(!server.is_finished(), "{:?}", server.await);
+            tokio::task::yield_now().await;
+        }
+        Self { client, plane, address, directory, stop, server }
+    }
+
+    async fn with_volume(qos: Qos) -> Self {
+        let running = Self::start().await;
+        running.client.create_pool(&pool(qos), Dry::No).await.unwrap();
+        let rate = (qos == Qos::Manual).then_some(16 << 20);
+        running.client.create_volume(&volume("v", rate), Dry::No).await.unwrap();
+        running
+    }
+
+    async fn stop(self) -> tempfile::TempDir {
+        self.stop.send(()).unwrap();
+        self.server.await.unwrap().unwrap();
+        self.directory
+    }
+
+    fn tcp(&self, token: Option<String>) -> Client {
+        Client::tcp(self.address.to_string(), token)
+    }
+}
+
+fn pool(qos: Qos) -> NewPool {
+    let (level, size_bytes) = (Level::Standard, 4 * TIB);
+    NewPool { name: "p".into(), level, size_bytes, qos, directory: None }
+}
+
+fn volume(name: &str, rate: Option<u64>) -> NewVolume {
+    NewVolume {
+        name: name.into(),
+        pool: "p".into(),
+        quota_bytes: TIB,
+        throughput_bytes_per_second: rate,
+    }
+}
+
+fn refusal<T: std::fmt::Debug>(outcome: Result<T, ClientError>) -> (u16, weir_api::ApiError) {
+    match outcome {
+        Err(ClientError::Refused { status, error }) => (status, error),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_in_force_when_it_is_answered() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let made = running.client.volume("v").await.unwrap();
+    assert_eq!((made.limit_mibps, made.export_path.as_str()), (16.0, "/v"));
+    let change = VolumeChange { quota_bytes: Some(2 * TIB), ..VolumeChange::default() };
+    let changed = running.client.change_volume("v", &change, Dry::No).await.unwrap();
+    assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [32 << 20]);
+    assert_eq!((changed.changes[0].before_mibps, changed.changes[0].after_mibps), (16.0, 32.0));
+    assert_eq!(changed.item.unwrap().live.unwrap().limit_bytes_per_second, 32 << 20);
+    let pool = running.client.pool("p").await.unwrap();
+    assert_eq!((pool.allocated_bytes, pool.volumes, pool.budget_mibps), (2 * TIB, 1, 64.0));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_each_volume_and_changes_nothing() {
+    let running = Running::with_volume(Qos::Manual).await;
+    let faster =
+        VolumeChange { throughput_bytes_per_second: Some(48 << 20), ..VolumeChange::default() };
+    running.client.change_volume("v", &faster, Dry::No).await.unwrap();
+    let before = running.client.server().await.unwrap().generation;
+    let to_auto = PoolChange { qos: Some(Qos::Auto), ..PoolChange::default() };
+    let plan = running.client.change_pool("p", &to_auto, Dry::Run).await.unwrap();
+    assert!(plan.dry_run);
+    assert_eq!(plan.changes[0].volume, "v");
+    assert_eq!((plan.changes[0].before_mibps, plan.changes[0].after_mibps), (48.0, 16.0));
+    assert_eq!(running.client.server().await.unwrap().generation, before);
+    assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [48 << 20]);
+    running.client.delete_volume("v", Dry::Run).await.unwrap();
+    running.client.volume("v").await.unwrap();
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn refusals_carry_status_code_and_what_is_allowed() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let client = &running.client;
+    let huge = NewVolume { quota_bytes: 9 * TIB, ..volume("w", None) };
+    let (status, error) = refusal(client.create_volume(&huge, Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (422, "pool_capacity_exceeded"));
+    assert_eq!(error.allowed.unwrap().max, Some(3 * TIB));
+    let (status, error) = refusal(client.create_volume(&volume("v", None), Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (409, "name_taken"));
+    assert_eq!(refusal(client.volume("../x").await).0, 404);
+    assert_eq!(refusal(client.delete_pool("p", Dry::No).await).1.code, "pool_not_empty");
+    *lock(&running.plane.used) = 100 * GIB;
+    let shrink = VolumeChange { quota_bytes: Some(GIB), ..VolumeChange::default() };
+    let (status, error) = refusal(client.change_volume("v", &shrink, Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (422, "quota_below_used"));
+    assert_eq!(error.allowed.unwrap().min, Some(100 * GIB));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn export_rules_are_kept_in_matching_order() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let rule = |network: &str| ExportRule {
+        network: network.into(),
+        access: weir_api::Access::ReadOnly,
+        squash: weir_api::Squash::Root,
+        anon_uid: 99,
+        anon_gid: 98,
+    };
+    let rules = [rule("10.0.0.0/8"), rule("10.1.0.0/16")];
+    running.client.set_exports("v", &rules, Dry::No).await.unwrap();
+    running.client.add_export("v", &rule("fd00::/8"), Dry::No).await.unwrap();
+    let kept = running.client.exports("v").await.unwrap();
+    assert_eq!(kept, [rule("10.1.0.0/16"), rule("10.0.0.0/8"), rule("fd00::/8")]);
+    running.client.remove_export("v", "10.0.0.0/8", Dry::No).await.unwrap();
+    assert_eq!(running.client.exports("v").await.unwrap().len(), 2);
+    let (status, error) =
+        refusal(running.client.add_export("v", &rule("10.1.2.3/8"), Dry::No).await);
+    assert_eq!(status, 400);
+    assert!(error.message.contains("write 10.0.0.0/8"), "{}", error.message);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_volume_that_can_not_be_served_is_not_made() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let (status, error) =
+        refusal(running.client.create_volume(&volume("broken", None), Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (500, "volume_not_served"));
+    assert_eq!(running.client.volumes().await.unwrap().len(), 1);
+    assert!(running.client.health().await.unwrap().ready);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn deleting_a_volume_removes_its_files() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let directory = running.directory.path().join("pools/1/volumes/1");
+    std::fs::create_dir_all(directory.join("root/a")).unwrap();
+    std::fs::write(directory.join("root/a/file"), "x").unwrap();
+    running.client.delete_volume("v", Dry::No).await.unwrap();
+    assert_eq!(refusal(running.client.volume("v").await).1.code, "no_such_volume");
+    let volumes = running.directory.path().join("pools/1/volumes");
+    while std::fs::read_dir(&volumes).unwrap().next().is_some() {
+        tokio::task::yield_now().await;
+    }
+    running.client.delete_pool("p", Dry::No).await.unwrap();
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn trees_left_by_a_stop_go_at_the_next_start() {
+    let directory = Running::with_volume(Qos::Auto).await.stop().await;
+    {
+        let catalog = Catalog::open(directory.path()).unwrap();
+        catalog.delete_volume("v", weir_catalog::Mode::Commit).unwrap();
+    }
+    let tree = directory.path().join("pools/1/volumes/1");
+    std::fs::create_dir_all(tree.join("root")).unwrap();
+    let running = Running::start_in(directory).await;
+    while tree.exists() {
+        tokio::task::yield_now().await;
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn over_tcp_all_but_life_signs_needs_the_token() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let token = std::fs::read_to_string(running.directory.path().join("api.token")).unwrap();
+    let token = token.trim().to_owned();
+    running.tcp(Some(token.clone())).volumes().await.unwrap();
+    let wrong = format!("{}0", &token[..63]);
+    for client in [running.tcp(None), running.tcp(Some(wrong))] {
+        assert_eq!(refusal(client.volumes().await).0, 401);
+        assert_eq!(refusal(client.metrics().await).0, 401);
+    }
+    for path in ["/healthz", "/readyz"] {
+        let answer = raw_tcp(
+            running.address,
+            &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+        )
+        .await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn bad_requests_get_errors_in_the_one_shape() {
+    let running = Running::start().await;
+    let path = running.directory.path().join("api.sock");
+    let cases = [
+        ("GET /v2/pools", "", 404, "no_such_route"),
+        ("PUT /v1/pools", "", 405, "no_such_method"),
+        ("POST /v1/pools", "{", 400, "bad_request"),
+        (
+            "POST /v1/pools",
+            "{\"name\":\"p\",\"level\":\"gold\",\"size_bytes\":1}",
+            422,
+            "bad_request",
+        ),
+        ("POST /v1/pools", "{\"nam\":\"p\"}", 422, "bad_request"),
+        ("DELETE /v1/pools/p?dry_rum=true", "", 400, "bad_request"),
+    ];
+    for (line, body, status, code) in cases {
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = raw_unix(&path, &request).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{line}: {answer}");
+        assert!(answer.contains(&format!("\"code\":\"{code}\"")), "{line}: {answer}");
+    }
+    let flood = format!(
+        "POST /v1/pools HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        1u64 << 40
+    );
+    assert!(raw_unix(&path, &flood).await.starts_with("HTTP/1.1 413"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_socket_is_its_owners_alone_and_a_stale_one_is_replaced() {
+    let directory = Running::start().await.stop().await;
+    let path = directory.path().join("api.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let running = Running::start_in(directory).await;
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let directory = running.stop().await;
+    assert!(!directory.path().join("api.sock").exists());
+}
+
+#[tokio::test]
+async fn metrics_name_every_volume() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let text = running.client.metrics().await.unwrap();
+    for line in [
+        "weir_volume_limit_bytes_per_second{volume=\"v\",pool=\"p\"} 16777216",
+        "weir_volume_throughput_limit_reached{volume=\"v\",pool=\"p\"} 1",
+        "weir_volume_read_operations_total{volume=\"v\",pool=\"p\"} 0",
+        "weir_volume_wait_seconds_total{volume=\"v\",pool=\"p\"} 0.0",
+        "weir_volume_served{volume=\"v\",pool=\"p\"} 1",
+        "weir_pool_budget_bytes_per_second{pool=\"p\"} 67108864",
+        "weir_connections 3",
+        "weir_connections_accepted_total 40",
+        "# TYPE weir_volume_read_bytes counter",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    running.stop().await;
+}
+
+async fn raw_unix(path: &Path, request: &str) -> String {
+    converse(UnixStream::connect(path).await.unwrap(), request).await
+}
+
+async fn raw_tcp(address: SocketAddr, request: &str) -> String {
+    converse(TcpStream::connect(address).await.unwrap(), request).await
+}
+
+async fn converse(
+    mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    request: &str,
+) -> String {
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

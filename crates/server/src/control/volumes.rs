@@ -1,0 +1,115 @@
+//! `/v1/volumes`.
+
+use super::change::{Answer, HowQuery, mode};
+use super::failure::Failure;
+use super::{Control, ControlState, convert, trash};
+use crate::sync::Arc;
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use weir_api::Volume;
+use weir_catalog::{
+    BytesPerSecond, CatalogError, Mode, NewVolume, Outcome, Snapshot, Thing, VolumeChange,
+};
+
+pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Volume>> {
+    let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
+    Json(snapshot.volumes().map(|volume| convert::volume(&snapshot, plane, volume)).collect())
+}
+
+pub(super) async fn show(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Volume>, Failure> {
+    let volume = state.0.volume(&state.0.catalog.snapshot(), &name);
+    Ok(Json(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
+}
+
+pub(super) async fn create(
+    State(state): State<ControlState>,
+    how: HowQuery,
+    new: Result<Json<weir_api::NewVolume>, JsonRejection>,
+) -> Answer<Volume> {
+    let (mode, Json(new)) = (mode(how)?, new?);
+    let name = new.name.clone();
+    let new = NewVolume {
+        name: new.name,
+        pool: new.pool,
+        quota_bytes: new.quota_bytes,
+        throughput: new.throughput_bytes_per_second.map(BytesPerSecond),
+    };
+    let settle = move |control: &Control, outcome: &Outcome| {
+        if mode == Mode::Commit {
+            control.undo_if_unserved(&outcome.snapshot, &name)?;
+        }
+        Ok(control.volume(&outcome.snapshot, &name))
+    };
+    state.change(mode, move |catalog, mode| catalog.create_volume(&new, mode), settle).await
+}
+
+pub(super) async fn change(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+    change: Result<Json<weir_api::VolumeChange>, JsonRejection>,
+) -> Answer<Volume> {
+    let (mode, Json(change)) = (mode(how)?, change?);
+    let change = VolumeChange {
+        quota_bytes: change.quota_bytes,
+        throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
+    };
+    let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
+    let ask = move |catalog: &weir_catalog::Catalog, mode| {
+        let volume = catalog.snapshot().volume_named(&asked).map(|volume| volume.id);
+        let used = volume.and_then(|id| plane.volume_live(id)).map(|live| live.used_bytes);
+        catalog.change_volume(&asked, &change, used, mode)
+    };
+    let settle =
+        move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
+    state.change(mode, ask, settle).await
+}
+
+pub(super) async fn delete(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+) -> Answer<Volume> {
+    let mode = mode(how)?;
+    let settle = move |control: &Control, _: &Outcome| {
+        if mode == Mode::Commit {
+            control.remove_condemned();
+        }
+        Ok(None)
+    };
+    state.change(mode, move |catalog, mode| catalog.delete_volume(&name, mode), settle).await
+}
+
+impl Control {
+    /// A volume as it is in `snapshot`, with its live counters.
+    pub(super) fn volume(&self, snapshot: &Snapshot, name: &str) -> Option<Volume> {
+        let volume = snapshot.volume_named(name)?;
+        Some(convert::volume(snapshot, &*self.plane, volume))
+    }
+
+    /// Takes back a new volume that the data plane can't serve, so that an answer of success
+    /// always means a volume that can be mounted.
+    fn undo_if_unserved(&self, snapshot: &Snapshot, name: &str) -> Result<(), Failure> {
+        let served = snapshot.volume_named(name).and_then(|new| self.plane.volume_live(new.id));
+        if served.is_some() {
+            return Ok(());
+        }
+        let undone = self.catalog.delete_volume(name, Mode::Commit)?;
+        self.follow(&undone.snapshot);
+        self.remove_condemned();
+        let message = format!(
+            "volume {name:?} can't be served, so it was not made: the server's log says why"
+        );
+        Err(Failure::internal("volume_not_served", message))
+    }
+
+    fn remove_condemned(&self) {
+        if let Err(error) = trash::remove_condemned(Arc::clone(&self.catalog)) {
+            tracing::warn!(%error, "trees of deleted volumes stay until the next start");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Metrics in Prometheus' text format, read off the catalogue and the data plane at each scrape.
+//! Nothing is counted here.
+
+use crate::plane::{Plane, Totals, VolumeLive};
+use crate::sync::Arc;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use weir_catalog::{Pool, Snapshot, Volume};
+
+/// The content type of [`render`]'s text.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics, as text.
+///
+/// # Errors
+/// None in practice: it writes to memory.
+pub fn render(snapshot: &Arc<Snapshot>, plane: &dyn Plane) -> Result<String, fmt::Error> {
+    let volumes = snapshot.volumes().map(|volume| {
+        let pool = snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default();
+        (Arc::clone(volume), pool, plane.volume_live(volume.id))
+    });
+    let scrape = Scrape {
+        snapshot: Arc::clone(snapshot),
+        volumes: volumes.collect(),
+        totals: plane.totals(),
+    };
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(scrape));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// The state at the moment of a scrape.
+#[derive(Debug)]
+struct Scrape {
+    snapshot: Arc<Snapshot>,
+    volumes: Vec<(Arc<Volume>, String, Option<VolumeLive>)>,
+    totals: Totals,
+}
+
+/// One metric over things of sort `T`; a counter's name gets `_total` on the wire.
+struct Metric<T: ?Sized> {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    value: fn(&T) -> Value,
+}
+
+enum Value {
+    Whole(u64),
+    Seconds(f64),
+}
+
+use MetricType::{Counter, Gauge};
+use Value::{Seconds, Whole};
+
+const fn metric<T: ?Sized>(
+    kind: MetricType,
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> Value,
+) -> Metric<T> {
+    Metric { name, help, kind, value }
+}
+
+/// Of a volume that is being served.
+const LIVE: &[Metric<VolumeLive>] = &[
+    metric(Counter, "weir_volume_read_operations", "READ operations completed", |v| {
+        Whole(v.read_ops)
+    }),
+    metric(Counter, "weir_volume_read_bytes", "Bytes returned by READ", |v| Whole(v.read_bytes)),
+    metric(Counter, "weir_volume_write_operations", "WRITE operations completed", |v| {
+        Whole(v.write_ops)
+    }),
+    metric(Counter, "weir_volume_write_bytes", "Bytes taken by WRITE", |v| Whole(v.write_bytes)),
+    metric(Counter, "weir_volume_other_operations", "All other operations completed", |v| {
+        Whole(v.other_ops)
+    }),
+    metric(
+        Counter,
+        "weir_volume_failed_operations",
+        "Operations answered with an error status",
+        |v| Whole(v.failed_ops),
+    ),
+    metric(
+        Counter,
+        "weir_volume_delayed_operations",
+        "Requests that had to wait for the contract",
+        |v| Whole(v.delayed_ops),
+    ),
+    metric(
+        Counter,
+        "weir_volume_wait_seconds",
+        "Time that requests waited for the contract, summed",
+        |v| Seconds(seconds(v.wait_nanos)),
+    ),
+    metric(
+        Counter,
+        "weir_volume_latency_seconds",
+        "Time from arrival to reply, summed over all operations",
+        |v| Seconds(seconds(v.latency_nanos)),
+    ),
+    metric(Gauge, "weir_volume_waiting_requests", "Requests that wait for the contract now", |v| {
+        Whole(v.waiting)
+    }),
+    metric(Gauge, "weir_volume_parked_bytes", "Memory pinned by requests that wait", |v| {
+        Whole(v.parked_bytes)
+    }),
+    metric(Gauge, "weir_volume_used_bytes", "Bytes that the volume's files hold", |v| {
+        Whole(v.used_bytes)
+    }),
+    metric(Gauge, "weir_volume_limit_bytes_per_second", "Throughput limit in force", |v| {
+        Whole(v.limit_bytes_per_second)
+    }),
+    metric(
+        Gauge,
+        "weir_volume_throughput_limit_reached",
+        "1 while requests wait for the contract, else 0",
+        |v| Whole(u64::from(v.waiting > 0)),
+    ),
+];
+
+/// Of every volume of the catalogue.
+const VOLUME: &[Metric<(Arc<Volume>, String, Option<VolumeLive>)>] = &[
+    metric(Gauge, "weir_volume_quota_bytes", "Provisioned size", |v| Whole(v.0.quota_bytes)),
+    metric(Gauge, "weir_volume_served", "1 while clients can use the volume, else 0", |v| {
+        Whole(u64::from(v.2.is_some()))
+    }),
+];
+
+/// Of a pool, with its volumes' quotas and limits summed.
+const POOL: &[Metric<PoolSums>] = &[
+    metric(Gauge, "weir_pool_size_bytes", "Provisioned size", |p| Whole(p.size)),
+    metric(Gauge, "weir_pool_allocated_bytes", "Sum of the volumes' quotas", |p| {
+        Whole(p.allocated)
+    }),
+    metric(
+        Gauge,
+        "weir_pool_budget_bytes_per_second",
+        "Throughput the pool can give: size times level rate",
+        |p| Whole(p.budget),
+    ),
+    metric(Gauge, "weir_pool_given_bytes_per_second", "Sum of the volumes' limits", |p| {
+        Whole(p.given)
+    }),
+];
+
+/// Of the server.
+const SERVER: &[Metric<Totals>] = &[
+    metric(Gauge, "weir_connections", "Open NFS connections", |t| Whole(t.connections)),
+    metric(Counter, "weir_connections_accepted", "NFS connections accepted", |t| {
+        Whole(t.connections_accepted)
+    }),
+    metric(
+        Counter,
+        "weir_connections_misbehaved",
+        "NFS connections closed because of what the peer sent",
+        |t| Whole(t.connections_misbehaved),
+    ),
+    metric(Gauge, "weir_parked_bytes", "Memory pinned by requests that wait, all volumes", |t| {
+        Whole(t.parked_bytes)
+    }),
+    metric(
+        Counter,
+        "weir_reading_stopped",
+        "Times that reading from a connection stopped because the bound on waiting requests was reached",
+        |t| Whole(t.reading_stopped),
+    ),
+];
+
+struct PoolSums {
+    size: u64,
+    allocated: u64,
+    budget: u64,
+    given: u64,
+}
+
+impl PoolSums {
+    fn of(snapshot: &Snapshot, pool: &Pool) -> Self {
+        let volumes = || snapshot.volumes_of(pool.id);
+        Self {
+            size: pool.size_bytes,
+            allocated: volumes().map(|volume| volume.quota_bytes).sum(),
+            budget: pool.level.rate_for(pool.size_bytes).0,
+            given: volumes().map(|volume| volume.limit.0).sum(),
+        }
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut out: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut info = out.encode_descriptor("weir_build", "The server", None, MetricType::Info)?;
+        info.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
+        let generation = |s: &Snapshot| Whole(s.generation);
+        let catalog =
+            metric(Gauge, "weir_catalog_generation", "Grows with every change", generation);
+        single(&mut out, &catalog, &*self.snapshot)?;
+        for metric in SERVER {
+            single(&mut out, metric, &self.totals)?;
+        }
+        let pools: Vec<_> = self
+            .snapshot
+            .pools()
+            .map(|pool| ([("pool", pool.name.as_str())], PoolSums::of(&self.snapshot, pool)))
+            .collect();
+        for metric in POOL {
+            family(&mut out, metric, pools.iter().map(|(labels, sums)| (labels, sums)))?;
+        }
+        let labelled: Vec<_> = self
+            .volumes
+            .iter()
+            .map(|one| ([("volume", one.0.name.as_str()), ("pool", one.1.as_str())], one))
+            .collect();
+        for metric in VOLUME {
+            family(&mut out, metric, labelled.iter().map(|(labels, one)| (labels, *one)))?;
+        }
+        for metric in LIVE {
+            let live = labelled.iter().filter_map(|(labels, one)| Some((labels, one.2.as_ref()?)));
+            family(&mut out, metric, live)?;
+        }
+        Ok(())
+    }
+}
+
+fn single<T>(out: &mut DescriptorEncoder<'_>, metric: &Metric<T>, of: &T) -> fmt::Result {
+    write(out.encode_descriptor(metric.name, metric.help, None, metric.kind)?, metric, of)
+}
+
+fn family<'a, const N: usize, T: 'a>(
+    out: &mut DescriptorEncoder<'_>,
+    metric: &Metric<T>,
+    things: impl Iterator<Item = (&'a [(&'a str, &'a str); N], &'a T)>,
+) -> fmt::Result {
+    let mut encoder = out.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+    for (labels, thing) in things {
+        write(encoder.encode_family(labels)?, metric, thing)?;
+    }
+    Ok(())
+}
+
+fn write<T>(mut encoder: MetricEncoder<'_>, metric: &Metric<T>, of: &T) -> fmt::Result {
+    match ((metric.value)(of), metric.kind) {
+        (Whole(value), Counter) => encoder.encode_counter::<NoLabelSet, u64, u64>(&value, None),
+        (Seconds(value), Counter) => encoder.encode_counter::<NoLabelSet, f64, u64>(&value, None),
+        (Whole(value), _) => encoder.encode_gauge(&value),
+        (Seconds(value), _) => encoder.encode_gauge(&value),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a sum of seconds is read to a few digits")]
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
