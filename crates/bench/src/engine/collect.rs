@@ -5,7 +5,7 @@ use super::schedule::{Schedule, nanos};
 use crate::stats::result::{
     Connections, Generator, Interval, JobResult, Mark, RESULT_VERSION, RunResult, VerifyResult,
 };
-use crate::stats::{Totals, WindowReport, histogram};
+use crate::stats::{Notes, WindowReport, histogram};
 use crate::workload::{Length, Workload};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -136,7 +136,7 @@ pub(super) struct Collected {
 impl Collected {
     /// The result, with the workers' notes.
     pub(super) fn into_result(self, outcomes: Vec<Outcome>) -> RunResult {
-        let mut totals = Totals::default();
+        let mut totals = Notes::default();
         let mut connections = Connections { opened: self.opened, ..Connections::default() };
         let mut generator = Generator::default();
         let mut faults = BTreeMap::<String, u64>::new();
@@ -151,7 +151,7 @@ impl Collected {
                 *faults.entry(fault.to_string()).or_default() += 1;
             }
             ended_ns = ended_ns.max(outcome.ended_ns);
-            totals.merge(outcome.recorder);
+            totals.merge(outcome.notes);
         }
         let measured = self.interval(ended_ns, totals.last_done_ns);
         let total = totals.total(measured.seconds());
@@ -197,7 +197,7 @@ impl Collected {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "shares need no more than 52 bits")]
-    fn jobs(&self, totals: &Totals, operations: u64) -> Vec<JobResult> {
+    fn jobs(&self, totals: &Notes, operations: u64) -> Vec<JobResult> {
         let result = |(index, count): (usize, &crate::stats::JobCount)| JobResult {
             job: u32::try_from(index).unwrap_or(u32::MAX),
             client: match self.clients.len() {

@@ -16,7 +16,7 @@ use crate::error::BenchError;
 use crate::payload::Payload;
 use crate::rng::mix;
 use crate::stats::result::{RunResult, VerifyResult};
-use crate::stats::{Recorder, WindowReport};
+use crate::stats::{Notes, Recorder, WindowReport};
 use crate::target::Target;
 use crate::verify::Ledger;
 use crate::workload::Workload;
@@ -60,7 +60,7 @@ type Worker = Box<dyn FnOnce(Schedule, Control, Recorder) -> Outcome + Send>;
 
 /// What one worker brings home.
 struct Outcome {
-    recorder: Recorder,
+    notes: Notes,
     usage: Usage,
     /// When it stopped sending.
     ended_ns: u64,

@@ -6,4 +6,4 @@ mod recorder;
 pub mod result;
 mod series;
 
-pub(crate) use recorder::{JobCount, OpKind, Recorder, Span, Totals, WindowReport, histogram};
+pub(crate) use recorder::{JobCount, Notes, OpKind, Recorder, Span, WindowReport, histogram};

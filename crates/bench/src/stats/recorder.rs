@@ -82,15 +82,11 @@ pub(crate) struct Span {
     pub(crate) done_ns: u64,
 }
 
-/// The notes of one worker.
+/// Takes the notes of one worker while it runs.
 pub(crate) struct Recorder {
     measured_from_ns: u64,
     measured_to_ns: u64,
-    kinds: [Option<Box<KindCount>>; OpKind::ALL.len()],
-    jobs: Vec<JobCount>,
-    series: Series,
-    errors: BTreeMap<String, u64>,
-    last_done_ns: u64,
+    notes: Notes,
     window: WindowReport,
     window_end_ns: u64,
     reports: Sender<WindowReport>,
@@ -108,11 +104,7 @@ impl Recorder {
         Self {
             measured_from_ns,
             measured_to_ns,
-            kinds: Default::default(),
-            jobs: vec![JobCount::default(); jobs],
-            series: Series::default(),
-            errors: BTreeMap::new(),
-            last_done_ns: 0,
+            notes: Notes { jobs: vec![JobCount::default(); jobs], ..Notes::default() },
             window: WindowReport::empty(),
             window_end_ns: WINDOW_NS,
             reports,
@@ -122,20 +114,21 @@ impl Recorder {
     /// An operation of `job` succeeded and moved `bytes` of payload.
     pub(crate) fn complete(&mut self, kind: OpKind, job: usize, span: Span, bytes: u64) {
         let latency = span.done_ns.saturating_sub(span.queued_ns);
-        self.last_done_ns = self.last_done_ns.max(span.done_ns);
-        self.series.add(span.done_ns, bytes);
+        let notes = &mut self.notes;
+        notes.last_done_ns = notes.last_done_ns.max(span.done_ns);
+        notes.series.add(span.done_ns, bytes);
         self.window.operations += 1;
         self.window.bytes += bytes;
         self.window.latency.saturating_record(latency);
         if span.done_ns < self.measured_from_ns || span.done_ns >= self.measured_to_ns {
             return;
         }
-        if let Some(slot) = self.kinds.get_mut(kind as usize) {
+        if let Some(slot) = notes.kinds.get_mut(kind as usize) {
             let count = slot.get_or_insert_with(KindCount::empty);
             count.bytes += bytes;
             count.latency.saturating_record(latency);
         }
-        if let Some(count) = self.jobs.get_mut(job) {
+        if let Some(count) = notes.jobs.get_mut(job) {
             count.operations += 1;
             count.bytes += bytes;
         }
@@ -144,10 +137,10 @@ impl Recorder {
     /// An operation failed with `status`.
     pub(crate) fn fail(&mut self, status: &str) {
         self.window.errors += 1;
-        if let Some(count) = self.errors.get_mut(status) {
+        if let Some(count) = self.notes.errors.get_mut(status) {
             *count += 1;
         } else {
-            self.errors.insert(status.to_owned(), 1);
+            self.notes.errors.insert(status.to_owned(), 1);
         }
     }
 
@@ -165,6 +158,12 @@ impl Recorder {
     /// When the next window is due, in nanoseconds since the load started.
     pub(crate) const fn window_end_ns(&self) -> u64 {
         self.window_end_ns
+    }
+
+    /// The notes. With this the worker has nothing more to report, and whoever shows its windows
+    /// learns that.
+    pub(crate) fn finish(self) -> Notes {
+        self.notes
     }
 
     /// Closes the measured interval early, at `now_ns`.
@@ -190,9 +189,9 @@ pub(crate) fn histogram(digits: u8) -> Histogram<u32> {
     Histogram::new_with_bounds(128, LATENCY_NS_MAX, digits).expect("constant bounds")
 }
 
-/// The notes of all workers together.
+/// The notes of one worker, or of several together.
 #[derive(Default)]
-pub(crate) struct Totals {
+pub(crate) struct Notes {
     kinds: [Option<Box<KindCount>>; OpKind::ALL.len()],
     /// By job number.
     pub(crate) jobs: Vec<JobCount>,
@@ -204,9 +203,9 @@ pub(crate) struct Totals {
     pub(crate) last_done_ns: u64,
 }
 
-impl Totals {
-    /// Adds one worker's notes.
-    pub(crate) fn merge(&mut self, from: Recorder) {
+impl Notes {
+    /// Adds another worker's notes.
+    pub(crate) fn merge(&mut self, from: Self) {
         for (to, from) in self.kinds.iter_mut().zip(from.kinds) {
             match (to.as_mut(), from) {
                 (Some(to), Some(from)) => to.add(&from),
@@ -307,9 +306,9 @@ mod tests {
             let to = if ms % 2 == 0 { &mut a } else { &mut b };
             to.complete(OpKind::Read, 0, span(0, ms * 1_000_000), 10);
         }
-        let mut totals = Totals::default();
-        totals.merge(a);
-        totals.merge(b);
+        let mut totals = Notes::default();
+        totals.merge(a.finish());
+        totals.merge(b.finish());
         let all = totals.total(2.0);
         assert_eq!((all.operations, all.bytes), (1000, 10_000));
         assert!((all.iops - 500.0).abs() < 1e-9);
@@ -334,8 +333,8 @@ mod tests {
         for done in [99, 100, 199, 200] {
             notes.complete(OpKind::Write, 1, span(0, done), 1);
         }
-        let mut totals = Totals::default();
-        totals.merge(notes);
+        let mut totals = Notes::default();
+        totals.merge(notes.finish());
         assert_eq!(totals.total(1.0).operations, 2);
         assert_eq!((totals.jobs[0].operations, totals.jobs[1].operations), (0, 2));
         assert_eq!(totals.series.points_10ms()[0].operations, 4);
@@ -349,8 +348,8 @@ mod tests {
         notes.complete(OpKind::Remove, 0, span(0, 7_000), 0);
         notes.fail("NFS3ERR_IO");
         notes.fail("NFS3ERR_IO");
-        let mut totals = Totals::default();
-        totals.merge(notes);
+        let mut totals = Notes::default();
+        totals.merge(notes.finish());
         let by = totals.by_operation(1.0);
         assert_eq!(by.keys().collect::<Vec<_>>(), ["create", "remove"]);
         assert_eq!(totals.errors["NFS3ERR_IO"], 2);
@@ -371,6 +370,6 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_all_zero_and_not_a_panic() {
-        assert_eq!(Totals::default().total(0.0), OpResult::default());
+        assert_eq!(Notes::default().total(0.0), OpResult::default());
     }
 }

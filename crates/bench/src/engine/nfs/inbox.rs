@@ -134,7 +134,10 @@ mod tests {
 
     fn record(body: &[u8], fragments: usize) -> Vec<u8> {
         let mut out = Vec::new();
-        let chunks: Vec<_> = body.chunks(body.len().div_ceil(fragments)).collect();
+        let mut chunks: Vec<_> = body.chunks(body.len().div_ceil(fragments).max(1)).collect();
+        if chunks.is_empty() {
+            chunks.push(&[]);
+        }
         for (index, chunk) in chunks.iter().enumerate() {
             let last = if index + 1 == chunks.len() { LAST_FRAGMENT } else { 0 };
             out.extend_from_slice(&(u32::try_from(chunk.len()).unwrap() | last).to_be_bytes());

@@ -268,7 +268,7 @@ impl Loop<'_> {
             source: source.into(),
         });
         Outcome {
-            recorder: self.recorder,
+            notes: self.recorder.finish(),
             usage: ended.usage,
             ended_ns: ended.at_ns,
             lost: self.lost,

@@ -89,7 +89,7 @@ impl PathWorker {
         let mut usage = meter.finish(ended_ns);
         // What the thread does not compute it waits for.
         usage.waited_ns = usage.span_ns.saturating_sub(super::super::schedule::nanos(usage.cpu));
-        Outcome { recorder, usage, ended_ns, lost: 0, unanswered: 0, fault: None }
+        Outcome { notes: recorder.finish(), usage, ended_ns, lost: 0, unanswered: 0, fault: None }
     }
 
     fn settle(&self, request: &Request) {
