@@ -223,7 +223,10 @@ mod tests {
     #[test]
     fn one_request_more_is_allowed_where_requests_are_few() {
         let slow =
-            Rate::new(&series(40, |now| if (20.0..21.0).contains(&now) { 11_600.0 } else { 10_000.0 }));
+            Rate::new(&series(
+                40,
+                |now| if (20.0..21.0).contains(&now) { 11_600.0 } else { 10_000.0 },
+            ));
         let verdicts = |request: f64| {
             let checks = windows(&slow, MEASURED, 10_000.0, request);
             checks.iter().map(|check| check.passed).collect::<Vec<_>>()
@@ -284,6 +287,7 @@ mod tests {
             series_10ms: Vec::new(),
             marks: Vec::new(),
             generator: Default::default(),
+            server: None,
             verify: Some(VerifyResult { checked: 9, ..VerifyResult::default() }),
             interrupted: false,
         }

@@ -56,7 +56,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
     eprintln!("Starting the server on loopback with an empty data directory.");
     let server = Server::start(&options.exe, &data, &out.join("server.log"), &[])?;
-    let operator = Operator::new(&options.exe, server.data());
+    let operator = Operator::connect(server.data())?;
     operator.make(&CASES)?;
     eprintln!("Made 3 pools and {} volumes through the API.", CASES.len());
     let mut cases = Vec::new();

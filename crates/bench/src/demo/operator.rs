@@ -1,75 +1,72 @@
-//! What an operator does: pools, volumes and their quotas, by the command line, which talks to
-//! the running server over its API.
+//! What an operator does, through the server's API: pools, volumes and their quotas.
 
 use super::cases::{Case, POOLS};
-use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use anyhow::{Context, Result};
+use std::future::Future;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use weir_api::{Client, ClientError, Dry};
+use weir_api::{Level, NewPool, NewVolume, Qos, VolumeChange};
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+/// How long the API may take to come up.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A hand on one server.
 #[derive(Debug)]
 pub struct Operator {
-    exe: PathBuf,
-    data: PathBuf,
+    runtime: Runtime,
+    client: Client,
 }
 
 impl Operator {
-    /// On the server with this data directory.
-    #[must_use]
-    pub fn new(exe: &Path, data: &Path) -> Self {
-        Self { exe: exe.to_owned(), data: data.to_owned() }
+    /// On the server with this data directory, as soon as its API answers.
+    ///
+    /// # Errors
+    /// If it does not answer within 20 s.
+    pub fn connect(data: &Path) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let operator = Self { runtime, client: Client::local(data) };
+        let begun = Instant::now();
+        loop {
+            match operator.runtime.block_on(operator.client.health()) {
+                Ok(_) => return Ok(operator),
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error.into()),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
     }
 
     /// Makes the demo's pools and volumes.
     pub(super) fn make(&self, cases: &[Case]) -> Result<()> {
         for pool in POOLS {
-            let qos = if pool.manual { "manual" } else { "auto" };
-            let size = format!("{}TiB", pool.tebibytes);
-            self.run(&[
-                "pool", "create", pool.name, "--level", "standard", "--size", &size, "--qos", qos,
-            ])?;
+            let qos = if pool.manual { Qos::Manual } else { Qos::Auto };
+            self.create_pool(pool.name, Level::Standard, qos, pool.tebibytes, None)?;
         }
         for case in cases {
-            let quota = format!("{}GiB", case.quota_gibibytes);
-            let rate = case.set_mibps.map(|mibps| format!("{mibps}MiB/s"));
-            let mut arguments =
-                vec!["volume", "create", case.volume, "--pool", case.pool, "--quota", &quota];
-            if let Some(rate) = &rate {
-                arguments.extend(["--throughput", rate]);
-            }
-            self.run(&arguments)?;
+            let rate = case.set_mibps.map(|mibps| mibps * MIB);
+            self.create_volume(case.volume, case.pool, case.quota_gibibytes, rate)?;
         }
         Ok(())
     }
 
-    /// Makes a pool with the contract model auto; `path` is where it lies, in the data directory
-    /// unless given.
+    /// Makes a pool of the Ultra level with the model auto; `path` is where it lies, in the data
+    /// directory unless given.
     ///
     /// # Errors
     /// In the server's own words.
-    pub fn make_pool(
-        &self,
-        name: &str,
-        level: &str,
-        tebibytes: u64,
-        path: Option<&Path>,
-    ) -> Result<()> {
-        let size = format!("{tebibytes}TiB");
-        let path = path.map(|path| path.to_string_lossy().into_owned());
-        let mut arguments = vec!["pool", "create", name, "--level", level, "--size", &size];
-        if let Some(path) = &path {
-            arguments.extend(["--path", path]);
-        }
-        self.run(&arguments)
+    pub fn make_pool(&self, name: &str, tebibytes: u64, path: Option<&Path>) -> Result<()> {
+        self.create_pool(name, Level::Ultra, Qos::Auto, tebibytes, path)
     }
 
-    /// Makes a volume.
+    /// Makes a volume in a pool with the model auto.
     ///
     /// # Errors
     /// In the server's own words.
     pub fn make_volume(&self, name: &str, pool: &str, gibibytes: u64) -> Result<()> {
-        let quota = format!("{gibibytes}GiB");
-        self.run(&["volume", "create", name, "--pool", pool, "--quota", &quota])
+        self.create_volume(name, pool, gibibytes, None)
     }
 
     /// Changes a volume's quota. In force when this returns.
@@ -77,20 +74,51 @@ impl Operator {
     /// # Errors
     /// In the server's own words.
     pub fn resize(&self, volume: &str, gibibytes: u64) -> Result<()> {
-        self.run(&["volume", "resize", volume, "--quota", &format!("{gibibytes}GiB")])
+        let change = VolumeChange { quota_bytes: Some(gibibytes * GIB), ..VolumeChange::default() };
+        self.wait(self.client.change_volume(volume, &change, Dry::No), || {
+            format!("giving the volume {volume} {gibibytes} GiB")
+        })
     }
 
-    fn run(&self, arguments: &[&str]) -> Result<()> {
-        let output = Command::new(&self.exe)
-            .arg("--data")
-            .arg(&self.data)
-            .args(arguments)
-            .output()
-            .with_context(|| format!("can't run {}", self.exe.display()))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            bail!("weir {}: {}", arguments.join(" "), said.trim());
-        }
-        Ok(())
+    fn create_pool(
+        &self,
+        name: &str,
+        level: Level,
+        qos: Qos,
+        tebibytes: u64,
+        path: Option<&Path>,
+    ) -> Result<()> {
+        let new = NewPool {
+            name: name.to_owned(),
+            level,
+            size_bytes: tebibytes * 1024 * GIB,
+            qos,
+            directory: path.map(|path| path.to_string_lossy().into_owned()),
+        };
+        self.wait(self.client.create_pool(&new, Dry::No), || format!("making the pool {name}"))
+    }
+
+    fn create_volume(
+        &self,
+        name: &str,
+        pool: &str,
+        gibibytes: u64,
+        throughput_bytes_per_second: Option<u64>,
+    ) -> Result<()> {
+        let new = NewVolume {
+            name: name.to_owned(),
+            pool: pool.to_owned(),
+            quota_bytes: gibibytes * GIB,
+            throughput_bytes_per_second,
+        };
+        self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
+    }
+
+    fn wait<T>(
+        &self,
+        request: impl Future<Output = Result<T, ClientError>>,
+        doing: impl FnOnce() -> String,
+    ) -> Result<()> {
+        self.runtime.block_on(request).with_context(doing).map(drop)
     }
 }

@@ -25,9 +25,9 @@ pub(super) fn run(exe: &Path, work: &Path, times: &Times, stop: &Stop) -> Result
     let mut slow = Disk::make(work, "slow", Filesystem::Ext4, SLOW_DISK_BYTES)?;
     let fast = Disk::make(work, "fast", Filesystem::Ext4, FAST_DISK_BYTES)?;
     let server = Server::start(exe, &fast.path().join("weir"), &work.join("isolation.log"), &[])?;
-    let operator = Operator::new(exe, server.data());
-    operator.make_pool("slow", "ultra", 256, Some(&slow.path().join("pool")))?;
-    operator.make_pool("fast", "ultra", 256, None)?;
+    let operator = Operator::connect(server.data())?;
+    operator.make_pool("slow", 256, Some(&slow.path().join("pool")))?;
+    operator.make_pool("fast", 256, None)?;
     operator.make_volume("slow", "slow", 64 * 1024)?;
     operator.make_volume("fast", "fast", 64 * 1024)?;
     let volume = |name: &str| Target::Nfs(NfsTarget::new(server.nfs(), format!("/{name}")));

@@ -185,8 +185,8 @@ fn gate(options: &Options, stop: &Stop) -> Result<Same> {
     let disk = Disk::make(&options.work, "gate", Filesystem::Ext4, DISK_BYTES)?;
     let data = disk.path().join("weir");
     let server = Server::start(&options.weir, &data, &options.work.join("gate.log"), &[])?;
-    let operator = Operator::new(&options.weir, server.data());
-    operator.make_pool("gate", "ultra", 256, None)?;
+    let operator = Operator::connect(server.data())?;
+    operator.make_pool("gate", 256, None)?;
     operator.make_volume("gate", "gate", HUGE_GIBIBYTES)?;
     let target = Target::Nfs(NfsTarget::new(server.nfs(), "/gate"));
     let (trial, times) = (&TRIALS[1], &options.times);

@@ -42,8 +42,8 @@ pub(super) fn weir(
     let data = disk.path().join(format!("weir-{durability}"));
     let log = logs.join(format!("weir-{durability}.log"));
     let server = Server::start(exe, &data, &log, &["--namespace-durability", durability])?;
-    let operator = Operator::new(exe, server.data());
-    operator.make_pool("peers", "ultra", POOL_TEBIBYTES, None)?;
+    let operator = Operator::connect(server.data())?;
+    operator.make_pool("peers", POOL_TEBIBYTES, None)?;
     operator.make_volume("peer", "peers", VOLUME_GIBIBYTES)?;
     let directory = volume_directory(&data)?;
     let peer = Peer {
