@@ -9,6 +9,7 @@
 //! What is *not* here: anything of the server. The generator reaches what it measures through
 //! sockets and mounted paths alone, so that another NAS is measured by the same road.
 
+pub mod cli;
 mod control;
 pub mod demo;
 mod engine;
@@ -29,7 +30,7 @@ pub use engine::{Phase, Prepared, RunHandle, Window, prepare, prepare_with};
 pub use error::BenchError;
 pub use stats::result::{
     Connections, Generator, Interval, JobResult, Latency, Mark, OpResult, Point, RESULT_VERSION,
-    RunResult, VerifyResult, mibps,
+    RunResult, ServerCpu, VerifyResult, mibps,
 };
 pub use target::{NfsTarget, Target};
 pub use workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};

@@ -180,6 +180,7 @@ impl Collected {
             series_10ms: totals.series.points_10ms(),
             marks: self.marks,
             generator,
+            server: None,
             verify: self.verify,
             interrupted,
         }

@@ -44,6 +44,10 @@ pub struct RunResult {
     pub marks: Vec<Mark>,
     /// What the generator itself used.
     pub generator: Generator,
+    /// What the server's process used, where its id was given. The engine does not fill it in:
+    /// it can't know the process behind a socket.
+    #[serde(default)]
+    pub server: Option<ServerCpu>,
     /// What reading back found, where that was asked for.
     pub verify: Option<VerifyResult>,
     /// Was the run ended before its time, by the user or by a lost connection?
@@ -201,6 +205,15 @@ pub struct Generator {
     /// The generator was the limit (busiest worker at 95 % or more): the figures say what it
     /// can do, not what the target can.
     pub saturated: bool,
+}
+
+/// What the server's process used while it was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerCpu {
+    /// Processors kept busy, all threads together: 1.0 is one processor.
+    pub processors: f64,
+    /// Processor time per completed operation, in microseconds.
+    pub cpu_us_per_op: f64,
 }
 
 /// What reading back found.

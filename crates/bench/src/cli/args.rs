@@ -1,0 +1,375 @@
+//! The arguments of `weir bench` and what they mean together.
+
+use crate::error::BenchError;
+use crate::target::{NfsTarget, Target};
+use crate::units::parse_time;
+use crate::workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};
+use clap::{Args, ValueEnum};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use weir_core::units::parse_bytes;
+
+const EXAMPLES: &str = "\
+Examples:
+  Random 8 KiB reads for a minute, 4 connections with 16 requests in flight on each:
+    weir bench nfs://127.0.0.1:2049/vol --rw randread --bs 8KiB --jobs 4 --depth 16 --time 1m
+
+  Forty clients, each from an address of its own, writing; every block verified afterwards:
+    weir bench nfs://127.0.0.1:2049/vol --rw randwrite --bs 8KiB --jobs 40 --clients 40 \\
+        --depth 32 --size 64MiB --verify
+
+  The same files for several measurements, laid out by 4 KiB writes:
+    weir bench nfs://127.0.0.1:2049/vol --rw randwrite --layout-block 4KiB --keep
+    weir bench nfs://127.0.0.1:2049/vol --rw randrw --reuse
+
+  What a mounted path gives, past the client's cache, and the result as JSON:
+    weir bench /mnt/vol --rw read --bs 1MiB --direct --output json
+
+Exit status: 0 if all went well; 1 if an operation failed, a connection was lost, verification
+found a mismatch, or the measurement could not be made; 2 if the command line makes no sense.";
+
+/// Measure a NAS: load it, and report rate, latency and errors.
+///
+/// The target is an NFSv3 export, reached from user space without a mount and without privilege,
+/// or a directory of a mounted file system. Files are made in a directory of their own, laid out,
+/// and removed afterwards.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES, max_term_width = 100)]
+pub struct BenchArgs {
+    /// What to measure: nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N], or a directory.
+    ///
+    /// The port is 2049 unless given; MOUNT is asked for on the same port unless ?mountport= says
+    /// otherwise.
+    pub target: String,
+
+    /// What each request does.
+    #[arg(long, value_enum, default_value_t = Mode::Randread, help_heading = "Load")]
+    pub rw: Mode,
+    /// Reads among a hundred requests of randrw and rw.
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Load",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub read_percent: u8,
+    /// Bytes of one read or write, at most 1MiB.
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block_bytes,
+          help_heading = "Load")]
+    pub bs: u32,
+    /// Requests that each job keeps in flight.
+    #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Load")]
+    pub depth: u32,
+    /// Independent streams of requests.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub jobs: u32,
+    /// Simulated clients, each with a source address of its own; jobs are dealt to them in turn.
+    ///
+    /// For a target on 127.0.0.0/8 the addresses are 127.0.1.1 and up.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub clients: u32,
+    /// Connections of each client [default: one for each of its jobs].
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub connections: Option<u32>,
+    /// Source addresses of the clients, in order.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Load")]
+    pub source: Vec<IpAddr>,
+    /// Stability that writes ask for.
+    #[arg(long, value_enum, default_value_t = StabilityArg::Unstable, help_heading = "Load")]
+    pub stability: StabilityArg,
+    /// A COMMIT of the file after this many writes of a job.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Load")]
+    pub commit_every: Option<u32>,
+
+    /// How long to measure.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time,
+          help_heading = "Length")]
+    pub time: Duration,
+    /// End after this many operations instead, with no warm-up.
+    #[arg(long, value_name = "N", conflicts_with = "time", help_heading = "Length")]
+    pub ops: Option<u64>,
+    /// Load before the measurement begins. A throttled volume needs two turnovers of its queue.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time,
+          help_heading = "Length")]
+    pub warmup: Duration,
+    /// How long to wait afterwards for requests still in flight.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time,
+          help_heading = "Length")]
+    pub drain: Duration,
+
+    /// Number of files [default: one for each job]. Fewer: jobs share them.
+    #[arg(long, value_name = "N", help_heading = "Files")]
+    pub files: Option<u32>,
+    /// Size of each file.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes,
+          help_heading = "Files")]
+    pub size: u64,
+    /// Bytes of one write while the files are laid out. It matters: ext4 overwrites small parts
+    /// of what was written in large parts at twenty times the cost.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = block_bytes,
+          help_heading = "Files")]
+    pub layout_block: u32,
+    /// Give the files their size as a hole, without writing them.
+    #[arg(long, conflicts_with_all = ["layout_block", "reuse"], help_heading = "Files")]
+    pub sparse: bool,
+    /// Use files that an earlier run with --keep left, as they are.
+    #[arg(long, conflicts_with = "layout_block", help_heading = "Files")]
+    pub reuse: bool,
+    /// Leave the files afterwards.
+    #[arg(long, help_heading = "Files")]
+    pub keep: bool,
+    /// Directory for the files, made below the export or path.
+    #[arg(long, value_name = "NAME", default_value = "weir-bench", help_heading = "Files")]
+    pub dir: String,
+    /// Read back what was written, and compare: all of it, or this many blocks.
+    #[arg(long, value_name = "BLOCKS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "all", value_parser = verify_scope, help_heading = "Files")]
+    pub verify: Option<VerifyScope>,
+
+    /// User to ask as [default: the URL's, or one's own].
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub uid: Option<u32>,
+    /// Group to ask as [default: the URL's, or one's own].
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub gid: Option<u32>,
+    /// Worker threads of the NFS engine.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
+    pub threads: u32,
+    /// Open files with O_DIRECT (on a path).
+    #[arg(long, help_heading = "Client")]
+    pub direct: bool,
+    /// Start of the pseudo-random sequences.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
+    pub seed: u64,
+
+    /// Write the result to this file too, as JSON.
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub json: Option<PathBuf>,
+    /// Name of the run in the result.
+    #[arg(long, default_value = "run", help_heading = "Result")]
+    pub name: String,
+    /// Measure the processor time of the server's process, on this machine.
+    #[arg(long, value_name = "PID", help_heading = "Result")]
+    pub server_pid: Option<u32>,
+    /// No progress.
+    #[arg(long, short, help_heading = "Result")]
+    pub quiet: bool,
+}
+
+/// What each request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Read blocks in random order.
+    Randread,
+    /// Write blocks in random order.
+    Randwrite,
+    /// Read and write blocks in random order.
+    Randrw,
+    /// Read blocks one after the other.
+    Read,
+    /// Write blocks one after the other.
+    Write,
+    /// Read and write blocks one after the other.
+    Rw,
+    /// NULL: the cost of the protocol alone.
+    Null,
+    /// GETATTR of the files.
+    Getattr,
+    /// ACCESS of the files.
+    Access,
+    /// LOOKUP of the files.
+    Lookup,
+    /// CREATE of a new file, then REMOVE of it.
+    CreateRemove,
+}
+
+/// Stability that writes ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StabilityArg {
+    /// May be lost until a COMMIT.
+    Unstable,
+    /// Data is on stable storage.
+    DataSync,
+    /// Data and attributes are on stable storage.
+    FileSync,
+}
+
+/// Form of the result on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+impl BenchArgs {
+    /// The target, with who asks.
+    ///
+    /// # Errors
+    /// [`BenchError::Target`] if it is neither a URL nor a path.
+    pub fn target(&self) -> Result<Target, BenchError> {
+        if !self.target.starts_with("nfs://") {
+            if self.target.contains("://") {
+                let message = format!("{:?} is neither nfs://… nor a directory", self.target);
+                return Err(BenchError::Target(message));
+            }
+            return Ok(Target::Path(PathBuf::from(&self.target)));
+        }
+        let mut target = NfsTarget::parse(&self.target)?;
+        let in_url = |key: &str| self.target.contains(key);
+        if let Some(uid) = self.uid {
+            target.uid = uid;
+        } else if !in_url("uid=") {
+            target.uid = rustix::process::geteuid().as_raw();
+        }
+        if let Some(gid) = self.gid {
+            target.gid = gid;
+        } else if !in_url("gid=") {
+            target.gid = rustix::process::getegid().as_raw();
+        }
+        target.sources.clone_from(&self.source);
+        Ok(Target::Nfs(target))
+    }
+
+    /// The workload, checked.
+    ///
+    /// # Errors
+    /// [`BenchError::Workload`] says which setting to change.
+    pub fn workload(&self) -> Result<Workload, BenchError> {
+        let per_client = self.jobs.div_ceil(self.clients.max(1)).max(1);
+        let workload = Workload {
+            name: self.name.clone(),
+            operation: self.rw.operation(self.read_percent),
+            block_bytes: self.bs,
+            depth: self.depth,
+            jobs: self.jobs,
+            clients: self.clients,
+            connections: self.connections.unwrap_or(per_client),
+            files: self.files.unwrap_or(self.jobs),
+            file_bytes: self.size,
+            stability: match self.stability {
+                StabilityArg::Unstable => Stability::Unstable,
+                StabilityArg::DataSync => Stability::DataSync,
+                StabilityArg::FileSync => Stability::FileSync,
+            },
+            commit_every: self.commit_every,
+            length: match self.ops {
+                Some(count) => Length::Operations(count),
+                None => Length::Seconds(self.time.as_secs_f64()),
+            },
+            warmup_s: self.warmup.as_secs_f64(),
+            drain_s: self.drain.as_secs_f64(),
+            layout: match (self.reuse, self.sparse) {
+                (true, _) => Layout::Existing,
+                (false, true) => Layout::Sparse,
+                (false, false) => Layout::Written { block_bytes: self.layout_block },
+            },
+            verify: self.verify,
+            keep: self.keep,
+            directory: self.dir.clone(),
+            threads: self.threads,
+            direct: self.direct,
+            seed: self.seed,
+        };
+        workload.check()?;
+        Ok(workload)
+    }
+}
+
+impl Mode {
+    const fn operation(self, read_percent: u8) -> Operation {
+        let (random, sequential) = (Pattern::Random, Pattern::Sequential);
+        match self {
+            Self::Randread => Operation::Data { pattern: random, read_percent: 100 },
+            Self::Randwrite => Operation::Data { pattern: random, read_percent: 0 },
+            Self::Randrw => Operation::Data { pattern: random, read_percent },
+            Self::Read => Operation::Data { pattern: sequential, read_percent: 100 },
+            Self::Write => Operation::Data { pattern: sequential, read_percent: 0 },
+            Self::Rw => Operation::Data { pattern: sequential, read_percent },
+            Self::Null => Operation::Null,
+            Self::Getattr => Operation::Getattr,
+            Self::Access => Operation::Access,
+            Self::Lookup => Operation::Lookup,
+            Self::CreateRemove => Operation::CreateRemove,
+        }
+    }
+}
+
+fn block_bytes(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    u32::try_from(bytes).map_err(|_| format!("{text:?} is over 1MiB"))
+}
+
+fn verify_scope(text: &str) -> Result<VerifyScope, String> {
+    match text {
+        "all" => Ok(VerifyScope::All),
+        count => count
+            .parse()
+            .map(VerifyScope::Sample)
+            .map_err(|_| format!("{text:?} is neither \"all\" nor a number of blocks")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn parse(line: &str) -> Result<BenchArgs, String> {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        Program::try_parse_from(words).map(|program| program.args).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Program::command().debug_assert();
+    }
+
+    #[test]
+    fn the_brief_form_means_what_it_says() {
+        let args = parse(
+            "nfs://127.0.0.1:2050/vol?uid=7 --rw randrw --read-percent 30 --bs 8KiB --depth 32 \
+             --jobs 40 --clients 20 --time 1m --warmup 5s --size 64MiB --verify=500",
+        )
+        .unwrap();
+        let workload = args.workload().unwrap();
+        let operation = Operation::Data { pattern: Pattern::Random, read_percent: 30 };
+        assert_eq!(workload.operation, operation);
+        assert_eq!((workload.block_bytes, workload.connections, workload.files), (8192, 2, 40));
+        assert_eq!(workload.length, Length::Seconds(60.0));
+        assert_eq!(workload.verify, Some(VerifyScope::Sample(500)));
+        let Target::Nfs(target) = args.target().unwrap() else { panic!("an NFS target") };
+        assert_eq!(target.uid, 7);
+        assert_eq!(target.gid, rustix::process::getegid().as_raw());
+    }
+
+    #[test]
+    fn verify_alone_means_all_and_takes_no_argument_away() {
+        let args = parse("--rw write --verify /mnt/vol").unwrap();
+        assert_eq!(args.verify, Some(VerifyScope::All));
+        assert_eq!(args.target().unwrap(), Target::Path("/mnt/vol".into()));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for line in [
+            "/mnt --time 1m --ops 5",
+            "/mnt --reuse --sparse",
+            "/mnt --read-percent 101",
+            "/mnt --bs 8GiB",
+            "/mnt --verify=some",
+            "/mnt --commit-every 0",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        let error = parse("smb://host/share").unwrap().target().unwrap_err().to_string();
+        assert!(error.contains("neither nfs://"), "{error}");
+        let error = parse("/mnt --bs 2MiB").unwrap().workload().unwrap_err().to_string();
+        assert!(error.contains("block size"), "{error}");
+    }
+}

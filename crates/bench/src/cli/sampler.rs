@@ -1,0 +1,56 @@
+//! What the server's process uses while it is measured.
+
+use super::CliError;
+use crate::engine::{Phase, Window};
+use crate::stats::cpu;
+use crate::stats::result::{RunResult, ServerCpu};
+use std::time::Duration;
+
+/// Samples a process at the beginning and the end of the measured interval, to the nearest
+/// window.
+pub(super) struct ServerSampler {
+    pid: u32,
+    first: Option<Sample>,
+    last: Option<Sample>,
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    at_s: f64,
+    cpu: Duration,
+}
+
+impl ServerSampler {
+    /// A sampler of process `pid`, which must be there.
+    pub(super) fn new(pid: u32) -> Result<Self, CliError> {
+        cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
+        Ok(Self { pid, first: None, last: None })
+    }
+
+    /// Samples if the window is in the measured interval. A process that has ended meanwhile
+    /// leaves the last sample as it was.
+    pub(super) fn window(&mut self, window: &Window) {
+        if window.phase == Phase::Measure
+            && let Ok(cpu) = cpu::process(self.pid)
+        {
+            self.add(Sample { at_s: window.at_s, cpu });
+        }
+    }
+
+    fn add(&mut self, sample: Sample) {
+        self.first.get_or_insert(sample);
+        self.last = Some(sample);
+    }
+
+    /// The figures; `None` if the run was too short for two samples.
+    pub(super) fn finish(&self, result: &RunResult) -> Option<ServerCpu> {
+        let (first, last) = (self.first?, self.last?);
+        let seconds = last.at_s - first.at_s;
+        if seconds <= 0.0 {
+            return None;
+        }
+        let processors = last.cpu.saturating_sub(first.cpu).as_secs_f64() / seconds;
+        let iops = result.total.iops.max(f64::MIN_POSITIVE);
+        Some(ServerCpu { processors, cpu_us_per_op: processors / iops * 1e6 })
+    }
+}

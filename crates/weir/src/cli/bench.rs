@@ -1,0 +1,45 @@
+//! `weir bench`: the load generator. Ctrl-C ends a run early; what was measured is still shown.
+
+use super::{Global, Output};
+use anyhow::{Context, Result, bail};
+use tokio::runtime::Builder;
+use weir_bench::Control;
+use weir_bench::cli::{self, BenchArgs, Format};
+
+/// Measures what the arguments say, and fails if anything was not as it should be.
+pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<()> {
+    let control = Control::new();
+    stop_on_interrupt(control.clone())?;
+    let format = match global.output {
+        Output::Table => Format::Table,
+        Output::Json => Format::Json,
+    };
+    let result = cli::run(args, format, &control)?;
+    if !result.is_clean() {
+        let mismatches = result.verify.as_ref().map_or(0, |verify| verify.mismatches);
+        bail!(
+            "the run was not clean: {} failed operations, {} lost connections, {mismatches} \
+             mismatches",
+            result.error_count(),
+            result.connections.lost
+        );
+    }
+    Ok(())
+}
+
+fn stop_on_interrupt(control: Control) -> Result<()> {
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .context("can't watch for Ctrl-C")?;
+    std::thread::Builder::new()
+        .name("interrupt".to_owned())
+        .spawn(move || {
+            // Without the signal the run just can't be ended early.
+            if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+                control.stop();
+            }
+        })
+        .context("can't watch for Ctrl-C")?;
+    Ok(())
+}
