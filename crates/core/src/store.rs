@@ -207,6 +207,13 @@ pub trait Store: 'static {
     /// Makes everything that was written to the file before this call safe from a power cut.
     fn commit(&self, object: &Self::Object) -> impl Future<Output = FsResult<Change>>;
 
+    /// How often data that was answered as [`Unstable`](Stability::Unstable) may have been lost
+    /// although the server did not restart (a failed sync). A protocol that promises its clients
+    /// to tell them (RFC 1813 §3.3.7, write verifier) tells them whenever this moves.
+    fn lost_writes(&self) -> u64 {
+        0
+    }
+
     /// Sets attributes as `cred`. With `guard`, only if the object's ctime is that.
     ///
     /// # Errors

@@ -25,8 +25,17 @@ pub struct Volume<S> {
     pub store: S,
     /// Seals and proves handles.
     pub keys: HandleKey,
-    /// The write verifier (RFC 1813 §3.3.7): another one after every restart of the server.
+    /// What the write verifier starts from: another one after every restart of the server.
     pub verifier: [u8; 8],
+}
+
+impl<S: Store> Volume<S> {
+    /// The write verifier as it is now: another one after every restart, and after every failed
+    /// sync, so that clients send uncommitted data again (RFC 1813 §3.3.7, §4.8).
+    #[must_use]
+    pub fn write_verifier(&self) -> [u8; 8] {
+        u64::from_be_bytes(self.verifier).wrapping_add(self.store.lost_writes()).to_be_bytes()
+    }
 }
 
 impl<S> Volume<S> {

@@ -131,6 +131,10 @@ impl LocalStore {
 impl Store for LocalStore {
     type Object = Arc<Inode>;
 
+    fn lost_writes(&self) -> u64 {
+        self.sync_failures()
+    }
+
     fn root(&self) -> Arc<Inode> {
         Arc::clone(&self.0.root)
     }

@@ -23,7 +23,8 @@ pub(in crate::v3) async fn commit<S: Store>(
     let error = match cx.volume.store.commit(&file).await {
         Ok(change) => {
             let file_wcc = cx.wcc(&change);
-            let result: CommitRes = Res::Ok(CommitOk { file_wcc, verifier: cx.volume.verifier });
+            let verifier = cx.volume.write_verifier();
+            let result: CommitRes = Res::Ok(CommitOk { file_wcc, verifier });
             return answer(out, &result);
         }
         Err(error) => error,

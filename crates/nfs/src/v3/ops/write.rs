@@ -29,7 +29,7 @@ pub(in crate::v3) async fn write<S: Store>(
                 file_wcc: cx.wcc(&done.change),
                 count: done.count,
                 committed: done.committed.into(),
-                verifier: cx.volume.verifier,
+                verifier: cx.volume.write_verifier(),
             });
             return Outcome { moved: u64::from(done.count), ..answer(out, &result) };
         }
