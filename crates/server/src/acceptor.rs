@@ -38,11 +38,7 @@ impl Stop {
 ///
 /// # Errors
 /// Where poll fails, which it does only for want of memory.
-pub(crate) fn run(
-    engine: &Engine,
-    listeners: &[TcpListener],
-    stop: &Stop,
-) -> std::io::Result<()> {
+pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> std::io::Result<()> {
     loop {
         let mut watched: Vec<PollFd<'_>> =
             listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)).collect();
@@ -82,7 +78,9 @@ fn take(engine: &Engine, socket: TcpStream, peer: SocketAddr) {
     }
     match prepare(&socket) {
         Ok(()) => engine.adopt(socket, peer),
-        Err(error) => tracing::warn!(%peer, %error, "connection refused: its socket can't be set up"),
+        Err(error) => {
+            tracing::warn!(%peer, %error, "connection refused: its socket can't be set up");
+        }
     }
 }
 

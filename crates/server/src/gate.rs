@@ -4,9 +4,7 @@
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
 //! stopped reading. It never sleeps; workers ask again when told to.
 
-use crate::limits::{
-    PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
-};
+use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
@@ -72,6 +70,8 @@ pub(crate) struct Gate {
     limit: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
+    /// When it is going to: the earliest timer that was set and has not fired.
+    armed: AtomicU64,
     total: Arc<ParkedTotal>,
 }
 
@@ -85,6 +85,7 @@ impl Gate {
             parked_max: AtomicU64::new(parked_max(limit)),
             limit: AtomicU64::new(limit.0),
             pumper: AtomicUsize::new(0),
+            armed: AtomicU64::new(u64::MAX),
             total,
         }
     }
@@ -109,6 +110,17 @@ impl Gate {
         self.pumper.load(Ordering::Relaxed)
     }
 
+    /// Does a timer for `at` have to be set? Not if an earlier one is.
+    pub(crate) fn arm(&self, at: Mono) -> bool {
+        self.armed.fetch_min(at.0, Ordering::Relaxed) > at.0
+    }
+
+    /// The timer for `at` fired.
+    pub(crate) fn fired(&self, at: Mono) {
+        // Only the earliest counts; a later one that was overtaken fires for nothing.
+        let _ = self.armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Puts another limit in force for the next decision.
     pub(crate) fn set_limit(&self, limit: BytesPerSecond, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
@@ -123,11 +135,14 @@ impl Gate {
         self.meter.try_take(cost, now)
     }
 
-    /// Gives back what a request did not use.
-    pub(crate) fn refund(&self, cost: u64) {
-        if cost > 0 {
-            self.meter.refund(cost);
+    /// Gives back what a request did not use. True if somebody waits, who may go sooner now: ask
+    /// the gate again.
+    pub(crate) fn refund(&self, cost: u64) -> bool {
+        if cost == 0 {
+            return false;
         }
+        self.meter.refund(cost);
+        self.meter.is_waiting()
     }
 
     /// Lets `request` wait its turn. It may be among those released at once into `released`.

@@ -53,9 +53,6 @@ pub(crate) const SEND_STALL_SECONDS: u32 = 60;
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;
 
-/// Seconds a graceful stop waits for requests in flight.
-pub(crate) const DRAIN_SECONDS: u64 = 10;
-
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
 const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);

@@ -8,14 +8,15 @@ use crate::acceptor::{self, Stop};
 use crate::config::{NamespaceDurability, ServerConfig};
 use crate::control::{self, ControlState};
 use crate::engine::{Engine, StoreSettings};
+use crate::limits::LISTEN_BACKLOG;
 use crate::plane::{Plane, PlaneError};
 use crate::sync::Arc;
 use crate::worker::{Inbox, Worker};
-use crate::limits::LISTEN_BACKLOG;
 use socket2::{Domain, Socket, Type};
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_catalog::{Catalog, CatalogError};
 use weir_core::HandleKey;
@@ -73,6 +74,7 @@ pub struct Server {
     stop: Stop,
     acceptor: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
+    grace: Duration,
 }
 
 impl Server {
@@ -103,7 +105,8 @@ impl Server {
         let (shared, stopping) = (Arc::clone(&engine), stop.clone());
         let accept = move || acceptor::run(&shared, &listeners, &stopping);
         let acceptor = spawn("weir-acceptor".to_owned(), accept)?;
-        Ok(Self { engine, catalog, addresses, stop, acceptor, workers })
+        let grace = config.shutdown_grace;
+        Ok(Self { engine, catalog, addresses, stop, acceptor, workers, grace })
     }
 
     /// The addresses that NFS is served on, with the ports the kernel chose.
@@ -139,7 +142,7 @@ impl Server {
     pub fn stop(self) -> Result<(), ServeError> {
         self.stop.stop();
         let acceptor = join(self.acceptor, "acceptor");
-        self.engine.drain();
+        self.engine.drain(self.grace);
         let mut outcome = acceptor;
         for worker in self.workers {
             outcome = outcome.and(join(worker, "worker"));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_catalog::Minimums;
 
-pub use keys::KEYS;
+pub use keys::{KEYS, Key};
 
 /// Largest configuration file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -20,6 +20,7 @@ use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
 use weir_core::{Clock, HandleKey, VolumeId};
 use weir_qos::BytesPerSecond;
@@ -118,10 +119,10 @@ impl Engine {
         }
     }
 
-    /// Tells all workers to finish and leave.
-    pub(crate) fn drain(&self) {
+    /// Tells all workers to finish what is in flight, within `grace`, and leave.
+    pub(crate) fn drain(&self, grace: Duration) {
         for door in &self.doors {
-            door.inbox.post(Message::Drain);
+            door.inbox.post(Message::Drain(grace));
         }
     }
 
@@ -153,6 +154,12 @@ impl Engine {
             keys: self.keys.clone(),
             verifier: self.verifier,
         };
+        if !nfs.store.handles_persist() {
+            tracing::warn!(
+                volume = %spec.name,
+                "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
+            );
+        }
         Ok(Arc::new(ServedVolume {
             id: spec.id,
             nfs: Arc::new(nfs),

@@ -316,7 +316,7 @@ mod tests {
         let sent: Vec<Vec<u8>> = sizes
             .iter()
             .enumerate()
-            .map(|(at, size)| (0..*size).map(|i| (i * 7 + at) as u8).collect())
+            .map(|(at, size)| (0..*size).map(|i| (i * 7 + at).to_le_bytes()[0]).collect())
             .collect();
         let bytes: Vec<u8> = sent.iter().flat_map(|r| record(r)).collect();
         let sender = std::thread::spawn(move || {

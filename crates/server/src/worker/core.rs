@@ -1,12 +1,12 @@
 //! What a worker serves with: everything but the connections themselves, so that a connection and
 //! the rest can be borrowed side by side.
 
+use super::Close;
 use super::buffers::Buffers;
 use super::conn::Conn;
 use super::inbox::{Inbox, Message};
 use super::request::{Pending, Request};
 use super::tasks::Tasks;
-use super::Close;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::gate::{Stopped, Ticket};
 use crate::limits::{IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX};
@@ -167,7 +167,7 @@ impl Core {
             );
         }
         if let Some(at) = parked.ask_at {
-            self.timers.push(Reverse(Timer { at, volume }));
+            self.arm(volume, at);
         }
     }
 
@@ -175,7 +175,8 @@ impl Core {
     fn start(&mut self, conn: &mut Conn, request: Request) {
         let reserved = request.reply_bytes();
         let reply = self.buffers.reply(reserved);
-        let Request { connection, volume, rights, handle, call, class, cost, arrived, .. } = request;
+        let Request { connection, volume, rights, handle, call, class, cost, arrived, .. } =
+            request;
         let nfs = Arc::clone(&volume.nfs);
         let future = Box::pin(weir_nfs::v3::serve(nfs, rights, handle, call, reply));
         let pending = Pending { connection, volume, class, cost, arrived, reserved };
@@ -191,7 +192,7 @@ impl Core {
         self.now = self.engine.clock.now();
         let Pending { volume, class, cost, arrived, reserved, .. } = pending;
         if matches!(class, Class::Read | Class::Write) {
-            volume.gate.refund(cost.saturating_sub(served.moved));
+            self.refund(volume, cost.saturating_sub(served.moved));
         }
         let ok = served.status == Status::OK;
         volume.stats.done(self.id, *class, served.moved, ok, self.now.since(*arrived));
@@ -241,7 +242,8 @@ impl Core {
     /// Asks every gate whose time has come.
     pub(super) fn pump_due(&mut self) {
         while self.next_deadline().is_some_and(|at| at <= self.now) {
-            if let Some(Reverse(Timer { volume, .. })) = self.timers.pop() {
+            if let Some(Reverse(Timer { at, volume })) = self.timers.pop() {
+                volume.gate.fired(at);
                 self.pump(volume);
             }
         }
@@ -252,10 +254,21 @@ impl Core {
         let mut released = Vec::new();
         let next = volume.gate.pump(self.now, &mut released, &mut self.resumed);
         self.released.extend(released);
-        if let Some(at) = next
-            && volume.gate.pumper() == self.id
-        {
+        if let Some(at) = next {
+            self.arm(volume, at);
+        }
+    }
+
+    fn arm(&mut self, volume: Arc<ServedVolume>, at: Mono) {
+        if volume.gate.arm(at) {
             self.timers.push(Reverse(Timer { at, volume }));
+        }
+    }
+
+    /// Gives back what a request did not use, and lets those that wait profit.
+    pub(super) fn refund(&mut self, volume: &Arc<ServedVolume>, cost: u64) {
+        if volume.gate.refund(cost) {
+            self.pump(Arc::clone(volume));
         }
     }
 
@@ -267,7 +280,7 @@ impl Core {
             }
         }
         for request in conn.held.drain(..) {
-            request.volume.gate.refund(request.cost);
+            self.refund(&request.volume, request.cost);
         }
         self.reply_bytes -= conn.accounted;
         self.connection_gone();

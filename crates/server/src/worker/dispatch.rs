@@ -1,10 +1,10 @@
 //! From a record to what is to be done with it: RPC programs, volumes and rights.
 
+use super::Close;
 use super::conn::Conn;
 use super::core::Core;
 use super::mount::PeerExports;
 use super::request::Request;
-use super::Close;
 use crate::sync::Arc;
 use weir_core::Shared;
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};

@@ -9,6 +9,7 @@ use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use rustix::event::{EventfdFlags, eventfd};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// What a worker can be told.
 pub(crate) enum Message {
@@ -22,8 +23,8 @@ pub(crate) enum Message {
     Pump(Arc<ServedVolume>),
     /// A connection that stopped reading because of a volume's bound may go on.
     Resume(u64),
-    /// Finish what is in flight and leave.
-    Drain,
+    /// Finish what is in flight and leave, at the latest after this long.
+    Drain(Duration),
 }
 
 /// The sending side of a worker's queue; the worker keeps one too.
@@ -82,8 +83,10 @@ mod tests {
             inbox.post(Message::Wake(round));
             inbox.post(Message::Wake(round + 10));
             inbox.take(&mut got);
-            let slots: Vec<_> =
-                got.drain(..).map(|m| if let Message::Wake(slot) = m { slot } else { 99 }).collect();
+            let slots: Vec<_> = got
+                .drain(..)
+                .map(|m| if let Message::Wake(slot) = m { slot } else { 99 })
+                .collect();
             assert_eq!(slots, [round, round + 10]);
         }
     }

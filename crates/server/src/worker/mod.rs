@@ -18,7 +18,7 @@ pub(crate) use request::Request;
 use self::core::Core;
 use crate::engine::Engine;
 use crate::gate::{Stopped, Ticket};
-use crate::limits::{DRAIN_SECONDS, RECV_ROUNDS_MAX};
+use crate::limits::RECV_ROUNDS_MAX;
 use crate::sync::Arc;
 use conn::{Conn, Received};
 use request::Pending;
@@ -121,7 +121,7 @@ impl Worker {
                 Message::Released(ticket) => self.released(*ticket),
                 Message::Pump(volume) => self.core.pump(volume),
                 Message::Resume(token) => self.resume(token),
-                Message::Drain => self.drain(),
+                Message::Drain(grace) => self.drain(grace),
             }
         }
         self.core.messages = messages;
@@ -251,7 +251,7 @@ impl Worker {
     fn released(&mut self, ticket: Ticket) {
         match find(&mut self.conns, ticket.request.connection) {
             Some(conn) => self.core.released(conn, ticket),
-            None => ticket.request.volume.gate.refund(ticket.request.cost),
+            None => self.core.refund(&ticket.request.volume, ticket.request.cost),
         }
     }
 
@@ -262,9 +262,9 @@ impl Worker {
         }
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self, grace: Duration) {
         self.core.draining = true;
-        self.drain_until = Some(self.core.now + Duration::from_secs(DRAIN_SECONDS));
+        self.drain_until = Some(self.core.now + grace);
         for (_, conn) in &mut self.conns {
             self.core.mark(conn);
         }

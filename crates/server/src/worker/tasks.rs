@@ -51,11 +51,7 @@ impl<T, M> Tasks<T, M> {
     }
 
     /// Polls `future` once. Its output with `meta` if it is done, otherwise both are kept.
-    pub(crate) fn start(
-        &mut self,
-        mut future: Operation<T>,
-        meta: M,
-    ) -> Option<(T, M)> {
+    pub(crate) fn start(&mut self, mut future: Operation<T>, meta: M) -> Option<(T, M)> {
         let index = self.free_slot();
         let slot = self.slots.get_mut(index)?;
         match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
