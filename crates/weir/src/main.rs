@@ -1,2 +1,14 @@
-//! The weir command line.
-fn main() {}
+//! The `weir` program: reads the command line, does as it says, and ends with 0 (done), 1 (refused
+//! or failed) or 2 (the command line makes no sense).
+
+mod cli;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    cli::run(cli::Cli::parse())
+}

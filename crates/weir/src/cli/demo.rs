@@ -1,0 +1,29 @@
+//! `weir demo`: the demonstration of `make demo`, with this very program as the server.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+use weir_bench::demo::{self, Options, Stop};
+
+/// Show on this machine that contracts are kept, in about two minutes.
+///
+/// It starts a server on loopback with an empty data directory, makes the volumes of a published
+/// measurement and two more, loads each flat out from up to forty addresses, changes a quota under
+/// load, and judges what the clients saw. Server and data are gone afterwards. It ends with 1 if a
+/// contract was not kept.
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Directory for result.json, report.html and server.log
+    #[arg(long, default_value = "target/demo", value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Runs the demonstration.
+pub(crate) fn run(args: &DemoArgs) -> Result<()> {
+    let exe = std::env::current_exe().context("can't find this program")?;
+    let options = Options { exe, out: args.out.clone() };
+    if !demo::run(&options, &Stop::on_signals()?)? {
+        bail!("not every contract was kept: see {}", args.out.join("report.html").display());
+    }
+    Ok(())
+}

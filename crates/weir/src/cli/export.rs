@@ -1,0 +1,116 @@
+//! `weir export`: who may mount a volume, and as whom.
+
+use super::pool::dry;
+use super::{Global, Output, connect, print};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use weir_api::{Access, Changed, ExportRule, Squash, Volume};
+
+/// Say who may mount a volume, and as whom.
+#[derive(Subcommand)]
+pub(crate) enum ExportCommand {
+    /// List a volume's rules, in the order in which they are tried
+    List {
+        /// The volume
+        volume: String,
+    },
+    /// Add a rule
+    Add(Rule),
+    /// Replace all rules by one
+    Set(Rule),
+    /// Remove the rule of a network
+    Remove {
+        /// The volume
+        volume: String,
+        /// The network
+        #[arg(long)]
+        network: String,
+        /// Only show what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// A rule for the clients of one network. The rule of the most specific network that holds a
+/// client's address decides; without one, the client has no access.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir export add home --network 10.0.0.0/8 --access rw --squash root
+  weir export set home --network fd00::/8 --access ro --squash all --anon-uid 1000 --anon-gid 1000")]
+pub(crate) struct Rule {
+    /// The volume
+    volume: String,
+    /// The clients: 10.0.0.0/8, fd00::/8, or one address
+    #[arg(long)]
+    network: String,
+    /// ro: read only; rw: read and write
+    #[arg(long, default_value = "rw")]
+    access: Access,
+    /// Whose identity is replaced by the anonymous one: none, root or all
+    #[arg(long, default_value = "root")]
+    squash: Squash,
+    /// The anonymous user
+    #[arg(long, value_name = "UID", default_value_t = 65534)]
+    anon_uid: u32,
+    /// The anonymous group
+    #[arg(long, value_name = "GID", default_value_t = 65534)]
+    anon_gid: u32,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Rule {
+    fn rule(&self) -> ExportRule {
+        ExportRule {
+            network: self.network.clone(),
+            access: self.access,
+            squash: self.squash,
+            anon_uid: self.anon_uid,
+            anon_gid: self.anon_gid,
+        }
+    }
+}
+
+/// Does as `command` says.
+pub(crate) async fn run(global: &Global, command: &ExportCommand) -> Result<()> {
+    let client = connect::client(global)?;
+    let changed = match command {
+        ExportCommand::List { volume } => {
+            let rules = client.exports(volume).await?;
+            return match global.output {
+                Output::Json => print::json(&rules),
+                Output::Table => print_rules(&rules),
+            };
+        }
+        ExportCommand::Add(args) => {
+            client.add_export(&args.volume, &args.rule(), dry(args.dry_run)).await?
+        }
+        ExportCommand::Set(args) => {
+            client.set_exports(&args.volume, &[args.rule()], dry(args.dry_run)).await?
+        }
+        ExportCommand::Remove { volume, network, dry_run } => {
+            client.remove_export(volume, network, dry(*dry_run)).await?
+        }
+    };
+    report(global.output, &changed)
+}
+
+fn report(output: Output, changed: &Changed<Volume>) -> Result<()> {
+    let name = changed.item.as_ref().map(|volume| volume.name.as_str()).unwrap_or_default();
+    print::changed(output, changed, &format!("rules of volume {name}:"))?;
+    match (&changed.item, output) {
+        (Some(volume), Output::Table) => print_rules(&volume.exports),
+        _ => Ok(()),
+    }
+}
+
+/// Prints rules as a table.
+pub(crate) fn print_rules(rules: &[ExportRule]) -> Result<()> {
+    let row = |rule: &ExportRule| {
+        let ids = format!("{}:{}", rule.anon_uid, rule.anon_gid);
+        vec![rule.network.clone(), rule.access.to_string(), rule.squash.to_string(), ids]
+    };
+    print::table(&["network", "access", "squash", "anonymous"], rules.iter().map(row))
+}

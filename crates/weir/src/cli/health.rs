@@ -1,0 +1,25 @@
+//! `weir health`.
+
+use super::{Global, Output, connect, print};
+use anyhow::{Result, bail};
+
+/// Tells what the server serves; fails if that isn't everything.
+pub(crate) async fn run(global: &Global) -> Result<()> {
+    let client = connect::client(global)?;
+    let (server, health) = (client.server().await?, client.health().await?);
+    if global.output == Output::Json {
+        print::json(&serde_json::json!({ "server": server, "health": health }))?;
+    } else {
+        print::fields(&[
+            ("version", server.version),
+            ("pid", server.pid.to_string()),
+            ("nfs", server.nfs.join(", ")),
+            ("volumes served", health.volumes_served.to_string()),
+        ])?;
+    }
+    if health.ready {
+        return Ok(());
+    }
+    let names: Vec<_> = health.unserved.into_iter().map(|volume| volume.name).collect();
+    bail!("not served: {}; the server's log says why", names.join(", "))
+}

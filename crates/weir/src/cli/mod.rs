@@ -1,0 +1,116 @@
+//! The command line: one small file for each subcommand. Nothing is decided here: `serve` hands a
+//! configuration to the server, the others speak to a running server through its API.
+
+mod bench;
+mod config;
+mod confirm;
+mod connect;
+mod demo;
+mod export;
+mod health;
+mod logging;
+mod pool;
+mod print;
+mod serve;
+mod values;
+mod volume;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Network file storage whose volumes keep a performance contract.
+///
+/// `weir serve` runs the server. The other commands speak to a running server: through the socket
+/// in its data directory, which the directory's owner alone can use (--data or WEIR_DATA), or over
+/// TCP with its token (--server and --token-file).
+///
+/// Sizes are binary and have a unit: 100GiB, 1.5TiB. So have rates: 48MiB/s.
+#[derive(Parser)]
+#[command(name = "weir", version, max_term_width = 100, after_long_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir serve --data /var/lib/weir
+  export WEIR_DATA=/var/lib/weir
+  weir pool create fast --level premium --size 4TiB
+  weir volume create home --pool fast --quota 1TiB
+  weir volume resize home 2TiB
+  weir pool set fast --qos manual --dry-run
+
+Exit status: 0 done, 1 refused or failed, 2 the command line makes no sense.";
+
+/// Options of every command.
+#[derive(Args)]
+pub(crate) struct Global {
+    /// Data directory of the server
+    #[arg(long, global = true, env = "WEIR_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// API of a server elsewhere; without TLS, so over networks you trust only
+    #[arg(long, global = true, env = "WEIR_SERVER", value_name = "http://HOST:PORT")]
+    server: Option<String>,
+    /// File with the token for --server: a copy of api.token from the server's data directory
+    #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]
+    token_file: Option<PathBuf>,
+    /// What to print on standard output
+    #[arg(long, global = true, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
+    output: Output,
+}
+
+/// What to print on standard output.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Table,
+    /// For programs: the API's own JSON, errors on standard error too
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server in the foreground, until SIGTERM or SIGINT
+    Serve(serve::ServeArgs),
+    /// Show or explain the configuration of `weir serve`
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Make, show, change and delete capacity pools
+    #[command(subcommand)]
+    Pool(pool::PoolCommand),
+    /// Make, show, change and delete volumes
+    #[command(subcommand)]
+    Volume(volume::VolumeCommand),
+    /// Say who may mount a volume, and as whom
+    #[command(subcommand)]
+    Export(export::ExportCommand),
+    /// Tell whether the server serves all its volumes
+    Health,
+    /// Measure a NAS: load it, and report rate, latency and errors
+    Bench(Box<weir_bench::cli::BenchArgs>),
+    /// Show on this machine that contracts are kept
+    Demo(demo::DemoArgs),
+}
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli) -> ExitCode {
+    let Cli { global, command } = cli;
+    let outcome = match command {
+        Command::Serve(args) => serve::run(&global, &args),
+        Command::Config(command) => config::run(&global, &command),
+        Command::Pool(command) => connect::with_client(&global, pool::run(&global, &command)),
+        Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
+        Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
+        Command::Bench(args) => bench::run(&global, &args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Health => connect::with_client(&global, health::run(&global)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => print::failure(&error, global.output),
+    }
+}

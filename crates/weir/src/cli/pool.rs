@@ -1,0 +1,206 @@
+//! `weir pool`.
+
+use super::{Global, Output, connect, print, values};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use weir_api::{Client, Dry, Level, NewPool, Pool, PoolChange, Qos};
+use weir_core::units::{Bytes, Rate};
+
+/// Make, show, change and delete capacity pools.
+#[derive(Subcommand)]
+pub(crate) enum PoolCommand {
+    /// Make a pool
+    ///
+    /// A pool is a size at a service level: its volumes' quotas together are at most its size, and
+    /// their limits together at most size × level rate (standard 16, premium 64, ultra 128 MiB/s
+    /// for each TiB). The size is provisioned, not taken: no such disk is needed.
+    Create(Create),
+    /// List all pools
+    List,
+    /// Show one pool
+    Show {
+        /// Its name
+        pool: String,
+    },
+    /// Change a pool's level, contract model or size
+    ///
+    /// Going manual, each volume keeps the limit it has, and can then be given another. Going
+    /// auto, each volume gets what its quota buys. Nobody is disconnected.
+    Set(Set),
+    /// Change a pool's size
+    Resize(Resize),
+    /// Delete a pool that has no volumes
+    Delete {
+        /// Its name
+        pool: String,
+        /// Only show what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir pool create fast --level premium --size 4TiB
+  weir pool create shared --level standard --size 10TiB --qos manual --path /srv/shared")]
+pub(crate) struct Create {
+    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    pool: String,
+    /// Service level: standard, premium or ultra
+    #[arg(long)]
+    level: Level,
+    /// Its size, such as 4TiB
+    #[arg(long, value_parser = values::size)]
+    size: u64,
+    /// auto: limits follow quotas; manual: each volume is given its own
+    #[arg(long, default_value = "auto")]
+    qos: Qos,
+    /// Directory on the server for its volumes [default: one in the data directory]
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir pool set fast --qos manual --dry-run
+  weir pool set fast --level ultra")]
+#[group(id = "change", required = true, multiple = true, args = ["level", "qos", "size"])]
+pub(crate) struct Set {
+    /// Its name
+    pool: String,
+    /// Service level: standard, premium or ultra
+    #[arg(long)]
+    level: Option<Level>,
+    /// auto or manual
+    #[arg(long)]
+    qos: Option<Qos>,
+    /// Its size, such as 4TiB
+    #[arg(long, value_parser = values::size)]
+    size: Option<u64>,
+    /// Only show what would change, for each volume
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args)]
+#[group(id = "to", required = true, multiple = false, args = ["size", "size_option"])]
+pub(crate) struct Resize {
+    /// Its name
+    pool: String,
+    /// The new size, such as 8TiB
+    #[arg(value_parser = values::size)]
+    size: Option<u64>,
+    /// The same as an option
+    #[arg(long = "size", value_name = "SIZE", value_parser = values::size)]
+    size_option: Option<u64>,
+    /// Only show what would change, for each volume
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Does as `command` says.
+pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
+    let client = connect::client(global)?;
+    let output = global.output;
+    match command {
+        PoolCommand::Create(args) => create(&client, output, args).await,
+        PoolCommand::List => list(&client, output).await,
+        PoolCommand::Show { pool } => show(&client, output, pool).await,
+        PoolCommand::Set(Set { pool, level, qos, size, dry_run }) => {
+            let change = PoolChange { level: *level, qos: *qos, size_bytes: *size };
+            self::change(&client, output, pool, change, *dry_run).await
+        }
+        PoolCommand::Resize(Resize { pool, size, size_option, dry_run }) => {
+            let change = PoolChange { size_bytes: size.or(*size_option), ..PoolChange::default() };
+            self::change(&client, output, pool, change, *dry_run).await
+        }
+        PoolCommand::Delete { pool, dry_run } => {
+            let changed = client.delete_pool(pool, dry(*dry_run)).await?;
+            print::changed(output, &changed, &format!("pool {pool} deleted"))
+        }
+    }
+}
+
+/// What `--dry-run` means to the API.
+pub(crate) const fn dry(dry_run: bool) -> Dry {
+    if dry_run { Dry::Run } else { Dry::No }
+}
+
+async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
+    let directory = match &args.path {
+        Some(path) => Some(std::path::absolute(path)?.to_string_lossy().into_owned()),
+        None => None,
+    };
+    let new = NewPool {
+        name: args.pool.clone(),
+        level: args.level,
+        size_bytes: args.size,
+        qos: args.qos,
+        directory,
+    };
+    let changed = client.create_pool(&new, dry(args.dry_run)).await?;
+    let budget = changed.item.as_ref().map_or(0, |pool| pool.budget_bytes_per_second);
+    let (pool, size, budget) = (&args.pool, Bytes(args.size), Rate(budget));
+    let done = format!("pool {pool}: {size} {}, {}, {budget} in all", args.level, args.qos);
+    print::changed(output, &changed, &done)
+}
+
+async fn list(client: &Client, output: Output) -> Result<()> {
+    let pools = client.pools().await?;
+    if output == Output::Json {
+        return print::json(&pools);
+    }
+    let header = ["name", "level", "qos", "size", "allocated", "budget", "given", "volumes"];
+    let row = |pool: Pool| {
+        vec![
+            pool.name,
+            pool.level.to_string(),
+            pool.qos.to_string(),
+            Bytes(pool.size_bytes).to_string(),
+            Bytes(pool.allocated_bytes).to_string(),
+            Rate(pool.budget_bytes_per_second).to_string(),
+            Rate(pool.given_bytes_per_second).to_string(),
+            pool.volumes.to_string(),
+        ]
+    };
+    print::table(&header, pools.into_iter().map(row))
+}
+
+async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
+    let pool = client.pool(name).await?;
+    if output == Output::Json {
+        return print::json(&pool);
+    }
+    print::fields(&[
+        ("name", pool.name),
+        ("level", pool.level.to_string()),
+        ("qos", pool.qos.to_string()),
+        ("size", Bytes(pool.size_bytes).to_string()),
+        ("allocated", Bytes(pool.allocated_bytes).to_string()),
+        ("budget", Rate(pool.budget_bytes_per_second).to_string()),
+        ("given", Rate(pool.given_bytes_per_second).to_string()),
+        ("volumes", pool.volumes.to_string()),
+        ("directory", pool.directory),
+    ])
+}
+
+async fn change(
+    client: &Client,
+    output: Output,
+    name: &str,
+    change: PoolChange,
+    dry_run: bool,
+) -> Result<()> {
+    let changed = client.change_pool(name, &change, dry(dry_run)).await?;
+    let done = changed.item.as_ref().map_or_else(String::new, |pool| {
+        let (size, budget) = (Bytes(pool.size_bytes), Rate(pool.budget_bytes_per_second));
+        format!("pool {name}: {size} {}, {}, {budget} in all", pool.level, pool.qos)
+    });
+    print::changed(output, &changed, &done)
+}

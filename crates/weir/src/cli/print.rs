@@ -1,0 +1,117 @@
+//! What goes to standard output and standard error.
+
+use super::Output;
+use comfy_table::{Table, presets};
+use serde::Serialize;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+use weir_api::{Changed, ClientError, LimitChange};
+use weir_core::units::Rate;
+
+/// The command line makes no sense, in a way that only shows once it runs.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(String);
+
+/// An error that ends with status 2.
+pub(crate) fn usage(message: &str) -> anyhow::Error {
+    Usage(message.to_owned()).into()
+}
+
+/// Says why it failed, and how to end.
+pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
+    match (output, error.downcast_ref()) {
+        (Output::Json, Some(ClientError::Refused { error, .. })) => {
+            eprintln!("{}", serde_json::to_string(error).unwrap_or_default());
+        }
+        (Output::Json, _) => {
+            let error = weir_api::ApiError::new("client", format!("{error:#}"));
+            eprintln!("{}", serde_json::to_string(&error).unwrap_or_default());
+        }
+        (Output::Table, _) => eprintln!("weir: {error:#}"),
+    }
+    if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Prints a text. A reader that has gone away (`| head`) is no failure.
+pub(crate) fn text(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Prints JSON.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    text(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Prints rows under a header, in columns.
+pub(crate) fn table(
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> anyhow::Result<()> {
+    text(&columns(header, rows))
+}
+
+fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().map(|name| name.to_uppercase()));
+    table.add_rows(rows);
+    trimmed(&table)
+}
+
+/// Prints names and values, one a line.
+pub(crate) fn fields(fields: &[(&str, String)]) -> anyhow::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.add_rows(fields.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]));
+    text(&trimmed(&table))
+}
+
+fn trimmed(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// Prints the outcome of a change: whole as JSON, or `done` and the limits it changes.
+pub(crate) fn changed<T: Serialize>(
+    output: Output,
+    changed: &Changed<T>,
+    done: &str,
+) -> anyhow::Result<()> {
+    if output == Output::Json {
+        return json(changed);
+    }
+    if changed.dry_run {
+        text(&format!("Dry run, nothing is changed: {done}\n"))?;
+    } else {
+        text(&format!("{done}\n"))?;
+    }
+    if changed.changes.is_empty() {
+        return Ok(());
+    }
+    let row = |change: &LimitChange| {
+        let rate = |rate| Rate(rate).to_string();
+        let (before, after) = (change.before_bytes_per_second, change.after_bytes_per_second);
+        vec![change.volume.clone(), rate(before), rate(after)]
+    };
+    table(&["volume", "limit before", "limit after"], changed.changes.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_end_without_blanks() {
+        let rows = [vec!["a".into(), "100 GiB".into()], vec!["volume".into(), "1 TiB".into()]];
+        let text = columns(&["name", "quota"], rows);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        let at = lines[0].find("QUOTA").unwrap();
+        assert_eq!((lines[1].find("100"), lines[2].find("1 TiB")), (Some(at), Some(at)));
+        assert!(lines.iter().all(|line| line.trim_end() == *line));
+    }
+}

@@ -1,0 +1,145 @@
+//! `weir serve`, and the options that configure it.
+
+use super::{Global, logging};
+use anyhow::Result;
+use clap::Args;
+use std::path::PathBuf;
+use weir_server::ServerConfig;
+use weir_server::config::Override;
+
+/// Run the server in the foreground, until SIGTERM or SIGINT.
+///
+/// It serves NFSv3 and MOUNT version 3 over TCP on the same port, without a portmapper, so mounts
+/// name the port; it has no lock manager yet, so they say nolock:
+///
+///   mount -t nfs -o vers=3,proto=tcp,port=2049,mountport=2049,nolock HOST:/VOLUME /mnt
+///
+/// Every option can also be set in the environment (the name in brackets) and in a TOML file; the
+/// command line goes before the environment, the environment before the file. `weir config keys`
+/// lists the keys of the file.
+///
+/// On SIGTERM it stops accepting, answers what is in flight, syncs every volume and leaves.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir serve --data /var/lib/weir
+  weir serve --data /var/lib/weir --nfs 0.0.0.0:2049 --nfs '[::]:2049'
+  weir serve --config /etc/weir.toml --log-format json")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+}
+
+/// The options that make a configuration.
+#[derive(Args)]
+pub(crate) struct ConfigArgs {
+    /// TOML file to read
+    #[arg(long, env = "WEIR_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where to serve NFS and MOUNT; may be given several times [default: 127.0.0.1:2049]
+    #[arg(long, env = "WEIR_NFS", value_name = "ADDR:PORT", value_delimiter = ',')]
+    nfs: Vec<String>,
+    /// Where to serve the API over TCP, or `none`; may be given several times [default: 127.0.0.1:7437]
+    #[arg(long, env = "WEIR_API", value_name = "ADDR:PORT", value_delimiter = ',')]
+    api: Vec<String>,
+    /// Threads that serve connections; 0 for one per core [default: 0]
+    #[arg(long, env = "WEIR_WORKERS", value_name = "COUNT")]
+    workers: Option<String>,
+    /// What an answered create, remove or rename survives: power or process [default: power]
+    #[arg(long, env = "WEIR_NAMESPACE_DURABILITY", value_name = "WHAT")]
+    namespace_durability: Option<String>,
+    /// Keep descriptors and attributes in memory: true or false [default: true]
+    #[arg(long, env = "WEIR_METADATA_CACHE", value_name = "BOOL")]
+    metadata_cache: Option<String>,
+    /// Most objects of one volume kept so [default: 65536]
+    #[arg(long, env = "WEIR_CACHED_OBJECTS_MAX", value_name = "COUNT")]
+    cached_objects_max: Option<String>,
+    /// Threads for system calls that may wait for the disk [default: 16]
+    #[arg(long, env = "WEIR_BLOCKING_THREADS", value_name = "COUNT")]
+    blocking_threads: Option<String>,
+    /// MiB of memory that requests waiting for their contract may pin in all [default: 1024]
+    #[arg(long, env = "WEIR_PARKED_TOTAL_MIB", value_name = "MIB")]
+    parked_total_mib: Option<String>,
+    /// Smallest pool [default: 1MiB]
+    #[arg(long, env = "WEIR_POOL_SIZE_MIN", value_name = "SIZE")]
+    pool_size_min: Option<String>,
+    /// Smallest volume [default: 1MiB]
+    #[arg(long, env = "WEIR_VOLUME_QUOTA_MIN", value_name = "SIZE")]
+    volume_quota_min: Option<String>,
+    /// Seconds to wait at shutdown for requests in flight [default: 30]
+    #[arg(long, env = "WEIR_SHUTDOWN_GRACE_SECS", value_name = "SECONDS")]
+    shutdown_grace_secs: Option<String>,
+    /// Log lines on standard error: text or json [default: text]
+    #[arg(long, env = "WEIR_LOG_FORMAT", value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default: info]
+    #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "LEVEL")]
+    log_level: Option<String>,
+}
+
+impl ConfigArgs {
+    /// The configuration that defaults, file, environment and command line come to.
+    ///
+    /// # Errors
+    /// What [`ServerConfig::load`] refuses.
+    pub(crate) fn load(&self, global: &Global) -> Result<ServerConfig> {
+        let listed = |addresses: &[String]| (!addresses.is_empty()).then(|| addresses.join(","));
+        let data = global.data.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let given = [
+            ("data", data),
+            ("workers", self.workers.clone()),
+            ("namespace_durability", self.namespace_durability.clone()),
+            ("metadata_cache", self.metadata_cache.clone()),
+            ("cached_objects_max", self.cached_objects_max.clone()),
+            ("blocking_threads", self.blocking_threads.clone()),
+            ("parked_total_mib", self.parked_total_mib.clone()),
+            ("pool_size_min", self.pool_size_min.clone()),
+            ("volume_quota_min", self.volume_quota_min.clone()),
+            ("shutdown_grace_secs", self.shutdown_grace_secs.clone()),
+            ("nfs.listen", listed(&self.nfs)),
+            ("api.listen", listed(&self.api)),
+            ("log.format", self.log_format.clone()),
+            ("log.level", self.log_level.clone()),
+        ];
+        let overrides: Vec<Override> =
+            given.into_iter().filter_map(|(key, text)| Some((key, text?))).collect();
+        Ok(ServerConfig::load(self.config.as_deref(), &overrides)?)
+    }
+}
+
+/// Serves until told to stop.
+pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
+    let config = args.config.load(global)?;
+    logging::start(&config)?;
+    Ok(weir_server::serve(&config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::{Cli, Command};
+    use clap::{CommandFactory, Parser};
+    use weir_server::config::KEYS;
+
+    #[test]
+    fn every_key_of_the_file_has_its_option() {
+        let command = Cli::command();
+        let serve = command.find_subcommand("serve").unwrap();
+        let options: Vec<_> = serve.get_arguments().filter_map(|arg| arg.get_long()).collect();
+        for key in KEYS.iter().filter(|key| key.name != "data") {
+            let option = key.name.trim_end_matches(".listen").replace(['.', '_'], "-");
+            assert!(options.contains(&option.as_str()), "{} has no --{option}", key.name);
+        }
+    }
+
+    #[test]
+    fn options_reach_the_configuration() {
+        let line = "weir serve --data /d --nfs 127.0.0.1:1 --nfs [::1]:2,127.0.0.1:3 --api none \
+                    --workers 3 --metadata-cache false --log-level debug --pool-size-min 2GiB";
+        let cli = Cli::parse_from(line.split_whitespace());
+        let Command::Serve(args) = &cli.command else { panic!("not serve") };
+        let config = args.config.load(&cli.global).unwrap();
+        assert_eq!(config.nfs.len(), 3);
+        assert!(config.api.is_empty() && !config.metadata_cache);
+        assert_eq!((config.workers, config.pool_size_min), (3, 2 << 30));
+    }
+}

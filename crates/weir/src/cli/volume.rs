@@ -1,0 +1,249 @@
+//! `weir volume`.
+
+use super::export::{self, ExportCommand};
+use super::pool::dry;
+use super::{Global, Output, confirm, connect, print, values};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use std::net::SocketAddr;
+use weir_api::{Client, NewVolume, Volume, VolumeChange};
+use weir_core::units::{Bytes, Rate};
+
+/// Make, show, change and delete volumes.
+#[derive(Subcommand)]
+pub(crate) enum VolumeCommand {
+    /// Make a volume, which this machine can mount at once
+    ///
+    /// Clients mount it as HOST:/VOLUME. Until `weir export` says otherwise, only this machine
+    /// may. There is no lock manager yet, so mounts say nolock: locks then hold within one client.
+    Create(Create),
+    /// List all volumes
+    List,
+    /// Show one volume with its live counters
+    Show {
+        /// Its name
+        volume: String,
+    },
+    /// Change a volume's quota or, in a manual pool, its throughput
+    ///
+    /// In force for the next request; nobody is disconnected.
+    Set(Set),
+    /// Change a volume's quota
+    Resize(Resize),
+    /// Delete a volume AND ALL ITS FILES
+    Delete {
+        /// Its name
+        volume: String,
+        /// Don't ask
+        #[arg(long)]
+        yes: bool,
+        /// Only show what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Say who may mount it, and as whom; the same as `weir export`
+    #[command(subcommand)]
+    Export(ExportCommand),
+}
+
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir volume create home --pool fast --quota 1TiB
+  weir volume create scratch --pool shared --quota 100GiB --throughput 48MiB/s")]
+pub(crate) struct Create {
+    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    volume: String,
+    /// The pool it is cut from
+    #[arg(long)]
+    pool: String,
+    /// Its size, such as 1TiB
+    #[arg(long, value_parser = values::size)]
+    quota: u64,
+    /// Its limit, such as 48MiB/s; in a manual pool, and only there
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    throughput: Option<u64>,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir volume set home --throughput 48MiB/s
+  weir volume set home --quota 2TiB --dry-run")]
+#[group(id = "change", required = true, multiple = true, args = ["quota", "throughput"])]
+pub(crate) struct Set {
+    /// Its name
+    volume: String,
+    /// Its size, such as 1TiB
+    #[arg(long, value_parser = values::size)]
+    quota: Option<u64>,
+    /// Its limit, such as 48MiB/s; in a manual pool only
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    throughput: Option<u64>,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args)]
+#[group(id = "to", required = true, multiple = false, args = ["quota", "quota_option"])]
+pub(crate) struct Resize {
+    /// Its name
+    volume: String,
+    /// The new size, such as 2TiB
+    #[arg(value_parser = values::size)]
+    quota: Option<u64>,
+    /// The same as an option
+    #[arg(long = "quota", value_name = "QUOTA", value_parser = values::size)]
+    quota_option: Option<u64>,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Does as `command` says.
+pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> {
+    let client = connect::client(global)?;
+    let output = global.output;
+    match command {
+        VolumeCommand::Create(args) => create(&client, output, args).await,
+        VolumeCommand::List => list(&client, output).await,
+        VolumeCommand::Show { volume } => show(&client, output, volume).await,
+        VolumeCommand::Set(Set { volume, quota, throughput, dry_run }) => {
+            let change =
+                VolumeChange { quota_bytes: *quota, throughput_bytes_per_second: *throughput };
+            self::change(&client, output, volume, change, *dry_run).await
+        }
+        VolumeCommand::Resize(Resize { volume, quota, quota_option, dry_run }) => {
+            let quota_bytes = quota.or(*quota_option);
+            let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
+            self::change(&client, output, volume, change, *dry_run).await
+        }
+        VolumeCommand::Delete { volume, yes, dry_run } => {
+            confirm::deletion(volume, *yes || *dry_run)?;
+            let changed = client.delete_volume(volume, dry(*dry_run)).await?;
+            let done = format!("volume {volume} deleted; its files are being removed");
+            print::changed(output, &changed, &done)
+        }
+        VolumeCommand::Export(command) => export::run(global, command).await,
+    }
+}
+
+async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
+    let new = NewVolume {
+        name: args.volume.clone(),
+        pool: args.pool.clone(),
+        quota_bytes: args.quota,
+        throughput_bytes_per_second: args.throughput,
+    };
+    let changed = client.create_volume(&new, dry(args.dry_run)).await?;
+    let done = changed.item.as_ref().map(described).unwrap_or_default();
+    print::changed(output, &changed, &done)?;
+    if output == Output::Json || args.dry_run {
+        return Ok(());
+    }
+    let server = client.server().await?;
+    match server.nfs.iter().find_map(|address| mount_command(address, &args.volume)) {
+        Some(command) => print::text(&format!("Mount it with:\n  {command}\n")),
+        None => Ok(()),
+    }
+}
+
+/// The command that mounts `volume` from the server at `address`.
+fn mount_command(address: &str, volume: &str) -> Option<String> {
+    let address: SocketAddr = address.parse().ok()?;
+    let (host, port) = (address.ip(), address.port());
+    let host = match host {
+        _ if host.is_unspecified() => "SERVER".to_owned(),
+        _ if host.is_ipv6() => format!("[{host}]"),
+        _ => host.to_string(),
+    };
+    let protocol = if host.starts_with('[') { "tcp6" } else { "tcp" };
+    Some(format!(
+        "mount -t nfs -o vers=3,proto={protocol},mountproto={protocol},port={port},mountport={port},nolock {host}:/{volume} /mnt"
+    ))
+}
+
+async fn list(client: &Client, output: Output) -> Result<()> {
+    let volumes = client.volumes().await?;
+    if output == Output::Json {
+        return print::json(&volumes);
+    }
+    let row = |volume: Volume| {
+        let used = volume.live.as_ref().map(|live| Bytes(live.used_bytes).to_string());
+        vec![
+            volume.name,
+            volume.pool,
+            Bytes(volume.quota_bytes).to_string(),
+            used.unwrap_or_else(|| "not served".to_owned()),
+            Rate(volume.limit_bytes_per_second).to_string(),
+        ]
+    };
+    print::table(&["name", "pool", "quota", "used", "limit"], volumes.into_iter().map(row))
+}
+
+async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
+    let volume = client.volume(name).await?;
+    if output == Output::Json {
+        return print::json(&volume);
+    }
+    let mut fields = vec![
+        ("name", volume.name),
+        ("pool", volume.pool),
+        ("export", volume.export_path),
+        ("quota", Bytes(volume.quota_bytes).to_string()),
+        ("limit", Rate(volume.limit_bytes_per_second).to_string()),
+    ];
+    match volume.live {
+        None => fields.push(("served", "no: the server's log says why".to_owned())),
+        Some(live) => fields.extend([
+            ("used", Bytes(live.used_bytes).to_string()),
+            ("reads", format!("{}, {}", live.read_ops, Bytes(live.read_bytes))),
+            ("writes", format!("{}, {}", live.write_ops, Bytes(live.write_bytes))),
+            ("other operations", live.other_ops.to_string()),
+            ("failed operations", live.failed_ops.to_string()),
+            ("delayed by the limit", live.delayed_ops.to_string()),
+            ("waiting now", format!("{}, {}", live.waiting, Bytes(live.parked_bytes))),
+        ]),
+    }
+    print::fields(&fields)?;
+    print::text("\n")?;
+    export::print_rules(&volume.exports)
+}
+
+async fn change(
+    client: &Client,
+    output: Output,
+    name: &str,
+    change: VolumeChange,
+    dry_run: bool,
+) -> Result<()> {
+    let changed = client.change_volume(name, &change, dry(dry_run)).await?;
+    let done = changed.item.as_ref().map(described).unwrap_or_default();
+    print::changed(output, &changed, &done)
+}
+
+fn described(volume: &Volume) -> String {
+    let (quota, limit) = (Bytes(volume.quota_bytes), Rate(volume.limit_bytes_per_second));
+    format!("volume {}: quota {quota}, limit {limit}", volume.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_hint_names_host_port_and_protocol() {
+        let hint = |address| mount_command(address, "v").unwrap();
+        assert_eq!(
+            hint("127.0.0.1:2049"),
+            "mount -t nfs -o vers=3,proto=tcp,mountproto=tcp,port=2049,mountport=2049,nolock 127.0.0.1:/v /mnt"
+        );
+        assert!(hint("[::1]:20490").contains("proto=tcp6,mountproto=tcp6,port=20490"));
+        assert!(hint("[::1]:20490").ends_with("[::1]:/v /mnt"));
+        assert!(hint("0.0.0.0:1").ends_with("SERVER:/v /mnt"));
+    }
+}
