@@ -14,7 +14,7 @@ use weir_core::{Credentials, Name, SetAttr, Shared, Store};
 use weir_store::{Durability, LocalStore, Options, Pool, prepare_process};
 
 const ROUNDS: u32 = 200_000;
-const NAMES: u32 = 5_000;
+const NAMES: u32 = 20_000;
 const FILE_BYTES: u64 = 64 << 20;
 
 fn main() {

@@ -6,13 +6,13 @@
 //! call can take 5–150 ms, and a worker that waits for it stalls every volume it serves. So:
 //!
 //! - while anything is being synced on the file system, and for 100 ms after, writes are pooled;
-//! - after a write that blocked for longer than 1 ms, writes are pooled until 64 in a row, over at
-//!   least 1 s, did not.
+//! - after a write that took longer than 1 ms, writes are pooled until 64 in a row, over at least
+//!   1 s, were quick.
 //!
 //! On a busy machine a write also takes long when the scheduler gives the processor to somebody
-//! else meanwhile, and the pool would only make that worse. Telling the two apart costs a system
-//! call (did the thread give up the processor by itself?), so it is asked only for pooled writes,
-//! and for 100 ms after a slow write of which it isn't known: [`Pace::watches`].
+//! else meanwhile, and the pool would only make that worse: that time doesn't count. Learning it
+//! costs a system call before each write, so it is watched only for pooled writes, and for 100 ms
+//! after a slow write of which it isn't known ([`Pace::watches`]).
 
 use crate::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Relaxed};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const CALM_AFTER_SYNC: Duration = Duration::from_millis(100);
 /// Quick writes in a row, and the time they must span, before writes return to the worker.
 const QUICK_RUN: u32 = 64;
 const QUICK_SPAN: Duration = Duration::from_secs(1);
-/// How long it is watched whether slow writes block, after one of which it isn't known.
+/// How long the scheduler's delays are watched after a slow write for which they weren't.
 const SUSPICION: Duration = Duration::from_millis(100);
 /// "Never": no slow write is being lived down, no sync was seen.
 const NEVER: u64 = 0;
@@ -71,22 +71,24 @@ impl Pace {
         self.pooled_since.load(Relaxed) == NEVER && !syncs.disturb(now)
     }
 
-    /// Does it matter whether a write that begins now blocks?
+    /// Should the scheduler's delays be watched for a write that begins now?
     pub(crate) fn watches(&self, now: Mono) -> bool {
         self.pooled_since.load(Relaxed) != NEVER || now.0 < self.suspects_until.load(Relaxed)
     }
 
-    /// A write that began at `began` has ended at `now`, wherever it ran. `blocked` tells whether
-    /// it waited for anything but the processor, if that was watched; asked for slow writes only.
-    pub(crate) fn wrote(&self, began: Mono, now: Mono, blocked: impl FnOnce() -> Option<bool>) {
-        if now.since(began) > QUICK {
-            match blocked() {
-                Some(true) => {
+    /// A write that began at `began` has ended at `now`, wherever it ran. `delay` tells how long
+    /// of that it was ready to run and only waited for a processor, if that was watched; it is
+    /// asked for slow writes only.
+    pub(crate) fn wrote(&self, began: Mono, now: Mono, delay: impl FnOnce() -> Option<Duration>) {
+        let took = now.since(began);
+        if took > QUICK {
+            match delay() {
+                Some(delay) if took.saturating_sub(delay) > QUICK => {
                     self.quick.store(0, Relaxed);
                     self.pooled_since.store(now.0 + 1, Relaxed);
                     return;
                 }
-                Some(false) => {}
+                Some(_) => {}
                 None => self.suspects_until.store((now + SUSPICION).0, Relaxed),
             }
         }
@@ -133,7 +135,7 @@ mod tests {
     fn a_slow_write_is_lived_down_by_64_quick_ones_over_a_second() {
         let (pace, syncs) = (Pace::default(), Syncs::default());
         let slow_end = Mono::ZERO + MS + Duration::from_nanos(1);
-        pace.wrote(Mono::ZERO, slow_end, || Some(true));
+        pace.wrote(Mono::ZERO, slow_end, || Some(Duration::ZERO));
         for _ in 0..200 {
             pace.wrote(slow_end, slow_end + MS, || None);
         }
@@ -146,14 +148,14 @@ mod tests {
     #[test]
     fn few_quick_writes_over_a_long_time_are_not_enough_and_a_slow_one_starts_over() {
         let (pace, syncs) = (Pace::default(), Syncs::default());
-        pace.wrote(Mono::ZERO, Mono::from_secs(1), || Some(true));
+        pace.wrote(Mono::ZERO, Mono::from_secs(1), || Some(Duration::ZERO));
         let quick = |second| {
             let at = Mono::from_secs(second);
             pace.wrote(at, at, || None);
         };
         (2..65).for_each(quick);
         assert!(!pace.inline(&syncs, Mono::from_secs(65)), "63 of them");
-        pace.wrote(Mono::from_secs(65), Mono::from_secs(66), || Some(true));
+        pace.wrote(Mono::from_secs(65), Mono::from_secs(66), || Some(Duration::ZERO));
         quick(67);
         assert!(!pace.inline(&syncs, Mono::from_secs(68)), "the run began again");
     }
@@ -161,7 +163,7 @@ mod tests {
     #[test]
     fn exactly_one_millisecond_is_quick() {
         let (pace, syncs) = (Pace::default(), Syncs::default());
-        pace.wrote(Mono::ZERO, Mono::ZERO + MS, || Some(true));
+        pace.wrote(Mono::ZERO, Mono::ZERO + MS, || Some(Duration::ZERO));
         assert!(pace.inline(&syncs, Mono::ZERO + MS));
     }
 
@@ -172,10 +174,10 @@ mod tests {
         let end = Mono::from_millis(5);
         pace.wrote(Mono::ZERO, end, || None);
         assert!(pace.inline(&syncs, end) && pace.watches(end));
-        pace.wrote(end, Mono::from_millis(10), || Some(false));
-        assert!(pace.inline(&syncs, end), "it was only waiting for the processor");
+        pace.wrote(end, Mono::from_millis(10), || Some(4 * MS));
+        assert!(pace.inline(&syncs, end), "all but 1 ms it waited for the processor");
         assert!(!pace.watches(Mono::from_millis(105)));
-        pace.wrote(end, Mono::from_millis(20), || Some(true));
+        pace.wrote(end, Mono::from_millis(20), || Some(Duration::ZERO));
         assert!(!pace.inline(&syncs, Mono::from_millis(20)));
         assert!(pace.watches(Mono::from_secs(100)), "as long as writes are pooled");
     }

@@ -6,7 +6,7 @@
 //! A job that was queued is carried out even if its future is dropped.
 
 use crate::pace::Syncs;
-use crate::sync::{Arc, Condvar, Mutex, Weak, promise, spawn, wait};
+use crate::sync::{Arc, Condvar, Guard, Mutex, Weak, promise, spawn, wait};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,6 +40,9 @@ struct State {
     next_lane: u64,
     /// Lanes that have a job which may start now, each at most once.
     ready: VecDeque<u64>,
+    /// Threads that wait for work and have not been woken. Waking one costs a system call even if
+    /// none waits, so it is counted here.
+    idle: usize,
     stopping: bool,
 }
 
@@ -114,6 +117,18 @@ impl Drop for Pool {
 }
 
 impl Shared {
+    /// Unlocks, and wakes a thread if there is work and one that waits for it.
+    fn release(&self, mut state: Guard<'_, State>) {
+        let wake = !state.ready.is_empty() && state.idle > 0;
+        if wake {
+            state.idle -= 1;
+        }
+        drop(state);
+        if wake {
+            self.work.notify_one();
+        }
+    }
+
     fn serve(&self) {
         let mut state = self.state.lock();
         loop {
@@ -121,15 +136,12 @@ impl Shared {
                 if state.stopping {
                     return;
                 }
+                state.idle += 1;
                 state = wait(&self.work, state);
                 continue;
             };
             let Some((job, woken)) = state.start(id) else { continue };
-            let more = !state.ready.is_empty();
-            drop(state);
-            if more {
-                self.work.notify_one();
-            }
+            self.release(state);
             if let Some(waker) = woken {
                 waker.wake();
             }
@@ -224,8 +236,7 @@ impl Lane {
             lane.queue.push_back(Box::new(work));
         }
         state.make_ready(self.id);
-        drop(state);
-        self.pool.shared.work.notify_one();
+        self.pool.shared.release(state);
     }
 }
 
@@ -248,38 +259,34 @@ impl Future for Enqueue<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let shared = &self.lane.pool.shared;
-        let id = self.lane.id;
-        let mut state = shared.state.lock();
-        let Some(lane) = state.lanes.get_mut(&id) else { return Poll::Ready(()) };
+        let lane = self.lane;
+        let id = lane.id;
+        let mut state = lane.pool.shared.state.lock();
+        let Some(queue) = state.lanes.get_mut(&id) else { return Poll::Ready(()) };
         match self.ticket {
-            None if lane.has_room() => {}
+            None if queue.has_room() => {}
             None => {
-                let ticket = lane.next_ticket;
-                lane.next_ticket += 1;
-                lane.waiting.push_back((ticket, cx.waker().clone()));
+                let ticket = queue.next_ticket;
+                queue.next_ticket += 1;
+                queue.waiting.push_back((ticket, cx.waker().clone()));
                 drop(state);
                 self.ticket = Some(ticket);
                 return Poll::Pending;
             }
             Some(ticket) => {
-                if let Some((_, waker)) = lane.waiting.iter_mut().find(|(t, _)| *t == ticket) {
+                if let Some((_, waker)) = queue.waiting.iter_mut().find(|(t, _)| *t == ticket) {
                     waker.clone_from(cx.waker());
                     return Poll::Pending;
                 }
-                lane.granted -= 1;
+                queue.granted -= 1;
             }
         }
-        let (lane_ref, job) = (self.lane, {
-            self.ticket = None;
-            self.job.take()
-        });
-        if let (Some(lane), Some(job)) = (state.lanes.get_mut(&id), job) {
+        self.ticket = None;
+        if let (Some(lane), Some(job)) = (state.lanes.get_mut(&id), self.job.take()) {
             lane.queue.push_back(job);
         }
         state.make_ready(id);
-        drop(state);
-        lane_ref.pool.shared.work.notify_one();
+        lane.pool.shared.release(state);
         Poll::Ready(())
     }
 }
@@ -300,5 +307,97 @@ impl Drop for Enqueue<'_> {
         if let Some(waker) = next {
             waker.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::{AtomicU64, Relaxed};
+    use std::pin::pin;
+    use std::sync::mpsc::channel;
+    use weir_core::testing::block_on;
+
+    fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_lane_runs_no_more_at_once_than_its_bound_and_leaves_the_rest_to_others() {
+        let pool = Pool::new(16).unwrap();
+        let slow = pool.lane(LaneBounds { running_max: 2, queued_max: 100 });
+        let other = pool.lane(LaneBounds { running_max: 2, queued_max: 100 });
+        let (running, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let mut jobs: Vec<_> = (0..20)
+            .map(|_| {
+                let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+                let gate = Arc::clone(&gate);
+                Box::pin(slow.run(move || {
+                    most.fetch_max(running.fetch_add(1, Relaxed) + 1, Relaxed);
+                    gate.lock().recv().map_err(|_| FsError::Io)?;
+                    running.fetch_sub(1, Relaxed);
+                    Ok(())
+                }))
+            })
+            .collect();
+        for job in &mut jobs {
+            assert!(poll_once(job.as_mut()).is_pending());
+        }
+        assert_eq!(block_on(other.run(|| Ok(7))), Ok(7), "while the slow lane is stuck");
+        for _ in 0..20 {
+            open.send(()).unwrap();
+        }
+        for job in jobs {
+            assert_eq!(block_on(job), Ok(()));
+        }
+        assert!(most.load(Relaxed) <= 2);
+    }
+
+    #[test]
+    fn a_full_lane_makes_submitters_wait_in_turn_and_a_dropped_one_gives_its_turn_on() {
+        let pool = Pool::new(16).unwrap();
+        let lane = pool.lane(LaneBounds { running_max: 1, queued_max: 1 });
+        let (open, gate) = channel::<()>();
+        let (started, starting) = channel::<()>();
+        let mut first = pin!(lane.run(move || {
+            started.send(()).map_err(|_| FsError::Io)?;
+            gate.recv().map_err(|_| FsError::Io)
+        }));
+        assert!(poll_once(first.as_mut()).is_pending());
+        starting.recv().unwrap();
+        let mut second = pin!(lane.run(|| Ok(2)));
+        assert!(poll_once(second.as_mut()).is_pending());
+        let mut third = Box::pin(lane.run(|| Ok(3)));
+        let mut fourth = pin!(lane.run(|| Ok(4)));
+        assert!(poll_once(third.as_mut()).is_pending());
+        assert!(poll_once(fourth.as_mut()).is_pending());
+        let waiting = || {
+            let state = pool.shared.state.lock();
+            state.lanes.get(&lane.id).map(|lane| (lane.queue.len(), lane.waiting.len()))
+        };
+        assert_eq!(waiting(), Some((1, 2)));
+        open.send(()).unwrap();
+        assert_eq!(block_on(first), Ok(()));
+        assert_eq!(block_on(second), Ok(2));
+        // The room that became free was given to the third, which goes away without using it.
+        drop(third);
+        assert_eq!(block_on(fourth), Ok(4));
+        assert_eq!(waiting(), Some((0, 0)));
+    }
+
+    #[test]
+    fn a_job_whose_future_is_dropped_is_done_and_one_that_panics_is_an_error() {
+        let pool = Pool::new(16).unwrap();
+        let lane = pool.lane(LaneBounds { running_max: 1, queued_max: 10 });
+        let (done, wait) = channel();
+        let mut job = Box::pin(lane.run(move || done.send(1).map_err(|_| FsError::Io)));
+        assert!(poll_once(job.as_mut()).is_pending());
+        drop(job);
+        assert_eq!(wait.recv(), Ok(1));
+        let panics = lane.run(|| -> FsResult<()> { panic!("as this test wants") });
+        assert_eq!(block_on(panics), Err(FsError::Io));
+        assert_eq!(block_on(lane.run(|| Ok(2))), Ok(2), "the thread goes on");
     }
 }

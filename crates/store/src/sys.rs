@@ -3,10 +3,10 @@
 use crate::creds::{AsRoot, as_root};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::mem::MaybeUninit;
 use std::sync::OnceLock;
+use std::time::Duration;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
 use weir_core::{FsError, FsResult, ObjectKey};
 
@@ -124,16 +124,24 @@ pub(crate) fn read_cached(
     Ok(got)
 }
 
-/// How often the calling thread has given up the processor by itself, that is, has blocked.
-pub(crate) fn times_blocked() -> i64 {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel fills `usage`, which is valid for writing; it is zeroed, and all zeros is
-    // a valid value, so it may be read even if the call failed.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
+thread_local! {
+    /// The calling thread's scheduler statistics, held open because they are read often.
+    static SCHEDULER: Option<OwnedFd> = {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::open("/proc/thread-self/schedstat", flags, rustix::fs::Mode::empty()).ok()
     };
-    usage.ru_nvcsw
+}
+
+/// How long the calling thread has been ready to run and waited for a processor, in all its life.
+/// Always zero where the kernel doesn't tell.
+pub(crate) fn run_delay() -> Duration {
+    let mut text = [0; 64];
+    let read = |fd: &Option<OwnedFd>| pread(fd.as_ref()?, &mut text, 0).ok();
+    let length = SCHEDULER.try_with(read).ok().flatten().unwrap_or(0);
+    // "time on the processor, time waiting for one (both ns), turns"
+    let mut words = text.get(..length).unwrap_or(&[]).split(|&byte| byte == b' ');
+    let delay = words.nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+    Duration::from_nanos(delay.unwrap_or(0))
 }
 
 /// Sets the thread's file system user and gives the former one.

@@ -9,7 +9,7 @@ use super::{Durability, LocalStore};
 use crate::pace::{Pace, Syncs};
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicU64, now};
-use crate::sys::times_blocked;
+use crate::sys::run_delay;
 use weir_core::{FsError, FsResult, Mono};
 
 /// One volume.
@@ -69,9 +69,13 @@ impl Waiting {
 impl Volume {
     /// Does `change`, which begins now, and lets the pace learn from how long it took.
     fn paced<T>(&self, began: Mono, change: impl FnOnce() -> T) -> T {
-        let before = self.pace.watches(began).then(times_blocked);
+        // The clock is read inside the watched span, so that no delay counts against the write.
+        let watched = self.pace.watches(began).then(|| (run_delay(), now()));
         let done = change();
-        self.pace.wrote(began, now(), || before.map(|before| times_blocked() != before));
+        let ended = now();
+        let began = watched.map_or(began, |(_, began)| began);
+        let delay = || watched.map(|(before, _)| run_delay().saturating_sub(before));
+        self.pace.wrote(began, ended, delay);
         done
     }
 }
