@@ -2,8 +2,8 @@
 //! of the caches under threads, and life without privilege.
 #![cfg(test)]
 
+mod alone;
 mod coherence;
 mod common;
 mod model;
 mod semantics;
-mod unprivileged;

@@ -1,7 +1,8 @@
-//! The store in a process without privilege, which is this test program run again as nobody.
+//! The store in a process of its own, which is this test program run again: without privilege, and
+//! with few descriptors.
 
 use crate::common::{Bed, ROOT, block_on, options};
-use rustix::process::geteuid;
+use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,17 +12,17 @@ use weir_store::{Options, switches_identity};
 
 const NOBODY: u32 = 65_534;
 
-#[test]
-fn without_privilege_the_store_serves_its_own_user() {
+/// Runs one ignored test of this program in a process of its own.
+fn run_alone(test: &str, as_nobody: bool) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
     // Where the program was built, nobody may have no business.
     let program = directory.path().join("test");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut command = Command::new(&program);
-    command.args(["--ignored", "--exact", "unprivileged::as_nobody"]);
+    command.args(["--ignored", "--exact", test]);
     command.env("TMPDIR", directory.path()).current_dir(directory.path());
-    if geteuid().is_root() {
+    if as_nobody && geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     let output = command.output().unwrap();
@@ -30,7 +31,44 @@ fn without_privilege_the_store_serves_its_own_user() {
 }
 
 #[test]
-#[ignore = "run without privilege by the test above"]
+fn without_privilege_the_store_serves_its_own_user() {
+    run_alone("alone::as_nobody", true);
+}
+
+#[test]
+fn when_descriptors_run_out_idle_objects_are_closed() {
+    run_alone("alone::with_few_descriptors", false);
+}
+
+#[test]
+#[ignore = "run in a process of its own by the test above"]
+fn with_few_descriptors() {
+    let place = tempfile::tempdir().unwrap();
+    let bed = Bed::open(place.path().join("volume"), options(), "temp");
+    setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
+    let root = bed.root();
+    let keys: Vec<_> = (0..300)
+        .map(|number| {
+            let name = format!("f{number}");
+            let file = bed.create(&root, name.as_bytes(), 0o644, &ROOT).unwrap();
+            bed.store.key(&file)
+        })
+        .collect();
+    for key in &keys {
+        block_on(bed.store.resolve(key)).unwrap();
+    }
+    let page = block_on(bed.store.read_dir(&root, 0, 1000, 100_000, true)).unwrap();
+    assert!(page.eof && page.entries.iter().all(|entry| entry.object.is_some()));
+    // With all of them in use there is nothing to close, which is for the client to try again.
+    let held: Vec<_> = keys.iter().map_while(|key| block_on(bed.store.resolve(key)).ok()).collect();
+    let refused = block_on(bed.store.resolve(&keys[held.len()]));
+    assert_eq!(refused.err(), Some(FsError::Busy));
+    drop(held);
+    assert!(block_on(bed.store.resolve(&keys[299])).is_ok());
+}
+
+#[test]
+#[ignore = "run without privilege by a test above"]
 fn as_nobody() {
     assert!(!geteuid().is_root() && !switches_identity());
     let place = tempfile::tempdir().unwrap();
