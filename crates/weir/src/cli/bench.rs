@@ -28,10 +28,8 @@ pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<()> {
 }
 
 fn stop_on_interrupt(control: Control) -> Result<()> {
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .context("can't watch for Ctrl-C")?;
+    let runtime =
+        Builder::new_current_thread().enable_io().build().context("can't watch for Ctrl-C")?;
     std::thread::Builder::new()
         .name("interrupt".to_owned())
         .spawn(move || {

@@ -2,7 +2,7 @@
 
 use super::{Global, Output, connect, print, values};
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 use weir_api::{Client, Dry, Level, NewPool, Pool, PoolChange, Qos};
 use weir_core::units::{Bytes, Rate};
@@ -70,7 +70,7 @@ pub(crate) struct Create {
 Examples:
   weir pool set fast --qos manual --dry-run
   weir pool set fast --level ultra")]
-#[group(id = "change", required = true, multiple = true, args = ["level", "qos", "size"])]
+#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["level", "qos", "size"])))]
 pub(crate) struct Set {
     /// Its name
     pool: String,
@@ -89,7 +89,7 @@ pub(crate) struct Set {
 }
 
 #[derive(Args)]
-#[group(id = "to", required = true, multiple = false, args = ["size", "size_option"])]
+#[command(group(ArgGroup::new("to").required(true).multiple(false).args(["size", "size_option"])))]
 pub(crate) struct Resize {
     /// Its name
     pool: String,

@@ -60,7 +60,7 @@ fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     table.load_style(presets::NOTHING);
     table.set_header(header.iter().map(|name| name.to_uppercase()));
     table.add_rows(rows);
-    trimmed(&table)
+    trimmed(table)
 }
 
 /// Prints names and values, one a line.
@@ -68,10 +68,14 @@ pub(crate) fn fields(fields: &[(&str, String)]) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.add_rows(fields.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]));
-    text(&trimmed(&table))
+    text(&trimmed(table))
 }
 
-fn trimmed(table: &Table) -> String {
+/// The table's lines, columns two blanks apart, without blanks at the end.
+fn trimmed(mut table: Table) -> String {
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 2));
+    });
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 

@@ -4,7 +4,7 @@ use super::export::{self, ExportCommand};
 use super::pool::dry;
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use std::net::SocketAddr;
 use weir_api::{Client, NewVolume, Volume, VolumeChange};
 use weir_core::units::{Bytes, Rate};
@@ -73,7 +73,7 @@ pub(crate) struct Create {
 Examples:
   weir volume set home --throughput 48MiB/s
   weir volume set home --quota 2TiB --dry-run")]
-#[group(id = "change", required = true, multiple = true, args = ["quota", "throughput"])]
+#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["quota", "throughput"])))]
 pub(crate) struct Set {
     /// Its name
     volume: String,
@@ -89,7 +89,7 @@ pub(crate) struct Set {
 }
 
 #[derive(Args)]
-#[group(id = "to", required = true, multiple = false, args = ["quota", "quota_option"])]
+#[command(group(ArgGroup::new("to").required(true).multiple(false).args(["quota", "quota_option"])))]
 pub(crate) struct Resize {
     /// Its name
     volume: String,

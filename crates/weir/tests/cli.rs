@@ -1,0 +1,207 @@
+//! The command line against a running server, as an operator uses it.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// A server with a data directory of its own.
+struct Server {
+    process: Child,
+    data: tempfile::TempDir,
+    api: String,
+}
+
+impl Server {
+    fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap())
+    }
+
+    fn start_in(data: tempfile::TempDir) -> Self {
+        let api = free_address();
+        let process = weir(data.path())
+            .args(["serve", "--nfs", &free_address(), "--api", &api, "--log-format", "json"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut server = Self { process, data, api };
+        let log = BufReader::new(server.process.stderr.take().unwrap());
+        let mut lines = log.lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("serving the API")), "it ended");
+        // Somebody must read on, or the server's log would block it.
+        std::thread::spawn(move || lines.for_each(drop));
+        server
+    }
+
+    fn weir(&self, line: &str) -> Output {
+        weir(self.data.path()).args(line.split_whitespace()).output().unwrap()
+    }
+
+    /// What a command that must succeed prints.
+    fn done(&self, line: &str) -> String {
+        let output = self.weir(line);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "weir {line}: {complaint}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Exit status and complaint of a command that must fail.
+    fn refused(&self, line: &str) -> (i32, String) {
+        let output = self.weir(line);
+        assert!(output.stdout.is_empty(), "weir {line}");
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn with_volume() -> Self {
+        let server = Self::start();
+        server.done("pool create fast --level premium --size 4TiB");
+        server.done("volume create home --pool fast --quota 1TiB");
+        server
+    }
+
+    /// Stops it as an operator does.
+    fn stop(mut self) -> tempfile::TempDir {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        assert!(self.process.wait().unwrap().success());
+        std::mem::replace(&mut self.data, tempfile::tempdir().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ended_already = self.process.kill();
+        let _status = self.process.wait();
+    }
+}
+
+fn weir(data: &Path) -> Command {
+    let mut command = Command::new(WEIR);
+    command.arg("--data").arg(data).env_remove("WEIR_SERVER").stdin(Stdio::null());
+    command
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn an_operator_makes_changes_and_deletes() {
+    let server = Server::start();
+    let made = server.done("pool create fast --level premium --size 4TiB");
+    assert_eq!(made, "pool fast: 4 TiB premium, auto, 256 MiB/s in all\n");
+    let made = server.done("volume create home --pool fast --quota 1TiB");
+    assert!(made.starts_with("volume home: quota 1 TiB, limit 64 MiB/s\n"), "{made}");
+    assert!(made.contains("mount -t nfs -o vers=3") && made.contains(",nolock 127.0.0.1:/home"));
+    let resized = server.done("volume resize home 2TiB");
+    assert!(resized.contains("home    64 MiB/s      128 MiB/s"), "{resized}");
+    server.done("volume resize home --quota 1TiB");
+    let plan = server.done("pool set fast --level ultra --dry-run");
+    assert!(plan.starts_with("Dry run, nothing is changed"), "{plan}");
+    assert!(plan.contains("home    64 MiB/s      128 MiB/s"), "{plan}");
+    server.done("pool set fast --qos manual");
+    server.done("volume set home --throughput 48MiB/s");
+    assert!(server.done("volume list").contains("48 MiB/s"));
+    server.done("export add home --network 10.0.0.0/8 --access ro");
+    assert!(server.done("volume export list home").contains("10.0.0.0/8   ro      root"));
+    server.done("export remove home --network 10.0.0.0/8");
+    server.done("volume delete home --yes");
+    server.done("pool delete fast");
+    assert_eq!(server.done("--output json pool list"), "[]\n");
+    server.stop();
+}
+
+#[test]
+fn refusals_end_with_1_and_nonsense_with_2() {
+    let server = Server::with_volume();
+    let (status, message) = server.refused("volume create x --pool fast --quota 100TiB");
+    assert_eq!(status, 1);
+    assert!(message.contains("100 TiB asked for, 3 TiB left"), "{message}");
+    let (status, message) =
+        server.refused("--output json volume create x --pool fast --quota 100TiB");
+    let error: serde_json::Value = serde_json::from_str(&message).unwrap();
+    assert_eq!((status, error["code"].as_str()), (1, Some("pool_capacity_exceeded")));
+    for (line, part) in [
+        ("volume create x --pool fast --quota 10G", "write 10GiB"),
+        ("volume create x --pool fast --quota 10", "no unit"),
+        ("volume set home", "--quota"),
+        ("pool create y --level gold --size 1TiB", "use standard, premium, ultra"),
+        ("volume delete home", "--yes"),
+        ("volume resize home 1TiB --quota 2TiB", "cannot be used with"),
+    ] {
+        let (status, message) = server.refused(line);
+        assert_eq!(status, 2, "{line}: {message}");
+        assert!(message.contains(part), "{line}: {message}");
+    }
+    server.stop();
+}
+
+#[test]
+fn what_was_made_is_there_after_a_restart() {
+    let server = Server::with_volume();
+    let before = server.done("--output json export list home");
+    let server = Server::start_in(server.stop());
+    assert_eq!(server.done("--output json export list home"), before);
+    assert!(server.done("volume show home").contains("64 MiB/s"));
+    server.stop();
+}
+
+#[test]
+fn a_second_server_on_the_same_directory_is_refused() {
+    let server = Server::start();
+    let (status, message) = server.refused("serve --nfs 127.0.0.1:0 --api none");
+    assert_eq!(status, 1);
+    assert!(message.contains(&format!("(pid {})", server.process.id())), "{message}");
+    server.stop();
+}
+
+#[test]
+fn without_a_server_it_says_how_to_start_one() {
+    let data = tempfile::tempdir().unwrap();
+    let output = weir(data.path()).args(["pool", "list"]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    let start = format!("weir serve --data {}", data.path().display());
+    assert!(message.contains(&start), "{message}");
+}
+
+#[test]
+fn over_tcp_the_token_opens_the_api() {
+    let server = Server::with_volume();
+    let token = server.data.path().join("api.token");
+    let url = format!("http://{}", server.api);
+    let over_tcp = |more: &[&str]| {
+        let mut command = Command::new(WEIR);
+        command.args(["--server", &url]).args(more).args(["volume", "list"]).output().unwrap()
+    };
+    let refused = over_tcp(&[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--token-file"));
+    let shown = over_tcp(&["--token-file", token.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("home"));
+    server.stop();
+}
+
+#[test]
+fn configuration_comes_from_file_environment_and_flags_in_that_order() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("weir.toml");
+    std::fs::write(&file, "workers = 1\nblocking_threads = 20\n[log]\nlevel = \"warn\"\n").unwrap();
+    let show = |workers: &str| {
+        let mut command = weir(data.path());
+        command.args(["config", "show", "--workers", workers, "--config"]).arg(&file);
+        command.env("WEIR_WORKERS", "2").env("WEIR_LOG_LEVEL", "error").output().unwrap()
+    };
+    let shown = String::from_utf8(show("3").stdout).unwrap();
+    for line in ["workers = 3", "blocking_threads = 20", "level = \"error\""] {
+        assert!(shown.lines().any(|found| found == line), "{line}\n{shown}");
+    }
+    std::fs::write(&file, "\nworker = 1\n").unwrap();
+    let refused = String::from_utf8(show("3").stderr).unwrap();
+    assert!(refused.contains("weir.toml:2: unknown key \"worker\"; did you mean \"workers\"?"));
+}
