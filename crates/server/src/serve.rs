@@ -115,6 +115,18 @@ impl Server {
         &self.addresses
     }
 
+    /// The data plane, for whoever decides what it serves.
+    #[must_use]
+    pub fn plane(&self) -> Arc<dyn Plane> {
+        Arc::clone(&self.engine) as Arc<dyn Plane>
+    }
+
+    /// The catalogue it serves from.
+    #[must_use]
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
     /// Serves the control plane until `until`, then stops everything.
     ///
     /// # Errors
@@ -124,8 +136,8 @@ impl Server {
         config: &ServerConfig,
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let plane: Arc<dyn Plane> = Arc::clone(&self.engine) as Arc<dyn Plane>;
-        let state = ControlState::new(Arc::clone(&self.catalog), plane, self.addresses.clone());
+        let catalog = Arc::clone(&self.catalog);
+        let state = ControlState::new(catalog, self.plane(), self.addresses.clone());
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }

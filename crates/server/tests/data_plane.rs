@@ -1,0 +1,290 @@
+//! The data plane as a peer on a socket sees it: gates, parked memory, shared connections, stops.
+//!
+//! The contracts here are either never binding or so small that a request which waits would wait
+//! for hours: what is observed is order and presence of replies, never how long they took.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
+use weir_core::Credentials;
+use weir_nfs::client::{Caller, Mnt, RemoteCall, Reply};
+use weir_nfs::mount::wire::MntRes;
+use weir_nfs::v3::wire::{
+    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, Res, Sattr3, StableHow,
+    WriteArgs,
+};
+use weir_qos::{Level, Qos};
+use weir_server::{Server, ServerConfig};
+
+const MIB: u64 = 1 << 20;
+const TIB: u64 = 1 << 40;
+
+/// A volume of this quota in a standard pool gets 16 bytes a second.
+const TINY_QUOTA: u64 = MIB;
+
+struct Fixture {
+    server: Server,
+    _directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = ServerConfig {
+            data: directory.path().to_owned(),
+            nfs: vec!["127.0.0.1:0".parse().unwrap()],
+            api: vec![],
+            shutdown_grace: Duration::from_secs(60),
+            ..ServerConfig::default()
+        };
+        {
+            let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
+            let (name, level) = ("pool".to_owned(), Level::Standard);
+            let pool =
+                NewPool { name, level, size_bytes: 1000 * TIB, qos: Qos::Auto, directory: None };
+            catalog.create_pool(&pool, Mode::Commit).unwrap();
+            for (name, quota_bytes) in [("tiny", TINY_QUOTA), ("open", 900 * TIB)] {
+                let (name, pool) = (name.to_owned(), "pool".to_owned());
+                let volume = NewVolume { name, pool, quota_bytes, throughput: None };
+                catalog.create_volume(&volume, Mode::Commit).unwrap();
+            }
+        }
+        Self { server: Server::start(&config).unwrap(), _directory: directory }
+    }
+
+    fn connect(&self) -> Peer {
+        Peer::connect(self.server.addresses()[0])
+    }
+
+    /// Gives the tiny volume a contract that lets everything through.
+    fn lift(&self) {
+        let change = VolumeChange { quota_bytes: Some(90 * TIB), throughput: None };
+        let catalog = self.server.catalog();
+        catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
+        self.server.plane().apply(catalog.snapshot()).unwrap();
+    }
+
+    /// Waits until no memory is parked: the test hangs, and so fails, if that never comes.
+    fn wait_until_nothing_is_parked(&self) {
+        while self.server.plane().totals().parked_bytes > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A client with one connection.
+struct Peer {
+    socket: TcpStream,
+    caller: Caller,
+    xid: u32,
+}
+
+impl Peer {
+    fn connect(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Self { socket, caller: Caller::sys(&Credentials::ROOT, b"test"), xid: 0 }
+    }
+
+    fn send<A: RemoteCall>(&mut self, args: &A) -> u32 {
+        self.xid += 1;
+        self.send_as(self.xid, args);
+        self.xid
+    }
+
+    fn send_as<A: RemoteCall>(&mut self, xid: u32, args: &A) {
+        let mut bytes = Vec::new();
+        self.caller.call(&mut bytes, xid, args);
+        self.socket.write_all(&bytes).unwrap();
+    }
+
+    fn record(&mut self) -> Vec<u8> {
+        let mut mark = [0; 4];
+        self.socket.read_exact(&mut mark).unwrap();
+        let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
+        self.socket.read_exact(&mut record).unwrap();
+        record
+    }
+
+    fn next_xid(&mut self) -> u32 {
+        let record = self.record();
+        Reply::parse(&record).unwrap().xid
+    }
+
+    fn mount(&mut self, path: &str) -> Vec<u8> {
+        self.send(&Mnt(path.as_bytes()));
+        let record = self.record();
+        match Reply::parse(&record).unwrap().results::<Mnt<'_>>().unwrap() {
+            MntRes::Ok(granted) => granted.handle.0.to_vec(),
+            MntRes::Fail(status) => panic!("{status:?}"),
+        }
+    }
+
+    fn create(&mut self, dir: &[u8], name: &str) -> Vec<u8> {
+        let location = DirOpArgs3 { dir: FileHandle3(dir), name: name.as_bytes() };
+        let how = CreateHow3::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::NONE });
+        self.send(&CreateArgs { location, how });
+        let record = self.record();
+        match Reply::parse(&record).unwrap().results::<CreateArgs<'_>>().unwrap() {
+            Res::Ok(made) => made.object.unwrap().0.to_vec(),
+            Res::Fail(status, _) => panic!("{status:?}"),
+        }
+    }
+
+    fn write(&mut self, file: &[u8], data: &[u8]) -> u32 {
+        self.send(&write_args(file, data))
+    }
+
+    fn getattr(&mut self, file: &[u8]) -> u32 {
+        self.send(&GetattrArgs { object: FileHandle3(file) })
+    }
+}
+
+fn write_args<'a>(file: &'a [u8], data: &'a [u8]) -> WriteArgs<'a> {
+    let count = u32::try_from(data.len()).unwrap();
+    WriteArgs { file: FileHandle3(file), offset: 0, count, stable: StableHow::Unstable, data }
+}
+
+/// A file on the tiny volume, whose contract is already spent by one write.
+fn spent(peer: &mut Peer) -> Vec<u8> {
+    let root = peer.mount("/tiny");
+    let file = peer.create(&root, "file");
+    let first = peer.write(&file, &[1; 4096]);
+    assert_eq!(peer.next_xid(), first, "the first request goes on credit");
+    file
+}
+
+#[test]
+fn a_waiting_volume_does_not_hold_up_another_on_the_same_connection() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    let open = peer.mount("/open");
+    let waiting: Vec<u32> = (0..64).map(|_| peer.write(&tiny, &[2; 8192])).collect();
+    let passing = peer.getattr(&open);
+    assert_eq!(peer.next_xid(), passing);
+    let same_volume = peer.getattr(&tiny);
+    assert_eq!(peer.next_xid(), same_volume, "metadata is not charged and does not wait");
+    fixture.lift();
+    let answered: Vec<u32> = waiting.iter().map(|_| peer.next_xid()).collect();
+    assert_eq!(answered, waiting, "one connection's requests go in order");
+    fixture.wait_until_nothing_is_parked();
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn beyond_the_parked_bound_only_that_connection_stops() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    let mut other = fixture.connect();
+    let open = other.mount("/open");
+    let mut full = peer.socket.try_clone().unwrap();
+    let (caller, data) = (Caller::sys(&Credentials::ROOT, b"test"), vec![3; 1 << 20]);
+    let flood = std::thread::spawn(move || {
+        for xid in 1000..1064 {
+            let mut bytes = Vec::new();
+            caller.call(&mut bytes, xid, &write_args(&tiny, &data));
+            full.write_all(&bytes).unwrap();
+        }
+    });
+    while fixture.server.plane().totals().reading_stopped == 0 {
+        std::thread::yield_now();
+    }
+    let parked = fixture.server.plane().totals().parked_bytes;
+    assert!((16 * MIB..20 * MIB).contains(&parked), "{parked}");
+    let xid = other.getattr(&open);
+    assert_eq!(other.next_xid(), xid, "others are served meanwhile");
+    fixture.lift();
+    for xid in 1000..1064 {
+        assert_eq!(peer.next_xid(), xid);
+    }
+    flood.join().unwrap();
+    fixture.wait_until_nothing_is_parked();
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_retransmission_of_a_waiting_call_is_dropped() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    for _ in 0..3 {
+        peer.send_as(500, &write_args(&tiny, &[4; 4096]));
+    }
+    let marker = peer.getattr(&tiny);
+    assert_eq!(peer.next_xid(), marker);
+    fixture.lift();
+    assert_eq!(peer.next_xid(), 500);
+    let last = peer.getattr(&tiny);
+    assert_eq!(peer.next_xid(), last, "one reply for three transmissions");
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn what_a_vanished_client_left_waiting_is_forgotten() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    for _ in 0..100 {
+        peer.write(&tiny, &[5; 8192]);
+    }
+    let marker = peer.getattr(&tiny);
+    assert_eq!(peer.next_xid(), marker);
+    assert!(fixture.server.plane().totals().parked_bytes > 100 * 8192);
+    drop(peer);
+    fixture.wait_until_nothing_is_parked();
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_client_that_never_reads_neither_grows_the_server_nor_disturbs_others() {
+    let fixture = Fixture::start();
+    let mut greedy = fixture.connect();
+    let open = greedy.mount("/open");
+    let file = greedy.create(&open, "large");
+    let data = vec![6; 1 << 20];
+    let written = greedy.write(&file, &data);
+    assert_eq!(greedy.next_xid(), written);
+    let mut sender = greedy.socket.try_clone().unwrap();
+    let (caller, handle) = (Caller::sys(&Credentials::ROOT, b"test"), file.clone());
+    let asking = std::thread::spawn(move || {
+        for xid in 0..200 {
+            let mut bytes = Vec::new();
+            let args = ReadArgs { file: FileHandle3(&handle), offset: 0, count: 1 << 20 };
+            caller.call(&mut bytes, 2000 + xid, &args);
+            sender.write_all(&bytes).unwrap();
+        }
+    });
+    asking.join().unwrap();
+    let mut other = fixture.connect();
+    for _ in 0..100 {
+        let xid = other.getattr(&open);
+        assert_eq!(other.next_xid(), xid);
+    }
+    let live = |name: &str| {
+        let id = fixture.server.catalog().snapshot().volume_named(name).unwrap().id;
+        fixture.server.plane().volume_live(id).unwrap()
+    };
+    assert!(live("open").read_ops < 60, "replies nobody takes are not made: {:?}", live("open"));
+    for xid in 2000..2200 {
+        assert_eq!(greedy.next_xid(), xid);
+    }
+    assert_eq!(live("open").read_ops, 200);
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_stop_answers_what_was_admitted_and_closes_the_rest() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    peer.write(&tiny, &[7; 8192]);
+    let marker = peer.getattr(&tiny);
+    assert_eq!(peer.next_xid(), marker);
+    fixture.server.stop().unwrap();
+    let mut rest = Vec::new();
+    let outcome = peer.socket.read_to_end(&mut rest);
+    assert!(rest.is_empty() && !matches!(outcome, Ok(1..)), "{outcome:?}");
+}
