@@ -12,7 +12,7 @@
 //! depends on one asks first: [`as_root`] and [`as_caller`] do nothing if the thread already is
 //! what is wanted. Whatever runs outside them must not depend on the identity: `pread`, `pwrite`,
 //! `fstat`, `fsync` and `getdents` on open descriptors don't. A thread that called the store must
-//! not open files by path for purposes of its own without [`as_root`]; threads that it starts
+//! not open files by path for purposes of its own before [`reset_identity`]; threads that it starts
 //! inherit its identity, which is why a fresh thread's identity counts as unknown.
 //!
 //! Without root nothing can be switched: then everything runs as the server's own user, and only
@@ -49,6 +49,15 @@ fn probe() -> bool {
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::DAC_OVERRIDE))
     };
     switch(&NOBODY).is_ok() && !overrides() && switch(&Credentials::ROOT).is_ok()
+}
+
+/// Gives the calling thread the server's own identity back, which store operations may have left
+/// as their last caller's. For whoever opens files by path on a thread that polls the store.
+///
+/// # Errors
+/// `Io` if the thread can't return to root, which the kernel never refuses.
+pub fn reset_identity() -> FsResult<()> {
+    as_root(|_| ())
 }
 
 /// Runs `work` with root's identity (without root: the server's own).

@@ -17,7 +17,7 @@ mod sync;
 #[expect(unsafe_code, reason = "the system calls that rustix lacks")]
 mod sys;
 
-pub use creds::switches_identity;
+pub use creds::{reset_identity, switches_identity};
 pub use local::{Durability, Inode, LocalStore, OpenError, Options};
 pub use pool::Pool;
 pub use sys::prepare_process;

@@ -69,7 +69,7 @@ pub struct Options {
 /// of threads may use it at once.
 ///
 /// Its futures may be polled on any thread, and leave that thread with the file system identity of
-/// the last caller: see [`switches_identity`](crate::switches_identity).
+/// the last caller: see [`reset_identity`](crate::reset_identity).
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<volume::Volume>);
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use weir_core::store::{CreateHow, MakeKind, Stability};
 pub(crate) use weir_core::testing::block_on;
 use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store};
-use weir_store::{Durability, Inode, LocalStore, Options, Pool, prepare_process};
+use weir_store::{Durability, Inode, LocalStore, Options, Pool, prepare_process, reset_identity};
 
 pub(crate) type Object = Arc<Inode>;
 
@@ -78,6 +78,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // The test may have ended as some user, who may not clear up.
+        reset_identity().unwrap();
         if let Some(mounted) = &self.mounted {
             // Lazily: a thread of the pool may still be closing files.
             run(Command::new("umount").arg("-l").arg(mounted));
