@@ -20,7 +20,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 pub fn render(snapshot: &Arc<Snapshot>, plane: &dyn Plane) -> Result<String, fmt::Error> {
     let volumes = snapshot.volumes().map(|volume| {
         let pool = snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default();
-        (Arc::clone(volume), pool, plane.volume_live(volume.id))
+        Listed { volume: Arc::clone(volume), pool, live: plane.volume_live(volume.id) }
     });
     let scrape = Scrape {
         snapshot: Arc::clone(snapshot),
@@ -38,8 +38,16 @@ pub fn render(snapshot: &Arc<Snapshot>, plane: &dyn Plane) -> Result<String, fmt
 #[derive(Debug)]
 struct Scrape {
     snapshot: Arc<Snapshot>,
-    volumes: Vec<(Arc<Volume>, String, Option<VolumeLive>)>,
+    volumes: Vec<Listed>,
     totals: Totals,
+}
+
+/// A volume of the catalogue, and what the data plane says of it.
+#[derive(Debug)]
+struct Listed {
+    volume: Arc<Volume>,
+    pool: String,
+    live: Option<VolumeLive>,
 }
 
 /// One metric over things of sort `T`; a counter's name gets `_total` on the wire.
@@ -125,10 +133,10 @@ const LIVE: &[Metric<VolumeLive>] = &[
 ];
 
 /// Of every volume of the catalogue.
-const VOLUME: &[Metric<(Arc<Volume>, String, Option<VolumeLive>)>] = &[
-    metric(Gauge, "weir_volume_quota_bytes", "Provisioned size", |v| Whole(v.0.quota_bytes)),
+const VOLUME: &[Metric<Listed>] = &[
+    metric(Gauge, "weir_volume_quota_bytes", "Provisioned size", |v| Whole(v.volume.quota_bytes)),
     metric(Gauge, "weir_volume_served", "1 while clients can use the volume, else 0", |v| {
-        Whole(u64::from(v.2.is_some()))
+        Whole(u64::from(v.live.is_some()))
     }),
 ];
 
@@ -213,13 +221,14 @@ impl Collector for Scrape {
         let labelled: Vec<_> = self
             .volumes
             .iter()
-            .map(|one| ([("volume", one.0.name.as_str()), ("pool", one.1.as_str())], one))
+            .map(|one| ([("volume", one.volume.name.as_str()), ("pool", one.pool.as_str())], one))
             .collect();
         for metric in VOLUME {
             family(&mut out, metric, labelled.iter().map(|(labels, one)| (labels, *one)))?;
         }
         for metric in LIVE {
-            let live = labelled.iter().filter_map(|(labels, one)| Some((labels, one.2.as_ref()?)));
+            let live =
+                labelled.iter().filter_map(|(labels, one)| Some((labels, one.live.as_ref()?)));
             family(&mut out, metric, live)?;
         }
         Ok(())

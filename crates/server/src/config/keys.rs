@@ -3,6 +3,7 @@
 
 use super::{LogFormat, NamespaceDurability, ServerConfig};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_core::units::{Bytes, parse_bytes};
@@ -64,7 +65,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "workers",
         meaning: "threads that serve connections; 0 (default) is one per core",
-        set: |config, value| number(value, 0, WORKERS_MAX).map(|count| config.workers = count),
+        set: |config, value| number(value, &(0..=WORKERS_MAX)).map(|count| config.workers = count),
         show: |config| config.workers.to_string(),
     },
     Key {
@@ -95,7 +96,7 @@ pub const KEYS: &[Key] = &[
         name: "cached_objects_max",
         meaning: "most objects of one volume whose descriptors and attributes are kept; default 65536",
         set: |config, value| {
-            number(value, 16, OBJECTS_MAX).map(|count| config.cached_objects_max = count)
+            number(value, &(16..=OBJECTS_MAX)).map(|count| config.cached_objects_max = count)
         },
         show: |config| config.cached_objects_max.to_string(),
     },
@@ -103,14 +104,16 @@ pub const KEYS: &[Key] = &[
         name: "blocking_threads",
         meaning: "threads for system calls that may wait for the disk; default 16",
         set: |config, value| {
-            number(value, 16, WORKERS_MAX).map(|count| config.blocking_threads = count)
+            number(value, &(16..=WORKERS_MAX)).map(|count| config.blocking_threads = count)
         },
         show: |config| config.blocking_threads.to_string(),
     },
     Key {
         name: "parked_total_mib",
         meaning: "MiB of memory that requests waiting for their contract may pin in all; default 1024",
-        set: |config, value| number(value, 16, 1 << 20).map(|mib| config.parked_total_mib = mib),
+        set: |config, value| {
+            number(value, &(16..=1 << 20)).map(|mib| config.parked_total_mib = mib)
+        },
         show: |config| config.parked_total_mib.to_string(),
     },
     Key {
@@ -129,7 +132,7 @@ pub const KEYS: &[Key] = &[
         name: "shutdown_grace_secs",
         meaning: "seconds to wait at shutdown for requests in flight; default 30",
         set: |config, value| {
-            number(value, 0, GRACE_SECS_MAX)
+            number(value, &(0..=GRACE_SECS_MAX))
                 .map(|secs| config.shutdown_grace = Duration::from_secs(secs))
         },
         show: |config| config.shutdown_grace.as_secs().to_string(),
@@ -200,7 +203,7 @@ fn text<'a>(value: &Value<'a>) -> Result<&'a str, String> {
     }
 }
 
-fn number<T>(value: &Value<'_>, min: T, max: T) -> Result<T, String>
+fn number<T>(value: &Value<'_>, allowed: &RangeInclusive<T>) -> Result<T, String>
 where
     T: TryFrom<u64> + PartialOrd + std::fmt::Display,
 {
@@ -210,9 +213,9 @@ where
         Value::Bool(_) | Value::List(_) => None,
     };
     let number = given.and_then(|number| T::try_from(number).ok());
-    number
-        .filter(|number| *number >= min && *number <= max)
-        .ok_or_else(|| format!("a whole number from {min} to {max} is needed"))
+    number.filter(|number| allowed.contains(number)).ok_or_else(|| {
+        format!("a whole number from {} to {} is needed", allowed.start(), allowed.end())
+    })
 }
 
 fn boolean(value: &Value<'_>) -> Result<bool, String> {

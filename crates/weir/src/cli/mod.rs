@@ -75,7 +75,7 @@ pub(crate) enum Output {
 #[derive(Subcommand)]
 enum Command {
     /// Run the server in the foreground, until SIGTERM or SIGINT
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Show or explain the configuration of `weir serve`
     #[command(subcommand)]
     Config(config::ConfigCommand),
