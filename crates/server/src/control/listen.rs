@@ -1,6 +1,7 @@
 //! Listening for the API: the socket in the data directory, TCP addresses, and the loop that
 //! accepts. Bounded: so many connections, so long for a request's head.
 
+use crate::sync::watch;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -12,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 

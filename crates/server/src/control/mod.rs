@@ -21,11 +21,10 @@ mod tests;
 
 use crate::config::ServerConfig;
 use crate::plane::Plane;
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Mutex, watch};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use weir_catalog::Catalog;
 

@@ -15,6 +15,9 @@ pub(crate) enum ExportCommand {
         volume: String,
     },
     /// Add a rule
+    ///
+    /// The rule of the most specific network that holds a client's address decides; without one,
+    /// the client has no access.
     Add(Rule),
     /// Replace all rules by one
     Set(Rule),
@@ -31,8 +34,7 @@ pub(crate) enum ExportCommand {
     },
 }
 
-/// A rule for the clients of one network. The rule of the most specific network that holds a
-/// client's address decides; without one, the client has no access.
+/// A rule for the clients of one network.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

@@ -74,7 +74,6 @@ pub(crate) enum Output {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the server in the foreground, until SIGTERM or SIGINT
     Serve(Box<serve::ServeArgs>),
     /// Show or explain the configuration of `weir serve`
     #[command(subcommand)]
@@ -92,7 +91,6 @@ enum Command {
     Health,
     /// Measure a NAS: load it, and report rate, latency and errors
     Bench(Box<weir_bench::cli::BenchArgs>),
-    /// Show on this machine that contracts are kept
     Demo(demo::DemoArgs),
 }
 
