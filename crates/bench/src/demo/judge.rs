@@ -4,6 +4,7 @@
 //! or prints.
 
 use super::rate::{Rate, STEP_S};
+use crate::report::percent;
 use crate::stats::result::{Interval, RunResult};
 use serde::Serialize;
 
@@ -67,7 +68,7 @@ pub(super) fn windows(
                 None => Check::new(rule, format!("less than {length_s} s measured"), false),
                 Some((at, off)) => Check::new(
                     rule,
-                    format!("{:+.2} % at {at:.1} s", off / due * 100.0),
+                    format!("{} at {at:.1} s", percent(off / due * 100.0, 2)),
                     off.abs() <= due * allowed + request_bytes,
                 ),
             }
@@ -96,12 +97,12 @@ pub(super) fn behaviour(result: &RunResult) -> Vec<Check> {
     let mut checks = vec![
         Check::new(
             "p5 to p95 within 15 % of the mean",
-            format!("{:+.1} % to {:+.1} %", low * 100.0, high * 100.0),
+            format!("{} to {}", percent(low * 100.0, 1), percent(high * 100.0, 1)),
             latency.mean > 0.0 && low >= -SPREAD && high <= SPREAD,
         ),
         Check::new(
             "every job within 10 % of equal",
-            format!("{:+.1} % to {:+.1} %", least_off * 100.0, most_off * 100.0),
+            format!("{} to {}", percent(least_off * 100.0, 1), percent(most_off * 100.0, 1)),
             !result.jobs.is_empty() && least_off >= -SHARE && most_off <= SHARE,
         ),
         Check::new(
@@ -148,7 +149,7 @@ pub(super) fn change(rate: &Rate, change: &Change, request_bytes: f64) -> [Check
         ),
         Check::new(
             format!("{words}: the second from there within 5 %"),
-            format!("{:+.2} %", off / after * 100.0),
+            percent(off / after * 100.0, 2),
             off.abs() <= after * 0.05 + request_bytes,
         ),
     ]

@@ -3,7 +3,7 @@
 use super::outcome::{CaseOutcome, Outcome};
 use crate::report::{
     Cell, Column, Dot, Fact, Line, Page, RangeChart, RangeRow, Series, Span, Stretch, Table,
-    Timeline, Tone, figure,
+    Timeline, Tone, figure, percent,
 };
 
 /// The table at the end of the demo: contract, measured, error, latency, the published row beside.
@@ -16,9 +16,9 @@ pub(super) fn table(outcome: &Outcome) -> Table {
         Column::figures("worst 10 s"),
         Column::figures("worst 1 s"),
         Column::figures("IOPS"),
-        Column::figures("latency mean (p5 – p95) ms"),
+        Column::figures("latency ms, mean (p5 – p95)"),
         Column::figures("job share"),
-        Column::figures("ANF published: MiB/s, error, mean ms"),
+        Column::figures("published: MiB/s error mean ms"),
     ];
     Table { columns, rows: outcome.cases.iter().map(row).collect() }
 }
@@ -37,15 +37,15 @@ fn row(case: &CaseOutcome) -> Vec<Cell> {
         || Cell::new("–", Tone::Muted),
         |row| {
             let text =
-                format!("{}, {:+.2} %, {}", row.mibps, row.error_percent, figure(row.mean_ms));
+                format!("{} {} {}", row.mibps, percent(row.error_percent, 2), figure(row.mean_ms));
             Cell::new(text, Tone::Muted)
         },
     );
     vec![
         case.name.as_str().into(),
         number(case.contract_mibps).into(),
-        format!("{:.3}", case.measured_mibps).into(),
-        judged("every 10 s", format!("{:+.2} %", case.error_percent)),
+        megabytes(case.measured_mibps).into(),
+        judged("every 10 s", percent(case.error_percent, 2)),
         worst("every 10 s"),
         worst("every 1 s"),
         figure(case.iops).into(),
@@ -56,9 +56,9 @@ fn row(case: &CaseOutcome) -> Vec<Cell> {
         judged(
             "every job",
             format!(
-                "{:+.1} … {:+.1} %",
-                (case.job_share.min / equal - 1.0) * 100.0,
-                (case.job_share.max / equal - 1.0) * 100.0
+                "{} … {}",
+                percent((case.job_share.min / equal - 1.0) * 100.0, 1),
+                percent((case.job_share.max / equal - 1.0) * 100.0, 1)
             ),
         ),
         published,
@@ -67,6 +67,11 @@ fn row(case: &CaseOutcome) -> Vec<Cell> {
 
 fn number(value: f64) -> String {
     format!("{value}")
+}
+
+/// A rate in MiB/s with the decimals that show an error of a hundredth of a percent.
+fn megabytes(mibps: f64) -> String {
+    if mibps < 10.0 { format!("{mibps:.4}") } else { format!("{mibps:.3}") }
 }
 
 /// The changes of contract under load, rule by rule.
@@ -136,8 +141,9 @@ pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
         "p5 to p95, the median as a dot, against the case's own mean. Latency follows from the \
          contract: requests in flight ÷ IOPS.",
     );
-    page.section("Rules");
-    page.table(&rules(outcome));
+    let rules = rules(outcome);
+    page.section("Every rule");
+    page.details(&format!("{} rules and the worst that was met", rules.rows.len()), &rules);
     page.finish(&format!("Weir {}. {machine}", outcome.weir))
 }
 
@@ -148,7 +154,10 @@ fn quota_section(page: &mut Page, outcome: &Outcome) {
          No connection is lost and no request fails. Each point is 100 ms.",
     );
     for case in outcome.cases.iter().filter(|case| !case.changes.is_empty()) {
-        page.grid([resize_timeline(case).to_svg()]);
+        page.figure(
+            &resize_timeline(case).to_svg(),
+            "The dashed line is the contract in force, the band ±5 %.",
+        );
     }
     page.table(&changes(outcome));
 }
@@ -192,7 +201,7 @@ fn errors(outcome: &Outcome) -> String {
         }
         RangeRow {
             label: case.name.clone(),
-            note: format!("{:+.2} %", case.error_percent),
+            note: percent(case.error_percent, 2),
             spans: vec![Span { series: Series::Weir, ends: case.error_percent_10s }],
             dots,
         }
@@ -236,7 +245,7 @@ fn latencies(outcome: &Outcome) -> String {
     RangeChart {
         label: "Latency p5 to p95 against the mean".to_owned(),
         unit: "percent off the mean latency".to_owned(),
-        range: (-40.0, 40.0),
+        range: (-20.0, 20.0),
         band: (-15.0, 15.0),
         exact: 0.0,
         legend: vec![
@@ -253,8 +262,9 @@ fn timeline(case: &CaseOutcome) -> Timeline {
     Timeline {
         title: case.name.clone(),
         subtitle: format!(
-            "contract {contract} MiB/s, measured {:.3} ({:+.2} %)",
-            case.measured_mibps, case.error_percent
+            "contract {contract} MiB/s, measured {} ({})",
+            megabytes(case.measured_mibps),
+            percent(case.error_percent, 2)
         ),
         unit: "MiB/s".to_owned(),
         time: "seconds".to_owned(),
@@ -265,6 +275,7 @@ fn timeline(case: &CaseOutcome) -> Timeline {
         band: 0.05,
         judged_from_s: case.measured.from_s,
         marks: Vec::new(),
+        wide: false,
     }
 }
 
@@ -293,8 +304,9 @@ fn resize_timeline(case: &CaseOutcome) -> Timeline {
         marks: case
             .changes
             .iter()
-            .map(|change| (change.at_s, format!("set to {}", change.to_mibps)))
+            .map(|change| (change.at_s, format!("quota set to {} TiB", change.to_mibps / 16.0)))
             .collect(),
+        wide: true,
     }
 }
 

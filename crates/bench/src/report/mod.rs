@@ -60,6 +60,16 @@ pub fn figure(value: f64) -> String {
     format!("{sign}{grouped}{point}{fraction}")
 }
 
+/// `value` percent with a sign and that many decimals; what rounds to zero has none.
+#[must_use]
+pub fn percent(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    if text.trim_start_matches(['+', '-', '0', '.']).is_empty() {
+        return format!("{:.decimals$} %", 0.0);
+    }
+    format!("{text} %")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +77,14 @@ mod tests {
     #[test]
     fn markup_in_text_stays_text() {
         assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+    }
+
+    #[test]
+    fn percents_have_a_sign_unless_they_are_zero() {
+        assert_eq!(percent(0.3456, 2), "+0.35 %");
+        assert_eq!(percent(-1.04, 1), "-1.0 %");
+        assert_eq!(percent(-0.001, 2), "0.00 %");
+        assert_eq!(percent(0.04, 1), "0.0 %");
     }
 
     #[test]

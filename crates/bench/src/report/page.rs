@@ -72,6 +72,12 @@ impl Page {
         self.body.push_str("</ul>\n");
     }
 
+    /// A table that is shown on demand.
+    pub fn details(&mut self, summary: &str, table: &Table) {
+        let (summary, table) = (escape(summary), table.to_html());
+        let _ = writeln!(self.body, "<details><summary>{summary}</summary>{table}</details>");
+    }
+
     /// A table.
     pub fn table(&mut self, table: &Table) {
         self.body.push_str(&table.to_html());

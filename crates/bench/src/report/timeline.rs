@@ -1,9 +1,11 @@
 //! Throughput over time, with the contract that it should keep.
 
-use super::figure;
 use super::svg::{Anchor, Canvas, Scale, Series, tick_label};
 
-const WIDTH: f64 = 480.0;
+/// Width of a small chart, several to a row.
+const NARROW: f64 = 480.0;
+/// Width of a chart that spans the page.
+const WIDE: f64 = 980.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 14.0;
@@ -55,16 +57,19 @@ pub struct Timeline {
     pub judged_from_s: f64,
     /// Events: when and what.
     pub marks: Vec<(f64, String)>,
+    /// Does the chart span the page?
+    pub wide: bool,
 }
 
 impl Timeline {
     /// The chart as an SVG element.
     #[must_use]
     pub fn to_svg(&self) -> String {
+        let width = if self.wide { WIDE } else { NARROW };
         let mut canvas =
-            Canvas::new(WIDTH, HEIGHT, &format!("{}: {} over time", self.title, self.unit));
+            Canvas::new(width, HEIGHT, &format!("{}: {} over time", self.title, self.unit));
         let (from, to) = self.span_s;
-        let x = Scale { from, to, start: LEFT, end: WIDTH - RIGHT };
+        let x = Scale { from, to, start: LEFT, end: width - RIGHT };
         let (low, high) = self.range;
         let y = Scale { from: low, to: high, start: HEIGHT - BOTTOM, end: TOP };
         canvas.text("title", (0.0, 16.0), Anchor::Start, &self.title);
@@ -78,9 +83,7 @@ impl Timeline {
         for (at, label) in &self.marks {
             let place = x.clamped(*at);
             canvas.line("mark", (place, TOP - 6.0), (place, HEIGHT - BOTTOM));
-            let (anchor, shift) =
-                if *at > (from + to) / 2.0 { (Anchor::End, -4.0) } else { (Anchor::Start, 4.0) };
-            canvas.text("mark-label", (place + shift, TOP - 1.0), anchor, label);
+            canvas.text("mark-label", (place + 4.0, TOP - 1.0), Anchor::Start, label);
         }
         canvas.finish()
     }
@@ -110,10 +113,6 @@ impl Timeline {
             canvas.rect("band", (from, top), (to - from, bottom - top));
             let place = y.clamped(stretch.value);
             canvas.line("due", (from, place), (to, place));
-            if self.due.len() > 1 {
-                let label = figure(stretch.value);
-                canvas.text("due-label", (from + 4.0, top - 4.0), Anchor::Start, &label);
-            }
         }
     }
 }
@@ -138,6 +137,7 @@ mod tests {
             band: 0.05,
             judged_from_s: 3.0,
             marks: vec![(9.0, "resized <now>".into())],
+            wide: false,
         }
     }
 

@@ -187,12 +187,17 @@ fn read(file: u32, offset: u64, count: usize, known: &mut Known, batch: &mut Bat
     let counts = batch.position();
     batch.bytes(&[0; 12]);
     let read = batch.opaque(count.min(1 << 20), |room| {
-        let inline =
+        let cached =
             preadv2(&file.fd, &mut [IoSliceMut::new(room)], offset, ReadWriteFlags::NOWAIT);
-        match inline {
-            Err(Errno::AGAIN) => pread(&file.fd, room, offset),
-            other => other,
+        let done = match cached {
+            Err(Errno::AGAIN) => 0,
+            other => other?,
+        };
+        // What is not in the page cache, or the end of the file.
+        if done < room.len() && offset + (done as u64) < file.size {
+            return Ok(done + pread(&file.fd, &mut room[done..], offset + done as u64)?);
         }
+        Ok::<_, Errno>(done)
     });
     match read.map(|done| (done, u32::try_from(done).unwrap_or(u32::MAX))) {
         Ok((done, done_word)) => {
