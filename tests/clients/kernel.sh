@@ -12,15 +12,17 @@ fi
 start_server 0.0.0.0:2049 || exit 1
 weir pool create main --level ultra --size 4TiB || exit 1
 weir volume create work --pool main --quota 1TiB || exit 1
-weir volume create small --pool main --quota 64MiB || exit 1
-for volume in work small; do
-    weir export add "$volume" --network 10.77.0.0/24 --access rw --squash none || exit 1
+# Small volumes with rates that no quota of theirs would buy.
+weir pool create side --level ultra --size 4TiB --qos manual || exit 1
+weir volume create small --pool side --quota 64MiB --throughput 100MiB/s || exit 1
+for volume in public readonly closed; do
+    weir volume create $volume --pool side --quota 1GiB --throughput 100MiB/s || exit 1
 done
-weir volume create public --pool main --quota 1GiB || exit 1
-weir export add public --network 10.77.0.0/24 --access rw --squash root || exit 1
-weir volume create readonly --pool main --quota 1GiB || exit 1
-weir export add readonly --network 10.77.0.0/24 --access ro --squash none || exit 1
-weir volume create closed --pool main --quota 1GiB || exit 1
+guests=10.77.0.0/24
+weir export add work --network $guests --access rw --squash none || exit 1
+weir export add small --network $guests --access rw --squash none || exit 1
+weir export add public --network $guests --access rw --squash root || exit 1
+weir export add readonly --network $guests --access ro --squash none || exit 1
 
 # The guest asks for what only this side can do by a line of its output.
 mkfifo "$work/lines"

@@ -17,9 +17,9 @@ check() {
     rm -f "$output"
 }
 
-# refused COMMAND [ARG...]: succeeds if the command fails by itself (not by a signal).
+# refused COMMAND [ARG...]: succeeds if the command ran and failed by itself, not by a signal.
 refused() {
     "$@"
     local code=$?
-    [ $code -ne 0 ] && [ $code -lt 125 ]
+    [ $code -eq 255 ] || { [ $code -ne 0 ] && [ $code -lt 124 ]; }
 }

@@ -119,7 +119,7 @@ fn credentials_that_are_malformed_or_not_spoken_are_denied() {
     let auth = |stat| Refused::Denied(RejectReason::AuthError(stat));
     assert_eq!(denied(6, &[0; 20]), auth(AuthStat::TOOWEAK));
     assert_eq!(denied(1, &[0xff; 20]), auth(AuthStat::BADCRED));
-    let seventeen_groups = [&[0; 20][..], &17u32.to_be_bytes(), &[0; 68]].concat();
+    let seventeen_groups = [&[0; 16][..], &17u32.to_be_bytes(), &[0; 68]].concat();
     assert_eq!(denied(1, &seventeen_groups), auth(AuthStat::BADCRED));
     good.works();
 }

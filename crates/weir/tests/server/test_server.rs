@@ -20,14 +20,15 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// A running server with a pool `pool` of 64 TiB at level ultra.
+    /// A running server with a manual pool `pool`, so that small volumes can be quick.
     pub(crate) fn start() -> Self {
         let data = TempDir::new().unwrap();
         let port = free_port();
         let process = serve(&data, port);
         let server = Self { data, port, process };
         server.await_answer();
-        server.weir(&["pool", "create", "pool", "--level", "ultra", "--size", "64TiB"]);
+        let size = ["--level", "ultra", "--size", "64TiB", "--qos", "manual"];
+        server.weir(&[&["pool", "create", "pool"][..], &size].concat());
         server
     }
 
@@ -45,9 +46,10 @@ impl TestServer {
         stream
     }
 
-    /// Makes a volume that everyone may write to.
+    /// Makes a volume whose contract binds none of these tests.
     pub(crate) fn volume(&self, name: &str, quota: &str) {
-        self.weir(&["volume", "create", name, "--pool", "pool", "--quota", quota]);
+        let contract = ["--pool", "pool", "--quota", quota, "--throughput", "1000MiB/s"];
+        self.weir(&[&["volume", "create", name][..], &contract].concat());
     }
 
     /// Runs the command line against it; it must succeed.
