@@ -26,6 +26,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
+use trash::Trash;
 use weir_catalog::Catalog;
 
 /// What every handler works on; cheap to clone.
@@ -39,13 +40,14 @@ struct Control {
     /// Held from the change of the catalogue until the data plane follows, so that it never hears
     /// of two changes in the wrong order.
     turn: Mutex<()>,
+    trash: Arc<Trash>,
 }
 
 impl ControlState {
     /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>, plane: Arc<dyn Plane>, nfs: Vec<SocketAddr>) -> Self {
-        Self(Arc::new(Control { catalog, plane, nfs, turn: Mutex::new(()) }))
+        Self(Arc::new(Control { catalog, plane, nfs, turn: Mutex::new(()), trash: Arc::default() }))
     }
 }
 
@@ -73,11 +75,12 @@ pub async fn serve_control(
             serve(listener, router::guarded(state.clone(), &token));
         }
     }
+    let trash = Arc::clone(&state.0.trash);
     serve(local, router::open(state));
-    trash::remove_condemned(catalog)?;
+    trash.remove_condemned(catalog)?;
     until.await;
     // There is nobody to tell if all listeners have ended already.
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
-    Ok(())
+    tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)
 }

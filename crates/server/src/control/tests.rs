@@ -253,7 +253,7 @@ async fn over_tcp_all_but_life_signs_needs_the_token() {
     let token = std::fs::read_to_string(running.directory.path().join("api.token")).unwrap();
     let token = token.trim().to_owned();
     running.tcp(Some(token.clone())).volumes().await.unwrap();
-    let wrong = format!("{}0", &token[..63]);
+    let wrong = format!("{}g", &token[..63]);
     for client in [running.tcp(None), running.tcp(Some(wrong))] {
         assert_eq!(refusal(client.volumes().await).0, 401);
         assert_eq!(refusal(client.metrics().await).0, 401);

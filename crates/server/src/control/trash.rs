@@ -4,37 +4,62 @@
 //! Clients shape these trees, so nothing here recurses or builds long paths: directories found
 //! inside are moved up to the top one by one, and no tree is ever more than two levels deep.
 
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use std::ffi::OsString;
 use std::fs::{self, DirEntry, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use weir_catalog::{Catalog, Condemned};
 
-/// Held by the one thread that removes; whoever comes next finds what is left.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Begins to remove all condemned trees, on a thread of its own.
-///
-/// # Errors
-/// If no thread can be started; the trees then stay condemned.
-pub(super) fn remove_condemned(catalog: Arc<Catalog>) -> io::Result<()> {
-    let work = move || {
-        let _turn = lock(&TURN);
-        match catalog.condemned() {
-            Ok(condemned) => condemned.iter().for_each(|one| remove_one(&catalog, one)),
-            Err(error) => tracing::error!(%error, "can't tell which trees are to be removed"),
-        }
-    };
-    // Nobody waits for it: leaving in the middle of a removal is safe.
-    std::thread::Builder::new().name("weir-trash".to_owned()).spawn(work).map(drop)
+/// The threads that remove, of which one works at a time.
+#[derive(Default)]
+pub(super) struct Trash {
+    leaving: AtomicBool,
+    turn: Mutex<()>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-fn remove_one(catalog: &Catalog, condemned: &Condemned) {
+impl Trash {
+    /// Begins to remove all condemned trees, on a thread of its own.
+    ///
+    /// # Errors
+    /// If no thread can be started; the trees then stay condemned.
+    pub(super) fn remove_condemned(self: &Arc<Self>, catalog: Arc<Catalog>) -> io::Result<()> {
+        let trash = Arc::clone(self);
+        let work = move || {
+            let _turn = lock(&trash.turn);
+            match catalog.condemned() {
+                Ok(condemned) => {
+                    condemned.iter().for_each(|one| remove_one(&catalog, one, &trash.leaving));
+                }
+                Err(error) => tracing::error!(%error, "can't tell which trees are to be removed"),
+            }
+        };
+        let thread = std::thread::Builder::new().name("weir-trash".to_owned()).spawn(work)?;
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(())
+    }
+
+    /// Stops removing between two files, and waits until nobody uses the catalogue any more.
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            if thread.join().is_err() {
+                tracing::error!("removing deleted volumes' files failed inside the server");
+            }
+        }
+    }
+}
+
+fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
     let directory = &condemned.directory;
-    match remove_tree(directory) {
-        Ok(()) => {
+    match remove_tree(directory, leaving) {
+        Ok(Removal::CutShort) => {}
+        Ok(Removal::Done) => {
             if let Err(error) = catalog.forget_condemned(condemned.volume) {
                 tracing::error!(%error, "can't forget a removed tree; it does no harm");
             }
@@ -45,32 +70,45 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned) {
     }
 }
 
+/// How far a removal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removal {
+    /// Nothing is left.
+    Done,
+    /// The server leaves; the next start goes on.
+    CutShort,
+}
+
 /// Removes a volume's directory: out of its place at once, then piece by piece.
-fn remove_tree(directory: &Path) -> io::Result<()> {
+fn remove_tree(directory: &Path, leaving: &AtomicBool) -> io::Result<Removal> {
     let trash = trash_name(directory);
-    match fs::rename(directory, &trash) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    unless_missing(fs::rename(directory, &trash))?;
     let mut moved = 0u64;
-    loop {
-        let Some(entry) = first_entry(&trash)? else { break };
-        if entry.file_type()?.is_dir() {
-            empty(&entry.path(), &trash, &mut moved)?;
-            fs::remove_dir(entry.path())?;
-        } else {
+    while let Some(entry) = first_entry(&trash)? {
+        if leaving.load(Ordering::Relaxed) {
+            return Ok(Removal::CutShort);
+        }
+        if !entry.file_type()?.is_dir() {
             fs::remove_file(entry.path())?;
+        } else if empty(&entry.path(), &trash, &mut moved, leaving)? == Removal::Done {
+            fs::remove_dir(entry.path())?;
         }
     }
-    match fs::remove_dir(&trash) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    unless_missing(fs::remove_dir(&trash))?;
+    Ok(Removal::Done)
 }
 
 /// Empties one directory: files are removed, directories moved up into `trash`.
-fn empty(directory: &Path, trash: &Path, moved: &mut u64) -> io::Result<()> {
+fn empty(
+    directory: &Path,
+    trash: &Path,
+    moved: &mut u64,
+    leaving: &AtomicBool,
+) -> io::Result<Removal> {
     for entry in open(directory)? {
+        if leaving.load(Ordering::Relaxed) {
+            return Ok(Removal::CutShort);
+        }
         let entry = entry?;
         if !entry.file_type()?.is_dir() {
             fs::remove_file(entry.path())?;
@@ -85,7 +123,15 @@ fn empty(directory: &Path, trash: &Path, moved: &mut u64) -> io::Result<()> {
         };
         fs::rename(entry.path(), free)?;
     }
-    Ok(())
+    Ok(Removal::Done)
+}
+
+/// What isn't there needs no removal.
+fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn first_entry(directory: &Path) -> io::Result<Option<DirEntry>> {
@@ -117,6 +163,8 @@ fn trash_name(directory: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    static STAYING: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn a_tree_of_any_depth_goes_and_links_are_not_followed() {
         let base = tempfile::tempdir().unwrap();
@@ -132,10 +180,10 @@ mod tests {
             deep.push(format!("{level:0200}"));
             fs::create_dir(&deep).unwrap();
         }
-        remove_tree(&volume).unwrap();
+        assert_eq!(remove_tree(&volume, &STAYING).unwrap(), Removal::Done);
         assert_eq!(fs::read_to_string(&keep).unwrap(), "precious");
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
-        remove_tree(&volume).unwrap();
+        assert_eq!(remove_tree(&volume, &STAYING).unwrap(), Removal::Done);
     }
 
     #[test]
@@ -145,8 +193,10 @@ mod tests {
         let trash = base.path().join(".trash-7");
         fs::create_dir_all(trash.join("1/2/3")).unwrap();
         fs::create_dir_all(trash.join("2")).unwrap();
+        let leaving = AtomicBool::new(true);
+        assert_eq!(remove_tree(&volume, &leaving).unwrap(), Removal::CutShort);
         fs::write(trash.join("1/2/3/file"), "x").unwrap();
-        remove_tree(&volume).unwrap();
+        assert_eq!(remove_tree(&volume, &STAYING).unwrap(), Removal::Done);
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 }

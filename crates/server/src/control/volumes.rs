@@ -2,7 +2,7 @@
 
 use super::change::{Answer, HowQuery, mode};
 use super::failure::Failure;
-use super::{Control, ControlState, convert, trash};
+use super::{Control, ControlState, convert};
 use crate::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -108,7 +108,7 @@ impl Control {
     }
 
     fn remove_condemned(&self) {
-        if let Err(error) = trash::remove_condemned(Arc::clone(&self.catalog)) {
+        if let Err(error) = self.trash.remove_condemned(Arc::clone(&self.catalog)) {
             tracing::warn!(%error, "trees of deleted volumes stay until the next start");
         }
     }
