@@ -3,7 +3,7 @@
 set -u
 repository=$1
 server=10.77.0.1
-remote=/mnt/nfs local=/tmp/local
+remote=/mnt/nfs local=/local
 mkdir -p "$remote" "$local" /mnt/{small,public,readonly,closed,second}
 
 # shellcheck source=tap.bash
@@ -195,10 +195,13 @@ shows_quota() {
 }
 
 keeps_quota() (
-    cd /mnt/small && refused dd if=/dev/zero of=fill bs=1M count=100 conv=fsync status=none 2>/tmp/complaint
-    grep -qi 'quota\|no space' /tmp/complaint && [ "$(stat -c %s fill)" -le 67108864 ] && rm fill &&
+    cd /mnt/small && refused dd if=/dev/zero of=fill bs=1M count=100 conv=fsync 2>/tmp/complaint
+    cat /tmp/complaint
+    stat -c '%s bytes, %b blocks' fill
+    # Blocks of 512 bytes; the size may be more where later pages were written first.
+    grep -qi 'quota' /tmp/complaint && [ "$(stat -c %b fill)" -le 131072 ] && rm fill &&
         for _ in $(seq 100); do
-            ! dd if=/dev/zero of=again bs=1M count=30 conv=fsync status=none || return 0
+            ! dd if=/dev/zero of=again bs=1M count=30 conv=fsync || return 0
             sleep 0.1
         done
     return 1

@@ -34,7 +34,7 @@ while IFS= read -r line; do
     @terminate) check stops-cleanly-under-load stop_server TERM ;;
     @kill) stop_server KILL ;;
     @start) start_server 0.0.0.0:2049 || failed=1 ;;
-    @quota) weir volume resize work 2TiB >/dev/null || failed=1 ;;
+    @quota) weir volume resize work 2TiB || failed=1 ;;
     'not ok'*) failed=1; echo "$line" ;;
     *) echo "$line" ;;
     esac

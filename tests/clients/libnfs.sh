@@ -28,8 +28,8 @@ for address in 127.0.0.1 ::1; do
     [ $address = 127.0.0.1 ] || listen="[$address]"
     start_server "$listen:$port" || exit 1
     if [ $address = 127.0.0.1 ]; then
-        weir pool create main --level ultra --size 1TiB >/dev/null || exit 1
-        weir volume create files --pool main --quota 100GiB >/dev/null || exit 1
+        weir pool create main --level ultra --size 1TiB || exit 1
+        weir volume create files --pool main --quota 100GiB || exit 1
     fi
     check "copies-there-and-back-$address" round_trip "$address"
     check "lists-$address" lists "$address"

@@ -13,13 +13,14 @@ data=$work/data
 server=''
 
 finish() {
-    [ -z "$server" ] || kill -KILL "$server" 2>/dev/null
+    [ -z "$server" ] || { kill -KILL "$server" && wait "$server"; } 2>/dev/null
     rm -rf "$work"
 }
 trap finish EXIT
 trap 'exit 143' INT TERM HUP
 
-weir() { "$WEIR" --data "$data" "$@"; }
+# weir COMMAND...: the command line against that server; it prints only complaints.
+weir() { "$WEIR" --data "$data" "$@" >/dev/null; }
 
 # start_server ADDRESS:PORT: serves NFS there; returns when it answers.
 start_server() {
@@ -29,7 +30,7 @@ start_server() {
     case $host in 0.0.0.0) host=127.0.0.1 ;; '[::]') host=::1 ;; esac
     host=${host#[} host=${host%]}
     for _ in $(seq 300); do
-        if (: <"/dev/tcp/$host/$port") 2>/dev/null && weir pool list >/dev/null 2>&1; then
+        if (: <"/dev/tcp/$host/$port") 2>/dev/null && weir pool list 2>/dev/null; then
             return 0
         fi
         kill -0 "$server" 2>/dev/null || break
