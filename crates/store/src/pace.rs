@@ -3,7 +3,9 @@
 //!
 //! A write into the page cache takes 2 µs and hardly ever blocks, so handing it to another thread
 //! costs more than the write. But beside an fsync, or when the kernel throttles writers, the same
-//! call can take 5–150 ms, and a worker that waits for it stalls every volume it serves. So:
+//! call can take 5–150 ms, and a worker that waits for it stalls every volume it serves. What
+//! makes one volume's write wait makes every other's on the same file system wait, so they share
+//! one experience, or each of them would stall the worker once to learn it. So:
 //!
 //! - while anything is being synced on the file system, and for 100 ms after, writes are pooled;
 //! - after a write that took longer than 1 ms, writes are pooled until 64 in a row, over at least
@@ -30,20 +32,20 @@ const SUSPICION: Duration = Duration::from_millis(100);
 /// "Never": no slow write is being lived down, no sync was seen.
 const NEVER: u64 = 0;
 
-/// Syncs on one file system, shared by all volumes on it.
+/// Syncs on one file system.
 #[derive(Debug, Default)]
-pub(crate) struct Syncs {
+struct Syncs {
     running: AtomicU32,
     /// When the last one ended, in nanoseconds plus one.
     ended: AtomicU64,
 }
 
 impl Syncs {
-    pub(crate) fn began(&self) {
+    fn began(&self) {
         self.running.fetch_add(1, AcqRel);
     }
 
-    pub(crate) fn ended(&self, now: Mono) {
+    fn ended(&self, now: Mono) {
         self.ended.fetch_max(now.0 + 1, AcqRel);
         self.running.fetch_sub(1, AcqRel);
     }
@@ -55,9 +57,10 @@ impl Syncs {
     }
 }
 
-/// One volume's recent experience with writes.
+/// One file system's recent experience with writes, shared by all volumes on it.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
+    syncs: Syncs,
     /// When the present run of quick pooled writes began, in nanoseconds plus one.
     pooled_since: AtomicU64,
     quick: AtomicU32,
@@ -67,8 +70,18 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// May the next write run on the worker?
-    pub(crate) fn inline(&self, syncs: &Syncs, now: Mono) -> bool {
-        self.pooled_since.load(Relaxed) == NEVER && !syncs.disturb(now)
+    pub(crate) fn inline(&self, now: Mono) -> bool {
+        self.pooled_since.load(Relaxed) == NEVER && !self.syncs.disturb(now)
+    }
+
+    /// A sync begins.
+    pub(crate) fn sync_began(&self) {
+        self.syncs.began();
+    }
+
+    /// A sync that had begun ended at `now`.
+    pub(crate) fn sync_ended(&self, now: Mono) {
+        self.syncs.ended(now);
     }
 
     /// Should the scheduler's delays be watched for a write that begins now?
@@ -111,74 +124,74 @@ mod tests {
 
     #[test]
     fn a_sync_sends_writes_to_the_pool_until_100_ms_after_it() {
-        let (pace, syncs) = (Pace::default(), Syncs::default());
-        assert!(pace.inline(&syncs, Mono::ZERO));
-        syncs.began();
-        syncs.began();
-        assert!(!pace.inline(&syncs, Mono::ZERO));
-        syncs.ended(Mono::from_millis(10));
-        assert!(!pace.inline(&syncs, Mono::from_millis(500)), "one is still running");
-        syncs.ended(Mono::from_millis(1000));
-        assert!(!pace.inline(&syncs, Mono::from_millis(1099)));
-        assert!(pace.inline(&syncs, Mono::from_millis(1100)));
+        let pace = Pace::default();
+        assert!(pace.inline(Mono::ZERO));
+        pace.sync_began();
+        pace.sync_began();
+        assert!(!pace.inline(Mono::ZERO));
+        pace.sync_ended(Mono::from_millis(10));
+        assert!(!pace.inline(Mono::from_millis(500)), "one is still running");
+        pace.sync_ended(Mono::from_millis(1000));
+        assert!(!pace.inline(Mono::from_millis(1099)));
+        assert!(pace.inline(Mono::from_millis(1100)));
     }
 
     #[test]
     fn a_sync_that_ended_at_the_origin_of_the_clock_counts() {
-        let (pace, syncs) = (Pace::default(), Syncs::default());
-        syncs.began();
-        syncs.ended(Mono::ZERO);
-        assert!(!pace.inline(&syncs, Mono::from_millis(99)));
+        let pace = Pace::default();
+        pace.sync_began();
+        pace.sync_ended(Mono::ZERO);
+        assert!(!pace.inline(Mono::from_millis(99)));
     }
 
     #[test]
     fn a_slow_write_is_lived_down_by_64_quick_ones_over_a_second() {
-        let (pace, syncs) = (Pace::default(), Syncs::default());
+        let pace = Pace::default();
         let slow_end = Mono::ZERO + MS + Duration::from_nanos(1);
         pace.wrote(Mono::ZERO, slow_end, || Some(Duration::ZERO));
         for _ in 0..200 {
             pace.wrote(slow_end, slow_end + MS, || None);
         }
-        assert!(!pace.inline(&syncs, slow_end + MS), "many, but within a moment");
+        assert!(!pace.inline(slow_end + MS), "many, but within a moment");
         let later = slow_end + Duration::from_secs(1);
         pace.wrote(later, later, || None);
-        assert!(pace.inline(&syncs, later));
+        assert!(pace.inline(later));
     }
 
     #[test]
     fn few_quick_writes_over_a_long_time_are_not_enough_and_a_slow_one_starts_over() {
-        let (pace, syncs) = (Pace::default(), Syncs::default());
+        let pace = Pace::default();
         pace.wrote(Mono::ZERO, Mono::from_secs(1), || Some(Duration::ZERO));
         let quick = |second| {
             let at = Mono::from_secs(second);
             pace.wrote(at, at, || None);
         };
         (2..65).for_each(quick);
-        assert!(!pace.inline(&syncs, Mono::from_secs(65)), "63 of them");
+        assert!(!pace.inline(Mono::from_secs(65)), "63 of them");
         pace.wrote(Mono::from_secs(65), Mono::from_secs(66), || Some(Duration::ZERO));
         quick(67);
-        assert!(!pace.inline(&syncs, Mono::from_secs(68)), "the run began again");
+        assert!(!pace.inline(Mono::from_secs(68)), "the run began again");
     }
 
     #[test]
     fn exactly_one_millisecond_is_quick() {
-        let (pace, syncs) = (Pace::default(), Syncs::default());
+        let pace = Pace::default();
         pace.wrote(Mono::ZERO, Mono::ZERO + MS, || Some(Duration::ZERO));
-        assert!(pace.inline(&syncs, Mono::ZERO + MS));
+        assert!(pace.inline(Mono::ZERO + MS));
     }
 
     #[test]
     fn a_slow_write_of_which_nothing_is_known_raises_suspicion_only() {
-        let (pace, syncs) = (Pace::default(), Syncs::default());
+        let pace = Pace::default();
         assert!(!pace.watches(Mono::ZERO));
         let end = Mono::from_millis(5);
         pace.wrote(Mono::ZERO, end, || None);
-        assert!(pace.inline(&syncs, end) && pace.watches(end));
+        assert!(pace.inline(end) && pace.watches(end));
         pace.wrote(end, Mono::from_millis(10), || Some(4 * MS));
-        assert!(pace.inline(&syncs, end), "all but 1 ms it waited for the processor");
+        assert!(pace.inline(end), "all but 1 ms it waited for the processor");
         assert!(!pace.watches(Mono::from_millis(105)));
         pace.wrote(end, Mono::from_millis(20), || Some(Duration::ZERO));
-        assert!(!pace.inline(&syncs, Mono::from_millis(20)));
+        assert!(!pace.inline(Mono::from_millis(20)));
         assert!(pace.watches(Mono::from_secs(100)), "as long as writes are pooled");
     }
 }

@@ -5,7 +5,7 @@
 //! waits for room, first come first served; nothing is refused. Lanes with work take turns.
 //! A job that was queued is carried out even if its future is dropped.
 
-use crate::pace::Syncs;
+use crate::pace::Pace;
 use crate::sync::{Arc, Condvar, Guard, Mutex, Weak, promise, spawn, wait};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -25,7 +25,7 @@ const THREADS_MAX: usize = 1024;
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    file_systems: Mutex<HashMap<u64, Weak<Syncs>>>,
+    file_systems: Mutex<HashMap<u64, Weak<Pace>>>,
 }
 
 #[derive(Debug)]
@@ -96,16 +96,16 @@ impl Pool {
         Lane { pool: Arc::clone(self), id }
     }
 
-    /// The count of syncs on the file system with device number `device`.
-    pub(crate) fn syncs_on(&self, device: u64) -> Arc<Syncs> {
+    /// What is known of the file system with device number `device`.
+    pub(crate) fn pace_of(&self, device: u64) -> Arc<Pace> {
         let mut known = self.file_systems.lock();
-        known.retain(|_, syncs| syncs.strong_count() > 0);
-        if let Some(syncs) = known.get(&device).and_then(Weak::upgrade) {
-            return syncs;
+        known.retain(|_, pace| pace.strong_count() > 0);
+        if let Some(pace) = known.get(&device).and_then(Weak::upgrade) {
+            return pace;
         }
-        let syncs = Arc::new(Syncs::default());
-        known.insert(device, Arc::downgrade(&syncs));
-        syncs
+        let pace = Arc::new(Pace::default());
+        known.insert(device, Arc::downgrade(&pace));
+        pace
     }
 }
 

@@ -111,14 +111,14 @@ fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
 }
 
 fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
-    volume.syncs.began();
+    volume.pace.sync_began();
     let result = match (inode.kind, extent) {
         (FileKind::Regular, Extent::Data) => fdatasync(&inode.fd),
         (FileKind::Regular | FileKind::Directory, _) => fsync(&inode.fd),
         // Open by path only, which can't be synced.
         _ => syncfs(&volume.root.fd),
     };
-    volume.syncs.ended(now());
+    volume.pace.sync_ended(now());
     if let Err(errno) = result {
         volume.sync_failures.fetch_add(1, AcqRel);
         let (errno, fileid) = (errno.raw_os_error(), inode.fileid);

@@ -11,7 +11,6 @@ use super::usage::{Count, Usage};
 use super::volume::Volume;
 use super::{LocalStore, Options};
 use crate::creds::as_root;
-use crate::pace::Pace;
 use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicU64, spawn};
 use crate::sys::{handle_of, open_handle};
@@ -122,8 +121,7 @@ impl LocalStore {
             durability: options.namespace_durability,
             usage,
             lane: Arc::new(options.pool.lane(LANE)),
-            pace: Pace::default(),
-            syncs: options.pool.syncs_on(stat.st_dev),
+            pace: options.pool.pace_of(stat.st_dev),
             sync_failures: AtomicU64::new(0),
             meta,
         };

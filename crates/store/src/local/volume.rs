@@ -6,7 +6,7 @@ use super::names::Names;
 use super::table::Table;
 use super::usage::Usage;
 use super::{Durability, LocalStore};
-use crate::pace::{Pace, Syncs};
+use crate::pace::Pace;
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicU64, now};
 use crate::sys::run_delay;
@@ -27,8 +27,7 @@ pub(super) struct Volume {
     pub(super) durability: Durability,
     pub(super) usage: Arc<Usage>,
     pub(super) lane: Arc<Lane>,
-    pub(super) pace: Pace,
-    pub(super) syncs: Arc<Syncs>,
+    pub(super) pace: Arc<Pace>,
     pub(super) sync_failures: AtomicU64,
     pub(super) meta: rustix::fd::OwnedFd,
 }
@@ -89,7 +88,7 @@ impl LocalStore {
     ) -> Option<FsResult<T>> {
         let volume = &*self.0;
         let began = now();
-        if !volume.pace.inline(&volume.syncs, began) {
+        if !volume.pace.inline(began) {
             return None;
         }
         match volume.paced(began, || change(volume, Waiting::Never)) {
