@@ -47,10 +47,8 @@ impl Worker {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         let token = self.next.fetch_add(1, Ordering::Relaxed);
-        let watched = socket.try_clone()?;
-        self.sockets.send((token, socket)).context("a worker has ended")?;
-        epoll::add(&self.epoll, &watched, EventData::new_u64(token), EventFlags::IN)?;
-        Ok(())
+        epoll::add(&self.epoll, &socket, EventData::new_u64(token), EventFlags::IN)?;
+        self.sockets.send((token, socket)).context("a worker has ended")
     }
 }
 
@@ -79,6 +77,7 @@ impl Serving {
                 let writable = { event.flags }.contains(EventFlags::OUT);
                 if self.turn(token, writable).is_err() {
                     self.connections.remove(&token);
+                    self.batch.clear();
                 }
             }
         }
@@ -266,5 +265,54 @@ fn fsinfo(file: u32, known: &mut Known, batch: &mut Batch) {
     batch.bytes(&i64::MAX.to_be_bytes());
     for word in [0, 1, 0x1b] {
         batch.word(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::tests::{call, handle};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    fn framed(record: &[u8]) -> Vec<u8> {
+        let mark = u32::try_from(record.len()).unwrap() | 0x8000_0000;
+        [&mark.to_be_bytes(), record].concat()
+    }
+
+    fn reply(client: &mut TcpStream) -> Vec<u8> {
+        let mut mark = [0; 4];
+        client.read_exact(&mut mark).unwrap();
+        let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
+        client.read_exact(&mut record).unwrap();
+        record
+    }
+
+    #[test]
+    fn a_client_that_asks_for_much_and_reads_late_gets_every_reply() {
+        const READS: usize = 64;
+        let dir = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..1u32 << 20).map(|at| (at % 251) as u8).collect();
+        std::fs::write(dir.path().join("f"), &content).unwrap();
+        let worker = start(0, Arc::new(Files::open(dir.path()).unwrap())).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        worker.adopt(listener.accept().unwrap().0).unwrap();
+
+        let name = [&1u32.to_be_bytes()[..], b"f\0\0\0"].concat();
+        let lookup = call(100_003, 3, &[], &[handle(ROOT), name].concat());
+        client.write_all(&framed(&lookup)).unwrap();
+        let found = reply(&mut client);
+        assert_eq!(call::word(&found, 24), Some(0));
+        let file = call::word(&found, 32).unwrap();
+        let place = [&0u64.to_be_bytes()[..], &(1u32 << 20).to_be_bytes()].concat();
+        let read = framed(&call(100_003, 6, &[], &[handle(file), place].concat()));
+        client.write_all(&read.repeat(READS)).unwrap();
+        for _ in 0..READS {
+            let record = reply(&mut client);
+            assert_eq!(call::word(&record, 24 + 4 + 88), Some(1 << 20));
+            assert_eq!(call::word(&record, 24 + 4 + 88 + 4), Some(1), "the end of the file");
+            assert!(record.ends_with(&content));
+        }
     }
 }
