@@ -37,7 +37,7 @@ found a mismatch, or the measurement could not be made; 2 if the command line ma
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct BenchArgs {
-    /// What to measure: nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N], or a directory.
+    /// What to measure: `nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
     ///
     /// The port is 2049 unless given; MOUNT is asked for on the same port unless ?mountport= says
     /// otherwise.

@@ -53,7 +53,7 @@ fn a_full_server_is_named_and_what_was_made_is_removed() {
 fn failed_operations_are_counted_by_status_and_not_as_completed() {
     let reads = AtomicU32::new(0);
     let server = Responder::with_hook(Arc::new(move |procedure, _| {
-        if procedure == READ && reads.fetch_add(1, Ordering::Relaxed) % 4 == 0 {
+        if procedure == READ && reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(4) {
             return Verdict::Fail(Status::JUKEBOX);
         }
         Verdict::Serve

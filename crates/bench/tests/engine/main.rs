@@ -1,6 +1,8 @@
 //! The engines against small targets: what is sent arrives, what comes back is counted, and
 //! damage is found.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod failures;
 mod loads;
 mod paths;

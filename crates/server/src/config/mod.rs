@@ -100,7 +100,7 @@ pub enum ConfigError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The file is over [`FILE_BYTES_MAX`].
+    /// The file is over 1 MiB.
     #[error("configuration file {}: over {FILE_BYTES_MAX} bytes", path.display())]
     TooLarge {
         /// The file.

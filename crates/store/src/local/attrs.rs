@@ -36,7 +36,7 @@ struct State {
     accounted: u64,
 }
 
-/// A change that has begun. Dropped without [`Attrs::end`], it leaves the cache invalid.
+/// A change that has begun. Dropped without [`Mutation::end`], it leaves the cache invalid.
 pub(super) struct Mutation<'a> {
     attrs: &'a Attrs,
     generation: u64,
