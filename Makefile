@@ -2,6 +2,7 @@
 
 FUZZ_SECONDS ?= 3600
 DEMO_OUT ?= target/demo
+PEERS_OUT ?= docs/performance
 
 .PHONY: help demo test check bench peers fuzz
 
@@ -21,9 +22,10 @@ check: ## the fast part: formatting, lints, docs, licences, house rules
 bench: ## microbenchmarks (the gate's cost per admission)
 	cargo bench --workspace --locked
 
-peers: ## Weir beside NFS-Ganesha and a bare loop on this machine (needs root; target/peers)
+peers: ## Weir beside NFS-Ganesha and a bare loop on this machine (needs root; docs/performance)
+	cargo xtask preflight peers
 	cargo build --release --locked
-	target/release/weir-peers --out target/peers
+	target/release/weir-peers --out $(PEERS_OUT)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
   check                                 formatting, lints, doc warnings, licences and the house rules
   tidy                                  check the house rules (layers, module docs, file sizes, links, promises)
-  preflight                             check the tools the tests need, and install what is missing
+  preflight [peers]                     check what the tests (or `make peers`) need, and install what is missing
   test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
   fuzz [--seconds N] [--target NAME]    the committed corpus, then N seconds of fuzzing each (default 3600)";
 
@@ -44,7 +44,8 @@ fn run() -> Result<bool> {
     match words.as_slice() {
         ["check"] => check::run(),
         ["tidy"] => tidy::run(),
-        ["preflight"] => preflight::run().map(|()| true),
+        ["preflight"] => preflight::tests().map(|()| true),
+        ["preflight", "peers"] => preflight::peers().map(|()| true),
         ["test"] => suites::run(),
         ["fuzz", options @ ..] => fuzz::run(&fuzz::Options::parse(options)?),
         _ => bail!("{USAGE}"),

@@ -8,8 +8,11 @@ use std::process::Command;
 pub(crate) const CARGO_DENY: &str = "target/tools/bin/cargo-deny";
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
-/// Debian packages by a program each brings.
-const PACKAGES: [(&str, &str); 9] = [
+/// A program and the Debian package that brings it.
+type Needed = (&'static str, &'static str);
+
+/// For `make test`.
+const FOR_TESTS: [Needed; 9] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -21,14 +24,39 @@ const PACKAGES: [(&str, &str); 9] = [
     ("nfs-cp", "libnfs-utils"),
 ];
 
-/// Checks the toolchain, then installs what is missing where it can.
+/// For `make peers`: the server to compare with, whose file system module is a package without a
+/// program, and tools for the file systems to compare on.
+const FOR_PEERS: [Needed; 6] = [
+    ("ganesha.nfsd", "nfs-ganesha"),
+    ("ganesha.nfsd", "nfs-ganesha-vfs"),
+    ("rpcbind", "rpcbind"),
+    ("ip", "iproute2"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.ext4", "e2fsprogs"),
+];
+
+/// Prepares for `make peers`.
 ///
 /// # Errors
-/// What is missing and can't be installed, and how to get it.
-pub(crate) fn run() -> Result<()> {
+/// What is missing and can't be installed.
+pub(crate) fn peers() -> Result<()> {
+    match install_packages(&FOR_PEERS)?.as_slice() {
+        [] => Ok(()),
+        missing => bail!("not to be had: {}", missing.join(", ")),
+    }
+}
+
+/// Prepares for `make test`: tells the toolchain, then installs what is missing where it can. What
+/// stays missing is told; the suites that need it will fail.
+///
+/// # Errors
+/// If there is no toolchain or cargo-deny can't be had.
+pub(crate) fn tests() -> Result<()> {
     println!("{}", process::output("rustc", &["--version"])?.trim());
     println!("{}", process::output("cargo", &["--version"])?.trim());
-    install_packages()?;
+    for missing in install_packages(&FOR_TESTS)? {
+        println!("missing: {missing}; suites that need it will fail");
+    }
     install_cargo_deny()
 }
 
@@ -50,32 +78,22 @@ pub(crate) fn install_cargo_deny() -> Result<()> {
     Ok(())
 }
 
-fn install_packages() -> Result<()> {
-    let missing: Vec<&str> = missing_packages();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    println!("installing from apt: {}", missing.join(" "));
-    if process::exists("apt-get") && is_root()? {
+/// Installs what is missing of `needed` where this user may, and gives what is missing still.
+fn install_packages(needed: &[Needed]) -> Result<Vec<String>> {
+    let missing = || needed.iter().filter(|(program, _)| !process::exists(program));
+    let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
+    if !packages.is_empty() && process::exists("apt-get") && is_root()? {
+        println!("installing from apt: {}", packages.join(" "));
         let quiet = ["-qq", "-o", "Dpkg::Use-Pty=0"];
         // A failed update still leaves the lists that are there; the install decides.
         process::succeeds(Command::new("apt-get").args(quiet).arg("update"))?;
         let mut install = Command::new("apt-get");
-        install.args(quiet).args(["install", "--yes", "--no-install-recommends"]).args(&missing);
+        install.args(quiet).args(["install", "--yes", "--no-install-recommends"]).args(&packages);
         process::succeeds(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
     }
-    for (program, package) in PACKAGES.iter().filter(|(program, _)| !process::exists(program)) {
-        println!("missing: {program} (Debian package {package}); suites that need it will fail");
-    }
-    Ok(())
-}
-
-fn missing_packages() -> Vec<&'static str> {
-    PACKAGES
-        .iter()
-        .filter(|(program, _)| !process::exists(program))
-        .map(|(_, package)| *package)
-        .collect()
+    Ok(missing()
+        .map(|(program, package)| format!("{program} (Debian package {package})"))
+        .collect())
 }
 
 /// Does this process run as the superuser?

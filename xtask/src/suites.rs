@@ -70,7 +70,7 @@ const SUITES: [Suite; 5] = [
 
 /// Runs every suite and prints the totals; `true` if nothing failed.
 pub(crate) fn run() -> Result<bool> {
-    preflight::run()?;
+    preflight::tests()?;
     let skip = skip_list(&env::var("WEIR_SKIP").unwrap_or_default())?;
     let mut total = Tally::default();
     let mut lines = Vec::new();
