@@ -1,4 +1,5 @@
-//! What can keep a measurement from being made.
+//! What can keep a measurement from being made. What the system said is the error's source, not
+//! part of its message.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ pub enum BenchError {
     #[error("{0}")]
     Target(String),
     /// A connection could not be opened.
-    #[error("can't connect to {address} from {from}: {source}{hint}")]
+    #[error("can't connect to {address} from {from}{hint}")]
     Connect {
         /// Where to.
         address: std::net::SocketAddr,
@@ -25,7 +26,7 @@ pub enum BenchError {
         hint: &'static str,
     },
     /// A connection was lost, or the peer stopped answering.
-    #[error("lost the connection to {address}: {source}")]
+    #[error("lost the connection to {address}")]
     Connection {
         /// The server.
         address: std::net::SocketAddr,
@@ -54,7 +55,7 @@ pub enum BenchError {
         hint: &'static str,
     },
     /// An operation on a path failed.
-    #[error("{path}: {source}{hint}", path = path.display())]
+    #[error("can't use {path}{hint}", path = path.display())]
     Path {
         /// The file or directory.
         path: PathBuf,
@@ -64,7 +65,7 @@ pub enum BenchError {
         hint: &'static str,
     },
     /// Something of this machine failed: threads, epoll, clocks.
-    #[error("{what}: {source}")]
+    #[error("{what} failed")]
     Local {
         /// What was attempted.
         what: &'static str,
@@ -74,4 +75,12 @@ pub enum BenchError {
     /// A worker thread ended abnormally.
     #[error("a worker thread of the load generator ended abnormally")]
     Worker,
+}
+
+impl BenchError {
+    /// The message and what the system said, for where only text is kept.
+    pub(crate) fn in_full(&self) -> String {
+        std::error::Error::source(self)
+            .map_or_else(|| self.to_string(), |source| format!("{self}: {source}"))
+    }
 }

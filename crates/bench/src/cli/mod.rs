@@ -22,7 +22,7 @@ pub enum CliError {
     #[error(transparent)]
     Bench(#[from] BenchError),
     /// The process named by `--server-pid` is not there.
-    #[error("--server-pid {pid}: {source}")]
+    #[error("can't read the processor time of --server-pid {pid}")]
     Server {
         /// The process id given.
         pid: u32,
@@ -30,7 +30,7 @@ pub enum CliError {
         source: std::io::Error,
     },
     /// The result could not be written.
-    #[error("can't write the result to {path}: {source}", path = path.display())]
+    #[error("can't write the result to {path}", path = path.display())]
     Output {
         /// The file, or "standard output".
         path: PathBuf,

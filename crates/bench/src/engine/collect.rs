@@ -148,7 +148,7 @@ impl Collected {
             generator.busiest_thread_percent =
                 generator.busiest_thread_percent.max(outcome.usage.busy_percent());
             if let Some(fault) = outcome.fault {
-                *faults.entry(fault.to_string()).or_default() += 1;
+                *faults.entry(fault.in_full()).or_default() += 1;
             }
             ended_ns = ended_ns.max(outcome.ended_ns);
             totals.merge(outcome.notes);
