@@ -106,6 +106,7 @@ fn serve(data: &TempDir, port: u16) -> Child {
     let mut serve = Command::new(WEIR);
     serve.args(["serve", "--data"]).arg(data.path());
     serve.args(["--nfs", &format!("127.0.0.1:{port}"), "--api", "127.0.0.1:0"]);
+    serve.env("WEIR_LOG_LEVEL", "error");
     serve.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
 }
 
