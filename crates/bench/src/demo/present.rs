@@ -32,7 +32,6 @@ fn row(case: &CaseOutcome) -> Vec<Cell> {
         judged(rule, text.split(" at ").next().unwrap_or(text).to_owned())
     };
     let latency = case.latency_ms;
-    let equal = 1.0 / f64::from(case.load.jobs.max(1));
     let published = case.published.map_or_else(
         || Cell::new("–", Tone::Muted),
         |row| {
@@ -53,16 +52,15 @@ fn row(case: &CaseOutcome) -> Vec<Cell> {
             "p5 to p95",
             format!("{} ({} – {})", figure(latency.mean), figure(latency.p5), figure(latency.p95)),
         ),
-        judged(
-            "every job",
-            format!(
-                "{} … {}",
-                percent((case.job_share.min / equal - 1.0) * 100.0, 1),
-                percent((case.job_share.max / equal - 1.0) * 100.0, 1)
-            ),
-        ),
+        judged("every job", format!("±{:.1} %", share_off(case) * 100.0)),
         published,
     ]
+}
+
+/// How far the job farthest from an equal share is off it, as a part of it.
+fn share_off(case: &CaseOutcome) -> f64 {
+    let equal = 1.0 / f64::from(case.load.jobs.max(1));
+    (1.0 - case.job_share.min / equal).max(case.job_share.max / equal - 1.0)
 }
 
 fn number(value: f64) -> String {
@@ -118,8 +116,8 @@ pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
     page.table(&table(outcome));
     page.paragraph(
         "Error: completed bytes as the clients saw them against the contract. Worst 10 s and 1 s: \
-         over every such window of the measured part, one beginning each 100 ms. Job share: the \
-         poorest and the richest of the 40 jobs against an equal share. The published row is Azure \
+         over every such window of the measured part, one beginning each 100 ms. Job share: how \
+         far the poorest or the richest of the 40 jobs is off an equal share. The published row is Azure \
          NetApp Files (ANF), Standard level, measured in the same way over 180 s.",
     );
     page.section("Error of each contract");
@@ -163,7 +161,11 @@ fn quota_section(page: &mut Page, outcome: &Outcome) {
 }
 
 fn facts(outcome: &Outcome) -> [Fact; 4] {
-    let worst = outcome.cases.iter().map(|case| case.error_percent.abs()).fold(0.0, f64::max);
+    let worst = outcome
+        .cases
+        .iter()
+        .flat_map(|case| [case.error_percent_10s.0, case.error_percent_10s.1])
+        .fold(0.0, |worst, error| f64::max(worst, error.abs()));
     let errors: u64 = outcome.cases.iter().map(|case| case.client_errors).sum();
     let verified: u64 = outcome.cases.iter().filter_map(|case| case.verified).map(|v| v.0).sum();
     let slowest = outcome
@@ -175,7 +177,7 @@ fn facts(outcome: &Outcome) -> [Fact; 4] {
         .fold(0.0, f64::max);
     let fact = |value: String, label: &str| Fact { value, label: label.to_owned() };
     [
-        fact(format!("{worst:.2} %"), "largest error of a contract"),
+        fact(format!("{worst:.2} %"), "largest error of a contract over any 10 s"),
         fact(format!("{slowest:.0} ms"), "until a changed quota was in force"),
         fact(errors.to_string(), "client errors"),
         fact(verified.to_string(), "blocks read back and compared"),
@@ -201,7 +203,10 @@ fn errors(outcome: &Outcome) -> String {
         }
         RangeRow {
             label: case.name.clone(),
-            note: percent(case.error_percent, 2),
+            note: {
+                let (low, high) = case.error_percent_10s;
+                format!("{} … {}", percent(low, 2), percent(high, 2))
+            },
             spans: vec![Span { series: Series::Weir, ends: case.error_percent_10s }],
             dots,
         }
