@@ -31,6 +31,15 @@ pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
 /// The same over all connections of a worker. Beyond: a connection gets one reply at a time.
 pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
 
+/// Bytes of finished replies that are sent at once, before more of a batch is served: what was
+/// just read is still in the processor's cache when the kernel copies it, and its buffer is warm
+/// for the next reply.
+pub(crate) const SEND_EARLY_BYTES: usize = 128 << 10;
+
+/// Bytes of finished replies of one connection that its socket did not take. Beyond: its requests
+/// wait, rather than fill cold memory.
+pub(crate) const UNSENT_BYTES_MAX: usize = 512 << 10;
+
 /// Replies handed to the kernel in one call.
 pub(crate) const SEND_SLICES_MAX: usize = 256;
 

@@ -62,6 +62,8 @@ pub(crate) struct Conn {
     pub(crate) stopped: bool,
     /// Whole records may be left in the window, because a bound was reached.
     pub(crate) blocked: bool,
+    /// The socket did not take all of the last flush.
+    pub(crate) clogged: bool,
     /// Something was queued since the last flush.
     pub(crate) fresh: bool,
     /// On the worker's list of connections to tidy.
@@ -92,6 +94,7 @@ impl Conn {
             held: VecDeque::new(),
             stopped: false,
             blocked: false,
+            clogged: false,
             fresh: false,
             dirty: false,
             accounted: 0,
@@ -227,11 +230,14 @@ impl Conn {
     /// # Errors
     /// Any but "would block": the connection is lost.
     pub(crate) fn flush(&mut self, buffers: &mut Buffers) -> Result<(), Errno> {
-        self.fresh = false;
+        (self.fresh, self.clogged) = (false, false);
         while !self.out.is_empty() {
             match self.send_once() {
                 Ok(sent) => self.sent(sent, buffers),
-                Err(Errno::AGAIN) => break,
+                Err(Errno::AGAIN) => {
+                    self.clogged = true;
+                    break;
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }

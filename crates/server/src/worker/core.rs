@@ -9,7 +9,9 @@ use super::request::{Pending, Request};
 use super::tasks::Tasks;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::gate::{Stopped, Ticket};
-use crate::limits::{IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX};
+use crate::limits::{
+    IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, UNSENT_BYTES_MAX,
+};
 use crate::sync::Arc;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -113,13 +115,19 @@ impl Core {
 
     fn may_reply(&self, conn: &Conn) -> bool {
         let bytes = conn.reply_bytes();
-        bytes == 0 || bytes < REPLY_BYTES_MAX && self.reply_bytes < REPLY_BYTES_WORKER_MAX
+        bytes == 0
+            || bytes < REPLY_BYTES_MAX
+                && conn.out_bytes() < UNSENT_BYTES_MAX
+                && self.reply_bytes < REPLY_BYTES_WORKER_MAX
     }
 
     /// Serves the whole records that `conn` holds, as far as bounds allow.
     pub(super) fn process(&mut self, conn: &mut Conn) -> Result<(), Close> {
         conn.blocked = false;
         loop {
+            if conn.out_bytes() >= SEND_EARLY_BYTES && !conn.clogged {
+                conn.flush(&mut self.buffers).map_err(|_| Close)?;
+            }
             if !self.may_take(conn) {
                 conn.blocked = true;
                 break;
