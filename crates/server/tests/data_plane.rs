@@ -169,8 +169,10 @@ fn a_waiting_volume_does_not_hold_up_another_on_the_same_connection() {
     let same_volume = peer.getattr(&tiny);
     assert_eq!(peer.next_xid(), same_volume, "metadata is not charged and does not wait");
     fixture.lift();
-    let answered: Vec<u32> = waiting.iter().map(|_| peer.next_xid()).collect();
-    assert_eq!(answered, waiting, "one connection's requests go in order");
+    // They are let go in order; writes that are slow run on other threads and overtake each other.
+    let mut answered: Vec<u32> = waiting.iter().map(|_| peer.next_xid()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, waiting, "each is answered once");
     fixture.wait_until_nothing_is_parked();
     fixture.server.stop().unwrap();
 }
@@ -199,9 +201,9 @@ fn beyond_the_parked_bound_only_that_connection_stops() {
     let xid = other.getattr(&open);
     assert_eq!(other.next_xid(), xid, "others are served meanwhile");
     fixture.lift();
-    for xid in 1000..1064 {
-        assert_eq!(peer.next_xid(), xid);
-    }
+    let mut answered: Vec<u32> = (1000..1064).map(|_| peer.next_xid()).collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(1000..1064), "each is answered once");
     flood.join().unwrap();
     fixture.wait_until_nothing_is_parked();
     fixture.server.stop().unwrap();
