@@ -8,7 +8,7 @@ use core::ops::{Deref, Range};
 /// A cheap, clonable handle to part of a shared byte buffer.
 ///
 /// Whoever holds one keeps the whole buffer alive, so a request that is going to wait calls
-/// [`Shared::detach`] where it pins much more than itself.
+/// [`Shared::detach`], which lets the buffer be used again.
 #[derive(Clone)]
 pub struct Shared {
     owner: Arc<Vec<u8>>,
@@ -45,11 +45,10 @@ impl Shared {
         self.owner.capacity()
     }
 
-    /// The same bytes in a buffer of their own if this one pins more than twice their length,
-    /// itself otherwise.
+    /// The same bytes in a buffer of their own; itself if it pins nothing else already.
     #[must_use]
     pub fn detach(self) -> Self {
-        if self.pinned() <= self.len().saturating_mul(2) {
+        if self.pinned() == self.len() {
             return self;
         }
         Self::from(self.to_vec())

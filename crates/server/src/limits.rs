@@ -19,6 +19,13 @@ pub(crate) const RECV_LARGE_BYTES: usize = weir_nfs::limits::RECORD_BYTES_MAX + 
 /// bytes and stops pins no more than about eight times what it sent.
 pub(crate) const PARTIAL_COPY_MAX: usize = RECV_BYTES / 8;
 
+/// Receive buffers of one connection that its requests in flight keep from being used again, each
+/// of the usual or the large size. Beyond: reading from it stops.
+pub(crate) const LENT_MAX: usize = 16;
+
+/// Bytes of such buffers, all connections of a worker. Beyond: a connection gets one.
+pub(crate) const LENT_BYTES_WORKER_MAX: usize = 256 << 20;
+
 /// Rounds of receiving on one connection before the others get their turn.
 pub(crate) const RECV_ROUNDS_MAX: usize = 4;
 

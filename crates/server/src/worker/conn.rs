@@ -3,6 +3,7 @@
 //! It knows records, not what is in them. A connection without traffic holds no buffer.
 
 use super::buffers::Buffers;
+use super::lent::Lent;
 use super::request::Request;
 use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, SEND_SLICES_MAX};
 use crate::sync::Arc;
@@ -71,6 +72,7 @@ pub(crate) struct Conn {
     /// What the worker's sum of reply bytes holds for this connection.
     pub(crate) accounted: usize,
     pub(crate) parked: ParkedCalls,
+    pub(super) lent: Lent,
     deframer: Deframer,
     window: Option<Window>,
     partial: Vec<u8>,
@@ -99,6 +101,7 @@ impl Conn {
             dirty: false,
             accounted: 0,
             parked: ParkedCalls::default(),
+            lent: Lent::default(),
             deframer: Deframer::default(),
             window: None,
             partial: Vec::new(),
@@ -177,7 +180,7 @@ impl Conn {
         let left = window.buffer.get(window.start..window.end).unwrap_or(&[]);
         if left.len() <= PARTIAL_COPY_MAX {
             self.partial.extend_from_slice(left);
-            buffers.give_recv(window.buffer);
+            self.lent.put(window.buffer, buffers);
         } else {
             self.window = Some(window);
         }
@@ -212,7 +215,7 @@ impl Conn {
                 {
                     front.copy_from_slice(old);
                 }
-                buffers.give_recv(window.buffer);
+                self.lent.put(window.buffer, buffers);
                 Window { buffer, start: 0, end: left }
             }
         }

@@ -110,6 +110,7 @@ impl Core {
         !(conn.stopped || self.draining)
             && conn.in_flight < IN_FLIGHT_MAX
             && conn.held.is_empty()
+            && conn.lent.may_lend(&self.buffers)
             && self.may_reply(conn)
     }
 
@@ -206,6 +207,7 @@ impl Core {
         volume.stats.done(self.id, *class, served.moved, ok, self.now.since(*arrived));
         if let Some(conn) = conn {
             conn.in_flight -= 1;
+            conn.lent.reclaim(&mut self.buffers);
             conn.reserved -= reserved;
             conn.queue(served.reply);
             self.mark(conn);
@@ -290,6 +292,7 @@ impl Core {
         for request in conn.held.drain(..) {
             self.refund(&request.volume, request.cost);
         }
+        conn.lent.forget(&mut self.buffers);
         self.reply_bytes -= conn.accounted;
         self.connection_gone();
     }

@@ -8,6 +8,7 @@ mod conn;
 mod core;
 mod dispatch;
 mod inbox;
+mod lent;
 mod mount;
 mod request;
 mod tasks;

@@ -26,7 +26,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Makes the request independent of the receive buffer if it pins much more than itself.
+    /// Makes the request independent of the receive buffer, which is then free for what comes next:
+    /// a request that waits for its contract can well afford the copy.
     pub(crate) fn detach(&mut self) {
         let args = std::mem::replace(&mut self.call.args, weir_core::Shared::from(Vec::new()));
         self.call.args = args.detach();
