@@ -165,7 +165,8 @@ impl Gate {
             self.pumper.store(worker, Ordering::Relaxed);
         }
         let ask_at = first.then(|| self.release(&mut waiting, now, released)).flatten();
-        let full = self.is_full();
+        // With nobody waiting nobody would be told to go on.
+        let full = !waiting.queue.is_empty() && self.is_full();
         if full {
             waiting.stopped.push(Stopped { worker, connection });
         }

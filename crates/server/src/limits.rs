@@ -32,10 +32,16 @@ pub(crate) const RECV_ROUNDS_MAX: usize = 4;
 /// Requests of one connection that were admitted and not answered. Beyond: reading from it stops.
 pub(crate) const IN_FLIGHT_MAX: usize = 512;
 
-/// Bytes of replies of one connection that are queued or being made. Beyond: its requests wait.
+/// Operations of one worker that wait for the disk, also for connections that are gone. Beyond: new
+/// connections are refused.
+pub(crate) const TASKS_WORKER_MAX: usize = 65_536;
+
+/// Bytes of one connection that its requests in flight and its replies not sent yet hold. Beyond:
+/// its requests wait.
 pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
 
-/// The same over all connections of a worker. Beyond: a connection gets one reply at a time.
+/// The same over all connections of a worker, and over requests in flight whose connection is
+/// gone. Beyond: a connection gets one request at a time, and new connections are refused.
 pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
 
 /// Bytes of finished replies that are sent at once, before more of a batch is served: what was

@@ -56,11 +56,19 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let server = Server::start(config)?;
-        let asked = async {
+        let asked = async move {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
                 _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
             }
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                tracing::warn!("a second signal: ending at once");
+                std::process::exit(1);
+            });
         };
         server.run(config, asked).await
     })

@@ -391,10 +391,15 @@ mod tests {
     fn a_job_whose_future_is_dropped_is_done_and_one_that_panics_is_an_error() {
         let pool = Pool::new(16).unwrap();
         let lane = pool.lane(LaneBounds { running_max: 1, queued_max: 10 });
+        let (open, gate) = channel::<()>();
         let (done, wait) = channel();
-        let mut job = Box::pin(lane.run(move || done.send(1).map_err(|_| FsError::Io)));
+        let mut job = Box::pin(lane.run(move || {
+            gate.recv().map_err(|_| FsError::Io)?;
+            done.send(1).map_err(|_| FsError::Io)
+        }));
         assert!(poll_once(job.as_mut()).is_pending());
         drop(job);
+        open.send(()).unwrap();
         assert_eq!(wait.recv(), Ok(1));
         let panics = lane.run(|| -> FsResult<()> { panic!("as this test wants") });
         assert_eq!(block_on(panics), Err(FsError::Io));

@@ -15,7 +15,7 @@ pub(crate) use volume::{Mounted, ServedVolume};
 use crate::clock::SystemClock;
 use crate::gate::{Gate, ParkedTotal};
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
@@ -53,6 +53,7 @@ pub(crate) struct Engine {
     served: Arc<ArcSwap<ServedSet>>,
     applying: Mutex<()>,
     serial: AtomicU64,
+    unfinished: AtomicBool,
 }
 
 impl Engine {
@@ -77,6 +78,7 @@ impl Engine {
             served: Arc::default(),
             applying: Mutex::new(()),
             serial: AtomicU64::new(0),
+            unfinished: AtomicBool::new(false),
         }
     }
 
@@ -126,11 +128,19 @@ impl Engine {
         }
     }
 
-    /// Syncs and closes every volume, as the last act.
+    /// A worker leaves although operations are still under way.
+    pub(crate) fn left_unfinished(&self) {
+        self.unfinished.store(true, Ordering::Relaxed);
+    }
+
+    /// Syncs and closes every volume, as the last act. Where operations are still under way the
+    /// volume is only synced: its usage is not known, and is counted anew at the next start.
     pub(crate) fn close_volumes(&self) {
+        let finished = !self.unfinished.load(Ordering::Relaxed);
         for mounted in self.served.load().all() {
             let store = &mounted.volume.nfs.store;
-            if let Err(error) = store.close() {
+            let closed = if finished { store.close() } else { store.sync() };
+            if let Err(error) = closed {
                 tracing::error!(volume = %mounted.spec.name, %error, "the last sync of a volume failed");
             }
         }

@@ -55,12 +55,14 @@ pub(crate) struct Conn {
     pub(crate) interest: EventFlags,
     /// Requests admitted and not answered.
     pub(crate) in_flight: usize,
-    /// Bytes of replies that requests in flight are going to be.
+    /// Bytes that requests in flight hold or are going to: arguments and replies.
     pub(crate) reserved: usize,
+    /// Bytes that the requests in `held` are going to hold.
+    pub(crate) held_back: usize,
     /// Released by a gate while too much was waiting to leave.
     pub(crate) held: VecDeque<Request>,
-    /// Reading is stopped until a volume's parked memory shrinks.
-    pub(crate) stopped: bool,
+    /// Reading is stopped until this volume's parked memory shrinks.
+    pub(crate) stopped: Option<VolumeId>,
     /// Whole records may be left in the window, because a bound was reached.
     pub(crate) blocked: bool,
     /// The socket did not take all of the last flush.
@@ -93,8 +95,9 @@ impl Conn {
             interest: EventFlags::IN,
             in_flight: 0,
             reserved: 0,
+            held_back: 0,
             held: VecDeque::new(),
-            stopped: false,
+            stopped: None,
             blocked: false,
             clogged: false,
             fresh: false,
@@ -112,7 +115,7 @@ impl Conn {
         }
     }
 
-    /// Bytes of replies that wait to leave or are being made.
+    /// Bytes held by replies that wait to leave and by requests in flight.
     pub(crate) fn reply_bytes(&self) -> usize {
         self.out_bytes + self.reserved
     }

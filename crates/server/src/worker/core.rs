@@ -10,7 +10,8 @@ use super::tasks::Tasks;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::gate::{Stopped, Ticket};
 use crate::limits::{
-    IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, UNSENT_BYTES_MAX,
+    IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TASKS_WORKER_MAX,
+    UNSENT_BYTES_MAX,
 };
 use crate::sync::Arc;
 use std::cmp::Reverse;
@@ -97,6 +98,11 @@ impl Core {
         !(self.dirty.is_empty() && self.released.is_empty() && self.resumed.is_empty())
     }
 
+    /// Do requests in flight hold so much that nobody new is to be served?
+    pub(super) fn overloaded(&self) -> bool {
+        self.reply_bytes > REPLY_BYTES_WORKER_MAX || self.tasks.len() > TASKS_WORKER_MAX
+    }
+
     /// Puts `conn` on the list of connections to tidy.
     pub(super) fn mark(&mut self, conn: &mut Conn) {
         if !conn.dirty {
@@ -107,7 +113,7 @@ impl Core {
 
     /// May one more request of `conn` be taken from its bytes?
     pub(super) fn may_take(&self, conn: &Conn) -> bool {
-        !(conn.stopped || self.draining)
+        !(conn.stopped.is_some() || self.draining)
             && conn.in_flight < IN_FLIGHT_MAX
             && conn.held.is_empty()
             && conn.lent.may_lend(&self.buffers)
@@ -167,7 +173,7 @@ impl Core {
         let parked = volume.gate.park(request, self.now, &mut released);
         self.released.extend(released);
         if parked.full {
-            conn.stopped = true;
+            conn.stopped = Some(id);
             self.engine.counters.reading_stopped();
             tracing::info!(
                 peer = %conn.peer, volume = %volume.id, parked = volume.gate.parked(),
@@ -182,8 +188,8 @@ impl Core {
 
     /// Starts an admitted request, and ends it too if it needs no waiting.
     fn start(&mut self, conn: &mut Conn, request: Request) {
-        let reserved = request.reply_bytes();
-        let reply = self.buffers.reply(reserved);
+        let reserved = request.held_bytes();
+        let reply = self.buffers.reply(request.reply_room());
         let Request { connection, volume, rights, handle, call, class, cost, arrived, .. } =
             request;
         let nfs = Arc::clone(&volume.nfs);
@@ -211,6 +217,9 @@ impl Core {
             conn.reserved -= reserved;
             conn.queue(served.reply);
             self.mark(conn);
+        } else {
+            // Its connection is gone; the memory was held until now.
+            self.reply_bytes -= reserved;
         }
     }
 
@@ -228,6 +237,7 @@ impl Core {
         if conn.held.is_empty() && self.may_reply(conn) {
             self.start(conn, request);
         } else {
+            conn.held_back += request.held_bytes();
             conn.held.push_back(request);
             self.mark(conn);
         }
@@ -238,13 +248,14 @@ impl Core {
         while self.may_reply(conn)
             && let Some(request) = conn.held.pop_front()
         {
+            conn.held_back -= request.held_bytes();
             self.start(conn, request);
         }
     }
 
     /// Keeps the worker's sum of reply bytes true.
     pub(super) fn account_out(&mut self, conn: &mut Conn) {
-        let bytes = conn.reply_bytes();
+        let bytes = conn.reply_bytes() + conn.held_back;
         self.reply_bytes = self.reply_bytes + bytes - conn.accounted;
         conn.accounted = bytes;
     }
@@ -284,7 +295,7 @@ impl Core {
 
     /// Cleans up after a connection that is gone.
     pub(super) fn forget(&mut self, mut conn: Conn) {
-        for volume in conn.parked.volumes.keys() {
+        for volume in conn.parked.volumes.keys().chain(&conn.stopped) {
             if let Some(mounted) = self.view.load().by_id(*volume) {
                 mounted.volume.gate.cancel(conn.token, &mut self.resumed);
             }
@@ -293,7 +304,8 @@ impl Core {
             self.refund(&request.volume, request.cost);
         }
         conn.lent.forget(&mut self.buffers);
-        self.reply_bytes -= conn.accounted;
+        // What its requests in flight hold stays counted until they are done.
+        self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
         self.connection_gone();
     }
 

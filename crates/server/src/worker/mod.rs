@@ -87,6 +87,9 @@ impl Worker {
             self.hand_out();
             self.tidy_dirty();
         }
+        if self.core.tasks.len() > 0 {
+            self.core.engine.left_unfinished();
+        }
         Ok(())
     }
 
@@ -130,6 +133,10 @@ impl Worker {
 
     fn adopt(&mut self, socket: TcpStream, peer: SocketAddr) {
         if self.drain_until.is_some() {
+            return self.core.connection_gone();
+        }
+        if self.core.overloaded() {
+            tracing::warn!(%peer, "connection refused: requests in flight hold all the memory they may");
             return self.core.connection_gone();
         }
         let entry = self.conns.vacant_entry();
@@ -258,7 +265,7 @@ impl Worker {
 
     fn resume(&mut self, token: u64) {
         if let Some(conn) = find(&mut self.conns, token) {
-            conn.stopped = false;
+            conn.stopped = None;
             self.core.mark(conn);
         }
     }

@@ -4,8 +4,13 @@ use crate::engine::ServedVolume;
 use crate::sync::Arc;
 use weir_core::{FileHandle, Mono};
 use weir_nfs::rpc::Call;
+use weir_nfs::v3::wire::Procedure;
 use weir_nfs::v3::{Class, Rights};
 use weir_qos::ClientKey;
+
+/// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
+/// its header.
+const LISTING_BYTES_MAX: usize = (64 << 10) + 256;
 
 /// An operation that is routed and may go as soon as the gate lets it.
 pub(crate) struct Request {
@@ -38,12 +43,21 @@ impl Request {
         self.call.args.pinned()
     }
 
-    /// Bytes to expect of the reply.
-    pub(crate) fn reply_bytes(&self) -> usize {
+    /// Room to make for the reply at once, in bytes.
+    pub(crate) fn reply_room(&self) -> usize {
         match self.class {
             Class::Read => usize::try_from(self.cost).unwrap_or(0) + 256,
             Class::Null | Class::Metadata | Class::Write | Class::Commit => 256,
         }
+    }
+
+    /// Bytes of memory it may come to hold while it is carried out: a READ or a listing its reply,
+    /// anything its arguments, of which a WRITE that waits for the disk has a second copy.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let procedure = Procedure::of(self.call.procedure);
+        let listing = matches!(procedure, Some(Procedure::Readdir | Procedure::Readdirplus));
+        let reply = if listing { LISTING_BYTES_MAX } else { self.reply_room() };
+        reply + self.call.args.len()
     }
 }
 
@@ -54,6 +68,6 @@ pub(crate) struct Pending {
     pub(crate) class: Class,
     pub(crate) cost: u64,
     pub(crate) arrived: Mono,
-    /// What the connection's reply bytes hold for it.
+    /// What the connection's held bytes count for it.
     pub(crate) reserved: usize,
 }

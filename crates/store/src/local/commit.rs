@@ -7,7 +7,7 @@
 //! and make clients send again what may be lost.
 
 use super::LocalStore;
-use super::inode::Inode;
+use super::inode::{Inode, Reach};
 use super::volume::Volume;
 use crate::sync::{AcqRel, Arc, Mutex, Promise, now, promise};
 use rustix::fs::{fdatasync, fsync, syncfs};
@@ -113,6 +113,7 @@ fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
 fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
     volume.pace.sync_began();
     let result = match (inode.kind, extent) {
+        _ if inode.reach == Reach::Path => syncfs(&volume.root.fd),
         (FileKind::Regular, Extent::Data) => fdatasync(&inode.fd),
         (FileKind::Regular | FileKind::Directory, _) => fsync(&inode.fd),
         // Open by path only, which can't be synced.

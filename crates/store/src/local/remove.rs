@@ -72,13 +72,7 @@ fn remove(
         }
         found => found?,
     };
-    if waiting == Waiting::Never {
-        // The last close of a large file takes as long as freeing its blocks.
-        let attr = target.attr()?;
-        if attr.nlink == 1 && attr.used > CUT_INLINE_MAX {
-            waiting.or_stop()?;
-        }
-    }
+    target.freed_inline(waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), target.begin());
     unlink()?;
     volume.names.forget(dir, name, &mut lock);
@@ -87,6 +81,18 @@ fn remove(
         volume.bury(&target);
     }
     Ok(dir.end(dir_mutation)?)
+}
+
+impl Inode {
+    /// Stops what may not wait before it lets go of a large file's last name: the last close takes
+    /// as long as freeing the blocks.
+    pub(super) fn freed_inline(&self, waiting: Waiting) -> Step<()> {
+        if waiting == Waiting::Allowed {
+            return Ok(());
+        }
+        let attr = self.attr()?;
+        if attr.nlink == 1 && attr.used > CUT_INLINE_MAX { waiting.or_stop() } else { Ok(()) }
+    }
 }
 
 impl Volume {

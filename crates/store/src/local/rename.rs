@@ -87,6 +87,9 @@ fn rename(
         Err(Stop::Failed(FsError::NotFound)) => None,
         Err(other) => return Err(other),
     };
+    if let Some(target) = &target {
+        target.freed_inline(waiting)?;
+    }
     let from_mutation = from.dir.begin();
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();

@@ -23,13 +23,16 @@ pub(in crate::v3) async fn write<S: Store>(
         }
     };
     let data = payload(cx.args, args);
+    // Before the write: if a sync fails meanwhile and takes this data with it, the client must see
+    // the verifier move, and sending again what was not lost does no harm.
+    let verifier = cx.volume.write_verifier();
     let error = match cx.volume.store.write(&file, args.offset, data, args.stable.into()).await {
         Ok(done) => {
             let result: WriteRes = Res::Ok(WriteOk {
                 file_wcc: cx.wcc(&done.change),
                 count: done.count,
                 committed: done.committed.into(),
-                verifier: cx.volume.write_verifier(),
+                verifier,
             });
             return Outcome { moved: u64::from(done.count), ..answer(out, &result) };
         }
