@@ -12,11 +12,14 @@ const CARGO_DENY_VERSION: &str = "0.20.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 9] = [
+const FOR_TESTS: [Needed; 12] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
     ("ip", "iproute2"),
+    ("losetup", "mount"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
     ("linux.uml", "user-mode-linux"),
     ("modprobe", "kmod"),
     ("busybox", "busybox-static"),
