@@ -72,6 +72,10 @@ pub(crate) const PARKED_OVERHEAD: usize = 512;
 /// bound on a peer that stops reading or vanishes.
 pub(crate) const SEND_STALL_SECONDS: u32 = 60;
 
+/// Seconds that a stop waits, when all is answered, for peers to close their side. Then the
+/// connections of those that went on sending are reset.
+pub(crate) const LINGER_SECONDS: u64 = 2;
+
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;
 

@@ -7,6 +7,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
 use weir_core::Credentials;
@@ -32,12 +34,16 @@ struct Fixture {
 
 impl Fixture {
     fn start() -> Self {
+        Self::with_grace(Duration::from_secs(60))
+    }
+
+    fn with_grace(shutdown_grace: Duration) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
             nfs: vec!["127.0.0.1:0".parse().unwrap()],
             api: vec![],
-            shutdown_grace: Duration::from_secs(60),
+            shutdown_grace,
             ..ServerConfig::default()
         };
         {
@@ -110,8 +116,16 @@ impl Peer {
     }
 
     fn next_xid(&mut self) -> u32 {
-        let record = self.record();
-        Reply::parse(&record).unwrap().xid
+        self.next_xid_or_end().unwrap()
+    }
+
+    /// The next reply's number, or nothing where the server closed in an orderly way.
+    fn next_xid_or_end(&mut self) -> Option<u32> {
+        let mut byte = [0];
+        (self.socket.peek(&mut byte).unwrap() > 0).then(|| {
+            let record = self.record();
+            Reply::parse(&record).unwrap().xid
+        })
     }
 
     fn mount(&mut self, path: &str) -> Vec<u8> {
@@ -279,16 +293,129 @@ fn a_client_that_never_reads_neither_grows_the_server_nor_disturbs_others() {
     fixture.server.stop().unwrap();
 }
 
+/// Stops the server on a thread of its own, having seen that it accepts no more.
+fn stop_meanwhile(fixture: Fixture) -> std::thread::JoinHandle<()> {
+    let address = fixture.server.addresses()[0];
+    let stopping = std::thread::spawn(move || fixture.server.stop().unwrap());
+    while TcpStream::connect(address).is_ok() {
+        std::thread::yield_now();
+    }
+    stopping
+}
+
 #[test]
-fn a_stop_answers_what_was_admitted_and_closes_the_rest() {
+fn a_stop_answers_all_that_was_received_before_it_closes() {
     let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let open = peer.mount("/open");
+    let file = peer.create(&open, "large");
+    let written = peer.write(&file, &vec![6; 1 << 20]);
+    assert_eq!(peer.next_xid(), written);
+    // Nobody takes these replies, so the server stops in the middle of what it received, and what
+    // is sent after that stays in its socket.
+    let args = ReadArgs { file: FileHandle3(&file), offset: 0, count: 1 << 20 };
+    let mut asked: Vec<u32> = (0..32).map(|_| peer.send(&args)).collect();
+    assert_eq!(peer.next_xid(), asked.remove(0));
+    asked.extend((0..400).map(|_| peer.getattr(&open)));
+    while unacknowledged(&peer.socket) > 0 {
+        std::thread::yield_now();
+    }
+    let stopping = stop_meanwhile(fixture);
+    for xid in asked {
+        assert_eq!(peer.next_xid(), xid);
+        // What comes too late is not answered, but resets nothing either.
+        peer.getattr(&open);
+    }
+    assert_eq!(peer.next_xid_or_end(), None, "the end and no reset");
+    drop(peer);
+    stopping.join().unwrap();
+}
+
+/// Bytes sent that the other side's kernel does not have yet.
+fn unacknowledged(socket: &TcpStream) -> u64 {
+    let port = |address: SocketAddr| format!(":{:04X}", address.port());
+    let local = port(socket.local_addr().unwrap());
+    let remote = port(socket.peer_addr().unwrap());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let queued = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let ours = fields[1].ends_with(&local) && fields[2].ends_with(&remote);
+        let (sending, _received) = fields[4].split_once(':')?;
+        ours.then(|| u64::from_str_radix(sending, 16).unwrap())
+    };
+    table.lines().skip(1).find_map(queued).unwrap()
+}
+
+#[test]
+fn a_stop_in_the_middle_of_a_conversation_resets_nobody() {
+    const CLIENTS: usize = 4;
+    const DEPTH: u32 = 32;
+    let fixture = Fixture::start();
+    let open = fixture.connect().mount("/open");
+    let conversing = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            let mut sender = fixture.connect();
+            let mut reader =
+                Peer { socket: sender.socket.try_clone().unwrap(), ..fixture.connect() };
+            let state = Arc::new((AtomicU32::new(0), AtomicBool::new(false)));
+            let (open, conversing, reads) = (&open, &conversing, Arc::clone(&state));
+            scope.spawn(move || {
+                let (answered, ended) = &*reads;
+                while let Some(xid) = reader.next_xid_or_end() {
+                    assert_eq!(answered.fetch_add(1, Ordering::Relaxed) + 1, xid);
+                    conversing.fetch_add(usize::from(xid == 100), Ordering::Relaxed);
+                }
+                ended.store(true, Ordering::Relaxed);
+            });
+            // It goes on for a while after the server has said that it is leaving.
+            scope.spawn(move || {
+                let (answered, ended) = &*state;
+                loop {
+                    if sender.xid < answered.load(Ordering::Relaxed) + DEPTH {
+                        sender.getattr(open);
+                    } else if ended.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+        }
+        while conversing.load(Ordering::Relaxed) < CLIENTS {
+            std::thread::yield_now();
+        }
+        stop_meanwhile(fixture).join().unwrap();
+    });
+}
+
+#[test]
+fn a_stop_answers_what_waits_as_the_contract_lets_it() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    let waiting: Vec<u32> = (0..20).map(|_| peer.write(&tiny, &[7; 8192])).collect();
+    let marker = peer.getattr(&tiny);
+    assert_eq!(peer.next_xid(), marker);
+    let (catalog, plane) = (fixture.server.catalog().clone(), fixture.server.plane());
+    let stopping = stop_meanwhile(fixture);
+    let change = VolumeChange { quota_bytes: Some(90 * TIB), throughput: None };
+    catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
+    plane.apply(catalog.snapshot()).unwrap();
+    let mut answered: Vec<u32> = waiting.iter().map(|_| peer.next_xid()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, waiting);
+    assert_eq!(peer.next_xid_or_end(), None);
+    drop(peer);
+    stopping.join().unwrap();
+}
+
+#[test]
+fn a_stop_drops_what_its_grace_does_not_reach() {
+    let fixture = Fixture::with_grace(Duration::from_millis(300));
     let mut peer = fixture.connect();
     let tiny = spent(&mut peer);
     peer.write(&tiny, &[7; 8192]);
     let marker = peer.getattr(&tiny);
     assert_eq!(peer.next_xid(), marker);
     fixture.server.stop().unwrap();
-    let mut rest = Vec::new();
-    let outcome = peer.socket.read_to_end(&mut rest);
-    assert!(rest.is_empty() && !matches!(outcome, Ok(1..)), "{outcome:?}");
+    assert_eq!(peer.next_xid_or_end(), None);
 }

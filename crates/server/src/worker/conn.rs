@@ -9,7 +9,7 @@ use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, SEND_SLICES_MAX};
 use crate::sync::Arc;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::IoSlice;
 use std::net::{IpAddr, TcpStream};
@@ -75,6 +75,10 @@ pub(crate) struct Conn {
     pub(crate) accounted: usize,
     pub(crate) parked: ParkedCalls,
     pub(super) lent: Lent,
+    /// Bytes that may still be received: without end until the server stops.
+    left: usize,
+    /// Everything was answered and the peer was told that no more comes.
+    pub(crate) half_closed: bool,
     deframer: Deframer,
     window: Option<Window>,
     partial: Vec<u8>,
@@ -105,6 +109,8 @@ impl Conn {
             accounted: 0,
             parked: ParkedCalls::default(),
             lent: Lent::default(),
+            left: usize::MAX,
+            half_closed: false,
             deframer: Deframer::default(),
             window: None,
             partial: Vec::new(),
@@ -125,25 +131,69 @@ impl Conn {
         self.out_bytes
     }
 
+    /// Is there nothing more to be received?
+    pub(crate) fn has_all(&self) -> bool {
+        self.left == 0
+    }
+
+    /// From now on only what the kernel has received already is taken.
+    pub(crate) fn take_no_more(&mut self) {
+        let unread = rustix::io::ioctl_fionread(&self.socket).unwrap_or(0);
+        self.left = usize::try_from(unread).unwrap_or(usize::MAX);
+    }
+
+    /// Tells the peer that no more comes, once everything that was taken is answered and sent.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub(crate) fn end_if_answered(&mut self) -> Result<(), Errno> {
+        let answered = self.has_all()
+            && !self.blocked
+            && self.in_flight == 0
+            && self.held.is_empty()
+            && self.parked.volumes.is_empty()
+            && self.out.is_empty();
+        if answered && !self.half_closed {
+            self.half_closed = true;
+            rustix::net::shutdown(&self.socket, Shutdown::Write)?;
+        }
+        Ok(())
+    }
+
+    /// Receives once and drops it: closing a socket that has unread bytes would reset it, and a
+    /// reset can destroy replies that the peer has not read yet.
+    pub(crate) fn discard(&self, buffers: &mut Buffers) -> Received {
+        let mut buffer = buffers.recv(RECV_BYTES);
+        let received = self.receive_into(Arc::get_mut(&mut buffer).map(Vec::as_mut_slice));
+        buffers.give_recv(buffer);
+        received.0
+    }
+
     /// Receives once into what room there is, making some first.
     pub(crate) fn receive(&mut self, buffers: &mut Buffers) -> Received {
         let mut window = self.make_room(buffers);
         // Owned by this window alone: `make_room` sees to it.
-        let room = Arc::get_mut(&mut window.buffer).and_then(|bytes| bytes.get_mut(window.end..));
-        let Some(room) = room else { return Received::Closed };
-        let space = room.len();
-        let got = rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT);
-        let received = match got {
-            Ok((0, _)) => Received::Closed,
-            Ok((count, _)) => {
-                window.end += count;
-                if count == space { Received::More } else { Received::Drained }
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Received::Drained,
-            Err(_) => Received::Closed,
-        };
+        let room = Arc::get_mut(&mut window.buffer).and_then(|bytes| {
+            let end = bytes.len().min(window.end.saturating_add(self.left));
+            bytes.get_mut(window.end..end)
+        });
+        let (received, count) = self.receive_into(room);
+        window.end += count;
+        self.left -= count;
         self.window = Some(window);
         received
+    }
+
+    fn receive_into(&self, room: Option<&mut [u8]>) -> (Received, usize) {
+        let Some(room) = room else { return (Received::Closed, 0) };
+        let space = room.len();
+        match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => (Received::Closed, 0),
+            Ok((count, _)) if count == space => (Received::More, count),
+            Ok((count, _)) => (Received::Drained, count),
+            Err(Errno::AGAIN | Errno::INTR) => (Received::Drained, 0),
+            Err(_) => (Received::Closed, 0),
+        }
     }
 
     /// The next whole record, if there is one.

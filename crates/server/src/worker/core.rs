@@ -60,7 +60,6 @@ pub(crate) struct Core {
     pub(super) resumed: Vec<Stopped>,
     /// Connections to tidy before sleeping.
     pub(super) dirty: Vec<u64>,
-    pub(super) draining: bool,
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
     timers: BinaryHeap<Reverse<Timer>>,
@@ -80,7 +79,6 @@ impl Core {
             released: VecDeque::new(),
             resumed: Vec::new(),
             dirty: Vec::new(),
-            draining: false,
             now,
             timers: BinaryHeap::new(),
             reply_bytes: 0,
@@ -113,7 +111,7 @@ impl Core {
 
     /// May one more request of `conn` be taken from its bytes?
     pub(super) fn may_take(&self, conn: &Conn) -> bool {
-        !(conn.stopped.is_some() || self.draining)
+        conn.stopped.is_none()
             && conn.in_flight < IN_FLIGHT_MAX
             && conn.held.is_empty()
             && conn.lent.may_lend(&self.buffers)

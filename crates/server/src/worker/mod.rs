@@ -19,7 +19,7 @@ pub(crate) use request::Request;
 use self::core::Core;
 use crate::engine::Engine;
 use crate::gate::{Stopped, Ticket};
-use crate::limits::RECV_ROUNDS_MAX;
+use crate::limits::{LINGER_SECONDS, RECV_ROUNDS_MAX};
 use crate::sync::Arc;
 use conn::{Conn, Received};
 use request::Pending;
@@ -47,7 +47,10 @@ pub(crate) struct Worker {
     epoll: OwnedFd,
     conns: Slab<Box<Conn>>,
     core: Core,
+    /// Set once told to stop: leave then, whatever is not done.
     drain_until: Option<Mono>,
+    /// Everything is answered; what is left is to wait until the peers have closed.
+    lingering: bool,
 }
 
 impl Worker {
@@ -59,10 +62,10 @@ impl Worker {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
         let core = Core::new(id, engine, inbox);
-        Ok(Self { epoll, conns: Slab::new(), core, drain_until: None })
+        Ok(Self { epoll, conns: Slab::new(), core, drain_until: None, lingering: false })
     }
 
-    /// Serves until told to drain, and then until nothing is in flight.
+    /// Serves until told to drain, and then until all that was received is answered.
     ///
     /// # Errors
     /// Where epoll fails, which it does only if this code is wrong.
@@ -104,11 +107,19 @@ impl Worker {
         Timespec::try_from(wait).ok()
     }
 
-    fn finished(&self) -> bool {
+    fn finished(&mut self) -> bool {
         let Some(deadline) = self.drain_until else { return false };
-        let idle = self.core.tasks.len() == 0
-            && self.conns.iter().all(|(_, conn)| conn.out_bytes() == 0 && conn.held.is_empty());
-        idle || self.core.now >= deadline
+        if self.core.now >= deadline {
+            return true;
+        }
+        let answered =
+            self.core.tasks.len() == 0 && self.conns.iter().all(|(_, conn)| conn.half_closed);
+        if answered && !self.lingering {
+            self.lingering = true;
+            self.drain_until =
+                Some(deadline.min(self.core.now + Duration::from_secs(LINGER_SECONDS)));
+        }
+        answered && self.conns.is_empty()
     }
 
     fn messages(&mut self) {
@@ -164,6 +175,8 @@ impl Worker {
         let read = flags.contains(EventFlags::IN);
         let outcome = if gone {
             Err(Close)
+        } else if read && conn.has_all() {
+            Self::discard(&mut self.core, conn)
         } else if read {
             Self::read(&mut self.core, conn)
         } else {
@@ -178,10 +191,12 @@ impl Worker {
     /// Receives and serves what a connection sent, some rounds of it.
     fn read(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
         for _ in 0..RECV_ROUNDS_MAX {
-            if !core.may_take(conn) {
+            let all = conn.has_all();
+            if !(all || core.may_take(conn)) {
                 break;
             }
-            let received = conn.receive(&mut core.buffers);
+            let received =
+                if all { conn.discard(&mut core.buffers) } else { conn.receive(&mut core.buffers) };
             if received == Received::Closed {
                 return Err(Close);
             }
@@ -191,6 +206,14 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Drops what a connection sends after the server was told to stop.
+    fn discard(core: &mut Core, conn: &Conn) -> Result<(), Close> {
+        match conn.discard(&mut core.buffers) {
+            Received::Closed => Err(Close),
+            Received::More | Received::Drained => Ok(()),
+        }
     }
 
     /// Brings a connection to rest after anything happened to it: sends, takes up what had to
@@ -208,8 +231,9 @@ impl Worker {
             }
         }
         core.account_out(conn);
+        conn.end_if_answered().map_err(|_| Close)?;
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, core.may_take(conn));
+        interest.set(EventFlags::IN, conn.has_all() || core.may_take(conn));
         interest.set(EventFlags::OUT, conn.out_bytes() > 0);
         if interest != conn.interest {
             conn.interest = interest;
@@ -271,9 +295,9 @@ impl Worker {
     }
 
     fn drain(&mut self, grace: Duration) {
-        self.core.draining = true;
         self.drain_until = Some(self.core.now + grace);
         for (_, conn) in &mut self.conns {
+            conn.take_no_more();
             self.core.mark(conn);
         }
     }
