@@ -13,6 +13,7 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 struct Server {
     process: Child,
     data: tempfile::TempDir,
+    nfs: String,
     api: String,
 }
 
@@ -22,13 +23,13 @@ impl Server {
     }
 
     fn start_in(data: tempfile::TempDir) -> Self {
-        let api = free_address();
+        let (nfs, api) = (free_address(), free_address());
         let process = weir(data.path())
-            .args(["serve", "--nfs", &free_address(), "--api", &api, "--log-format", "json"])
+            .args(["serve", "--nfs", &nfs, "--api", &api, "--log-format", "json"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut server = Self { process, data, api };
+        let mut server = Self { process, data, nfs, api };
         let log = BufReader::new(server.process.stderr.take().unwrap());
         let mut lines = log.lines().map(Result::unwrap);
         assert!(lines.any(|line| line.contains("serving the API")), "it ended");
@@ -139,6 +140,38 @@ fn refusals_end_with_1_and_nonsense_with_2() {
         assert!(message.contains(part), "{line}: {message}");
     }
     server.stop();
+}
+
+#[test]
+fn a_measurement_whose_server_stops_still_has_its_result() {
+    let mut server = Server::with_volume();
+    let target = format!("nfs://{}/home", server.nfs);
+    let load = "--rw randwrite --verify --size 1MiB --time 5m --drain 5m --output json";
+    let mut bench = weir(server.data.path())
+        .args(["bench", &target])
+        .args(load.split_whitespace())
+        .args(["--jobs", "4", "--warmup", "0s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut progress = BufReader::new(bench.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(progress.any(|line| line.contains("measuring")), "it ended");
+    server.process.kill().unwrap();
+    server.process.wait().unwrap();
+    let complaint = progress.last().unwrap();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    assert!(complaint.contains("the run was not clean"), "{complaint}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(result["connections"]["lost"], 4);
+    assert!(result["total"]["operations"].as_u64().unwrap() > 0);
+    assert!(result["verify"]["unread"].as_u64().unwrap() > 0);
+    for why in ["lost the connection", "verification: can't connect", "clean-up: can't connect"] {
+        let errors = result["errors"].as_object().unwrap();
+        assert!(errors.keys().any(|error| error.starts_with(why)), "{why}: {errors:?}");
+    }
 }
 
 #[test]

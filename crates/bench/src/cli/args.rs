@@ -27,7 +27,8 @@ Examples:
     weir bench /mnt/vol --rw read --bs 1MiB --direct --output json
 
 Exit status: 0 if all went well; 1 if an operation failed, a connection was lost, verification
-found a mismatch, or the measurement could not be made; 2 if the command line makes no sense.";
+found a mismatch or could not read all back, the files could not be removed, or the measurement
+could not be made; 2 if the command line makes no sense. Once load was applied there is a result.";
 
 /// Measure a NAS: load it, and report rate, latency and errors.
 ///

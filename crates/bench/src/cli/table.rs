@@ -82,16 +82,20 @@ fn shares(result: &RunResult) -> Option<String> {
 fn failures(result: &RunResult) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(verify) = &result.verify {
-        let verdict = if verify.mismatches == 0 {
-            "all as written".to_owned()
-        } else {
-            format!("{} MISMATCHES", verify.mismatches)
+        let verdict = match (verify.checked, verify.mismatches) {
+            (0, _) => "nothing compared".to_owned(),
+            (_, 0) => "all as written".to_owned(),
+            (_, mismatches) => format!("{mismatches} MISMATCHES"),
         };
         let open = match verify.uncertain {
             0 => String::new(),
             count => format!(", {count} left open by unanswered writes"),
         };
-        lines.push(format!("verified: {} blocks, {verdict}{open}", verify.checked));
+        let unread = match verify.unread {
+            0 => String::new(),
+            count => format!(", {count} NOT READ BACK"),
+        };
+        lines.push(format!("verified: {} blocks, {verdict}{open}{unread}", verify.checked));
         lines.extend(verify.details.iter().map(|detail| format!("  {detail}")));
     }
     for (status, count) in &result.errors {
@@ -153,6 +157,7 @@ mod tests {
         result.verify = Some(VerifyResult {
             checked: 9,
             uncertain: 1,
+            unread: 7,
             mismatches: 1,
             details: vec!["file.00000 at 0: lost write".into()],
         });
@@ -164,6 +169,7 @@ mod tests {
             "1 MISMATCHES",
             "file.00000 at 0",
             "left open",
+            "7 NOT READ BACK",
             "ended before its time",
         ] {
             assert!(text.contains(part), "{part} is missing in {text}");

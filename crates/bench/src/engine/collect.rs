@@ -159,7 +159,8 @@ impl Collected {
         let planned_ns = self.schedule.end_ns;
         let interrupted = connections.lost > 0
             || !faults.is_empty()
-            || (planned_ns != u64::MAX && ended_ns < planned_ns);
+            || (planned_ns != u64::MAX && ended_ns < planned_ns)
+            || self.verify.as_ref().is_some_and(|verify| verify.unread > 0);
         for (status, count) in faults {
             *totals.errors.entry(status).or_default() += count;
         }

@@ -18,7 +18,7 @@ use crate::rng::mix;
 use crate::stats::result::{RunResult, VerifyResult};
 use crate::stats::{Notes, Recorder, WindowReport};
 use crate::target::Target;
-use crate::verify::Ledger;
+use crate::verify::{Checker, Ledger};
 use crate::workload::Workload;
 use collect::{Collected, Watcher};
 use schedule::Schedule;
@@ -42,12 +42,12 @@ pub struct Prepared {
 
 /// What all workers of a run share.
 #[derive(Clone)]
-struct Plan {
-    workload: Arc<Workload>,
-    payload: Arc<Payload>,
+pub(crate) struct Plan {
+    pub(crate) workload: Arc<Workload>,
+    pub(crate) payload: Arc<Payload>,
     ledger: Option<Arc<Ledger>>,
     /// Tells this run's blocks and names from those of others.
-    run: u64,
+    pub(crate) run: u64,
 }
 
 enum Backend {
@@ -139,18 +139,21 @@ impl Prepared {
     /// verified and removed afterwards, as the workload says.
     ///
     /// # Errors
-    /// [`BenchError`] if the machine can't start the workers, or if verification or clean-up
-    /// can't reach the target. Failed operations and lost connections are no errors: they are in
-    /// the result ([`RunResult::is_clean`]).
+    /// [`BenchError`] if the load can't begin: the machine can't start the workers, or they can't
+    /// connect. What goes wrong from then on is no error but in the result
+    /// ([`RunResult::is_clean`]): failed operations, lost connections, a target that verification
+    /// or clean-up can't reach.
     pub fn run(
         self,
         control: &Control,
         mut observe: impl FnMut(&Window),
     ) -> Result<RunResult, BenchError> {
-        let outcome = self.load(control, &mut observe);
-        let clean = self.backend.clean_up(&self.plan);
-        let result = outcome?;
-        clean?;
+        let loaded = self.load(control, &mut observe);
+        let cleaned = self.backend.clean_up(&self.plan);
+        let mut result = loaded?;
+        if let Err(error) = cleaned {
+            result.add_failure("clean-up", &error);
+        }
         Ok(result)
     }
 
@@ -193,12 +196,12 @@ impl Prepared {
         let schedule = Schedule::starting_now(&self.plan.workload);
         control.begin(schedule.start());
         let outcomes = drive(workers, &self.plan, schedule, control, observe)?;
-        let verify = self.verify(control)?;
+        let (verify, failure) = self.verify(control);
         let clients = match &self.backend {
             Backend::Nfs(files) => files.client_names(),
             Backend::Path(_) => Vec::new(),
         };
-        Ok(Collected {
+        let mut result = Collected {
             target: self.target.to_string(),
             workload: (*self.plan.workload).clone(),
             clients,
@@ -208,19 +211,25 @@ impl Prepared {
             marks: control.take_marks(),
             verify,
         }
-        .into_result(outcomes))
+        .into_result(outcomes);
+        if let Some(error) = failure {
+            result.add_failure("verification", &error);
+        }
+        Ok(result)
     }
 
-    fn verify(&self, control: &Control) -> Result<Option<VerifyResult>, BenchError> {
+    /// What reading back found, if it was asked for, and what ended it before its time.
+    fn verify(&self, control: &Control) -> (Option<VerifyResult>, Option<BenchError>) {
         let (Some(scope), Some(ledger)) = (self.plan.workload.verify, &self.plan.ledger) else {
-            return Ok(None);
+            return (None, None);
         };
         let blocks = crate::verify::choose(ledger, scope);
-        let result = match &self.backend {
-            Backend::Nfs(files) => files.verify(&self.plan, ledger, blocks, control)?,
-            Backend::Path(files) => files.verify(&self.plan, ledger, blocks, control)?,
+        let mut checker = Checker::new(&self.plan, ledger, blocks.len() as u64);
+        let outcome = match &self.backend {
+            Backend::Nfs(files) => files.verify(&mut checker, blocks, control),
+            Backend::Path(files) => files.verify(&self.plan, &mut checker, blocks, control),
         };
-        Ok(Some(result))
+        (Some(checker.finish()), outcome.err())
     }
 }
 

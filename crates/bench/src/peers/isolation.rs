@@ -32,7 +32,8 @@ pub(super) fn run(exe: &Path, work: &Path, times: &Times, stop: &Stop) -> Result
     operator.make_volume("fast", "fast", 64 * 1024)?;
     let volume = |name: &str| Target::Nfs(NfsTarget::new(server.nfs(), format!("/{name}")));
     let prepared = prepare(&volume("fast"), &neighbour(Operation::Getattr, times, LAID_OUT))?;
-    drop(prepared.run(&Control::new(), |_| {})?);
+    let laid_out = prepared.run(&Control::new(), |_| {})?;
+    ensure!(laid_out.is_clean(), "laying out the neighbour's file failed: {:?}", laid_out.errors);
     slow.throttle(SLOW_BYTES_PER_SECOND)?;
     let operations = [
         ("READ, 8 KiB, cached", Operation::Data { pattern: Pattern::Random, read_percent: 100 }),

@@ -1,6 +1,7 @@
 //! The result of a run, in the shape that is written as JSON. Fields are added, never renamed;
 //! a change that would mislead an old reader raises [`RESULT_VERSION`].
 
+use crate::error::BenchError;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,7 +31,8 @@ pub struct RunResult {
     pub by_operation: BTreeMap<String, OpResult>,
     /// One for each job, in order.
     pub jobs: Vec<JobResult>,
-    /// Failed operations by status, over the whole run.
+    /// Failed operations by status, over the whole run, and what else failed, in words: lost
+    /// connections, `verification: …`, `clean-up: …`.
     pub errors: BTreeMap<String, u64>,
     /// What became of the connections.
     pub connections: Connections,
@@ -50,7 +52,8 @@ pub struct RunResult {
     pub server: Option<ServerCpu>,
     /// What reading back found, where that was asked for.
     pub verify: Option<VerifyResult>,
-    /// Was the run ended before its time, by the user or by a lost connection?
+    /// Was the run, verification included, ended before its time, by the user or by a lost
+    /// connection?
     pub interrupted: bool,
 }
 
@@ -61,12 +64,19 @@ impl RunResult {
         self.errors.values().sum()
     }
 
-    /// Did everything asked for succeed: no failed operation, no lost connection, no mismatch?
+    /// Did everything asked for succeed: no failed operation, no lost connection, no mismatch and
+    /// no block left unread?
     #[must_use]
     pub fn is_clean(&self) -> bool {
+        let verified = |verify: &VerifyResult| verify.mismatches == 0 && verify.unread == 0;
         self.error_count() == 0
             && self.connections.lost == 0
-            && self.verify.as_ref().is_none_or(|verify| verify.mismatches == 0)
+            && self.verify.as_ref().is_none_or(verified)
+    }
+
+    /// Notes among the errors that `what`, which follows the load, failed.
+    pub(crate) fn add_failure(&mut self, what: &str, error: &BenchError) {
+        *self.errors.entry(format!("{what}: {}", error.in_full())).or_default() += 1;
     }
 
     /// Mean throughput in MiB/s between two times, from the 10 ms series (or the 100 ms one
@@ -223,6 +233,10 @@ pub struct VerifyResult {
     pub checked: u64,
     /// Blocks whose content is open because their last write was never answered.
     pub uncertain: u64,
+    /// Blocks that were to be read back and were not, because the run was stopped, lost a
+    /// connection, or could not reach the target any more.
+    #[serde(default)]
+    pub unread: u64,
     /// Blocks that did not hold what was written.
     pub mismatches: u64,
     /// The first of them, in words.

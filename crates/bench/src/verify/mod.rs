@@ -13,7 +13,7 @@ use ledger::Expected;
 /// Least block size with verification: the stamp and some body.
 pub(crate) const STAMP_BYTES_MIN: u32 = 64;
 
-use crate::engine::file_name;
+use crate::engine::{Plan, file_name};
 use crate::payload::{BlockName, Payload};
 use crate::stats::result::VerifyResult;
 use crate::workload::VerifyScope;
@@ -31,14 +31,16 @@ pub(crate) struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Nothing is compared yet.
-    pub(crate) fn new(
-        payload: &'a Payload,
-        ledger: &'a Ledger,
-        run: u64,
-        block_bytes: u32,
-    ) -> Self {
-        Self { payload, ledger, run, block_bytes, result: VerifyResult::default() }
+    /// `chosen` blocks of the run that `plan` describes are to be compared; none is yet.
+    pub(crate) fn new(plan: &'a Plan, ledger: &'a Ledger, chosen: u64) -> Self {
+        let block_bytes = plan.workload.block_bytes;
+        let result = VerifyResult { unread: chosen, ..VerifyResult::default() };
+        Self { payload: &plan.payload, ledger, run: plan.run, block_bytes, result }
+    }
+
+    /// Bytes of a block.
+    pub(crate) const fn block_bytes(&self) -> u32 {
+        self.block_bytes
     }
 
     /// Where `block` is in its file, in bytes.
@@ -49,6 +51,7 @@ impl<'a> Checker<'a> {
     /// Compares `bytes`, read at the place of `block` in `file`; fewer than a block if the file
     /// ends there.
     pub(crate) fn compare(&mut self, file: u32, block: u64, bytes: &[u8]) {
+        self.result.unread -= 1;
         let generation = match self.ledger.expected(file, block) {
             Expected::Untouched => return,
             Expected::Uncertain => {
@@ -67,6 +70,7 @@ impl<'a> Checker<'a> {
 
     /// The block could not be read, which is as bad as a wrong one.
     pub(crate) fn unreadable(&mut self, file: u32, block: u64, why: &str) {
+        self.result.unread -= 1;
         self.result.checked += 1;
         self.mismatch(file, block, &format!("unreadable: {why}"));
     }

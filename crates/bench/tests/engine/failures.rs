@@ -1,10 +1,10 @@
 //! What the user is told when things go wrong.
 
 use crate::responder::{Responder, Verdict};
-use crate::{MKDIR, READ, WRITE, workload};
+use crate::{MKDIR, READ, REMOVE, WRITE, workload};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use weir_bench::{Control, NfsTarget, Pattern, Target, Workload, prepare};
+use weir_bench::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
 use weir_nfs::v3::wire::Status;
 
 fn refusal(target: &Target, workload: &Workload) -> String {
@@ -80,4 +80,64 @@ fn a_lost_connection_ends_the_run_and_is_reported() {
     assert!(result.interrupted && !result.is_clean());
     assert!(result.errors.keys().any(|error| error.contains("lost the connection")));
     assert!(result.total.operations < 200, "{}", result.total.operations);
+}
+
+#[test]
+fn an_end_that_comes_with_the_last_reply_is_not_waited_for() {
+    let reads = AtomicU32::new(0);
+    let server = Responder::with_hook(Arc::new(move |procedure, _| {
+        if procedure == READ && reads.fetch_add(1, Ordering::Relaxed) == 1 {
+            return Verdict::Close;
+        }
+        Verdict::Serve
+    }));
+    let load = Workload { depth: 2, drain_s: 0.1, ..workload(Pattern::Random, 100, 2) };
+    let prepared = prepare(&server.target(), &load).unwrap();
+    let control = Control::new();
+    let patience = control.clone();
+    let result = prepared
+        .run(&control, |window| {
+            if window.at_s > 10.0 {
+                patience.stop();
+            }
+        })
+        .unwrap();
+    assert_eq!((result.connections.lost, result.connections.unanswered), (1, 0));
+    assert_eq!(result.total.operations, 1);
+}
+
+#[test]
+fn a_server_that_is_gone_at_the_verification_leaves_a_result() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        READ => Verdict::Close,
+        _ => Verdict::Serve,
+    }));
+    let load = Workload {
+        verify: Some(VerifyScope::Sample(50)),
+        layout: Layout::Sparse,
+        ..workload(Pattern::Sequential, 0, 256)
+    };
+    let prepared = prepare(&server.target(), &load).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert_eq!(result.total.operations, 256);
+    let verify = result.verify.as_ref().unwrap();
+    assert_eq!((verify.checked, verify.unread), (0, 50));
+    assert!(result.interrupted && !result.is_clean());
+    let why = "verification: lost the connection";
+    assert!(result.errors.keys().any(|error| error.starts_with(why)), "{:?}", result.errors);
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_is_gone_at_the_clean_up_leaves_a_result() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        REMOVE => Verdict::Close,
+        _ => Verdict::Serve,
+    }));
+    let prepared = prepare(&server.target(), &workload(Pattern::Random, 100, 100)).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert_eq!(result.total.operations, 100);
+    assert!(!result.is_clean());
+    let why = "clean-up: lost the connection";
+    assert!(result.errors.keys().any(|error| error.starts_with(why)), "{:?}", result.errors);
 }

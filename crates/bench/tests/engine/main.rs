@@ -14,6 +14,7 @@ use weir_bench::{Layout, Length, Operation, Pattern, Workload};
 const READ: u32 = 6;
 const WRITE: u32 = 7;
 const MKDIR: u32 = 9;
+const REMOVE: u32 = 12;
 
 /// A small workload that ends by a count.
 fn workload(pattern: Pattern, read_percent: u8, operations: u64) -> Workload {

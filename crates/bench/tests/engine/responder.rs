@@ -1,5 +1,6 @@
 //! A small NFS server over the in-memory store, with a hook that may meddle with every call.
 
+use rustix::net::{SendFlags, send};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -97,7 +98,11 @@ impl World {
             bytes.extend_from_slice(&chunk[..len]);
             let mut out = Vec::new();
             while let Step::Record { at, consumed } = deframer.next(&bytes).unwrap() {
-                let Some(reply) = self.answer(&bytes[at]) else { return };
+                let Some(reply) = self.answer(&bytes[at]) else {
+                    // What was answered before leaves in one segment with the end.
+                    send(&stream, &out, SendFlags::MORE).ok();
+                    return;
+                };
                 out.extend_from_slice(&reply);
                 bytes.drain(..consumed);
             }

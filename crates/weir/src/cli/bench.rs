@@ -16,12 +16,14 @@ pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<()> {
     };
     let result = cli::run(args, format, &control)?;
     if !result.is_clean() {
-        let mismatches = result.verify.as_ref().map_or(0, |verify| verify.mismatches);
+        let (errors, verify) = (result.error_count(), result.verify.unwrap_or_default());
         bail!(
-            "the run was not clean: {} failed operations, {} lost connections, {mismatches} \
-             mismatches",
-            result.error_count(),
-            result.connections.lost
+            "the run was not clean: {} failures, {} lost connections, {} mismatches, {} blocks not \
+             read back",
+            errors,
+            result.connections.lost,
+            verify.mismatches,
+            verify.unread
         );
     }
     Ok(())

@@ -75,6 +75,8 @@ pub(super) struct Conn {
     /// The slot whose reply is coming in, and what the reply says.
     pending: Option<(usize, Outcome)>,
     writable: bool,
+    /// The peer has closed it, or it broke: no event announces what is still to be received.
+    closing: bool,
     pub(super) alive: bool,
 }
 
@@ -95,6 +97,7 @@ impl Conn {
             sequence,
             pending: None,
             writable: true,
+            closing: false,
             alive: true,
         })
     }
@@ -144,7 +147,12 @@ impl Conn {
         self.writable = true;
     }
 
-    /// Receives until the socket is empty. `done` gets each request whose reply is there in
+    /// The peer has closed it, or it broke: what was received before is still to be taken.
+    pub(super) const fn set_closing(&mut self) {
+        self.closing = true;
+    }
+
+    /// Receives until the socket is empty, or to the end if it is closing. `done` gets each request whose reply is there in
     /// full, with its slot, which is free again, and what the reply says.
     pub(super) fn receive(
         &mut self,
@@ -160,10 +168,10 @@ impl Conn {
             let space = space.get_mut(..wanted).unwrap_or(&mut []);
             // On TCP this flag drops the bytes instead of copying them (tcp(7)).
             let flags = if dropping { RecvFlags::TRUNC } else { RecvFlags::empty() };
-            let count = match recv(&self.stream, space, flags) {
+            let (count, empty) = match recv(&self.stream, space, flags) {
                 Ok((0, _)) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Ok((count, _)) => count,
-                Err(Errno::AGAIN | Errno::INTR) => 0,
+                Ok((count, _)) => (count, count < wanted && !self.closing),
+                Err(Errno::AGAIN | Errno::INTR) => (0, true),
                 Err(error) => return Err(error.into()),
             };
             if !dropping {
@@ -173,8 +181,8 @@ impl Conn {
                 self.end(&mut done);
             }
             // Less than asked for: the socket was empty for a moment, and what comes from now on
-            // raises a new event.
-            if count < wanted {
+            // raises a new event. Only an end that was announced with the last data does not.
+            if empty {
                 return Ok(());
             }
         }

@@ -4,10 +4,8 @@ use super::Files;
 use super::session::{Session, malformed};
 use super::status::name;
 use crate::control::Control;
-use crate::engine::Plan;
 use crate::error::BenchError;
-use crate::stats::result::VerifyResult;
-use crate::verify::{Checker, Ledger};
+use crate::verify::Checker;
 use std::collections::HashMap;
 use weir_nfs::v3::wire::{ReadArgs, Res};
 
@@ -15,16 +13,15 @@ use weir_nfs::v3::wire::{ReadArgs, Res};
 const WINDOW: usize = 32;
 
 impl Files {
-    /// Reads `blocks` (file and block number) back and compares them.
+    /// Reads `blocks` (file and block number) back and has them compared, until all are, the run
+    /// is stopped, or the server can't be reached.
     pub(in crate::engine) fn verify(
         &self,
-        plan: &Plan,
-        ledger: &Ledger,
+        checker: &mut Checker<'_>,
         blocks: Vec<(u32, u64)>,
         control: &Control,
-    ) -> Result<VerifyResult, BenchError> {
-        let count = plan.workload.block_bytes;
-        let mut checker = Checker::new(&plan.payload, ledger, plan.run, count);
+    ) -> Result<(), BenchError> {
+        let count = checker.block_bytes();
         let mut session = self.session()?;
         let mut pending = HashMap::with_capacity(WINDOW);
         let mut left = blocks.into_iter();
@@ -39,9 +36,9 @@ impl Files {
                 pending.insert(xid, (file, block));
             }
             if pending.is_empty() {
-                return Ok(checker.finish());
+                return Ok(());
             }
-            compare(&mut session, &mut pending, &mut checker)?;
+            compare(&mut session, &mut pending, checker)?;
         }
     }
 }

@@ -31,6 +31,10 @@ const BUFFER_BYTES_LARGE_READS: usize = 4096;
 /// Reads from this size on are large.
 const LARGE_READ_BYTES: u32 = 32 * 1024;
 
+/// Events after which a connection has no others.
+const ENDS: epoll::EventFlags =
+    epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
+
 /// A thread's part of the load.
 pub(super) struct NfsWorker {
     pub(super) plan: Plan,
@@ -111,6 +115,9 @@ impl Loop<'_> {
                 let flags = event.flags;
                 if flags.contains(epoll::EventFlags::OUT) {
                     conn.set_writable();
+                }
+                if flags.intersects(ENDS) {
+                    conn.set_closing();
                 }
                 if let Err(fault) = self.serve(conn, &mut buffer) {
                     self.lose(conn, fault, control);
@@ -280,7 +287,10 @@ impl Loop<'_> {
 
 fn register(conns: &[Conn]) -> Result<OwnedFd, Errno> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+    let flags = epoll::EventFlags::IN
+        | epoll::EventFlags::OUT
+        | epoll::EventFlags::RDHUP
+        | epoll::EventFlags::ET;
     for (index, conn) in conns.iter().enumerate() {
         epoll::add(&epoll, conn.stream(), epoll::EventData::new_u64(index as u64), flags)?;
     }

@@ -8,8 +8,7 @@ use super::job::{Job, file_name};
 use super::{Layingout, Plan, Worker};
 use crate::control::Control;
 use crate::error::BenchError;
-use crate::stats::result::VerifyResult;
-use crate::verify::{Checker, Ledger};
+use crate::verify::Checker;
 use crate::workload::{Layout, Operation, Stability};
 use buffer::AlignedBuffer;
 use rustix::fs::OFlags;
@@ -153,18 +152,16 @@ impl Files {
         Ok(worker::OpenFiles { directory: self.directory.clone(), files })
     }
 
-    /// Reads `blocks` back and compares them.
+    /// Reads `blocks` back and has them compared, until all are or the run is stopped.
     pub(super) fn verify(
         &self,
         plan: &Plan,
-        ledger: &Ledger,
+        checker: &mut Checker<'_>,
         blocks: Vec<(u32, u64)>,
         control: &Control,
-    ) -> Result<VerifyResult, BenchError> {
-        let block_bytes = plan.workload.block_bytes;
+    ) -> Result<(), BenchError> {
         let files = self.open(plan)?;
-        let mut checker = Checker::new(&plan.payload, ledger, plan.run, block_bytes);
-        let mut buffer = AlignedBuffer::new(usize::try_from(block_bytes).unwrap_or(0));
+        let mut buffer = AlignedBuffer::new(usize::try_from(checker.block_bytes()).unwrap_or(0));
         for (number, block) in blocks {
             if control.stopped() {
                 break;
@@ -178,7 +175,7 @@ impl Files {
                 Err(error) => checker.unreadable(number, block, &error.to_string()),
             }
         }
-        Ok(checker.finish())
+        Ok(())
     }
 
     /// Removes what the preparation made.
