@@ -143,6 +143,15 @@ fn refusals_end_with_1_and_nonsense_with_2() {
 }
 
 #[test]
+fn a_log_level_that_nobody_knows_keeps_the_server_from_starting() {
+    let data = tempfile::tempdir().unwrap();
+    let output = weir(data.path()).arg("serve").env("WEIR_LOG_LEVEL", "loud").output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("\"loud\" is neither a level (off, error, warn"), "{message}");
+}
+
+#[test]
 fn a_measurement_whose_server_stops_still_has_its_result() {
     let mut server = Server::with_volume();
     let target = format!("nfs://{}/home", server.nfs);

@@ -14,6 +14,8 @@ const LISTEN_MAX: usize = 64;
 const WORKERS_MAX: usize = 1024;
 /// Most cached objects of one volume.
 const OBJECTS_MAX: usize = 1 << 24;
+/// How much is logged, least first.
+const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Longest shutdown, seconds.
 const GRACE_SECS_MAX: u64 = 3600;
 
@@ -176,8 +178,8 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "log.level",
-        meaning: "error, warn, info (default), debug, trace, or a filter such as info,weir_store=debug",
-        set: |config, value| text(value).map(|level| config.log_level = level.to_owned()),
+        meaning: "off, error, warn, info (default), debug, trace, or a filter such as info,weir_store=debug",
+        set: |config, value| log_filter(value).map(|filter| config.log_level = filter),
         show: |config| quote(&config.log_level),
     },
 ];
@@ -233,6 +235,28 @@ fn size(value: &Value<'_>) -> Result<u64, String> {
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Levels with an optional target each, comma-separated. A bare target, which tracing would take,
+/// can't be told from a misspelt level, which would silence all others.
+fn log_filter(value: &Value<'_>) -> Result<String, String> {
+    let is_level = |word: &str| LOG_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+    let in_target = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-' | '.');
+    let is_target = |word: &str| !word.is_empty() && word.chars().all(in_target);
+    let parts: Vec<&str> = text(value)?.split(',').map(str::trim).collect();
+    for part in &parts {
+        let known = match part.rsplit_once('=') {
+            Some((target, level)) => is_target(target) && is_level(level),
+            None => is_level(part),
+        };
+        if !known {
+            let levels = LOG_LEVELS.join(", ");
+            return Err(format!(
+                "{part:?} is neither a level ({levels}) nor a TARGET=LEVEL: write info, say, or info,weir_store=debug"
+            ));
+        }
+    }
+    Ok(parts.join(","))
 }
 
 fn addresses(value: &Value<'_>) -> Result<Vec<SocketAddr>, String> {

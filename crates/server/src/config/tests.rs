@@ -53,6 +53,25 @@ fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
 }
 
 #[test]
+fn a_log_level_that_nobody_knows_is_refused_and_filters_are_not() {
+    for wrong in ["loud", "info,loud", "weir_store=loud", "=info", "info,", "weir store=info"] {
+        let message = refusal(&format!("data = \"/srv\"\n[log]\nlevel = \"{wrong}\"\n"));
+        assert!(message.contains(":3: log.level: "), "{message}");
+        assert!(message.contains("(off, error, warn, info, debug, trace)"), "{message}");
+        assert!(message.contains("info,weir_store=debug"), "{message}");
+    }
+    for (right, kept) in [
+        ("WARN", "WARN"),
+        ("off", "off"),
+        ("info, weir_store=debug", "info,weir_store=debug"),
+        ("weir_server::control=trace,hyper=off", "weir_server::control=trace,hyper=off"),
+    ] {
+        let given = [("data", "/srv".to_owned()), ("log.level", right.to_owned())];
+        assert_eq!(ServerConfig::load(None, &given).unwrap().log_level, kept);
+    }
+}
+
+#[test]
 fn the_api_can_be_kept_off_tcp() {
     let config = load("data = \"/srv\"\n[api]\nlisten = []\n", &[]).unwrap();
     assert!(config.api.is_empty());

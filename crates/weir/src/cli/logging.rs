@@ -9,12 +9,10 @@ use weir_server::config::LogFormat;
 /// Starts logging as `config` says.
 ///
 /// # Errors
-/// If the level is neither a level nor a filter.
+/// If logging has started before.
 pub(crate) fn start(config: &ServerConfig) -> Result<()> {
     let level = &config.log_level;
-    let filter = EnvFilter::try_new(level).with_context(|| {
-        format!("log.level: {level:?} is no level (error, warn, info, debug, trace) and no filter")
-    })?;
+    let filter = EnvFilter::try_new(level).with_context(|| format!("log.level: {level:?}"))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match config.log_format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),

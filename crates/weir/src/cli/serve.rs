@@ -72,7 +72,7 @@ pub(crate) struct ConfigArgs {
     /// Log lines on standard error: text or json [default: text]
     #[arg(long, env = "WEIR_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
-    /// error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default: info]
+    /// off, error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default: info]
     #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
 }
