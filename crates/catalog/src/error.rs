@@ -58,7 +58,7 @@ pub enum CatalogError {
         name: String,
     },
     /// The size is out of bounds.
-    #[error("{} is no size for a {thing}: from {} to {} is allowed", Bytes(*.asked), Bytes(*.min), Bytes(*.max))]
+    #[error("{} is no size for a {thing}: from {} to {} is allowed", Bytes(*.asked), Bytes(*.min).at_least(), Bytes(*.max).at_most())]
     Size {
         /// What was to be sized.
         thing: Thing,
@@ -79,7 +79,7 @@ pub enum CatalogError {
         rule: Infeasible,
     },
     /// The quota would be below what the volume holds.
-    #[error("volume {volume:?} holds {}: its quota can't go below that", Bytes(*.used))]
+    #[error("volume {volume:?} holds {}: its quota can't go below that", Bytes(*.used).at_least())]
     QuotaBelowUsed {
         /// The volume.
         volume: String,
@@ -103,7 +103,7 @@ pub enum CatalogError {
         pool: String,
     },
     /// No rate was given in a manual pool.
-    #[error("pool {pool:?} is manual: the volume needs a throughput, at most {}", Rate(*.free))]
+    #[error("pool {pool:?} is manual: the volume needs a throughput, at most {}", Rate(*.free).at_most())]
     ThroughputMissing {
         /// The pool.
         pool: String,
@@ -348,32 +348,32 @@ impl CatalogError {
 fn infeasible(rule: Infeasible) -> String {
     match rule {
         Infeasible::Quota { asked_bytes, free_bytes, size_needed_bytes } => format!(
-            "the sum of quotas may not exceed the pool's size: {} asked for, {:#} left; the pool would have to be {:#}",
+            "the sum of quotas may not exceed the pool's size: {} asked for, {} left; the pool would have to be {}",
             Bytes(asked_bytes),
-            Bytes(free_bytes),
-            Bytes(size_needed_bytes)
+            Bytes(free_bytes).at_most(),
+            Bytes(size_needed_bytes).at_least()
         ),
         Infeasible::Throughput { asked, free, size_needed_bytes } => format!(
-            "the sum of throughputs may not exceed the pool's budget (size × level rate): {} asked for, {:#} left; the pool would have to be {:#}",
+            "the sum of throughputs may not exceed the pool's budget (size × level rate): {} asked for, {} left; the pool would have to be {}",
             Rate(asked.0),
-            Rate(free.0),
-            Bytes(size_needed_bytes)
+            Rate(free.0).at_most(),
+            Bytes(size_needed_bytes).at_least()
         ),
         Infeasible::PoolSize { asked_bytes, needed_bytes } => format!(
-            "the size may not go below the sum of the volumes' quotas: {} asked for, at least {:#} allowed",
+            "the size may not go below the sum of the volumes' quotas: {} asked for, at least {} allowed",
             Bytes(asked_bytes),
-            Bytes(needed_bytes)
+            Bytes(needed_bytes).at_least()
         ),
         Infeasible::PoolThroughput { budget, needed, size_needed_bytes } => format!(
-            "the budget (size × level rate) may not go below what the volumes are given: {} against {}; at this level the size must be at least {:#}",
+            "the budget (size × level rate) may not go below what the volumes are given: {} against {}; at this level the size must be at least {}",
             Rate(budget.0),
             Rate(needed.0),
-            Bytes(size_needed_bytes)
+            Bytes(size_needed_bytes).at_least()
         ),
         Infeasible::QuotaWithoutRate { asked_bytes, least_bytes } => format!(
-            "a quota of {} buys no throughput at all: at least {:#} allowed",
+            "a quota of {} buys no throughput at all: at least {} allowed",
             Bytes(asked_bytes),
-            Bytes(least_bytes)
+            Bytes(least_bytes).at_least()
         ),
         Infeasible::ZeroRate => {
             "a throughput of zero would stop all I/O: at least 1 B/s allowed".to_owned()

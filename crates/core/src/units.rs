@@ -97,8 +97,9 @@ fn abbreviates(unit: &str, known: &str) -> bool {
             && unit.eq_ignore_ascii_case(&(letter.to_string() + "B")))
 }
 
-/// Prints bytes for people, rounded to four decimals; `{:#}` prints the exact number instead, in
-/// the largest unit that holds it, and reads back as the same.
+/// Prints bytes for people, with four decimals and a `≈` where these are not all of it; `{:.2}`
+/// prints two decimals, say, and no `≈`. `{:#}` prints the exact number, in the largest unit that
+/// holds it, and reads back as the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub u64);
 
@@ -106,37 +107,91 @@ pub struct Bytes(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(pub u64);
 
+impl Bytes {
+    /// For people, a size that reads back as this or a little more: a lower bound that can be
+    /// given back.
+    #[must_use]
+    pub fn at_least(self) -> String {
+        rounded(self.0, BOUND_DECIMALS, Rounding::Up).0
+    }
+
+    /// For people, a size that reads back as this or a little less: an upper bound that can be
+    /// given back.
+    #[must_use]
+    pub fn at_most(self) -> String {
+        rounded(self.0, BOUND_DECIMALS, Rounding::Down).0
+    }
+}
+
+impl Rate {
+    /// As [`Bytes::at_most`].
+    #[must_use]
+    pub fn at_most(self) -> String {
+        Bytes(self.0).at_most() + "/s"
+    }
+}
+
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = if f.alternate() { exact(self.0) } else { rounded(self.0) };
-        f.pad(&text)
+        show(self.0, "", f)
     }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = if f.alternate() { exact(self.0) } else { rounded(self.0) };
-        f.pad(&(text + "/s"))
+        show(self.0, "/s", f)
     }
 }
 
-/// `bytes` in ten-thousandths of the unit 1,024^`power`, and the remainder lost.
-fn in_unit(bytes: u64, power: usize) -> (u128, u128) {
-    let scaled = u128::from(bytes) * 10_000;
+/// Decimals shown unless told otherwise.
+const DECIMALS: usize = 4;
+
+/// Decimals of a bound: at worst a MiB beside it where TiB are spoken of.
+const BOUND_DECIMALS: usize = 6;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rounding {
+    Down,
+    Nearest,
+    Up,
+}
+
+fn show(bytes: u64, suffix: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if f.alternate() {
+        return f.pad(&(exact(bytes) + suffix));
+    }
+    if let Some(decimals) = f.precision() {
+        // To `pad`, the precision would be a length to cut at.
+        let (text, _) = rounded(bytes, decimals.min(DECIMALS_MAX), Rounding::Nearest);
+        return f.write_str(&(text + suffix));
+    }
+    let (text, is_exact) = rounded(bytes, DECIMALS, Rounding::Nearest);
+    let mark = if is_exact { "" } else { "≈" };
+    f.pad(&(mark.to_string() + &text + suffix))
+}
+
+/// `bytes` in units of 1,024^`power` times 10^`decimals`, and the remainder lost.
+fn in_unit(bytes: u64, power: usize, decimals: usize) -> (u128, u128) {
+    let scaled = (0..decimals).fold(u128::from(bytes), |value, _| value * 10);
     (scaled >> (10 * power), scaled & ((1 << (10 * power)) - 1))
 }
 
-fn rounded(bytes: u64) -> String {
+/// `bytes` in the largest unit with at most so many decimals, and whether these are all of it.
+fn rounded(bytes: u64, decimals: usize, rounding: Rounding) -> (String, bool) {
     let power = largest_unit(bytes);
-    let (value, lost) = in_unit(bytes, power);
-    let half = if power == 0 { 1 } else { 1 << (10 * power - 1) };
-    print(value + u128::from(lost >= half), power)
+    let (value, lost) = in_unit(bytes, power, decimals);
+    let up = match rounding {
+        Rounding::Down => false,
+        Rounding::Nearest => lost << 1 >= 1 << (10 * power),
+        Rounding::Up => lost > 0,
+    };
+    (print(value + u128::from(up), power, decimals), lost == 0)
 }
 
 fn exact(bytes: u64) -> String {
-    let fits = |power: &usize| in_unit(bytes, *power).1 == 0;
+    let fits = |power: &usize| in_unit(bytes, *power, DECIMALS).1 == 0;
     let power = (0..=largest_unit(bytes)).rev().find(fits).unwrap_or(0);
-    print(in_unit(bytes, power).0, power)
+    print(in_unit(bytes, power, DECIMALS).0, power, DECIMALS)
 }
 
 /// The largest unit of which `bytes` is at least one.
@@ -144,14 +199,14 @@ fn largest_unit(bytes: u64) -> usize {
     (1..UNITS.len()).rev().find(|power| bytes >> (10 * power) > 0).unwrap_or(0)
 }
 
-fn print(ten_thousandths: u128, power: usize) -> String {
-    let mut text = (ten_thousandths / 10_000).to_string();
-    let fraction = ten_thousandths % 10_000;
-    if fraction > 0 {
-        text += ".";
-        text += alloc::format!("{fraction:04}").trim_end_matches('0');
-    }
-    text + " " + UNITS.get(power).copied().unwrap_or("B")
+/// `scaled`, which is 10^`decimals` times what it stands for, in its unit.
+fn print(scaled: u128, power: usize, decimals: usize) -> String {
+    let digits = alloc::format!("{scaled:0width$}", width = decimals + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - decimals);
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    let unit = UNITS.get(power).copied().unwrap_or("B");
+    alloc::format!("{whole}{point}{fraction} {unit}")
 }
 
 #[cfg(test)]
@@ -190,9 +245,26 @@ mod tests {
     fn prints_four_decimals_for_people() {
         assert_eq!(Rate(1_638_400).to_string(), "1.5625 MiB/s");
         assert_eq!(Bytes(100 << 30).to_string(), "100 GiB");
-        assert_eq!(Bytes(123_456_789).to_string(), "117.7376 MiB");
         assert_eq!(Bytes(0).to_string(), "0 B");
+        assert_eq!(alloc::format!("{:>8}", Bytes(5)), "     5 B");
         assert_eq!(alloc::format!("{:#}", Bytes(123_456_789)), "123456789 B");
+    }
+
+    #[test]
+    fn what_is_not_all_of_it_is_marked() {
+        assert_eq!(Bytes(123_456_789).to_string(), "≈117.7376 MiB");
+        assert_eq!(Bytes(parse_bytes("1.0000001GiB").unwrap()).to_string(), "≈1 GiB");
+        assert_eq!(Rate((1 << 40) - 1).to_string(), "≈1024 GiB/s");
+        assert_eq!(alloc::format!("{:.2}", Bytes(123_456_789)), "117.74 MiB");
+    }
+
+    #[test]
+    fn bounds_are_rounded_to_their_side() {
+        assert_eq!(Bytes(1_100_585_369_707).at_least(), "1.000977 TiB");
+        assert_eq!(Bytes(1_100_585_369_707).at_most(), "1.000976 TiB");
+        assert_eq!(Bytes(3 << 40).at_most(), "3 TiB");
+        assert_eq!(Rate(1_638_400).at_most(), "1.5625 MiB/s");
+        assert_eq!(Bytes(0).at_most(), "0 B");
     }
 
     proptest! {
@@ -200,6 +272,13 @@ mod tests {
         fn the_exact_form_reads_back(bytes: u64) {
             prop_assert_eq!(parse_bytes(&alloc::format!("{:#}", Bytes(bytes))), Ok(bytes));
             prop_assert_eq!(parse_rate(&alloc::format!("{:#}", Rate(bytes))), Ok(bytes));
+        }
+
+        #[test]
+        fn bounds_can_be_given_back(bytes in 0..=u64::MAX >> 1) {
+            prop_assert!(parse_bytes(&Bytes(bytes).at_least()).unwrap() >= bytes);
+            prop_assert!(parse_bytes(&Bytes(bytes).at_most()).unwrap() <= bytes);
+            prop_assert!(parse_rate(&Rate(bytes).at_most()).unwrap() <= bytes);
         }
 
         #[test]

@@ -143,6 +143,18 @@ fn refusals_end_with_1_and_nonsense_with_2() {
 }
 
 #[test]
+fn a_bound_that_a_refusal_names_is_accepted() {
+    let server = Server::start();
+    server.done("pool create fast --level premium --size 4TiB --qos manual");
+    server.done("volume create home --pool fast --quota 1TiB --throughput 64.061035MiB/s");
+    let (_, message) = server.refused("pool resize fast 1TiB");
+    let size = message.trim_end().rsplit("at least ").next().unwrap().replace(' ', "");
+    assert!(size.starts_with("1.00") && size.ends_with("TiB"), "{message}");
+    server.done(&format!("pool resize fast {size}"));
+    server.stop();
+}
+
+#[test]
 fn a_log_level_that_nobody_knows_keeps_the_server_from_starting() {
     let data = tempfile::tempdir().unwrap();
     let output = weir(data.path()).arg("serve").env("WEIR_LOG_LEVEL", "loud").output().unwrap();

@@ -173,7 +173,7 @@ async fn list(client: &Client, output: Output) -> Result<()> {
         return print::json(&volumes);
     }
     let row = |volume: Volume| {
-        let used = volume.live.as_ref().map(|live| Bytes(live.used_bytes).to_string());
+        let used = volume.live.as_ref().map(|live| counted(live.used_bytes));
         vec![
             volume.name,
             volume.pool,
@@ -200,13 +200,13 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     match volume.live {
         None => fields.push(("served", "no: the server's log says why".to_owned())),
         Some(live) => fields.extend([
-            ("used", Bytes(live.used_bytes).to_string()),
-            ("reads", format!("{}, {}", live.read_ops, Bytes(live.read_bytes))),
-            ("writes", format!("{}, {}", live.write_ops, Bytes(live.write_bytes))),
+            ("used", counted(live.used_bytes)),
+            ("reads", format!("{}, {}", live.read_ops, counted(live.read_bytes))),
+            ("writes", format!("{}, {}", live.write_ops, counted(live.write_bytes))),
             ("other operations", live.other_ops.to_string()),
             ("failed operations", live.failed_ops.to_string()),
             ("delayed by the limit", live.delayed_ops.to_string()),
-            ("waiting now", format!("{}, {}", live.waiting, Bytes(live.parked_bytes))),
+            ("waiting now", format!("{}, {}", live.waiting, counted(live.parked_bytes))),
         ]),
     }
     print::fields(&fields)?;
@@ -224,6 +224,11 @@ async fn change(
     let changed = client.change_volume(name, &change, dry(dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
     print::changed(output, &changed, &done)
+}
+
+/// Bytes that were counted, not chosen: two decimals say enough.
+fn counted(bytes: u64) -> String {
+    format!("{:.2}", Bytes(bytes))
 }
 
 fn described(volume: &Volume) -> String {
