@@ -155,6 +155,22 @@ fn a_bound_that_a_refusal_names_is_accepted() {
 }
 
 #[test]
+fn a_failure_to_listen_says_why_once() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = taken.local_addr().unwrap();
+    let data = tempfile::tempdir().unwrap();
+    for (nfs, api) in
+        [(address.to_string(), "none".to_owned()), (free_address(), address.to_string())]
+    {
+        let serve = ["serve", "--nfs", &nfs, "--api", &api, "--log-level", "error"];
+        let output = weir(data.path()).args(serve).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert_eq!(message.matches("Address already in use").count(), 1, "{message}");
+    }
+}
+
+#[test]
 fn a_log_level_that_nobody_knows_keeps_the_server_from_starting() {
     let data = tempfile::tempdir().unwrap();
     let output = weir(data.path()).arg("serve").env("WEIR_LOG_LEVEL", "loud").output().unwrap();

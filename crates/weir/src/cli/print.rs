@@ -25,12 +25,26 @@ pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
             eprintln!("{}", serde_json::to_string(error).unwrap_or_default());
         }
         (Output::Json, _) => {
-            let error = weir_api::ApiError::new("client", format!("{error:#}"));
+            let error = weir_api::ApiError::new("client", in_full(error));
             eprintln!("{}", serde_json::to_string(&error).unwrap_or_default());
         }
-        (Output::Table, _) => eprintln!("weir: {error:#}"),
+        (Output::Table, _) => eprintln!("weir: {}", in_full(error)),
     }
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The message and its causes. Some libraries put a cause in their message, others leave it to
+/// the chain; either way it is said once.
+fn in_full(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.ends_with(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
 }
 
 /// Prints a text. A reader that has gone away (`| head`) is no failure.
@@ -107,6 +121,19 @@ pub(crate) fn changed<T: Serialize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_cause_is_said_once_whoever_says_it() {
+        let cause = || std::io::Error::from_raw_os_error(98);
+        let left_to_the_chain = anyhow::Error::new(cause()).context("can't listen");
+        let in_the_message =
+            anyhow::Error::new(cause()).context(format!("can't listen: {}", cause()));
+        let wanted = format!("can't listen: {}", cause());
+        assert_eq!(in_full(&left_to_the_chain), wanted);
+        assert_eq!(in_full(&in_the_message), wanted);
+        assert_eq!(in_full(&anyhow!("alone")), "alone");
+    }
 
     #[test]
     fn columns_line_up_and_end_without_blanks() {
