@@ -105,12 +105,16 @@ fn an_operator_makes_changes_and_deletes() {
     let plan = server.done("pool set fast --level ultra --dry-run");
     assert!(plan.starts_with("Dry run, nothing is changed"), "{plan}");
     assert!(plan.contains("home    64 MiB/s      128 MiB/s"), "{plan}");
-    server.done("pool set fast --qos manual");
+    let plan = server.done("pool set fast --qos manual --dry-run");
+    assert!(plan.contains("home    64 MiB/s      64 MiB/s, unchanged"), "{plan}");
+    assert!(!server.done("pool set fast --qos manual").contains("home"));
     server.done("volume set home --throughput 48MiB/s");
     assert!(server.done("volume list").contains("48 MiB/s"));
     server.done("export add home --network 10.0.0.0/8 --access ro");
     assert!(server.done("volume export list home").contains("10.0.0.0/8   ro      root"));
     server.done("export remove home --network 10.0.0.0/8");
+    let plan = server.done("volume delete home --dry-run");
+    assert!(plan.contains("home would be deleted with all its files, 0 B"), "{plan}");
     server.done("volume delete home --yes");
     server.done("pool delete fast");
     assert_eq!(server.done("--output json pool list"), "[]\n");

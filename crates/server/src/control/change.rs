@@ -8,7 +8,8 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use serde::Deserialize;
 use weir_api::{Changed, LimitChange, mibps};
-use weir_catalog::{Catalog, Mode, Outcome, Snapshot};
+use weir_catalog::{Catalog, Mode, Outcome, Pool, Snapshot};
+use weir_core::VolumeId;
 
 /// The query of every changing request.
 #[derive(Deserialize)]
@@ -29,6 +30,14 @@ pub(super) fn mode(how: HowQuery) -> Result<Mode, Failure> {
     })
 }
 
+/// The volumes whose limits the answer to a change shows.
+pub(super) enum Shown {
+    /// Those whose limits it changes.
+    Changed,
+    /// All of the pool of this name: a change of a pool concerns no others.
+    Pool(String),
+}
+
 /// The answer to a change.
 pub(super) type Answer<T> = Result<Json<Changed<T>>, Failure>;
 
@@ -39,6 +48,7 @@ impl ControlState {
     pub(super) async fn change<T: Send + 'static>(
         &self,
         mode: Mode,
+        shown: Shown,
         ask: impl FnOnce(&Catalog, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
         settle: impl FnOnce(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
     ) -> Answer<T> {
@@ -51,7 +61,12 @@ impl ControlState {
                 control.follow(&outcome.snapshot);
             }
             let item = settle(&control, &outcome)?;
-            Ok(Json(answer(mode, &before, &outcome, item)))
+            Ok(Json(Changed {
+                dry_run: mode == Mode::Preview,
+                generation: outcome.snapshot.generation,
+                changes: limits(&before, &outcome, &shown),
+                item,
+            }))
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(answer) => answer,
@@ -70,18 +85,24 @@ impl Control {
     }
 }
 
-fn answer<T>(mode: Mode, before: &Snapshot, outcome: &Outcome, item: Option<T>) -> Changed<T> {
-    let changes = outcome.changes.iter().map(|change| LimitChange {
-        volume: before.volume(change.volume).map(|volume| volume.name.clone()).unwrap_or_default(),
-        before_bytes_per_second: change.before.0,
-        after_bytes_per_second: change.after.0,
-        before_mibps: mibps(change.before.0),
-        after_mibps: mibps(change.after.0),
-    });
-    Changed {
-        dry_run: mode == Mode::Preview,
-        generation: outcome.snapshot.generation,
-        changes: changes.collect(),
-        item,
-    }
+/// The limits before and after of the volumes to be shown.
+fn limits(before: &Snapshot, outcome: &Outcome, shown: &Shown) -> Vec<LimitChange> {
+    let volumes: Vec<VolumeId> = match shown {
+        Shown::Changed => outcome.changes.iter().map(|change| change.volume).collect(),
+        Shown::Pool(name) => {
+            let volumes = |pool: &Arc<Pool>| before.volumes_of(pool.id).map(|volume| volume.id);
+            before.pool_named(name).into_iter().flat_map(volumes).collect()
+        }
+    };
+    let change = |id| {
+        let (old, new) = (before.volume(id)?, outcome.snapshot.volume(id)?);
+        Some(LimitChange {
+            volume: old.name.clone(),
+            before_bytes_per_second: old.limit.0,
+            after_bytes_per_second: new.limit.0,
+            before_mibps: mibps(old.limit.0),
+            after_mibps: mibps(new.limit.0),
+        })
+    };
+    volumes.into_iter().filter_map(change).collect()
 }

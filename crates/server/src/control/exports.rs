@@ -1,6 +1,6 @@
 //! `/v1/volumes/{name}/exports`.
 
-use super::change::{Answer, HowQuery, mode};
+use super::change::{Answer, HowQuery, Shown, mode};
 use super::failure::Failure;
 use super::{Control, ControlState, convert};
 use axum::Json;
@@ -76,5 +76,6 @@ async fn edit(
     let asked = name.clone();
     let settle =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    state.change(mode, move |catalog, mode| ask(catalog, &asked, mode), settle).await
+    let ask = move |catalog: &Catalog, mode| ask(catalog, &asked, mode);
+    state.change(mode, Shown::Changed, ask, settle).await
 }

@@ -1,13 +1,13 @@
 //! `/v1/pools`.
 
-use super::change::{Answer, HowQuery, mode};
+use super::change::{Answer, HowQuery, Shown, mode};
 use super::failure::Failure;
-use super::{ControlState, convert};
+use super::{Control, ControlState, convert};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use weir_api::Pool;
-use weir_catalog::{CatalogError, NewPool, PoolChange, Snapshot, Thing};
+use weir_catalog::{Catalog, CatalogError, NewPool, Outcome, PoolChange, Snapshot, Thing};
 
 pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Pool>> {
     let snapshot = state.0.catalog.snapshot();
@@ -40,6 +40,7 @@ pub(super) async fn create(
     state
         .change(
             mode,
+            Shown::Changed,
             move |catalog, mode| catalog.create_pool(&new, mode),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
         )
@@ -62,6 +63,7 @@ pub(super) async fn change(
     state
         .change(
             mode,
+            Shown::Pool(name.clone()),
             move |catalog, mode| catalog.change_pool(&asked, &change, mode),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
         )
@@ -73,8 +75,11 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     how: HowQuery,
 ) -> Answer<Pool> {
-    let mode = mode(how)?;
-    state.change(mode, move |catalog, mode| catalog.delete_pool(&name, mode), |_, _| Ok(None)).await
+    let (mode, asked) = (mode(how)?, name.clone());
+    let ask = move |catalog: &Catalog, mode| catalog.delete_pool(&asked, mode);
+    // After a preview the catalogue still has it.
+    let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
+    state.change(mode, Shown::Changed, ask, settle).await
 }
 
 fn find(snapshot: &Snapshot, name: &str) -> Option<Pool> {

@@ -155,8 +155,32 @@ async fn a_dry_run_shows_each_volume_and_changes_nothing() {
     assert_eq!((plan.changes[0].before_mibps, plan.changes[0].after_mibps), (48.0, 16.0));
     assert_eq!(running.client.server().await.unwrap().generation, before);
     assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [48 << 20]);
-    running.client.delete_volume("v", Dry::Run).await.unwrap();
-    running.client.volume("v").await.unwrap();
+    let plan = running.client.delete_volume("v", Dry::Run).await.unwrap();
+    assert_eq!(plan.item, Some(running.client.volume("v").await.unwrap()));
+    assert_eq!(running.client.delete_volume("v", Dry::No).await.unwrap().item, None);
+    let plan = running.client.delete_pool("p", Dry::Run).await.unwrap();
+    assert_eq!(plan.item, Some(running.client.pool("p").await.unwrap()));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_of_a_pool_shows_also_the_limits_that_stay() {
+    let running = Running::with_volume(Qos::Auto).await;
+    running.client.create_volume(&volume("w", None), Dry::No).await.unwrap();
+    let other = NewPool { name: "other".into(), ..pool(Qos::Auto) };
+    running.client.create_pool(&other, Dry::No).await.unwrap();
+    let elsewhere = NewVolume { pool: "other".into(), ..volume("x", None) };
+    running.client.create_volume(&elsewhere, Dry::No).await.unwrap();
+    let to_manual = PoolChange { qos: Some(Qos::Manual), ..PoolChange::default() };
+    for dry in [Dry::Run, Dry::No] {
+        let plan = running.client.change_pool("p", &to_manual, dry).await.unwrap();
+        let shown: Vec<_> = plan
+            .changes
+            .iter()
+            .map(|change| (change.volume.as_str(), change.before_mibps, change.after_mibps))
+            .collect();
+        assert_eq!(shown, [("v", 16.0, 16.0), ("w", 16.0, 16.0)]);
+    }
     running.stop().await;
 }
 

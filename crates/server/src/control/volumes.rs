@@ -1,6 +1,6 @@
 //! `/v1/volumes`.
 
-use super::change::{Answer, HowQuery, mode};
+use super::change::{Answer, HowQuery, Shown, mode};
 use super::failure::Failure;
 use super::{Control, ControlState, convert};
 use crate::sync::Arc;
@@ -9,7 +9,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use weir_api::Volume;
 use weir_catalog::{
-    BytesPerSecond, CatalogError, Mode, NewVolume, Outcome, Snapshot, Thing, VolumeChange,
+    BytesPerSecond, Catalog, CatalogError, Mode, NewVolume, Outcome, Snapshot, Thing, VolumeChange,
 };
 
 pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Volume>> {
@@ -44,7 +44,8 @@ pub(super) async fn create(
         }
         Ok(control.volume(&outcome.snapshot, &name))
     };
-    state.change(mode, move |catalog, mode| catalog.create_volume(&new, mode), settle).await
+    let ask = move |catalog: &Catalog, mode| catalog.create_volume(&new, mode);
+    state.change(mode, Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn change(
@@ -59,14 +60,14 @@ pub(super) async fn change(
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
     };
     let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
-    let ask = move |catalog: &weir_catalog::Catalog, mode| {
+    let ask = move |catalog: &Catalog, mode| {
         let volume = catalog.snapshot().volume_named(&asked).map(|volume| volume.id);
         let used = volume.and_then(|id| plane.volume_live(id)).map(|live| live.used_bytes);
         catalog.change_volume(&asked, &change, used, mode)
     };
     let settle =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    state.change(mode, ask, settle).await
+    state.change(mode, Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn delete(
@@ -74,14 +75,16 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     how: HowQuery,
 ) -> Answer<Volume> {
-    let mode = mode(how)?;
+    let (mode, asked) = (mode(how)?, name.clone());
+    let ask = move |catalog: &Catalog, mode| catalog.delete_volume(&asked, mode);
     let settle = move |control: &Control, _: &Outcome| {
         if mode == Mode::Commit {
             control.remove_condemned();
         }
-        Ok(None)
+        // After a preview the catalogue still has it.
+        Ok(control.volume(&control.catalog.snapshot(), &name))
     };
-    state.change(mode, move |catalog, mode| catalog.delete_volume(&name, mode), settle).await
+    state.change(mode, Shown::Changed, ask, settle).await
 }
 
 impl Control {

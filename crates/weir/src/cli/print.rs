@@ -93,7 +93,8 @@ fn trimmed(mut table: Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Prints the outcome of a change: whole as JSON, or `done` and the limits it changes.
+/// Prints the outcome of a change: whole as JSON, or `done` and the limits it changes; for a dry
+/// run those that stay, too.
 pub(crate) fn changed<T: Serialize>(
     output: Output,
     changed: &Changed<T>,
@@ -107,15 +108,23 @@ pub(crate) fn changed<T: Serialize>(
     } else {
         text(&format!("{done}\n"))?;
     }
-    if changed.changes.is_empty() {
+    let is_told = |change: &&LimitChange| changed.dry_run || !stays(change);
+    let rows: Vec<_> = changed.changes.iter().filter(is_told).map(limits).collect();
+    if rows.is_empty() {
         return Ok(());
     }
-    let row = |change: &LimitChange| {
-        let rate = |rate| Rate(rate).to_string();
-        let (before, after) = (change.before_bytes_per_second, change.after_bytes_per_second);
-        vec![change.volume.clone(), rate(before), rate(after)]
-    };
-    table(&["volume", "limit before", "limit after"], changed.changes.iter().map(row))
+    table(&["volume", "limit before", "limit after"], rows)
+}
+
+fn stays(change: &LimitChange) -> bool {
+    change.before_bytes_per_second == change.after_bytes_per_second
+}
+
+fn limits(change: &LimitChange) -> Vec<String> {
+    let (before, after) =
+        (Rate(change.before_bytes_per_second), Rate(change.after_bytes_per_second));
+    let note = if stays(change) { ", unchanged" } else { "" };
+    vec![change.volume.clone(), before.to_string(), format!("{after}{note}")]
 }
 
 #[cfg(test)]

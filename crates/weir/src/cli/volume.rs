@@ -125,7 +125,15 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         VolumeCommand::Delete { volume, yes, dry_run } => {
             confirm::deletion(volume, *yes || *dry_run)?;
             let changed = client.delete_volume(volume, dry(*dry_run)).await?;
-            let done = format!("volume {volume} deleted; its files are being removed");
+            let live = changed.item.as_ref().and_then(|volume| volume.live);
+            let done = match (dry_run, live) {
+                (false, _) => format!("volume {volume} deleted; its files are being removed"),
+                (true, None) => format!("volume {volume} would be deleted with all its files"),
+                (true, Some(live)) => {
+                    let used = counted(live.used_bytes);
+                    format!("volume {volume} would be deleted with all its files, {used}")
+                }
+            };
             print::changed(output, &changed, &done)
         }
         VolumeCommand::Export(command) => export::run(global, command).await,
