@@ -10,5 +10,8 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    cli::run(cli::Cli::parse())
+    match cli::Cli::try_parse() {
+        Ok(cli) => cli::run(cli),
+        Err(error) => cli::unread(&error),
+    }
 }

@@ -147,6 +147,33 @@ fn refusals_end_with_1_and_nonsense_with_2() {
 }
 
 #[test]
+fn with_output_json_every_answer_and_every_error_is_json() {
+    let server = Server::with_volume();
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let keys = read(&server.done("--output json config keys"));
+    assert_eq!(keys[0]["key"], "data");
+    let shown = read(&server.done("--output json config show --workers 3 --log-level warn"));
+    assert_eq!((&shown["workers"], &shown["log"]["level"]), (&3.into(), &"warn".into()));
+    let plan = read(&server.done("--output json volume delete home --dry-run"));
+    assert_eq!(plan["item"]["name"], "home");
+    for line in [
+        "--output json pool create y --level gold --size 1TiB",
+        "pool create y --output=json",
+        "volume lst --output json",
+        "--output json pool",
+        "--output json volume delete home",
+    ] {
+        let (status, message) = server.refused(line);
+        assert_eq!((status, &read(&message)["code"]), (2, &"usage".into()), "{line}: {message}");
+    }
+    let (_, message) = server.refused("pool create y --level gold --size 1TiB --output json");
+    assert!(message.contains("use standard, premium, ultra"), "{message}");
+    let (status, message) = server.refused("volume lst -- --output json");
+    assert_eq!((status, message.starts_with("error:")), (2, true), "{message}");
+    server.stop();
+}
+
+#[test]
 fn a_bound_that_a_refusal_names_is_accepted() {
     let server = Server::start();
     server.done("pool create fast --level premium --size 4TiB --qos manual");

@@ -17,6 +17,7 @@ mod rate;
 mod server;
 mod stop;
 
+use crate::cli::Format;
 use crate::report::machine;
 use anyhow::{Context, Result, bail};
 use cases::CASES;
@@ -40,6 +41,8 @@ pub struct Options {
     /// Directory for `result.json`, `report.html` and `server.log`; the data directory is made in
     /// it too, and removed at the end.
     pub out: PathBuf,
+    /// What to print in the end: tables, or `result.json`.
+    pub format: Format,
 }
 
 /// Runs the demo. `true` if every contract was kept.
@@ -77,18 +80,22 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
         bail!("interrupted; the server and its data are gone");
     }
     let outcome = Outcome::new(started_unix_s, cases);
-    write(&outcome, &out)?;
-    show(&outcome, &out, begun);
+    let json = serde_json::to_string_pretty(&outcome)? + "\n";
+    write(&outcome, &json, &out)?;
+    match options.format {
+        Format::Table => show(&outcome, &out, begun),
+        Format::Json => print!("{json}"),
+    }
     Ok(outcome.passed)
 }
 
-fn write(outcome: &Outcome, out: &std::path::Path) -> Result<()> {
-    let put = |name: &str, text: String| {
+fn write(outcome: &Outcome, json: &str, out: &std::path::Path) -> Result<()> {
+    let put = |name: &str, text: &str| {
         let path = out.join(name);
         std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
     };
-    put("result.json", serde_json::to_string_pretty(outcome)? + "\n")?;
-    put("report.html", present::page(outcome, &machine::describe()))
+    put("result.json", json)?;
+    put("report.html", &present::page(outcome, &machine::describe()))
 }
 
 fn show(outcome: &Outcome, out: &std::path::Path, begun: Instant) {

@@ -1,20 +1,16 @@
 //! `weir bench`: the load generator. Ctrl-C ends a run early; what was measured is still shown.
 
-use super::{Global, Output};
+use super::Global;
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
 use weir_bench::Control;
-use weir_bench::cli::{self, BenchArgs, Format};
+use weir_bench::cli::{self, BenchArgs};
 
 /// Measures what the arguments say, and fails if anything was not as it should be.
 pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<()> {
     let control = Control::new();
     stop_on_interrupt(control.clone())?;
-    let format = match global.output {
-        Output::Table => Format::Table,
-        Output::Json => Format::Json,
-    };
-    let result = cli::run(args, format, &control)?;
+    let result = cli::run(args, global.output.format(), &control)?;
     if !result.is_clean() {
         let (errors, verify) = (result.error_count(), result.verify.unwrap_or_default());
         bail!(

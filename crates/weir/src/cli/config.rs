@@ -1,15 +1,16 @@
 //! `weir config`: the configuration of `weir serve`, shown and explained.
 
 use super::serve::ConfigArgs;
-use super::{Global, print};
+use super::{Global, Output, print};
 use anyhow::Result;
 use clap::Subcommand;
-use weir_server::config::KEYS;
+use serde_json::json;
+use weir_server::config::{KEYS, Key};
 
 /// Show or explain the configuration of `weir serve`.
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print, as a file, the configuration that `weir serve` with the same options would have
+    /// Print the configuration that `weir serve` with the same options would have, as a file
     Show(Box<ConfigArgs>),
     /// List the keys of the file with their meanings
     Keys,
@@ -18,11 +19,20 @@ pub(crate) enum ConfigCommand {
 /// Does as `command` says.
 pub(crate) fn run(global: &Global, command: &ConfigCommand) -> Result<()> {
     match command {
-        ConfigCommand::Show(args) => print::text(&args.load(global)?.to_toml()),
+        ConfigCommand::Show(args) => {
+            let toml = args.load(global)?.to_toml();
+            match global.output {
+                Output::Table => print::text(&toml),
+                Output::Json => print::json(&toml::from_str::<serde_json::Value>(&toml)?),
+            }
+        }
         ConfigCommand::Keys => {
-            let row =
-                |key: &weir_server::config::Key| vec![key.name.to_owned(), key.meaning.to_owned()];
-            print::table(&["key", "meaning"], KEYS.iter().map(row))
+            let row = |key: &Key| vec![key.name.to_owned(), key.meaning.to_owned()];
+            let object = |key: &Key| json!({ "key": key.name, "meaning": key.meaning });
+            match global.output {
+                Output::Table => print::table(&["key", "meaning"], KEYS.iter().map(row)),
+                Output::Json => print::json(&KEYS.iter().map(object).collect::<Vec<_>>()),
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `weir demo`: the demonstration of `make demo`, with this very program as the server.
 
+use super::Global;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -19,9 +20,9 @@ pub(crate) struct DemoArgs {
 }
 
 /// Runs the demonstration.
-pub(crate) fn run(args: &DemoArgs) -> Result<()> {
+pub(crate) fn run(global: &Global, args: &DemoArgs) -> Result<()> {
     let exe = std::env::current_exe().context("can't find this program")?;
-    let options = Options { exe, out: args.out.clone() };
+    let options = Options { exe, out: args.out.clone(), format: global.output.format() };
     if !demo::run(&options, &Stop::on_signals()?)? {
         bail!("not every contract was kept: see {}", args.out.join("report.html").display());
     }

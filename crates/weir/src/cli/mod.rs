@@ -16,6 +16,7 @@ mod values;
 mod volume;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -68,8 +69,26 @@ pub(crate) struct Global {
 pub(crate) enum Output {
     /// For people
     Table,
-    /// For programs: the API's own JSON, errors on standard error too
+    /// For programs: JSON, the API's own where there is one, and errors as JSON on standard error
     Json,
+}
+
+impl Output {
+    /// What a command line asks for that can't be read as a whole.
+    fn asked(words: impl IntoIterator<Item = OsString>) -> Self {
+        let words: Vec<_> = words.into_iter().take_while(|word| word != "--").collect();
+        let joined = words.iter().any(|word| word == "--output=json");
+        let apart = words.windows(2).any(|pair| pair[0] == "--output" && pair[1] == "json");
+        if joined || apart { Self::Json } else { Self::Table }
+    }
+
+    /// The same for what measures.
+    const fn format(self) -> weir_bench::cli::Format {
+        match self {
+            Self::Table => weir_bench::cli::Format::Table,
+            Self::Json => weir_bench::cli::Format::Json,
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -94,6 +113,8 @@ enum Command {
     Demo(demo::DemoArgs),
 }
 
+pub(crate) use print::unread;
+
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> ExitCode {
     let Cli { global, command } = cli;
@@ -104,7 +125,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
         Command::Bench(args) => bench::run(&global, &args),
-        Command::Demo(args) => demo::run(&args),
+        Command::Demo(args) => demo::run(&global, &args),
         Command::Health => connect::with_client(&global, health::run(&global)),
     };
     match outcome {

@@ -5,7 +5,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
-use weir_api::{Changed, ClientError, LimitChange};
+use weir_api::{ApiError, Changed, ClientError, LimitChange};
 use weir_core::units::Rate;
 
 /// The command line makes no sense, in a way that only shows once it runs.
@@ -20,17 +20,32 @@ pub(crate) fn usage(message: &str) -> anyhow::Error {
 
 /// Says why it failed, and how to end.
 pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
+    let (code, status) = match error.is::<Usage>() {
+        true => ("usage", ExitCode::from(2)),
+        false => ("client", ExitCode::FAILURE),
+    };
     match (output, error.downcast_ref()) {
-        (Output::Json, Some(ClientError::Refused { error, .. })) => {
-            eprintln!("{}", serde_json::to_string(error).unwrap_or_default());
-        }
-        (Output::Json, _) => {
-            let error = weir_api::ApiError::new("client", in_full(error));
-            eprintln!("{}", serde_json::to_string(&error).unwrap_or_default());
-        }
+        (Output::Json, Some(ClientError::Refused { error, .. })) => json_error(error),
+        (Output::Json, _) => json_error(&ApiError::new(code, in_full(error))),
         (Output::Table, _) => eprintln!("weir: {}", in_full(error)),
     }
-    if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    status
+}
+
+/// Says why clap could not read the command line, and how to end. Help and version, which clap
+/// treats alike, are printed as they are.
+pub(crate) fn unread(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && Output::asked(std::env::args_os()) == Output::Json {
+        let text = error.render().to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text).trim();
+        json_error(&ApiError::new("usage", message));
+        return ExitCode::from(2);
+    }
+    error.exit()
+}
+
+fn json_error(error: &ApiError) {
+    eprintln!("{}", serde_json::to_string(error).unwrap_or_default());
 }
 
 /// The message and its causes. Some libraries put a cause in their message, others leave it to
