@@ -306,3 +306,48 @@ fn configuration_comes_from_file_environment_and_flags_in_that_order() {
     let refused = String::from_utf8(show("3").stderr).unwrap();
     assert!(refused.contains("weir.toml:2: unknown key \"worker\"; did you mean \"workers\"?"));
 }
+
+/// What a reader of the README's first steps types into each terminal, in order: a paragraph that
+/// speaks of a terminal begins another.
+fn terminals(readme: &'static str) -> Vec<Vec<&'static str>> {
+    let steps = readme.split("\n## ").find(|part| part.starts_with("Five minutes")).unwrap();
+    let mut terminals = vec![Vec::new()];
+    for line in steps.lines() {
+        match line.strip_prefix("    ") {
+            Some(typed) => terminals.last_mut().unwrap().push(typed),
+            None if line.contains(" terminal") => terminals.push(Vec::new()),
+            None => {}
+        }
+    }
+    terminals
+}
+
+#[test]
+fn the_first_steps_of_the_readme_work_as_they_are_pasted() {
+    let terminals = terminals(include_str!("../../../README.md"));
+    let [first, others @ ..] = terminals.as_slice() else { panic!("no steps") };
+    let install = "sudo install target/release/weir /usr/local/bin/";
+    assert_eq!(first[1..], [install, "sudo weir serve --data /var/lib/weir"]);
+    assert_eq!(others.len(), 2);
+    let path = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(WEIR, path.path().join("weir")).unwrap();
+    let server = Server::start();
+    for typed in others {
+        let (kernel, ours): (Vec<&str>, Vec<&str>) = typed
+            .iter()
+            .partition(|line| ["mount ", "df ", "dd "].iter().any(|it| line.starts_with(it)));
+        assert!(kernel.is_empty() || kernel.len() == 3, "{kernel:?}");
+        let script = ours
+            .join("\n")
+            .replace("/var/lib/weir", server.data.path().to_str().unwrap())
+            .replace("127.0.0.1:2049", &server.nfs)
+            .replace("--size 64MiB", "--size 1MiB --ops 64");
+        let mut shell = Command::new("/bin/bash");
+        shell.env_clear().env("PATH", path.path()).args(["-euc", &script]);
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}\n{complaint}");
+    }
+    assert!(server.done("volume list").contains("2 TiB"));
+    server.stop();
+}
