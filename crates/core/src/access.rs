@@ -1,8 +1,10 @@
-//! The access decision: who may do what to an object, from its cached attributes alone.
+//! The access decision: who may do what to an object, from its cached attributes and its access
+//! control list.
 //!
 //! Operations that change names or attributes are decided by the kernel, under the caller's
 //! identity, in the store; this module decides READ, WRITE, LOOKUP, READDIR and ACCESS.
 
+use crate::acl::Acl;
 use crate::attr::{Attr, FileKind};
 use crate::cred::Credentials;
 
@@ -19,11 +21,30 @@ bitflags::bitflags! {
     }
 }
 
-/// The rights `cred` has on an object with `attr`, by the POSIX rule: the first class that
-/// matches (owner, group, others) decides alone. The superuser may read and write everything,
-/// look up in every directory, and run a file that somebody may run.
+/// Is the access control list needed to decide for `cred`? Not where there is none, and neither
+/// for the owner nor for the superuser, for whom the mode says all.
+#[inline]
 #[must_use]
-pub fn rights(attr: &Attr, cred: &Credentials) -> Access {
+pub fn asks_acl(attr: &Attr, cred: &Credentials) -> bool {
+    attr.has_acl && !cred.is_root() && cred.uid != attr.uid
+}
+
+/// May `cred` do all of `want` with an object of these attributes?
+///
+/// Without a list the first class of the mode that matches (owner, group, others) decides alone.
+/// `acl` is the object's access list, if it has one; it may be left out where [`asks_acl`] says
+/// that it isn't needed. The superuser may read and write everything, look up in every directory,
+/// and run a file that somebody may run.
+#[inline]
+#[must_use]
+pub fn allows(attr: &Attr, acl: Option<&Acl>, cred: &Credentials, want: Access) -> bool {
+    match acl {
+        Some(acl) if asks_acl(attr, cred) => acl.allows(attr.gid, cred, want),
+        _ => by_mode(attr, cred).contains(want),
+    }
+}
+
+fn by_mode(attr: &Attr, cred: &Credentials) -> Access {
     if cred.is_root() {
         let runnable = attr.kind == FileKind::Directory || attr.mode & 0o111 != 0;
         return if runnable { Access::all() } else { Access::READ | Access::WRITE };
@@ -42,20 +63,25 @@ pub fn rights(attr: &Attr, cred: &Credentials) -> Access {
 ///
 /// The owner always may, because a POSIX client that holds the file open may after a `chmod`
 /// (RFC 1813 §4.4); execute permission is enough, because paging in a program is a read.
+#[inline]
 #[must_use]
-pub fn may_read(attr: &Attr, cred: &Credentials) -> bool {
-    cred.uid == attr.uid || rights(attr, cred).intersects(Access::READ | Access::EXECUTE)
+pub fn may_read(attr: &Attr, acl: Option<&Acl>, cred: &Credentials) -> bool {
+    cred.uid == attr.uid
+        || allows(attr, acl, cred, Access::READ)
+        || allows(attr, acl, cred, Access::EXECUTE)
 }
 
 /// May `cred` change the data of a file by an NFS WRITE? The owner always may (RFC 1813 §4.4).
+#[inline]
 #[must_use]
-pub fn may_write(attr: &Attr, cred: &Credentials) -> bool {
-    cred.uid == attr.uid || rights(attr, cred).contains(Access::WRITE)
+pub fn may_write(attr: &Attr, acl: Option<&Acl>, cred: &Credentials) -> bool {
+    cred.uid == attr.uid || allows(attr, acl, cred, Access::WRITE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acl::{Entry, Who};
     use crate::attr::DeviceNumber;
     use crate::time::Timestamp;
 
@@ -63,6 +89,7 @@ mod tests {
         Attr {
             kind: FileKind::Regular,
             mode,
+            has_acl: false,
             nlink: 1,
             uid: 10,
             gid: 20,
@@ -84,25 +111,48 @@ mod tests {
             Credentials::new(11, 9).with_groups(&[20]),
             Credentials::new(12, 12),
         );
-        assert_eq!(rights(&attr, &owner), Access::empty());
-        assert_eq!(rights(&attr, &member), Access::READ);
-        assert_eq!(rights(&attr, &other), Access::all());
+        assert_eq!(by_mode(&attr, &owner), Access::empty());
+        assert_eq!(by_mode(&attr, &member), Access::READ);
+        assert_eq!(by_mode(&attr, &other), Access::all());
     }
 
     #[test]
     fn root_runs_only_what_somebody_may_run() {
-        assert_eq!(rights(&file(0o600), &Credentials::ROOT), Access::READ | Access::WRITE);
-        assert_eq!(rights(&file(0o601), &Credentials::ROOT), Access::all());
+        assert_eq!(by_mode(&file(0o600), &Credentials::ROOT), Access::READ | Access::WRITE);
+        assert_eq!(by_mode(&file(0o601), &Credentials::ROOT), Access::all());
         let dir = Attr { kind: FileKind::Directory, ..file(0) };
-        assert_eq!(rights(&dir, &Credentials::ROOT), Access::all());
+        assert_eq!(by_mode(&dir, &Credentials::ROOT), Access::all());
     }
 
     #[test]
     fn the_owner_keeps_reading_and_writing_and_execute_allows_reading() {
         let owner = Credentials::new(10, 1);
-        assert!(may_read(&file(0), &owner) && may_write(&file(0), &owner));
+        assert!(may_read(&file(0), None, &owner) && may_write(&file(0), None, &owner));
         let other = Credentials::new(11, 1);
-        assert!(may_read(&file(0o001), &other));
-        assert!(!may_read(&file(0o002), &other) && may_write(&file(0o002), &other));
+        assert!(may_read(&file(0o001), None, &other));
+        assert!(!may_read(&file(0o002), None, &other) && may_write(&file(0o002), None, &other));
+    }
+
+    #[test]
+    fn a_list_decides_for_all_but_owner_and_root() {
+        let attr = Attr { has_acl: true, ..file(0o070) };
+        let entry = |who, rights| Entry { who, rights };
+        let acl = Acl::new(vec![
+            entry(Who::Owner, Access::empty()),
+            entry(Who::User(11), Access::READ),
+            entry(Who::OwningGroup, Access::empty()),
+            entry(Who::Mask, Access::all()),
+            entry(Who::Others, Access::empty()),
+        ]);
+        let acl = acl.ok();
+        assert!(acl.is_some());
+        let may = |uid, want| allows(&attr, acl.as_ref(), &Credentials::new(uid, 20), want);
+        assert!(may(11, Access::READ) && !may(11, Access::WRITE));
+        assert!(!may(12, Access::READ), "the group bits are the mask");
+        assert!(!may(10, Access::READ) && may(0, Access::READ));
+        let owner = Credentials::new(10, 1);
+        assert!(may_read(&attr, acl.as_ref(), &owner) && may_write(&attr, acl.as_ref(), &owner));
+        assert!(!asks_acl(&attr, &owner) && !asks_acl(&attr, &Credentials::ROOT));
+        assert!(!asks_acl(&file(0o070), &Credentials::new(11, 20)));
     }
 }

@@ -37,6 +37,9 @@ pub struct Attr {
     pub kind: FileKind,
     /// Permission bits, setuid, setgid and sticky: the low 12 bits of `st_mode`.
     pub mode: u32,
+    /// The mode alone does not decide: an access control list may say more
+    /// ([`Store::acl`](crate::Store::acl)). Never set where there certainly is none.
+    pub has_acl: bool,
     /// Number of names.
     pub nlink: u32,
     /// Owner.

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod access;
+pub mod acl;
 pub mod attr;
 pub mod buf;
 pub mod cred;
@@ -24,6 +25,7 @@ pub mod time;
 pub mod units;
 
 pub use access::Access;
+pub use acl::{Acl, AclKind};
 pub use attr::{Attr, DeviceNumber, FileKind, SetAttr, SetTime};
 pub use buf::Shared;
 pub use cred::Credentials;

@@ -19,6 +19,9 @@ pub const OBJECT_KEY_BYTES_MAX: usize = HANDLE_BYTES_MAX - 18;
 /// Supplementary groups carried by one credential (RFC 5531 appendix A, AUTH_SYS: 16).
 pub const GROUPS_MAX: usize = 16;
 
+/// Most entries of one access control list: what fits the 64 KiB of an extended attribute on Linux.
+pub const ACL_ENTRIES_MAX: usize = 8191;
+
 /// Largest offset a file may reach, in bytes (`loff_t`).
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 

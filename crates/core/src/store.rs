@@ -11,6 +11,7 @@
 //! changes names or attributes carries the caller's [`Credentials`], and the store lets the kernel
 //! (or the model) decide under that identity.
 
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, DeviceNumber, SetAttr};
 use crate::buf::Shared;
 use crate::cred::Credentials;
@@ -225,6 +226,32 @@ pub trait Store: 'static {
         guard: Option<Timestamp>,
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>>;
+
+    /// One of the object's access control lists, and the attributes that go with it. Ready at once
+    /// for the access list of an object whose attributes are cached.
+    ///
+    /// # Errors
+    /// Those common to all.
+    fn acl(
+        &self,
+        object: &Self::Object,
+        kind: AclKind,
+    ) -> impl Future<Output = FsResult<(Attr, Option<Acl>)>>;
+
+    /// Sets one of the object's lists as `cred`, or removes it. An access list brings its
+    /// permission bits with it, and is not kept if it says no more than those; removing one leaves
+    /// them as they are. Answers the attributes afterwards.
+    ///
+    /// # Errors
+    /// `NotPermitted` (neither owner nor superuser), `AccessDenied` (a default list for what is no
+    /// directory), `NotSupported` (symbolic links, or the store keeps no lists), `NoSpace`.
+    fn set_acl(
+        &self,
+        object: &Self::Object,
+        kind: AclKind,
+        acl: Option<&Acl>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Attr>>;
 
     /// Makes or opens a regular file as `cred`.
     ///

@@ -8,6 +8,7 @@
 //!
 //! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
 
+mod acl_format;
 mod creds;
 mod error;
 mod local;

@@ -6,20 +6,25 @@
 //! the kernel. An `fstat` of an open descriptor reads the inode in memory and waits for nothing on
 //! ext4, XFS and btrfs (0.3 µs), so it runs wherever it is needed, on the worker too.
 //!
+//! The access list is cached beside them, and read from the kernel when an object is first held open
+//! and after what may have changed it: setting it, and a chmod of an object that has one.
+//!
 //! Every fresh `fstat` also settles what the object counts for in the volume's usage.
 
+use super::acl::Lists;
 use super::usage::{Usage, occupied};
 use crate::error::fs_error;
 use crate::sync::{Arc, Mutex};
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Stat, fstat, major, minor};
 use weir_core::attr::Change;
-use weir_core::{Attr, DeviceNumber, FileKind, FsError, FsResult, Timestamp};
+use weir_core::{Acl, AclKind, Attr, DeviceNumber, FileKind, FsError, FsResult, Timestamp};
 
 /// The attribute cache of one object.
 #[derive(Debug)]
 pub(super) struct Attrs {
     state: Mutex<State>,
+    lists: Lists,
     /// The metadata cache switch: without it nothing is ever kept.
     keep: bool,
     usage: Arc<Usage>,
@@ -29,6 +34,10 @@ pub(super) struct Attrs {
 struct State {
     attr: Attr,
     valid: bool,
+    /// The access list. Only what changes lists makes it invalid, so that most changes end without
+    /// a look at it.
+    acl: Option<Acl>,
+    acl_valid: bool,
     in_flight: u32,
     /// Moves whenever a change begins or ends.
     generation: u64,
@@ -46,35 +55,73 @@ pub(super) struct Mutation<'a> {
 }
 
 impl Attrs {
-    /// Starts with attributes that may be out of date already, unless [`Attrs::validate`] follows.
-    pub(super) fn new(first: Attr, keep: bool, usage: Arc<Usage>) -> Self {
-        let accounted = occupied(&first);
-        let state = State { attr: first, valid: false, in_flight: 0, generation: 0, accounted };
-        Self { state: Mutex::new(state), keep, usage }
+    /// Starts with attributes and an access list that may be out of date already, unless
+    /// [`Attrs::validate`] follows.
+    pub(super) fn new(
+        (first, acl): (Attr, Option<Acl>),
+        lists: Lists,
+        keep: bool,
+        usage: Arc<Usage>,
+    ) -> Self {
+        let attr = Attr { has_acl: acl.is_some(), ..first };
+        let accounted = occupied(&attr);
+        let (valid, acl_valid, in_flight, generation) = (false, false, 0, 0);
+        let state = State { attr, valid, acl, acl_valid, in_flight, generation, accounted };
+        Self { state: Mutex::new(state), lists, keep, usage }
     }
 
     /// Declares the first attributes to be still true.
     pub(super) fn validate(&self) {
-        self.state.lock().valid = self.keep;
+        let mut state = self.state.lock();
+        (state.valid, state.acl_valid) = (self.keep, self.keep);
     }
 
     /// The attributes, from the cache or else from the kernel.
     #[inline]
     pub(super) fn get(&self, fd: impl AsFd) -> FsResult<Attr> {
-        let (generation, idle) = {
+        {
             let state = self.state.lock();
             if state.valid {
                 return Ok(state.attr);
             }
-            (state.generation, state.in_flight == 0)
+        }
+        self.ask(fd).map(|(attr, _)| attr)
+    }
+
+    /// The attributes and the access list that goes with them, from the cache or else from the
+    /// kernel.
+    pub(super) fn with_acl(&self, fd: impl AsFd) -> FsResult<(Attr, Option<Acl>)> {
+        {
+            let state = self.state.lock();
+            if state.valid {
+                return Ok((state.attr, state.acl.clone()));
+            }
+        }
+        self.ask(fd)
+    }
+
+    fn ask(&self, fd: impl AsFd) -> FsResult<(Attr, Option<Acl>)> {
+        let (generation, idle, acl) = {
+            let state = self.state.lock();
+            (state.generation, state.in_flight == 0, state.known_acl())
         };
-        let attr = stat(fd)?;
+        let (attr, acl) = self.load(fd, acl)?;
         let mut state = self.state.lock();
         self.settle(&mut state, &attr);
         if idle && state.in_flight == 0 && state.generation == generation {
-            self.store(&mut state, attr);
+            self.store(&mut state, attr, &acl);
         }
-        Ok(attr)
+        Ok((attr, acl))
+    }
+
+    /// Asks the kernel for the attributes, and for the access list unless that is known.
+    fn load(&self, fd: impl AsFd, acl: Option<Option<Acl>>) -> FsResult<(Attr, Option<Acl>)> {
+        let attr = stat(&fd)?;
+        let acl = match acl {
+            Some(known) => known,
+            None => self.lists.read(fd, AclKind::Access)?,
+        };
+        Ok((Attr { has_acl: acl.is_some(), ..attr }, acl))
     }
 
     /// The cached attributes and a mark of their generation, if they are valid.
@@ -101,9 +148,10 @@ impl Attrs {
         Mutation { attrs: self, generation: state.generation, alone, known, ended: false }
     }
 
-    fn store(&self, state: &mut State, attr: Attr) {
+    fn store(&self, state: &mut State, attr: Attr, acl: &Option<Acl>) {
         state.attr = attr;
-        state.valid = self.keep;
+        state.acl.clone_from(acl);
+        (state.valid, state.acl_valid) = (self.keep, self.keep);
     }
 
     fn settle(&self, state: &mut State, attr: &Attr) {
@@ -115,14 +163,26 @@ impl Attrs {
     }
 }
 
+impl State {
+    fn known_acl(&self) -> Option<Option<Acl>> {
+        self.acl_valid.then(|| self.acl.clone())
+    }
+}
+
 impl Mutation<'_> {
+    /// Says that this change may change the access list. To be said before it does.
+    pub(super) fn changes_acl(&mut self) {
+        self.attrs.state.lock().acl_valid = false;
+    }
+
     /// The attributes as this change found them: cached where no other change can have come
     /// between, or else the kernel's of this moment.
     pub(super) fn found(&mut self, fd: impl AsFd) -> FsResult<Attr> {
         if let Some(known) = self.known {
             return Ok(known);
         }
-        let attr = stat(fd)?;
+        let acl = self.attrs.state.lock().known_acl();
+        let (attr, _) = self.attrs.load(fd, acl)?;
         if self.alone {
             let state = self.attrs.state.lock();
             if state.generation == self.generation {
@@ -134,7 +194,8 @@ impl Mutation<'_> {
 
     /// Ends the change: reads the attributes and keeps them if this change was alone.
     pub(super) fn end(mut self, fd: impl AsFd) -> FsResult<Change> {
-        let attr = stat(fd)?;
+        let acl = self.attrs.state.lock().known_acl();
+        let (attr, acl) = self.attrs.load(fd, acl)?;
         let mut state = self.attrs.state.lock();
         self.ended = true;
         let undisturbed = self.alone && state.generation == self.generation;
@@ -142,7 +203,7 @@ impl Mutation<'_> {
         state.generation += 1;
         self.attrs.settle(&mut state, &attr);
         if undisturbed {
-            self.attrs.store(&mut state, attr);
+            self.attrs.store(&mut state, attr, &acl);
         }
         let before = self.known.filter(|_| undisturbed);
         Ok(Change { before, after: Some(attr) })
@@ -164,7 +225,7 @@ pub(super) fn stat(fd: impl AsFd) -> FsResult<Attr> {
     attr_of(&fstat(fd).map_err(fs_error)?)
 }
 
-/// The kernel's answer in our terms.
+/// The kernel's answer in our terms. Of lists it says nothing, so there may be one.
 pub(super) fn attr_of(stat: &Stat) -> FsResult<Attr> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => FileKind::Regular,
@@ -185,6 +246,7 @@ pub(super) fn attr_of(stat: &Stat) -> FsResult<Attr> {
     Ok(Attr {
         kind,
         mode: stat.st_mode & 0o7777,
+        has_acl: kind != FileKind::Symlink,
         nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
         uid: stat.st_uid,
         gid: stat.st_gid,

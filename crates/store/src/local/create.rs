@@ -1,5 +1,6 @@
 //! CREATE: regular files, in the three ways of RFC 1813 §3.3.8.
 
+use super::acl::Lists;
 use super::attrs::{Attrs, stat};
 use super::commit::Extent;
 use super::inode::{Inode, Reach};
@@ -17,7 +18,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, Made};
-use weir_core::{Credentials, FileKind, FsError, FsResult, Name, SetAttr, Timestamp};
+use weir_core::{AclKind, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Timestamp};
 
 /// The mode of a file whose maker gave none (an exclusive create never does): they set it next.
 const MODE_UNSET: u32 = 0;
@@ -127,7 +128,10 @@ fn made(volume: &Volume, fd: OwnedFd) -> FsResult<Arc<Inode>> {
     if let Some(kept) = &volume.kept {
         kept.keep(key, &fd)?;
     }
-    let attrs = Attrs::new(attr, volume.cache_metadata, Arc::clone(&volume.usage));
+    // What it inherited from its directory.
+    let lists = Lists::of(attr.kind, Reach::Full);
+    let first = (attr, lists.read(&fd, AclKind::Access)?);
+    let attrs = Attrs::new(first, lists, volume.cache_metadata, Arc::clone(&volume.usage));
     Ok(volume.table.insert(new_inode(fd, Reach::Full, key, &attr, attrs), mark))
 }
 

@@ -1,11 +1,12 @@
 //! An object held open: its descriptor, key and caches.
 
+use super::acl::Lists;
 use super::attrs::{Attrs, Mutation};
 use super::commit::SyncGroup;
 use crate::sync::{AtomicBool, Mutex, Relaxed};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
-use weir_core::{Attr, FileKind, FsError, FsResult, ObjectKey};
+use weir_core::{Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
 
 /// What the descriptor of an object is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,21 @@ impl Inode {
 
     pub(super) fn attr(&self) -> FsResult<Attr> {
         self.attrs.get(&self.fd)
+    }
+
+    /// The attributes and the access list that goes with them.
+    pub(super) fn acl(&self) -> FsResult<(Attr, Option<Acl>)> {
+        self.attrs.with_acl(&self.fd)
+    }
+
+    pub(super) fn lists(&self) -> Lists {
+        Lists::of(self.kind, self.reach)
+    }
+
+    /// May `cred` change the data of this file, which has been found with `found`?
+    pub(super) fn may_write(&self, found: &Attr, cred: &Credentials) -> FsResult<bool> {
+        let acl = if access::asks_acl(found, cred) { self.acl()?.1 } else { None };
+        Ok(access::may_write(found, acl.as_ref(), cred))
     }
 
     pub(super) fn begin(&self) -> Mutation<'_> {

@@ -83,8 +83,10 @@ fn set_ids(object: &Inode, set: &SetAttr) -> FsResult<()> {
     if object.kind != FileKind::Directory || mode & SET_IDS & !inherited == 0 {
         return Ok(());
     }
-    let mutation = object.begin();
-    let mode = Mode::from_raw_mode((mode & 0o7777) | inherited);
+    let mut mutation = object.begin();
+    let found = mutation.found(&object.fd)?;
+    // The permission bits stay: they may be less than was asked for, by a default list.
+    let mode = Mode::from_raw_mode(found.mode | mode & SET_IDS);
     as_root(|_| fchmod(&object.fd, mode))?.map_err(fs_error)?;
     object.end(mutation).map(drop)
 }

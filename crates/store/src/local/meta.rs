@@ -1,6 +1,7 @@
 //! Opening and closing a volume: its directories, the version of its format, and its usage at the
 //! last clean stop.
 
+use super::acl::Lists;
 use super::attrs::{Attrs, attr_of};
 use super::inode::{Inode, Reach};
 use super::kept::Kept;
@@ -187,7 +188,8 @@ fn root_inode(
     usage: &Arc<Usage>,
 ) -> FsResult<Inode> {
     let attr = attr_of(stat)?;
-    let attrs = Attrs::new(attr, options.metadata_cache, Arc::clone(usage));
+    let lists = Lists::of(attr.kind, Reach::Full);
+    let attrs = Attrs::new((attr, None), lists, options.metadata_cache, Arc::clone(usage));
     Ok(new_inode(fd, Reach::Full, key, &attr, attrs))
 }
 

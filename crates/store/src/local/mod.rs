@@ -4,6 +4,7 @@
 //! version and the usage at the last clean stop), below a directory that is Weir's alone while it
 //! serves: the caches rest on that.
 
+mod acl;
 mod attrs;
 mod commit;
 mod create;
@@ -38,7 +39,8 @@ use weir_core::store::{
     CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, Store, WriteDone,
 };
 use weir_core::{
-    Attr, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Shared, Timestamp,
+    Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Shared,
+    Timestamp,
 };
 
 /// When a change of names or attributes is answered.
@@ -195,6 +197,24 @@ impl Store for LocalStore {
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>> {
         self.set_attributes(object, set, guard, cred)
+    }
+
+    fn acl(
+        &self,
+        object: &Arc<Inode>,
+        kind: AclKind,
+    ) -> impl Future<Output = FsResult<(Attr, Option<Acl>)>> {
+        self.read_acl(object, kind)
+    }
+
+    fn set_acl(
+        &self,
+        object: &Arc<Inode>,
+        kind: AclKind,
+        acl: Option<&Acl>,
+        cred: &Credentials,
+    ) -> impl Future<Output = FsResult<Attr>> {
+        self.write_acl(object, kind, acl, cred)
     }
 
     fn create(

@@ -1,5 +1,6 @@
 //! Opening objects: by key, by name, and the store itself.
 
+use super::acl::Lists;
 use super::attrs::{Attrs, attr_of};
 use super::commit::SyncGroup;
 use super::inode::{Inode, Reach};
@@ -11,7 +12,7 @@ use crate::sys::{self, handle_of, open_handle};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
-use weir_core::{Attr, FileKind, FsError, FsResult, Name, ObjectKey};
+use weir_core::{AclKind, Attr, FileKind, FsError, FsResult, Name, ObjectKey};
 
 /// An object opened by path only, and what the kernel says of it.
 pub(super) struct Found {
@@ -121,7 +122,9 @@ impl Volume {
             kept.keep(key, &fd)?;
         }
         let (fd, reach) = self.reopen(fd, attr.kind)?;
-        let attrs = Attrs::new(attr, self.cache_metadata, Arc::clone(&self.usage));
+        let lists = Lists::of(attr.kind, reach);
+        let first = (attr, lists.read(&fd, AclKind::Access)?);
+        let attrs = Attrs::new(first, lists, self.cache_metadata, Arc::clone(&self.usage));
         Ok(self.table.insert(new_inode(fd, reach, key, &attr, attrs), mark))
     }
 

@@ -15,7 +15,6 @@ use rustix::fs::{
     AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, chmodat, chownat, fchmod,
     ftruncate, utimensat,
 };
-use weir_core::access::may_write;
 use weir_core::attr::{Change, SetTime};
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, SetAttr, Timestamp};
@@ -63,6 +62,9 @@ fn set_attr(
     if set.size.is_some_and(|size| size.saturating_add(CUT_INLINE_MAX) < found.size) {
         waiting.or_stop()?;
     }
+    if set.mode.is_some() && found.has_acl {
+        mutation.changes_acl();
+    }
     apply(inode, set, &found, cred)?;
     Ok(inode.end(mutation)?)
 }
@@ -80,10 +82,10 @@ pub(super) fn set_made(inode: &Inode, set: &SetAttr, cred: &Credentials) -> FsRe
 
 /// Refuses what would be refused half-way, so that a SETATTR is done whole or not at all. The
 /// kernel decides again, attribute by attribute.
-fn check(set: &SetAttr, found: &Attr, cred: &Credentials) -> FsResult<()> {
+fn check(inode: &Inode, set: &SetAttr, found: &Attr, cred: &Credentials) -> FsResult<()> {
     if set.size.is_some() {
         match found.kind {
-            FileKind::Regular if may_write(found, cred) => {}
+            FileKind::Regular if inode.may_write(found, cred)? => {}
             FileKind::Regular => return Err(FsError::AccessDenied),
             FileKind::Directory => return Err(FsError::IsDirectory),
             _ => return Err(FsError::Invalid),
@@ -110,7 +112,7 @@ pub(super) fn apply(
     found: &Attr,
     cred: &Credentials,
 ) -> FsResult<()> {
-    check(set, found, cred)?;
+    check(inode, set, found, cred)?;
     if let Some(size) = set.size {
         set_size(inode, size, found, cred)?;
     }
@@ -129,7 +131,7 @@ pub(super) fn apply(
 /// Our descriptor may always change the size, so the right to is decided here, as for WRITE.
 pub(super) fn set_size(inode: &Inode, size: u64, found: &Attr, cred: &Credentials) -> FsResult<()> {
     inode.need_file(true)?;
-    if !may_write(found, cred) {
+    if !inode.may_write(found, cred)? {
         return Err(FsError::AccessDenied);
     }
     if size > FILE_BYTES_MAX {

@@ -2,6 +2,7 @@
 //! of the caches under threads, and life without privilege.
 #![cfg(test)]
 
+mod acl;
 mod alone;
 mod coherence;
 mod common;

@@ -3,9 +3,13 @@
 use crate::common::{Bed, Object, block_on, options, places};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use weir_core::acl::{Entry, Who};
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::{MemObject, MemStore};
-use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Shared, Store};
+use weir_core::{
+    Access, Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Shared,
+    Store,
+};
 
 const CASES: u32 = 256;
 const STEPS: usize = 60;
@@ -27,6 +31,8 @@ enum Step {
     Lookup { dir: usize, name: usize },
     List { dir: usize },
     ReadLink { object: usize },
+    SetAcl { object: usize, default: bool, list: usize, by: usize },
+    GetAcl { object: usize, default: bool },
 }
 
 const NAMES: [&[u8]; 7] = [b"a", b"b", b"c", b"\xff\xfe", b"d e", b".", b".."];
@@ -36,6 +42,21 @@ fn callers() -> [Credentials; 3] {
         Credentials::ROOT,
         Credentials::new(1001, 2001),
         Credentials::new(1002, 2002).with_groups(&[2001, 2003]),
+    ]
+}
+
+/// Lists to set: none, one that is a mode, and two with names.
+fn lists() -> [Option<Acl>; 4] {
+    let named = |mode: u32, who: Who, rights: Access, mask: Access| {
+        let mut entries = Acl::from_mode(mode).entries().to_vec();
+        entries.extend([Entry { who, rights }, Entry { who: Who::Mask, rights: mask }]);
+        Some(Acl::new(entries).unwrap())
+    };
+    [
+        None,
+        Some(Acl::from_mode(0o751)),
+        named(0o700, Who::User(1001), Access::all(), Access::READ | Access::EXECUTE),
+        named(0o751, Who::Group(2003), Access::READ | Access::WRITE, Access::all()),
     ]
 }
 
@@ -74,6 +95,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (dir(), name()).prop_map(|(dir, name)| Step::Lookup { dir, name }),
         1 => dir().prop_map(|dir| Step::List { dir }),
         1 => object().prop_map(|object| Step::ReadLink { object }),
+        3 => (object(), any::<bool>(), 0..4usize, by())
+            .prop_map(|(object, default, list, by)| Step::SetAcl { object, default, list, by }),
+        2 => (object(), any::<bool>())
+            .prop_map(|(object, default)| Step::GetAcl { object, default }),
     ]
 }
 
@@ -84,6 +109,7 @@ enum Answer {
     Attr(Seen),
     Data(Vec<u8>, bool),
     Names(Vec<Vec<u8>>),
+    List(Option<Acl>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +119,10 @@ struct Seen {
     nlink: u32,
     owner: (u32, u32),
     size: Option<u64>,
+}
+
+fn kind_of(default: bool) -> AclKind {
+    if default { AclKind::Default } else { AclKind::Access }
 }
 
 fn seen(attr: &Attr) -> Answer {
@@ -248,6 +278,17 @@ impl<S: Store> Player<S> {
                 let target = block_on(self.store.read_link(&self.object(object)?))?;
                 Ok(Answer::Data(target, true))
             }
+            Step::SetAcl { object, default, list, by } => {
+                let (object, list) = (self.object(object)?, &lists()[list]);
+                let (kind, cred) = (kind_of(default), &callers()[by]);
+                Ok(seen(&block_on(self.store.set_acl(&object, kind, list.as_ref(), cred))?))
+            }
+            Step::GetAcl { object, default } => {
+                let object = self.object(object)?;
+                let (attr, acl) = block_on(self.store.acl(&object, kind_of(default)))?;
+                assert!(default || attr.has_acl == acl.is_some());
+                Ok(Answer::List(acl))
+            }
             _ => Ok(Answer::Nothing),
         }
     }
@@ -286,10 +327,12 @@ fn random_operations_answer_as_the_model_does() {
                 let found = block_on(again.resolve(&ours.store.key(object)));
                 let expected = block_on(model.store.resolve(&model.store.key(expected)));
                 match (found, expected) {
-                    (Ok(found), Ok(expected)) => prop_assert_eq!(
-                        seen(&block_on(again.attr(&found)).unwrap()),
-                        seen(&block_on(model.store.attr(&expected)).unwrap())
-                    ),
+                    (Ok(found), Ok(expected)) => {
+                        let (attr, list) = block_on(again.acl(&found, AclKind::Access)).unwrap();
+                        let expected = block_on(model.store.acl(&expected, AclKind::Access));
+                        let (expected, expected_list) = expected.unwrap();
+                        prop_assert_eq!((seen(&attr), list), (seen(&expected), expected_list));
+                    }
                     (found, expected) => prop_assert_eq!(
                         (found.err(), expected.err()),
                         (Some(FsError::Stale), Some(FsError::Stale))

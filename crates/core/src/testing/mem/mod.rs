@@ -1,7 +1,7 @@
 //! `MemStore`: the reference [`Store`], one tree behind one mutex, right by inspection.
 //!
-//! It enforces what a kernel would for the caller's identity: the mode bits, owners, the sticky
-//! bit, setgid directories, link counts and the rename rules. It is no model of durability (every
+//! It enforces what a kernel would for the caller's identity: the mode bits and access control
+//! lists, owners, the sticky bit, setgid directories, link counts and the rename rules. It is no model of durability (every
 //! write counts as FILE_SYNC), of concurrency or of speed.
 
 mod names;
@@ -12,6 +12,7 @@ mod sparse;
 mod tests;
 mod tree;
 
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, SetAttr};
 use crate::buf::Shared;
 use crate::cred::Credentials;
@@ -146,6 +147,20 @@ impl Store for MemStore {
         cred: &Credentials,
     ) -> FsResult<Change> {
         self.begin()?.set_attr(object.0, set, guard, cred)
+    }
+
+    async fn acl(&self, object: &MemObject, kind: AclKind) -> FsResult<(Attr, Option<Acl>)> {
+        self.begin()?.acl(object.0, kind)
+    }
+
+    async fn set_acl(
+        &self,
+        object: &MemObject,
+        kind: AclKind,
+        acl: Option<&Acl>,
+        cred: &Credentials,
+    ) -> FsResult<Attr> {
+        self.begin()?.set_acl(object.0, kind, acl, cred)
     }
 
     async fn create(

@@ -5,7 +5,7 @@ use super::node::{Body, Directory};
 use super::rules;
 use super::sparse::Sparse;
 use super::tree::{ROOT, Tree};
-use crate::access::{self, Access};
+use crate::access::Access;
 use crate::attr::{Attr, Change, DeviceNumber, FileKind, SetAttr};
 use crate::cred::Credentials;
 use crate::error::{FsError, FsResult};
@@ -48,15 +48,14 @@ impl Tree {
             CreateHow::Exclusive(verifier) if self.node(ino)?.verifier == Some(*verifier) => Ok(()),
             CreateHow::Exclusive(_) | CreateHow::Guarded(_) => Err(FsError::Exists),
             CreateHow::Unchecked(set) => {
-                let attr = self.attr(ino)?;
-                match attr.kind {
+                match self.attr(ino)?.kind {
                     FileKind::Regular => {}
                     FileKind::Directory => return Err(FsError::IsDirectory),
                     _ => return Err(FsError::Exists),
                 }
                 let size = set.size.filter(|size| *size == 0);
                 let truncate = SetAttr { size, ..SetAttr::default() };
-                rules::may_set(&attr, &truncate, cred)?;
+                rules::may_set(self.node(ino)?, &truncate, cred)?;
                 self.apply(ino, &truncate, cred)
             }
         }
@@ -105,15 +104,21 @@ impl Tree {
         set: &SetAttr,
         cred: &Credentials,
     ) -> FsResult<u64> {
-        let parent = self.attr(dir)?;
-        rules::may_add(&parent, cred)?;
+        let parent = self.node(dir)?;
+        rules::may_add(parent, cred)?;
         let directory = matches!(body, Body::Directory(_));
-        let default_mode = if matches!(body, Body::Symlink(_)) { 0o777 } else { 0 };
-        let (gid, mode) =
-            rules::inherit(&parent, set.mode.unwrap_or(default_mode), directory, cred);
+        let symlink = matches!(body, Body::Symlink(_));
+        let default_mode = if symlink { 0o777 } else { 0 };
+        let (gid, mode) = rules::inherit(parent, set.mode.unwrap_or(default_mode), directory, cred);
+        let default_acl = parent.default_acl.clone().filter(|_| !symlink);
+        let acl = default_acl.as_ref().map(|default| default.inherited(mode));
+        let mode = acl.as_ref().map_or(mode, |acl| mode & !0o777 | acl.mode_bits());
         let ino = self.add(body, mode, (cred.uid, gid));
+        let node = self.node_mut(ino)?;
+        node.acl = acl.filter(|acl| !acl.is_mode());
+        node.default_acl = default_acl.filter(|_| directory);
         let rest = SetAttr { mode: None, ..*set };
-        if let Err(error) = rules::may_set(&self.attr(ino)?, &rest, cred) {
+        if let Err(error) = rules::may_set(self.node(ino)?, &rest, cred) {
             self.nodes.remove(&ino);
             return Err(error);
         }
@@ -121,7 +126,7 @@ impl Tree {
         if set.uid.is_some() || set.gid.is_some() {
             // The mode asked for is the one it ends with, as chmod after chown leaves it.
             let node = self.node_mut(ino)?;
-            node.mode = rules::chmod(mode, node.gid, cred);
+            node.set_mode(rules::chmod(mode, node.gid, cred));
         }
         self.touch_dir(dir, i64::from(directory))?;
         self.directory_mut(dir)?.insert(name.as_bytes(), ino);
@@ -139,7 +144,7 @@ impl Tree {
             return Err(FsError::IsDirectory);
         }
         let ino = self.entry(dir, name)?.ok_or(FsError::NotFound)?;
-        rules::may_take_out(&before, &self.attr(ino)?, cred)?;
+        rules::may_take_out(self.node(dir)?, self.node(ino)?, cred)?;
         if self.directory(ino).is_ok() {
             return Err(FsError::IsDirectory);
         }
@@ -162,7 +167,7 @@ impl Tree {
             _ => {}
         }
         let ino = self.entry(dir, name)?.ok_or(FsError::NotFound)?;
-        rules::may_take_out(&before, &self.attr(ino)?, cred)?;
+        rules::may_take_out(self.node(dir)?, self.node(ino)?, cred)?;
         if !self.directory(ino)?.is_empty() {
             return Err(FsError::NotEmpty);
         }
@@ -209,18 +214,17 @@ impl Tree {
         (to_dir, target): (u64, Option<u64>),
         cred: &Credentials,
     ) -> FsResult<()> {
-        let moved = self.attr(source)?;
-        let is_directory = moved.kind == FileKind::Directory;
+        let moved = self.node(source)?;
+        let is_directory = self.directory(source).is_ok();
         if is_directory && self.is_within(to_dir, source)? {
             return Err(FsError::Invalid);
         }
-        rules::may_take_out(&self.attr(from_dir)?, &moved, cred)?;
+        rules::may_take_out(self.node(from_dir)?, moved, cred)?;
         match target {
-            None => rules::may_add(&self.attr(to_dir)?, cred)?,
+            None => rules::may_add(self.node(to_dir)?, cred)?,
             Some(target) => {
-                let replaced = self.attr(target)?;
-                rules::may_take_out(&self.attr(to_dir)?, &replaced, cred)?;
-                match (is_directory, replaced.kind == FileKind::Directory) {
+                rules::may_take_out(self.node(to_dir)?, self.node(target)?, cred)?;
+                match (is_directory, self.directory(target).is_ok()) {
                     (true, false) => return Err(FsError::NotDirectory),
                     (false, true) => return Err(FsError::IsDirectory),
                     (true, true) if !self.directory(target)?.is_empty() => {
@@ -231,8 +235,7 @@ impl Tree {
             }
         }
         // Its `..` changes, so the directory itself must be writable.
-        let writable = access::rights(&moved, cred).contains(Access::WRITE);
-        if is_directory && from_dir != to_dir && !writable {
+        if is_directory && from_dir != to_dir && !moved.allows(cred, Access::WRITE) {
             return Err(FsError::AccessDenied);
         }
         Ok(())
@@ -270,7 +273,7 @@ impl Tree {
         if self.entry(dir, name)?.is_some() {
             return Err(FsError::Exists);
         }
-        rules::may_add(&before, cred)?;
+        rules::may_add(self.node(dir)?, cred)?;
         if attr.nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
@@ -286,9 +289,8 @@ impl Tree {
     /// The directory's attributes, if `cred` may search it.
     fn searched(&self, dir: u64, cred: &Credentials) -> FsResult<Attr> {
         self.directory(dir)?;
-        let attr = self.attr(dir)?;
-        rules::may_search(&attr, cred)?;
-        Ok(attr)
+        rules::may_search(self.node(dir)?, cred)?;
+        self.attr(dir)
     }
 
     fn changed(&self, dir: u64, before: Attr) -> FsResult<Change> {

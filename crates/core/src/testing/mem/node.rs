@@ -1,7 +1,10 @@
 //! One object of the tree: its attributes and what it holds.
 
 use super::sparse::Sparse;
+use crate::access::{self, Access};
+use crate::acl::Acl;
 use crate::attr::{Attr, DeviceNumber, FileKind};
+use crate::cred::Credentials;
 use crate::time::Timestamp;
 use std::boxed::Box;
 use std::collections::BTreeMap;
@@ -84,6 +87,10 @@ pub(super) enum Body {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) mode: u32,
+    /// The access list, where it says more than the mode.
+    pub(super) acl: Option<Acl>,
+    /// Of a directory: what is made in it begins with.
+    pub(super) default_acl: Option<Acl>,
     pub(super) nlink: u32,
     pub(super) uid: u32,
     pub(super) gid: u32,
@@ -96,6 +103,17 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// May `cred` do all of `want`?
+    pub(super) fn allows(&self, cred: &Credentials, want: Access) -> bool {
+        access::allows(&self.attr(0), self.acl.as_ref(), cred, want)
+    }
+
+    /// Sets permission and set-id bits, and the entries of the list that stand for them.
+    pub(super) fn set_mode(&mut self, mode: u32) {
+        self.mode = mode;
+        self.acl = self.acl.take().map(|acl| acl.with_mode(mode));
+    }
+
     pub(super) fn attr(&self, fileid: u64) -> Attr {
         let (kind, size, used, rdev) = match &self.body {
             Body::File(data) => (FileKind::Regular, data.size(), data.used(), None),
@@ -106,6 +124,7 @@ impl Node {
         Attr {
             kind,
             mode: self.mode,
+            has_acl: self.acl.is_some(),
             nlink: self.nlink,
             uid: self.uid,
             gid: self.gid,

@@ -1,7 +1,8 @@
 //! The POSIX rules of who may change names and attributes, and what a change does to the mode.
 
+use super::node::Node;
 use crate::access::{self, Access};
-use crate::attr::{Attr, FileKind, SetAttr, SetTime};
+use crate::attr::{FileKind, SetAttr, SetTime};
 use crate::cred::Credentials;
 use crate::error::{FsError, FsResult};
 use crate::limits::FILE_BYTES_MAX;
@@ -13,44 +14,45 @@ const GROUP_EXECUTE: u32 = 0o010;
 pub(super) const MODE_BITS: u32 = 0o7777;
 
 /// May `cred` look names up in this directory?
-pub(super) fn may_search(dir: &Attr, cred: &Credentials) -> FsResult<()> {
-    need(access::rights(dir, cred).contains(Access::EXECUTE), FsError::AccessDenied)
+pub(super) fn may_search(dir: &Node, cred: &Credentials) -> FsResult<()> {
+    need(dir.allows(cred, Access::EXECUTE), FsError::AccessDenied)
 }
 
 /// May `cred` add names to this directory?
-pub(super) fn may_add(dir: &Attr, cred: &Credentials) -> FsResult<()> {
+pub(super) fn may_add(dir: &Node, cred: &Credentials) -> FsResult<()> {
     let wanted = Access::WRITE | Access::EXECUTE;
-    need(access::rights(dir, cred).contains(wanted), FsError::AccessDenied)
+    need(dir.allows(cred, wanted), FsError::AccessDenied)
 }
 
 /// May `cred` take the name of `victim` out of this directory? In a sticky one only the owner of
 /// either may.
-pub(super) fn may_take_out(dir: &Attr, victim: &Attr, cred: &Credentials) -> FsResult<()> {
+pub(super) fn may_take_out(dir: &Node, victim: &Node, cred: &Credentials) -> FsResult<()> {
     may_add(dir, cred)?;
     let free = dir.mode & STICKY == 0 || cred.is_root();
     need(free || cred.uid == dir.uid || cred.uid == victim.uid, FsError::NotPermitted)
 }
 
-/// May `cred` make all of the changes `set` to the object `attr`?
-pub(super) fn may_set(attr: &Attr, set: &SetAttr, cred: &Credentials) -> FsResult<()> {
-    let owner = cred.is_root() || cred.uid == attr.uid;
+/// May `cred` make all of the changes `set` to the object `node`?
+pub(super) fn may_set(node: &Node, set: &SetAttr, cred: &Credentials) -> FsResult<()> {
+    let owner = cred.is_root() || cred.uid == node.uid;
     if set.mode.is_some() {
         need(owner, FsError::NotPermitted)?;
     }
     if let Some(uid) = set.uid {
-        need(cred.is_root() || (owner && uid == attr.uid), FsError::NotPermitted)?;
+        need(cred.is_root() || (owner && uid == node.uid), FsError::NotPermitted)?;
     }
     if let Some(gid) = set.gid {
-        let own_group = owner && (gid == attr.gid || cred.in_group(gid));
+        let own_group = owner && (gid == node.gid || cred.in_group(gid));
         need(cred.is_root() || own_group, FsError::NotPermitted)?;
     }
     if let Some(size) = set.size {
+        let attr = node.attr(0);
         match attr.kind {
             FileKind::Regular => {}
             FileKind::Directory => return Err(FsError::IsDirectory),
             _ => return Err(FsError::Invalid),
         }
-        need(access::may_write(attr, cred), FsError::AccessDenied)?;
+        need(access::may_write(&attr, node.acl.as_ref(), cred), FsError::AccessDenied)?;
         need(size <= FILE_BYTES_MAX, FsError::TooLarge)?;
     }
     for time in [set.atime, set.mtime] {
@@ -58,12 +60,17 @@ pub(super) fn may_set(attr: &Attr, set: &SetAttr, cred: &Credentials) -> FsResul
             SetTime::Keep => {}
             SetTime::To(_) => need(owner, FsError::NotPermitted)?,
             SetTime::ServerNow => {
-                let writer = access::rights(attr, cred).contains(Access::WRITE);
+                let writer = node.allows(cred, Access::WRITE);
                 need(owner || writer, FsError::AccessDenied)?;
             }
         }
     }
     Ok(())
+}
+
+/// May `cred` change the lists of this object?
+pub(super) fn may_set_acl(node: &Node, cred: &Credentials) -> FsResult<()> {
+    need(cred.is_root() || cred.uid == node.uid, FsError::NotPermitted)
 }
 
 /// The mode that a file has after its data or its owner changed: setuid is gone, and so is setgid
@@ -81,7 +88,7 @@ pub(super) fn chmod(mode: u32, gid: u32, cred: &Credentials) -> u32 {
 
 /// Group and mode of an object `cred` makes in `dir`, asking for `mode`: a setgid directory hands
 /// its group on, and to directories the bit as well.
-pub(super) fn inherit(dir: &Attr, mode: u32, directory: bool, cred: &Credentials) -> (u32, u32) {
+pub(super) fn inherit(dir: &Node, mode: u32, directory: bool, cred: &Credentials) -> (u32, u32) {
     let mode = mode & MODE_BITS;
     if dir.mode & SETGID == 0 {
         return (cred.gid, mode);

@@ -1,6 +1,8 @@
 //! The reference store against the rules it stands for.
 
 use super::*;
+use crate::access::Access;
+use crate::acl::{Entry, Who};
 use crate::attr::{FileKind, SetTime};
 use crate::testing::block_on;
 
@@ -329,4 +331,67 @@ fn an_ordered_failure_comes_once() {
     assert!(block_on(store.attr(&store.root())).is_ok());
     assert_eq!(block_on(store.attr(&store.root())), Err(FsError::Io));
     assert!(block_on(store.attr(&store.root())).is_ok());
+}
+
+fn acl(entries: &[(Who, Access)]) -> Acl {
+    Acl::new(entries.iter().map(|&(who, rights)| Entry { who, rights }).collect()).unwrap()
+}
+
+/// Owner all, group and others nothing, this user what is given, under this mask.
+fn for_user(uid: u32, rights: Access, mask: Access) -> Acl {
+    acl(&[
+        (Who::Owner, Access::all()),
+        (Who::User(uid), rights),
+        (Who::OwningGroup, Access::empty()),
+        (Who::Mask, mask),
+        (Who::Others, Access::empty()),
+    ])
+}
+
+fn set_acl(
+    store: &MemStore,
+    object: MemObject,
+    list: (AclKind, Option<&Acl>),
+    cred: &Credentials,
+) -> FsResult<Attr> {
+    block_on(store.set_acl(&object, list.0, list.1, cred))
+}
+
+#[test]
+fn a_list_and_the_mode_follow_each_other() {
+    let store = MemStore::new();
+    let file = create(&store, store.root(), "f", 0o2640, &ALICE);
+    let list = for_user(11, Access::all(), Access::READ);
+    let own = (AclKind::Access, Some(&list));
+    assert_eq!(set_acl(&store, file, own, &BOB), Err(FsError::NotPermitted));
+    let changed = set_acl(&store, file, own, &ALICE).unwrap();
+    assert_eq!((changed.mode, changed.has_acl), (0o2740, true));
+    set(&store, file, with_mode(0o620), &ALICE).unwrap();
+    let (attr, now) = block_on(store.acl(&file, AclKind::Access)).unwrap();
+    assert_eq!(attr.mode, 0o620);
+    assert_eq!(now, Some(list.with_mode(0o620)), "chmod changed the mask, not the named user");
+    let minimal = Acl::from_mode(0o604);
+    let changed = set_acl(&store, file, (AclKind::Access, Some(&minimal)), &ALICE).unwrap();
+    assert_eq!((changed.mode, changed.has_acl), (0o604, false), "no more than a mode");
+}
+
+#[test]
+fn default_lists_are_for_directories_and_handed_on() {
+    let store = MemStore::new();
+    let dir = mkdir(&store, store.root(), "d", 0o777, &ALICE);
+    let list = for_user(11, Access::all(), Access::all());
+    let default = (AclKind::Default, Some(&list));
+    let before = set_acl(&store, dir, default, &ALICE).unwrap();
+    assert_eq!((before.mode, before.has_acl), (0o777, false), "it decides nothing itself");
+    let file = create(&store, dir, "f", 0o666, &ALICE);
+    let (attr, inherited) = block_on(store.acl(&file, AclKind::Access)).unwrap();
+    assert_eq!(attr.mode, 0o660);
+    assert_eq!(inherited, Some(list.inherited(0o666)));
+    let sub = mkdir(&store, dir, "s", 0o755, &BOB);
+    let (attr, handed_on) = block_on(store.acl(&sub, AclKind::Default)).unwrap();
+    assert_eq!((attr.mode, handed_on), (0o750, Some(list.clone())));
+    assert_eq!(set_acl(&store, file, default, &ALICE), Err(FsError::AccessDenied));
+    let kind = MakeKind::Symlink(b"t".to_vec());
+    let link = block_on(store.make(&dir, name("l"), &kind, &SetAttr::default(), &ALICE)).unwrap();
+    assert!(!link.attr.has_acl);
 }

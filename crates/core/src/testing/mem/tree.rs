@@ -4,6 +4,7 @@ use super::MemObject;
 use super::node::{Body, Directory, Node};
 use super::rules;
 use super::sparse::Sparse;
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, SetAttr, SetTime};
 use crate::cred::Credentials;
 use crate::error::{FsError, FsResult};
@@ -47,7 +48,9 @@ impl Tree {
         self.last_ino += 1;
         let nlink = if matches!(body, Body::Directory(_)) { 2 } else { 1 };
         let (atime, mtime, ctime) = (now, now, now);
-        let node = Node { mode, nlink, uid, gid, atime, mtime, ctime, verifier: None, body };
+        let (acl, default_acl, verifier) = (None, None, None);
+        let node =
+            Node { mode, acl, default_acl, nlink, uid, gid, atime, mtime, ctime, verifier, body };
         self.nodes.insert(self.last_ino, node);
         self.last_ino
     }
@@ -164,9 +167,46 @@ impl Tree {
         if guard.is_some_and(|ctime| ctime != before.ctime) {
             return Err(FsError::NotSync);
         }
-        rules::may_set(&before, set, cred)?;
+        rules::may_set(self.node(ino)?, set, cred)?;
         self.apply(ino, set, cred)?;
         Ok(Change { before: Some(before), after: Some(self.attr(ino)?) })
+    }
+
+    pub(super) fn acl(&self, ino: u64, kind: AclKind) -> FsResult<(Attr, Option<Acl>)> {
+        let node = self.node(ino)?;
+        let acl = match kind {
+            AclKind::Access => &node.acl,
+            AclKind::Default => &node.default_acl,
+        };
+        Ok((node.attr(ino), acl.clone()))
+    }
+
+    pub(super) fn set_acl(
+        &mut self,
+        ino: u64,
+        kind: AclKind,
+        acl: Option<&Acl>,
+        cred: &Credentials,
+    ) -> FsResult<Attr> {
+        let now = self.tick();
+        let node = self.node_mut(ino)?;
+        if matches!(node.body, Body::Symlink(_)) {
+            return Err(FsError::NotSupported);
+        }
+        if kind == AclKind::Default && !matches!(node.body, Body::Directory(_)) {
+            return if acl.is_some() { Err(FsError::AccessDenied) } else { self.attr(ino) };
+        }
+        rules::may_set_acl(node, cred)?;
+        match (kind, acl) {
+            (AclKind::Default, _) => node.default_acl = acl.cloned(),
+            (AclKind::Access, None) => node.acl = None,
+            (AclKind::Access, Some(acl)) => {
+                node.mode = rules::chmod(node.mode & !0o777 | acl.mode_bits(), node.gid, cred);
+                node.acl = Some(acl.clone()).filter(|acl| !acl.is_mode());
+            }
+        }
+        node.ctime = now;
+        self.attr(ino)
     }
 
     /// Makes the changes, in the order chown, chmod, truncate, times; they are allowed.
@@ -188,7 +228,7 @@ impl Tree {
             }
         }
         if let Some(mode) = set.mode {
-            node.mode = rules::chmod(mode, node.gid, cred);
+            node.set_mode(rules::chmod(mode, node.gid, cred));
         }
         if set.size.is_some() {
             node.mtime = now;

@@ -3,7 +3,7 @@
 use super::{Context, Outcome, answer, directory, fail, name};
 use crate::v3::wire::{LookupArgs, LookupOk, LookupRes, Res, Status};
 use crate::xdr::Writer;
-use weir_core::{Access, Attr, Name, Store, access};
+use weir_core::{Access, Acl, Attr, Name, Store, access};
 
 #[inline]
 pub(in crate::v3) async fn lookup<S: Store>(
@@ -15,7 +15,8 @@ pub(in crate::v3) async fn lookup<S: Store>(
         Ok(subject) => subject,
         Err(error) => return fail(out, error, false),
     };
-    let name = match searchable(cx, &dir_attr, args.what.name) {
+    let by = |attr: &Attr, acl: Option<&Acl>| searchable(cx, attr, acl, args.what.name);
+    let name = match cx.decide(&dir, &dir_attr, by).await {
         Ok(name) => name,
         Err(status) => return fail(out, status, Some(cx.fattr(&dir_attr))),
     };
@@ -34,9 +35,14 @@ pub(in crate::v3) async fn lookup<S: Store>(
 }
 
 #[inline]
-fn searchable<'a, S>(cx: &Context<'_, S>, dir: &Attr, wire: &'a [u8]) -> Result<Name<'a>, Status> {
+fn searchable<'a, S>(
+    cx: &Context<'_, S>,
+    dir: &Attr,
+    acl: Option<&Acl>,
+    wire: &'a [u8],
+) -> Result<Name<'a>, Status> {
     directory(dir)?;
-    if !access::rights(dir, &cx.rights.cred).contains(Access::EXECUTE) {
+    if !access::allows(dir, acl, &cx.rights.cred, Access::EXECUTE) {
         return Err(Status::ACCES);
     }
     name::existing(wire)

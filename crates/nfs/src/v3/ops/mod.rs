@@ -28,7 +28,7 @@ mod setattr;
 mod symlink;
 mod write;
 
-pub(super) use access::access;
+pub(super) use self::access::access;
 pub(super) use commit::commit;
 pub(super) use create::create;
 pub(super) use fsinfo::fsinfo;
@@ -53,29 +53,36 @@ pub(super) use write::write;
 use super::serve::{Rights, Volume};
 use super::wire::{Fattr3, FileHandle3, Res, Status, WccData};
 use crate::xdr::{Encode, Writer};
+use alloc::boxed::Box;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::Poll;
+use weir_core::access::asks_acl;
 use weir_core::attr::Change;
-use weir_core::{Attr, FileHandle, FileKind, FsError, FsResult, Shared, SnapshotId, Store};
+use weir_core::{
+    Acl, AclKind, Attr, FileHandle, FileKind, FsError, FsResult, Shared, SnapshotId, Store,
+};
 
 /// What every operation is given besides its arguments.
-pub(super) struct Context<'a, S> {
+pub(crate) struct Context<'a, S> {
     /// The volume the call is for.
-    pub(super) volume: &'a Volume<S>,
+    pub(crate) volume: &'a Volume<S>,
     /// Who calls.
-    pub(super) rights: &'a Rights,
+    pub(crate) rights: &'a Rights,
     /// The first handle among the arguments, proved.
-    pub(super) handle: &'a FileHandle,
+    pub(crate) handle: &'a FileHandle,
     /// The arguments as they came in.
-    pub(super) args: &'a Shared,
+    pub(crate) args: &'a Shared,
     /// The number of the call.
-    pub(super) xid: u32,
+    pub(crate) xid: u32,
 }
 
 /// What an operation came to, besides what it wrote.
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// The status written.
-    pub(super) status: Status,
+    pub(crate) status: Status,
     /// Payload moved, in bytes.
-    pub(super) moved: u64,
+    pub(crate) moved: u64,
 }
 
 impl From<Status> for Outcome {
@@ -85,11 +92,36 @@ impl From<Status> for Outcome {
     }
 }
 
+/// A decision that is made already, nearly always, or that waits for an access list. Smaller than
+/// the state of an async function, which would keep what it was called with.
+enum Decision<'f, T, E> {
+    Made(Option<Result<T, E>>),
+    ByList(Pin<Box<dyn Future<Output = Result<T, E>> + 'f>>),
+}
+
+impl<T: Unpin, E: Unpin> Future for Decision<'_, T, E> {
+    type Output = Result<T, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut core::task::Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Made(decided) => decided.take().map_or(Poll::Pending, Poll::Ready),
+            Self::ByList(waiting) => waiting.as_mut().poll(cx),
+        }
+    }
+}
+
 /// Why an operation on an object is refused before it starts, and the object's attributes as far
 /// as they are known.
 struct Refused {
     status: Status,
     attributes: Option<Fattr3>,
+}
+
+impl From<FsError> for Refused {
+    fn from(error: FsError) -> Self {
+        Self { status: error.into(), attributes: None }
+    }
 }
 
 impl<S: Store> Context<'_, S> {
@@ -104,7 +136,7 @@ impl<S: Store> Context<'_, S> {
 
     /// The object of the call's first handle, and its attributes.
     #[inline]
-    async fn subject(&self) -> FsResult<(S::Object, Attr)> {
+    pub(crate) async fn subject(&self) -> FsResult<(S::Object, Attr)> {
         let object = self.resolve().await?;
         let attr = self.volume.store.attr(&object).await?;
         Ok((object, attr))
@@ -115,15 +147,37 @@ impl<S: Store> Context<'_, S> {
     #[inline]
     async fn permitted(
         &self,
-        permit: impl FnOnce(&Attr) -> Result<(), Status>,
+        permit: impl FnOnce(&Attr, Option<&Acl>) -> Result<(), Status>,
     ) -> Result<S::Object, Refused> {
-        match self.subject().await {
-            Ok((object, attr)) => match permit(&attr) {
-                Ok(()) => Ok(object),
-                Err(status) => Err(Refused { status, attributes: Some(self.fattr(&attr)) }),
-            },
-            Err(error) => Err(Refused { status: error.into(), attributes: None }),
+        let object;
+        let decision = {
+            let attr;
+            (object, attr) = self.subject().await?;
+            self.decide(&object, &attr, |attr, acl| {
+                let attributes = || Some(self.fattr(attr));
+                permit(attr, acl).map_err(|status| Refused { status, attributes: attributes() })
+            })
+        };
+        decision.await?;
+        Ok(object)
+    }
+
+    /// Decides about an object by its attributes, and by its access list where that is needed for
+    /// this caller: only then the store is asked for it.
+    #[inline]
+    fn decide<'f, T: 'f, E: From<FsError> + 'f>(
+        &'f self,
+        object: &'f S::Object,
+        attr: &Attr,
+        by: impl FnOnce(&Attr, Option<&Acl>) -> Result<T, E> + 'f,
+    ) -> Decision<'f, T, E> {
+        if !asks_acl(attr, &self.rights.cred) {
+            return Decision::Made(Some(by(attr, None)));
         }
+        Decision::ByList(Box::pin(async move {
+            let (attr, acl) = self.volume.store.acl(object, AclKind::Access).await?;
+            by(&attr, acl.as_ref())
+        }))
     }
 
     /// The object of a second handle, which must be of the same volume (RFC 1813 §3.3.14, §3.3.15:
@@ -137,13 +191,13 @@ impl<S: Store> Context<'_, S> {
     }
 
     /// Refuses changes on a read-only export.
-    fn may_change(&self) -> Result<(), Status> {
+    pub(crate) fn may_change(&self) -> Result<(), Status> {
         if self.rights.read_only { Err(Status::ROFS) } else { Ok(()) }
     }
 
     /// The attributes for the wire.
     #[inline]
-    fn fattr(&self, attr: &Attr) -> Fattr3 {
+    pub(crate) fn fattr(&self, attr: &Attr) -> Fattr3 {
         Fattr3::new(attr, self.volume.fsid)
     }
 
@@ -154,7 +208,7 @@ impl<S: Store> Context<'_, S> {
     }
 
     /// The attributes after a failure, for clients to correct their caches by.
-    async fn fattr_after(&self, object: &S::Object) -> Option<Fattr3> {
+    pub(crate) async fn fattr_after(&self, object: &S::Object) -> Option<Fattr3> {
         self.volume.store.attr(object).await.ok().map(|attr| self.fattr(&attr))
     }
 
@@ -166,14 +220,14 @@ impl<S: Store> Context<'_, S> {
 
 /// Writes a result and gives its status.
 #[inline]
-fn answer<O: Encode, F: Encode>(out: &mut Writer, result: &Res<O, F>) -> Outcome {
+pub(crate) fn answer<O: Encode, F: Encode>(out: &mut Writer, result: &Res<O, F>) -> Outcome {
     result.encode(out);
     result.status().into()
 }
 
 /// Writes a failure and what comes with it.
 #[cold]
-fn fail(out: &mut Writer, status: impl Into<Status>, with: impl Encode) -> Outcome {
+pub(crate) fn fail(out: &mut Writer, status: impl Into<Status>, with: impl Encode) -> Outcome {
     answer(out, &Res::<(), _>::Fail(status.into(), with))
 }
 

@@ -6,7 +6,7 @@ use crate::v3::wire::{ReadArgs, ReadReply, Status};
 use crate::xdr::Writer;
 use alloc::vec::Vec;
 use weir_core::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
-use weir_core::{Attr, Store, access};
+use weir_core::{Acl, Attr, Store, access};
 
 #[inline]
 pub(in crate::v3) async fn read<S: Store>(
@@ -14,7 +14,7 @@ pub(in crate::v3) async fn read<S: Store>(
     args: &ReadArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
-    let file = match cx.permitted(|attr| readable(cx, attr)).await {
+    let file = match cx.permitted(|attr, acl| readable(cx, attr, acl)).await {
         Ok(file) => file,
         Err(Refused { status, attributes }) => return fail(out, status, attributes),
     };
@@ -36,9 +36,9 @@ pub(in crate::v3) async fn read<S: Store>(
 }
 
 #[inline]
-fn readable<S>(cx: &Context<'_, S>, attr: &Attr) -> Result<(), Status> {
+fn readable<S>(cx: &Context<'_, S>, attr: &Attr, acl: Option<&Acl>) -> Result<(), Status> {
     regular(attr)?;
-    if access::may_read(attr, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
+    if access::may_read(attr, acl, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
 }
 
 /// No file reaches beyond [`FILE_BYTES_MAX`], so asking further gives what asking there gives:

@@ -8,7 +8,7 @@ use super::fsinfo::DIR_BYTES_PREFERRED;
 use super::{Context, Outcome, directory, fail};
 use crate::v3::wire::{Entry3, Fattr3, ListWriter, ReaddirArgs, Status};
 use crate::xdr::Writer;
-use weir_core::{Access, Attr, Store, access};
+use weir_core::{Access, Acl, Attr, Store, access};
 
 pub(super) const COOKIE_VERIFIER: [u8; 8] = [0; 8];
 
@@ -30,7 +30,8 @@ pub(in crate::v3) async fn readdir<S: Store>(
         Err(error) => return fail(out, error, false),
     };
     let from = Position { cookie: args.cookie, verifier: args.cookie_verifier };
-    let space = match listable(cx, &attr, from, args.count) {
+    let by = |attr: &Attr, acl: Option<&Acl>| listable(cx, attr, acl, from, args.count);
+    let space = match cx.decide(&dir, &attr, by).await {
         Ok(space) => space,
         Err(status) => return fail(out, status, Some(cx.fattr(&attr))),
     };
@@ -88,11 +89,12 @@ impl Space {
 pub(super) fn listable<S>(
     cx: &Context<'_, S>,
     attr: &Attr,
+    acl: Option<&Acl>,
     from: Position,
     bytes_max: u32,
 ) -> Result<Space, Status> {
     directory(attr)?;
-    if !access::rights(attr, &cx.rights.cred).contains(Access::READ) {
+    if !access::allows(attr, acl, &cx.rights.cred, Access::READ) {
         return Err(Status::ACCES);
     }
     if from.cookie != 0 && from.verifier != COOKIE_VERIFIER {

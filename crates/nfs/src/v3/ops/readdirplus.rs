@@ -5,7 +5,7 @@ use super::{Context, Outcome, fail};
 use crate::v3::wire::{EntryPlus3, Fattr3, ListWriter, ReaddirplusArgs, Status};
 use crate::xdr::Writer;
 use weir_core::store::DirEntry;
-use weir_core::{Access, Store, access};
+use weir_core::{Access, Acl, Attr, Store, access};
 
 /// The shortest entry that has everything: the flag in front of it, file id, name, cookie,
 /// attributes and a handle, which is 19 bytes or more.
@@ -24,12 +24,15 @@ pub(in crate::v3) async fn readdirplus<S: Store>(
         Err(error) => return fail(out, error, false),
     };
     let from = Position { cookie: args.cookie, verifier: args.cookie_verifier };
-    let space = match listable(cx, &attr, from, args.max_count) {
-        Ok(space) => space,
+    let by = |attr: &Attr, acl: Option<&Acl>| {
+        let space = listable(cx, attr, acl, from, args.max_count)?;
+        // Who may list but not search gets names only: a handle is what a LOOKUP would give.
+        Ok::<_, Status>((space, access::allows(attr, acl, &cx.rights.cred, Access::EXECUTE)))
+    };
+    let (space, with_objects) = match cx.decide(&dir, &attr, by).await {
+        Ok(decided) => decided,
         Err(status) => return fail(out, status, Some(cx.fattr(&attr))),
     };
-    // Who may list but not search gets names only: a handle is what a LOOKUP would give.
-    let with_objects = access::rights(&attr, &cx.rights.cred).contains(Access::EXECUTE);
     let entries_max = space.entries(ENTRY_BYTES_MIN);
     let names_max = space.names().min(args.dir_count as usize);
     let store = &cx.volume.store;

@@ -39,9 +39,10 @@ async fn set<S: Store>(
     if let Some(size) = set.size {
         // A size is data, so the rule is that of WRITE; all else the store decides.
         regular(attr)?;
-        if !access::may_write(attr, &cx.rights.cred) {
-            return Err(Status::ACCES);
-        }
+        cx.decide(object, attr, |attr, acl| {
+            if access::may_write(attr, acl, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
+        })
+        .await?;
         if size > FILE_BYTES_MAX {
             return Err(Status::FBIG);
         }

@@ -4,7 +4,7 @@ use super::{Context, Outcome, Refused, answer, fail, regular};
 use crate::v3::wire::{Res, Status, WccData, WriteArgs, WriteOk, WriteRes};
 use crate::xdr::Writer;
 use weir_core::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
-use weir_core::{Attr, Shared, Store, access};
+use weir_core::{Acl, Attr, Shared, Store, access};
 
 /// Everything in front of the data but the bytes of the handle: its length, then offset, count,
 /// stability and the length of the data.
@@ -16,7 +16,7 @@ pub(in crate::v3) async fn write<S: Store>(
     args: &WriteArgs<'_>,
     out: &mut Writer,
 ) -> Outcome {
-    let file = match cx.permitted(|attr| writable(cx, args, attr)).await {
+    let file = match cx.permitted(|attr, acl| writable(cx, args, attr, acl)).await {
         Ok(file) => file,
         Err(Refused { status, attributes: after }) => {
             return fail(out, status, WccData { before: None, after });
@@ -47,10 +47,11 @@ fn writable<S: Store>(
     cx: &Context<'_, S>,
     args: &WriteArgs<'_>,
     attr: &Attr,
+    acl: Option<&Acl>,
 ) -> Result<(), Status> {
     cx.may_change()?;
     regular(attr)?;
-    if !access::may_write(attr, &cx.rights.cred) {
+    if !access::may_write(attr, acl, &cx.rights.cred) {
         return Err(Status::ACCES);
     }
     if args.count as usize != args.data.len() {

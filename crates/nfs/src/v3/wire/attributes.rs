@@ -232,6 +232,7 @@ mod tests {
         Attr {
             kind,
             mode: 0o644,
+            has_acl: false,
             nlink: 2,
             uid: 1000,
             gid: 100,

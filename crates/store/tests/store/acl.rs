@@ -1,0 +1,222 @@
+//! Access control lists and the other rights that the kernel keeps with a file: what it hands on,
+//! what follows what, and that the caches know.
+
+use crate::common::{Bed, Object, ROOT, block_on, everywhere, everywhere_with, options};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use weir_core::acl::{Entry, Who};
+use weir_core::store::{CreateHow, MakeKind};
+use weir_core::{
+    Access, Acl, AclKind, Attr, Credentials, FsError, FsResult, Name, SetAttr, Store, access,
+};
+use weir_store::Options;
+
+const OWNER: Credentials = Credentials::new(1001, 2001);
+const FRIEND: Credentials = Credentials::new(1002, 2002);
+const STRANGER: Credentials = Credentials::new(1003, 2003);
+
+/// Owner all, group and others nothing, FRIEND `rights`, under `mask`.
+fn for_friend(rights: Access, mask: Access) -> Acl {
+    let entry = |who, rights| Entry { who, rights };
+    let nothing = Access::empty();
+    Acl::new(vec![
+        entry(Who::Owner, Access::all()),
+        entry(Who::User(FRIEND.uid), rights),
+        entry(Who::OwningGroup, nothing),
+        entry(Who::Mask, mask),
+        entry(Who::Others, nothing),
+    ])
+    .unwrap()
+}
+
+fn set(bed: &Bed, object: &Object, kind: AclKind, acl: Option<&Acl>) -> FsResult<Attr> {
+    block_on(bed.store.set_acl(object, kind, acl, &OWNER))
+}
+
+fn get(bed: &Bed, object: &Object) -> (Attr, Option<Acl>) {
+    block_on(bed.store.acl(object, AclKind::Access)).unwrap()
+}
+
+fn may(bed: &Bed, object: &Object, cred: &Credentials, want: Access) -> bool {
+    let (attr, acl) = get(bed, object);
+    assert_eq!(attr, bed.attr(object));
+    access::allows(&attr, acl.as_ref(), cred, want)
+}
+
+fn chmod(bed: &Bed, object: &Object, mode: u32) {
+    bed.set(object, &SetAttr { mode: Some(mode), ..SetAttr::default() }, &OWNER).unwrap();
+}
+
+fn mkdir(bed: &Bed, dir: &Object, name: &str, mode: u32) -> Object {
+    let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+    let name = Name::new(name.as_bytes()).unwrap();
+    block_on(bed.store.make(dir, name, &MakeKind::Directory, &set, &OWNER)).unwrap().object
+}
+
+fn in_both_cache_modes(case: impl Fn(&Bed)) {
+    for metadata_cache in [true, false] {
+        everywhere_with(&Options { metadata_cache, ..options() }, |bed| {
+            bed.open_to_all(&bed.root());
+            case(bed);
+        });
+    }
+}
+
+#[test]
+fn a_list_decides_and_follows_the_mode() {
+    in_both_cache_modes(|bed| {
+        let file = bed.create(&bed.root(), b"f", 0o640, &OWNER).unwrap();
+        assert!(!bed.attr(&file).has_acl && get(bed, &file).1.is_none());
+        let list = for_friend(Access::READ | Access::WRITE, Access::READ);
+        let attr = set(bed, &file, AclKind::Access, Some(&list)).unwrap();
+        assert_eq!((attr.mode, attr.has_acl), (0o740, true));
+        assert!(may(bed, &file, &FRIEND, Access::READ) && !may(bed, &file, &FRIEND, Access::WRITE));
+        assert!(!may(bed, &file, &STRANGER.with_groups(&[OWNER.gid]), Access::READ));
+        chmod(bed, &file, 0o660);
+        assert!(may(bed, &file, &FRIEND, Access::WRITE), "the mask is wider now");
+        chmod(bed, &file, 0o600);
+        assert!(!may(bed, &file, &FRIEND, Access::READ), "and now it lets nothing through");
+        // As the kernel and a fresh cache see it.
+        let fresh = bed.reopen();
+        let again = block_on(fresh.resolve(&bed.store.key(&file))).unwrap();
+        let (attr, acl) = block_on(fresh.acl(&again, AclKind::Access)).unwrap();
+        assert_eq!((attr.mode, acl), (0o600, Some(list.with_mode(0o600))));
+        set(bed, &file, AclKind::Access, Some(&Acl::from_mode(0o604))).unwrap();
+        assert_eq!((bed.attr(&file).mode, bed.attr(&file).has_acl), (0o604, false));
+        assert!(may(bed, &file, &STRANGER, Access::READ));
+        set(bed, &file, AclKind::Access, None).unwrap();
+        assert_eq!(bed.attr(&file).mode, 0o604);
+    });
+}
+
+#[test]
+fn the_kernel_s_own_lists_are_honoured() {
+    in_both_cache_modes(|bed| {
+        let file = bed.create(&bed.root(), b"f", 0o600, &OWNER).unwrap();
+        let key = bed.store.key(&file);
+        // What setfacl writes: version 2; the owner, user 1002, the group, a mask, others.
+        let (owner, none) = (1u16, u32::MAX);
+        let entries =
+            [(owner, 6u16, none), (2, 4, FRIEND.uid), (4, 0, none), (16, 4, none), (32, 0, none)];
+        let bytes: Vec<u8> = 2u32
+            .to_le_bytes()
+            .into_iter()
+            .chain(entries.iter().flat_map(|(tag, rights, id)| {
+                [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+            }))
+            .collect();
+        let path = bed.path().join("f");
+        weir_store::reset_identity().unwrap();
+        setxattr(&path, "system.posix_acl_access", &bytes, XattrFlags::empty()).unwrap();
+        let fresh = bed.reopen();
+        let file = block_on(fresh.resolve(&key)).unwrap();
+        let (attr, acl) = block_on(fresh.acl(&file, AclKind::Access)).unwrap();
+        assert_eq!((attr.mode, attr.has_acl), (0o640, true));
+        assert!(access::may_read(&attr, acl.as_ref(), &FRIEND));
+        assert!(!access::may_read(&attr, acl.as_ref(), &STRANGER));
+    });
+}
+
+#[test]
+fn the_owner_alone_sets_lists_and_only_directories_have_defaults() {
+    everywhere(|bed| {
+        bed.open_to_all(&bed.root());
+        let file = bed.create(&bed.root(), b"f", 0o666, &OWNER).unwrap();
+        let list = for_friend(Access::all(), Access::all());
+        for other in [FRIEND, STRANGER] {
+            let refused = bed.store.set_acl(&file, AclKind::Access, Some(&list), &other);
+            assert_eq!(block_on(refused), Err(FsError::NotPermitted));
+        }
+        assert!(block_on(bed.store.set_acl(&file, AclKind::Access, Some(&list), &ROOT)).is_ok());
+        let refused = set(bed, &file, AclKind::Default, Some(&list));
+        assert_eq!(refused, Err(FsError::AccessDenied));
+        let link = bed.make(&bed.root(), b"l", &MakeKind::Symlink(b"f".to_vec())).unwrap();
+        let refused = bed.store.set_acl(&link, AclKind::Access, Some(&list), &ROOT);
+        assert_eq!(block_on(refused), Err(FsError::NotSupported));
+        let pipe = bed.make(&bed.root(), b"p", &MakeKind::Fifo).unwrap();
+        let kind = AclKind::Access;
+        assert!(block_on(bed.store.set_acl(&pipe, kind, Some(&list), &ROOT)).unwrap().has_acl);
+        assert_eq!(get(bed, &pipe).1, Some(list));
+    });
+}
+
+#[test]
+fn what_is_made_begins_with_its_directory_s_default_list() {
+    in_both_cache_modes(|bed| {
+        let dir = mkdir(bed, &bed.root(), "d", 0o755);
+        let list = for_friend(Access::all(), Access::all());
+        set(bed, &dir, AclKind::Default, Some(&list)).unwrap();
+        assert!(!bed.attr(&dir).has_acl, "a default list decides nothing itself");
+        let file = bed.create(&dir, b"f", 0o664, &OWNER).unwrap();
+        assert_eq!(get(bed, &file).1, Some(list.inherited(0o664)));
+        assert_eq!(bed.attr(&file).mode, 0o660, "what was asked for and given, without a umask");
+        // A set-id bit is set apart by the server; the mask must not get wider by it.
+        let sub = mkdir(bed, &dir, "s", 0o2750);
+        assert_eq!(bed.attr(&sub).mode, 0o2750);
+        assert_eq!(get(bed, &sub).1, Some(list.inherited(0o750)));
+        let (_, handed_on) = block_on(bed.store.acl(&sub, AclKind::Default)).unwrap();
+        assert_eq!(handed_on.as_ref(), Some(&list));
+        // An exclusive create has no mode: its SETATTR brings it, and the names stay.
+        let how = CreateHow::Exclusive(*b"verifier");
+        let made = bed.store.create(&dir, Name::new(b"x").unwrap(), &how, &OWNER);
+        let file = block_on(made).unwrap().object;
+        assert!(!may(bed, &file, &FRIEND, Access::READ));
+        chmod(bed, &file, 0o640);
+        assert_eq!(get(bed, &file).1, Some(list.inherited(0).with_mode(0o640)));
+        assert!(may(bed, &file, &FRIEND, Access::READ));
+    });
+}
+
+#[test]
+fn lists_decide_over_names_too() {
+    everywhere(|bed| {
+        bed.open_to_all(&bed.root());
+        let dir = mkdir(bed, &bed.root(), "d", 0o700);
+        assert_eq!(bed.create(&dir, b"f", 0o600, &FRIEND).err(), Some(FsError::AccessDenied));
+        let list = for_friend(Access::all(), Access::all());
+        set(bed, &dir, AclKind::Access, Some(&list)).unwrap();
+        assert!(bed.create(&dir, b"f", 0o600, &FRIEND).is_ok());
+        assert_eq!(bed.create(&dir, b"g", 0o600, &STRANGER).err(), Some(FsError::AccessDenied));
+        // A size is data, whose right the store checks itself.
+        let file = bed.create(&bed.root(), b"size", 0o600, &OWNER).unwrap();
+        let size = SetAttr { size: Some(5), ..SetAttr::default() };
+        assert_eq!(bed.set(&file, &size, &FRIEND), Err(FsError::AccessDenied));
+        set(bed, &file, AclKind::Access, Some(&list)).unwrap();
+        assert_eq!(bed.set(&file, &size, &FRIEND), Ok(()));
+    });
+}
+
+/// Lists and extended attributes stay with a file whatever happens to its names and data.
+#[test]
+fn lists_and_extended_attributes_survive_every_operation_on_names_and_data() {
+    everywhere(|bed| {
+        bed.open_to_all(&bed.root());
+        let file = bed.create(&bed.root(), b"f", 0o660, &OWNER).unwrap();
+        let list = for_friend(Access::READ, Access::READ);
+        set(bed, &file, AclKind::Access, Some(&list)).unwrap();
+        weir_store::reset_identity().unwrap();
+        let kept = [("user.note", b"kept"), ("security.note", b"safe")];
+        let kept = kept.map(|(name, value)| {
+            let path = bed.path().join("f");
+            (name, value, setxattr(path, name, value, XattrFlags::empty()).is_ok())
+        });
+        assert!(kept.iter().all(|(_, _, kept)| *kept));
+        let root = bed.root();
+        let name = |bytes| Name::new(bytes).unwrap();
+        bed.write(&file, 0, b"hello").unwrap();
+        block_on(bed.store.link(&file, &root, name(b"g"), &OWNER)).unwrap();
+        block_on(bed.store.rename(&root, name(b"f"), &root, name(b"h"), &OWNER)).unwrap();
+        bed.set(&file, &SetAttr { size: Some(2), ..SetAttr::default() }, &OWNER).unwrap();
+        let how = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
+        block_on(bed.store.create(&root, name(b"h"), &how, &OWNER)).unwrap();
+        bed.remove(&root, b"g").unwrap();
+        chmod(bed, &file, 0o640);
+        bed.set(&file, &SetAttr { gid: Some(3000), ..SetAttr::default() }, &ROOT).unwrap();
+        assert_eq!(get(bed, &file).1, Some(list.with_mode(0o640)));
+        weir_store::reset_identity().unwrap();
+        for (name, value, _) in kept.iter().filter(|(_, _, kept)| *kept) {
+            let mut room = [0; 16];
+            let length = getxattr(bed.path().join("h"), *name, &mut room).unwrap();
+            assert_eq!(&room[..length], *value, "{name}");
+        }
+    });
+}
