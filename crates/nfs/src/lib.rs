@@ -1,4 +1,4 @@
-//! NFS as bytes and rules: XDR, ONC RPC, MOUNT v3 and NFSv3 over a
+//! NFS as bytes and rules: XDR, ONC RPC, MOUNT v3, NFSv3 and NFSACL over a
 //! [`Store`](weir_core::Store).
 //!
 //! What is *not* here: sockets, clocks, threads, a runtime, export rules and performance
@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod acl;
 #[cfg(any(test, feature = "client"))]
 pub mod client;
 pub mod limits;
@@ -26,3 +27,6 @@ pub const PROGRAM_NFS: u32 = 100_003;
 
 /// RPC program number of MOUNT (RFC 1813 §5.1, `MOUNT_PROGRAM`).
 pub const PROGRAM_MOUNT: u32 = 100_005;
+
+/// RPC program number of NFSACL (`NFS_ACL_PROGRAM`).
+pub const PROGRAM_NFSACL: u32 = 100_227;

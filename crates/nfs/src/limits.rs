@@ -30,6 +30,9 @@ pub const MOUNT_NAME_BYTES_MAX: usize = 255;
 /// Most authentication flavors a MNT reply may list.
 pub const MOUNT_FLAVORS_MAX: usize = 16;
 
+/// Most entries of one list in NFSACL (`NFS_ACL_MAX_ENTRIES`).
+pub const ACL_ENTRIES_MAX: usize = 1024;
+
 const WRITE_ARGS_BYTES: usize = 4 + HANDLE_BYTES_MAX + 8 + 4 + 4 + 4;
 const CALL_HEADER_BYTES: usize = 24 + 2 * (8 + AUTH_BYTES_MAX);
 const _: () = assert!(CALL_HEADER_BYTES + WRITE_ARGS_BYTES <= HEADER_BYTES_MAX);

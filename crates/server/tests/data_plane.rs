@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
 use weir_core::Credentials;
-use weir_nfs::client::{Caller, Mnt, RemoteCall, Reply};
+use weir_nfs::acl::wire::{AclMask, GetaclArgs};
+use weir_nfs::client::{AclNull, Caller, Mnt, Refused, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
+use weir_nfs::rpc::AcceptError;
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, Res, Sattr3, StableHow,
-    WriteArgs,
+    Status, WriteArgs,
 };
 use weir_qos::{Level, Qos};
 use weir_server::{Server, ServerConfig};
@@ -418,4 +420,37 @@ fn a_stop_drops_what_its_grace_does_not_reach() {
     assert_eq!(peer.next_xid(), marker);
     fixture.server.stop().unwrap();
     assert_eq!(peer.next_xid_or_end(), None);
+}
+
+#[test]
+fn lists_are_served_on_the_port_of_nfs() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let root = peer.mount("/open");
+    peer.send(&AclNull);
+    let record = peer.record();
+    assert_eq!(Reply::parse(&record).unwrap().results::<AclNull>(), Ok(()));
+    let get = GetaclArgs { object: FileHandle3(&root), mask: AclMask::all() };
+    peer.send(&get);
+    let record = peer.record();
+    match Reply::parse(&record).unwrap().results::<GetaclArgs<'_>>().unwrap() {
+        Res::Ok(got) => assert_eq!((got.access.count(), got.default.count()), (4, 0)),
+        Res::Fail(status, _) => panic!("{status:?}"),
+    }
+    let mut forged = root.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    peer.send(&GetaclArgs { object: FileHandle3(&forged), ..get });
+    let record = peer.record();
+    let refused = Reply::parse(&record).unwrap().results::<GetaclArgs<'_>>().unwrap();
+    assert_eq!(refused, Res::Fail(Status::BADHANDLE, None));
+    // Version 2 goes with NFSv2, which is not spoken either.
+    let mut bytes = Vec::new();
+    peer.caller.call(&mut bytes, 99, &AclNull);
+    let version = bytes.windows(8).position(|at| at == [0, 1, 0x87, 0x83, 0, 0, 0, 3]).unwrap();
+    bytes[version + 7] = 2;
+    peer.socket.write_all(&bytes).unwrap();
+    let record = peer.record();
+    let mismatch = AcceptError::ProgramMismatch { low: 3, high: 3 };
+    assert_eq!(Reply::parse(&record).unwrap().body, Err(Refused::Failed(mismatch)));
+    fixture.server.stop().unwrap();
 }

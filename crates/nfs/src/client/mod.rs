@@ -24,6 +24,7 @@
 //! }
 //! ```
 
+mod acl;
 mod call;
 mod mount;
 mod nfs3;
@@ -31,6 +32,7 @@ mod reply;
 #[cfg(test)]
 mod tests;
 
+pub use acl::AclNull;
 pub use call::{Caller, RemoteCall, padding};
 pub use mount::{Dump, ExportList, Mnt, MountNull, Umnt, Umntall};
 pub use nfs3::Null;

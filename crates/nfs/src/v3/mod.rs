@@ -3,7 +3,7 @@
 //! It knows no export rule and no performance contract; who calls and with which rights is
 //! decided before.
 
-mod ops;
+pub(crate) mod ops;
 mod route;
 mod serve;
 mod status;

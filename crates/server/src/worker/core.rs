@@ -18,7 +18,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use weir_core::{Clock, Mono};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{Class, Served};
+use weir_nfs::v3::{self, Class, Served};
+use weir_nfs::{PROGRAM_NFSACL, acl};
 
 /// A gate to ask again at a time; ordered by that alone.
 struct Timer {
@@ -191,11 +192,16 @@ impl Core {
         let Request { connection, volume, rights, handle, call, class, cost, arrived, .. } =
             request;
         let nfs = Arc::clone(&volume.nfs);
-        let future = Box::pin(weir_nfs::v3::serve(nfs, rights, handle, call, reply));
         let pending = Pending { connection, volume, class, cost, arrived, reserved };
         conn.in_flight += 1;
         conn.reserved += reserved;
-        if let Some((served, pending)) = self.tasks.start(future, pending) {
+        let started = match call.program {
+            PROGRAM_NFSACL => {
+                self.tasks.start(Box::pin(acl::serve(nfs, rights, handle, call, reply)), pending)
+            }
+            _ => self.tasks.start(Box::pin(v3::serve(nfs, rights, handle, call, reply)), pending),
+        };
+        if let Some((served, pending)) = started {
             self.finish(Some(conn), served, &pending);
         }
     }

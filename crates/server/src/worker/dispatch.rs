@@ -6,11 +6,11 @@ use super::core::Core;
 use super::mount::PeerExports;
 use super::request::Request;
 use crate::sync::Arc;
-use weir_core::Shared;
+use weir_core::{FileHandle, Shared};
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Route};
-use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, mount};
+use weir_nfs::v3::{self, Class, Route};
+use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, acl, mount};
 
 impl Core {
     /// Answers or starts the call in `record`.
@@ -26,7 +26,8 @@ impl Core {
         };
         match (call.program, call.version) {
             (PROGRAM_NFS, v3::VERSION) => self.nfs3(conn, call),
-            (PROGRAM_NFS, _) => self.refuse(conn, &call, NFS_MISMATCH),
+            (PROGRAM_NFSACL, acl::VERSION) => self.nfsacl(conn, call),
+            (PROGRAM_NFS | PROGRAM_NFSACL, _) => self.refuse(conn, &call, NFS_MISMATCH),
             (PROGRAM_MOUNT, _) => self.mount(conn, &call),
             _ => self.refuse(conn, &call, AcceptError::ProgramUnavailable),
         }
@@ -57,6 +58,26 @@ impl Core {
             return self.fail(conn, &call, Status::BADHANDLE);
         };
         let (class, cost) = (route.class, u64::from(route.bytes));
+        self.take(conn, call, handle, class, cost);
+    }
+
+    fn nfsacl(&mut self, conn: &mut Conn, call: Call) {
+        let wire = match acl::handle(call.procedure, &call.args) {
+            Ok(Some(wire)) => wire,
+            Ok(None) => {
+                let reply = acl::null(&call, self.buffers.reply(64));
+                return conn.queue(reply);
+            }
+            Err(_) => return self.refuse(conn, &call, AcceptError::GarbageArgs),
+        };
+        let Ok(handle) = self.engine.keys.open(wire) else {
+            return self.fail(conn, &call, Status::BADHANDLE);
+        };
+        self.take(conn, call, handle, Class::Metadata, 0);
+    }
+
+    /// Takes up a call on the object that `handle` names, if the caller has any rights there.
+    fn take(&mut self, conn: &mut Conn, call: Call, handle: FileHandle, class: Class, cost: u64) {
         let Some(mounted) = self.view.load().by_id(handle.volume) else {
             return self.fail(conn, &call, Status::STALE);
         };
@@ -80,7 +101,11 @@ impl Core {
     }
 
     fn fail(&mut self, conn: &mut Conn, call: &Call, status: Status) {
-        let reply = v3::refuse(call, status, self.buffers.reply(256));
+        let buffer = self.buffers.reply(256);
+        let reply = match call.program {
+            PROGRAM_NFSACL => acl::refuse(call, status, buffer),
+            _ => v3::refuse(call, status, buffer),
+        };
         conn.queue(reply);
     }
 
@@ -97,5 +122,7 @@ impl Core {
     }
 }
 
+/// NFSACL has the version of the NFS it goes with.
 const NFS_MISMATCH: AcceptError =
     AcceptError::ProgramMismatch { low: v3::VERSION, high: v3::VERSION };
+const _: () = assert!(acl::VERSION == v3::VERSION);

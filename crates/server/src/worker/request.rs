@@ -3,6 +3,7 @@
 use crate::engine::ServedVolume;
 use crate::sync::Arc;
 use weir_core::{FileHandle, Mono};
+use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::Procedure;
 use weir_nfs::v3::{Class, Rights};
@@ -11,6 +12,9 @@ use weir_qos::ClientKey;
 /// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
 /// its header.
 const LISTING_BYTES_MAX: usize = (64 << 10) + 256;
+
+/// Largest reply of NFSACL, in bytes: two lists of the most entries, and what stands around them.
+const LISTS_BYTES_MAX: usize = 2 * weir_nfs::limits::ACL_ENTRIES_MAX * 12 + 256;
 
 /// An operation that is routed and may go as soon as the gate lets it.
 pub(crate) struct Request {
@@ -54,9 +58,14 @@ impl Request {
     /// Bytes of memory it may come to hold while it is carried out: a READ or a listing its reply,
     /// anything its arguments, of which a WRITE that waits for the disk has a second copy.
     pub(crate) fn held_bytes(&self) -> usize {
-        let procedure = Procedure::of(self.call.procedure);
-        let listing = matches!(procedure, Some(Procedure::Readdir | Procedure::Readdirplus));
-        let reply = if listing { LISTING_BYTES_MAX } else { self.reply_room() };
+        let reply = if self.call.program == PROGRAM_NFSACL {
+            LISTS_BYTES_MAX
+        } else {
+            match Procedure::of(self.call.procedure) {
+                Some(Procedure::Readdir | Procedure::Readdirplus) => LISTING_BYTES_MAX,
+                _ => self.reply_room(),
+            }
+        };
         reply + self.call.args.len()
     }
 }
