@@ -13,6 +13,7 @@
 use crate::error::{FsError, FsResult};
 use crate::id::{SnapshotId, VolumeId};
 use crate::limits::{HANDLE_BYTES_MAX, OBJECT_KEY_BYTES_MAX};
+use core::cmp::Ordering;
 use core::fmt;
 use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
@@ -56,6 +57,18 @@ impl PartialEq for ObjectKey {
 }
 
 impl Eq for ObjectKey {}
+
+impl PartialOrd for ObjectKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
 
 impl core::hash::Hash for ObjectKey {
     fn hash<H: Hasher>(&self, state: &mut H) {

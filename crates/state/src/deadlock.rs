@@ -1,0 +1,47 @@
+//! Would a request that is about to wait wait for its own owner?
+
+use crate::ask::Ask;
+use crate::books::Books;
+use crate::file::File;
+use crate::locks::Locks;
+use crate::owner::Owner;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// Owners looked at before the search gives up and lets the request wait: a bound on time. Longer
+/// cycles go undetected, as they do on other servers.
+const OWNERS_MAX: usize = 256;
+
+/// Goes from holders to what they wait for and on to its holders. Who waits only because it may
+/// not overtake holds nothing (see [`Table`](crate::Table)), so nobody waits for it in turn, and
+/// holders are all there is to follow.
+///
+/// An owner is taken to be stuck while one of its requests waits, as `fcntl` does; if it has
+/// threads that go on, that may be wrong (IEEE 1003.1 allows it: `EDEADLK`).
+pub(crate) fn found<W>(files: &BTreeMap<File, Locks<W>>, books: &Books, ask: &Ask) -> bool {
+    let mut seen: BTreeSet<&Owner> = BTreeSet::new();
+    let mut waits: Vec<Ask> = Vec::new();
+    let mut next = Some(ask.clone());
+    while let Some(wait) = next {
+        if let Some(locks) = files.get(&wait.file) {
+            let mut held_by_asker = false;
+            let mut found = Vec::new();
+            locks.ranges().conflict(&wait.owner, wait.range, wait.mode, &mut |holder| {
+                held_by_asker |= *holder == ask.owner;
+                if seen.len() < OWNERS_MAX && seen.insert(holder) {
+                    found.push(holder);
+                }
+                held_by_asker || seen.len() >= OWNERS_MAX
+            });
+            if held_by_asker {
+                return true;
+            }
+            for (file, number) in found.into_iter().flat_map(|holder| books.waits_of(holder)) {
+                let waiting = files.get(file).and_then(|locks| locks.asked(file, *number));
+                waits.extend(waiting);
+            }
+        }
+        next = waits.pop();
+    }
+    false
+}

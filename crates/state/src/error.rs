@@ -1,0 +1,74 @@
+//! Why something was not given.
+
+use crate::owner::Owner;
+use crate::range::{Mode, Range};
+
+/// Somebody who holds what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Who.
+    pub owner: Owner,
+    /// Which bytes: one of the owner's locks, whole.
+    pub range: Range,
+    /// How.
+    pub mode: Mode,
+}
+
+/// Why a lock or a share was not given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Another owner holds a conflicting lock.
+    #[error("held by {:?}", .0.owner)]
+    Held(Holder),
+    /// Another owner's share denies it, or has what this one would deny.
+    #[error("a share reservation stands against it")]
+    Shared,
+    /// The grace period is on: those from before the restart come first. Ask again later.
+    #[error("the grace period is on")]
+    Grace,
+    /// A reclaim outside the grace period, or from a client that held nothing before the restart.
+    #[error("nothing to reclaim")]
+    NoReclaim,
+    /// To wait would be to wait for oneself.
+    #[error("it would wait for itself")]
+    Deadlock,
+    /// A bound is reached.
+    #[error("{0}")]
+    Full(Limit),
+}
+
+/// A bound that is reached ([`Limits`](crate::Limits)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("too many {counted:?} of one {scope:?}")]
+pub struct Limit {
+    /// Of what there would be too many.
+    pub counted: Counted,
+    /// In what.
+    pub scope: Scope,
+}
+
+/// What is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// Clients that hold or wait for anything.
+    Clients,
+    /// Held ranges.
+    Locks,
+    /// Requests that wait.
+    Waiters,
+    /// Share reservations.
+    Shares,
+    /// Bytes in the names of owners.
+    OwnerBytes,
+}
+
+/// In what it is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// One file.
+    File,
+    /// One client.
+    Client,
+    /// The whole server.
+    Server,
+}

@@ -1,0 +1,57 @@
+//! The time after a restart in which those who held locks before may take them again, and nobody
+//! else may take any (RFC 7530 §9.6.2 tells why; NLM does the same).
+
+use crate::error::Refused;
+use crate::owner::Client;
+use alloc::collections::BTreeSet;
+use weir_core::Mono;
+
+/// A grace period, or none.
+#[derive(Debug, Default)]
+pub(crate) struct Grace {
+    period: Option<Period>,
+}
+
+#[derive(Debug)]
+struct Period {
+    until: Mono,
+    /// Who held something before the restart.
+    known: BTreeSet<Client>,
+    /// Who of them may still reclaim.
+    awaited: BTreeSet<Client>,
+}
+
+impl Grace {
+    /// Until `until`, or until `clients` are all done. Without any there is nothing to wait for.
+    pub(crate) fn begin(&mut self, until: Mono, clients: impl IntoIterator<Item = Client>) {
+        let known: BTreeSet<Client> = clients.into_iter().collect();
+        self.period = Some(Period { until, awaited: known.clone(), known })
+            .filter(|period| !period.awaited.is_empty());
+    }
+
+    /// Nothing more is to be expected of `client`.
+    pub(crate) fn done(&mut self, client: &Client) {
+        if let Some(period) = &mut self.period {
+            period.awaited.remove(client);
+            if period.awaited.is_empty() {
+                self.period = None;
+            }
+        }
+    }
+
+    /// When it ends at the latest; `None` if it is over at `now`.
+    pub(crate) fn until(&self, now: Mono) -> Option<Mono> {
+        self.period.as_ref().map(|period| period.until).filter(|until| now < *until)
+    }
+
+    /// May `client` take something, as a reclaim or not?
+    pub(crate) fn admit(&self, now: Mono, client: &Client, reclaim: bool) -> Result<(), Refused> {
+        let period = self.period.as_ref().filter(|period| now < period.until);
+        match (period, reclaim) {
+            (None, false) => Ok(()),
+            (Some(_), false) => Err(Refused::Grace),
+            (Some(period), true) if period.known.contains(client) => Ok(()),
+            (_, true) => Err(Refused::NoReclaim),
+        }
+    }
+}

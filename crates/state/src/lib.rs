@@ -1,0 +1,42 @@
+//! What all protocols over one volume must agree on: who holds which bytes of a file
+//! ([`Table::lock`]), who lets whom open it ([`Table::share`]), who waits and whose turn it is, and
+//! what may be done in the grace period after a restart ([`Table::begin_grace`]).
+//!
+//! It is plain data under the caller's one mutex. Whatever becomes free by an operation is handed
+//! back as [`Grant`]s, and the caller tells those who waited; a grant that its client did not want
+//! or never heard of is taken back ([`Table::refused`]).
+//!
+//! What is *not* here: a clock (time is a [`Mono`](weir_core::Mono) handed in), a wire type, a
+//! socket, a file. Owners are opaque bytes of a protocol's choice, and nothing here knows what
+//! they mean. A client that stays silent is the caller's to notice: a lease that ran out, a reboot
+//! that was announced, all end in [`Table::release_client`].
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod ask;
+mod books;
+mod deadlock;
+mod error;
+mod file;
+mod grace;
+mod interval;
+mod limits;
+mod locks;
+mod owner;
+mod queue;
+mod range;
+mod ranges;
+mod share;
+mod table;
+
+pub use ask::{Ask, Grant, GrantId, Locked};
+pub use books::Use;
+pub use error::{Counted, Holder, Limit, Refused, Scope};
+pub use file::File;
+pub use limits::Limits;
+pub use owner::{Client, Owner, Protocol};
+pub use range::{Mode, Range};
+pub use share::Share;
+pub use table::Table;

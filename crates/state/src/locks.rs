@@ -1,0 +1,369 @@
+//! Everything on one file: what is held, who waits, what is reserved, and which grants may still
+//! have to be taken back.
+
+use crate::ask::{Ask, Grant, GrantId, Locked};
+use crate::books::{Books, Use};
+use crate::error::{Holder, Limit, Refused, Scope};
+use crate::file::File;
+use crate::limits::Limits;
+use crate::owner::Owner;
+use crate::queue::{Ahead, Queue, Waiter};
+use crate::range::{Mode, Range};
+use crate::ranges::{Plan, Ranges};
+use crate::share::{Share, Shares};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// What the locks of all files have in common.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) books: Books,
+    /// Grants of which it is not known yet what became of them.
+    pub(crate) granted: BTreeMap<GrantId, (File, Owner)>,
+    limits: Limits,
+    next_number: u64,
+}
+
+impl Common {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { books: Books::default(), granted: BTreeMap::new(), limits, next_number: 0 }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Locks<W> {
+    ranges: Ranges,
+    queue: Queue<W>,
+    shares: Shares,
+    granted: BTreeMap<(Owner, GrantId), Granted>,
+}
+
+/// A grant that may have to be taken back.
+#[derive(Debug)]
+struct Granted {
+    range: Range,
+    mode: Mode,
+    /// What the owner held of it before.
+    before: Vec<(Range, Mode)>,
+}
+
+impl<W> Default for Locks<W> {
+    fn default() -> Self {
+        let (ranges, shares) = (Ranges::default(), Shares::default());
+        Self { ranges, queue: Queue::default(), shares, granted: BTreeMap::new() }
+    }
+}
+
+impl<W> Locks<W> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.len() == 0 && self.queue.len() == 0 && self.shares.len() == 0
+    }
+
+    pub(crate) fn ranges(&self) -> &Ranges {
+        &self.ranges
+    }
+
+    /// Who holds what is asked for.
+    pub(crate) fn holder(&self, ask: &Ask) -> Option<Holder> {
+        let (range, mode, owner) =
+            self.ranges.conflict(&ask.owner, ask.range, ask.mode, &mut |_| true)?;
+        Some(Holder { owner: owner.clone(), range, mode })
+    }
+
+    /// The number under which exactly this waits already.
+    pub(crate) fn waiting(&self, ask: &Ask) -> Option<u64> {
+        let same = |(number, waiter): (u64, &Waiter<W>)| waiter.is(ask).then_some(number);
+        self.queue.iter().find_map(same)
+    }
+
+    /// What waits as `number`.
+    pub(crate) fn asked(&self, file: &File, number: u64) -> Option<Ask> {
+        self.queue.get(number).map(|waiter| waiter.ask(file))
+    }
+
+    /// Would it overtake somebody whom it must not?
+    pub(crate) fn must_queue(&self, ask: &Ask, waiting: Option<u64>, books: &Books) -> bool {
+        !books.holds(&ask.owner) && self.queue.earlier(waiting.unwrap_or(u64::MAX), ask)
+    }
+
+    /// Takes what nobody else holds.
+    pub(crate) fn take(
+        &mut self,
+        ask: &Ask,
+        waiting: Option<u64>,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+    ) -> Result<Locked, Limit> {
+        let plan = self.ranges.plan(&ask.owner, ask.range, Some(ask.mode));
+        self.check(&ask.owner, &Use { locks: plan.growth().0, ..Use::default() }, common)?;
+        self.change(&ask.file, &ask.owner, &plan, common);
+        if let Some(number) = waiting {
+            self.leave(&ask.file, number, common);
+        }
+        self.settle_within(&ask.owner, ask.range, common);
+        if plan.frees() {
+            self.wake(&ask.file, ask.range, common, grants);
+        }
+        Ok(Locked::Granted)
+    }
+
+    /// Puts a request at the end of the queue, or gives the one that waits there the new token.
+    pub(crate) fn wait(
+        &mut self,
+        ask: &Ask,
+        waiting: Option<u64>,
+        token: W,
+        common: &mut Common,
+    ) -> Result<Locked, Limit> {
+        if let Some(waiter) = waiting.and_then(|number| self.queue.get_mut(number)) {
+            waiter.token = token;
+            return Ok(Locked::Waits);
+        }
+        let one = Use { waiters: 1, ..Use::default() };
+        self.check(&ask.owner, &one, common)?;
+        let number = common.number();
+        let Ask { file, owner, range, mode } = ask.clone();
+        common.books.add(&owner, &file, &one);
+        common.books.waits(&owner, &file, number, true);
+        self.queue.push(number, Waiter { owner, range, mode, token });
+        Ok(Locked::Waits)
+    }
+
+    pub(crate) fn unlock(
+        &mut self,
+        file: &File,
+        owner: &Owner,
+        range: Range,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+    ) -> Result<(), Limit> {
+        let plan = self.ranges.plan(owner, range, None);
+        self.check(owner, &Use { locks: plan.growth().0, ..Use::default() }, common)?;
+        self.change(file, owner, &plan, common);
+        self.settle_within(owner, range, common);
+        if plan.frees() {
+            self.wake(file, range, common, grants);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn cancel(
+        &mut self,
+        ask: &Ask,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+    ) -> bool {
+        if let Some(number) = self.waiting(ask) {
+            self.leave(&ask.file, number, common);
+            self.wake(&ask.file, ask.range, common, grants);
+            return true;
+        }
+        let same = |granted: &Granted| (granted.range, granted.mode) == (ask.range, ask.mode);
+        let grant = self.granted_to(&ask.owner).find(|(_, granted)| same(granted));
+        let Some((grant, _)) = grant else { return false };
+        self.take_back(&ask.file, &ask.owner, grant, common, grants);
+        true
+    }
+
+    /// The grant stays as it is.
+    pub(crate) fn settle(&mut self, owner: &Owner, grant: GrantId) {
+        self.granted.remove(&(owner.clone(), grant));
+    }
+
+    /// Undoes a grant: `owner` holds again what it held, but nothing it holds gets stronger, since
+    /// others may hold it too by now.
+    pub(crate) fn take_back(
+        &mut self,
+        file: &File,
+        owner: &Owner,
+        grant: GrantId,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+    ) {
+        common.granted.remove(&grant);
+        let Some(granted) = self.granted.remove(&(owner.clone(), grant)) else { return };
+        let plan = self.ranges.plan(owner, granted.range, None);
+        self.change(file, owner, &plan, common);
+        for (range, mode) in granted.before {
+            let plan = self.ranges.plan(owner, range, Some(mode.min(granted.mode)));
+            self.change(file, owner, &plan, common);
+        }
+        self.wake(file, granted.range, common, grants);
+    }
+
+    pub(crate) fn share(
+        &mut self,
+        file: &File,
+        owner: &Owner,
+        share: Share,
+        common: &mut Common,
+    ) -> Result<(), Refused> {
+        if self.shares.conflict(owner, share) {
+            return Err(Refused::Shared);
+        }
+        let one = Use { shares: usize::from(!self.shares.has(owner)), ..Use::default() };
+        self.check(owner, &one, common).map_err(Refused::Full)?;
+        self.shares.set(owner, Some(share));
+        common.books.add(owner, file, &one);
+        Ok(())
+    }
+
+    pub(crate) fn unshare(&mut self, file: &File, owner: &Owner, common: &mut Common) {
+        if self.shares.set(owner, None) {
+            common.books.sub(owner, file, &Use { shares: 1, ..Use::default() });
+        }
+    }
+
+    /// Takes everything from the owners from `first` on, as far as they are meant.
+    pub(crate) fn release(
+        &mut self,
+        file: &File,
+        first: &Owner,
+        whose: &dyn Fn(&Owner) -> bool,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+    ) {
+        let leaving: Vec<u64> = self
+            .queue
+            .iter()
+            .filter(|(_, waiter)| whose(&waiter.owner))
+            .map(|(number, _)| number)
+            .collect();
+        for number in &leaving {
+            self.leave(file, *number, common);
+        }
+        let holding: BTreeSet<Owner> =
+            self.ranges.owners(first).take_while(|owner| whose(owner)).cloned().collect();
+        for owner in &holding {
+            let plan = self.ranges.plan(owner, Range::ALL, None);
+            self.change(file, owner, &plan, common);
+            self.settle_within(owner, Range::ALL, common);
+        }
+        let sharing: Vec<Owner> =
+            self.shares.owners(first).take_while(|owner| whose(owner)).cloned().collect();
+        for owner in sharing {
+            self.unshare(file, &owner, common);
+        }
+        if !leaving.is_empty() || !holding.is_empty() {
+            self.wake(file, Range::ALL, common, grants);
+        }
+    }
+
+    fn granted_to(&self, owner: &Owner) -> impl Iterator<Item = (GrantId, &Granted)> {
+        let all = (owner.clone(), GrantId(0))..=(owner.clone(), GrantId(u64::MAX));
+        self.granted.range(all).map(|((_, grant), granted)| (*grant, granted))
+    }
+
+    /// Whatever was granted to `owner` within `range` it knows by now.
+    fn settle_within(&mut self, owner: &Owner, range: Range, common: &mut Common) {
+        let settled: Vec<GrantId> = self
+            .granted_to(owner)
+            .filter(|(_, granted)| granted.range.overlaps(range))
+            .map(|(grant, _)| grant)
+            .collect();
+        for grant in settled {
+            common.granted.remove(&grant);
+            self.settle(owner, grant);
+        }
+    }
+
+    fn check(&self, owner: &Owner, more: &Use, common: &Common) -> Result<(), Limit> {
+        let used = Use {
+            locks: self.ranges.len(),
+            waiters: self.queue.len(),
+            shares: self.shares.len(),
+            owner_bytes: 0,
+        };
+        match used.passes(more, &common.limits.file) {
+            Some(counted) => Err(Limit { counted, scope: Scope::File }),
+            None => common.books.check(owner, more, &common.limits),
+        }
+    }
+
+    fn change(&mut self, file: &File, owner: &Owner, plan: &Plan, common: &mut Common) {
+        self.ranges.apply(owner, plan);
+        let (more, fewer) = plan.growth();
+        common.books.add(owner, file, &Use { locks: more, ..Use::default() });
+        common.books.sub(owner, file, &Use { locks: fewer, ..Use::default() });
+    }
+
+    /// Takes a request out of the queue.
+    fn leave(&mut self, file: &File, number: u64, common: &mut Common) -> Option<Waiter<W>> {
+        let waiter = self.queue.remove(number)?;
+        common.books.waits(&waiter.owner, file, number, false);
+        common.books.sub(&waiter.owner, file, &Use { waiters: 1, ..Use::default() });
+        Some(waiter)
+    }
+
+    /// Grants what has become free, where `freed` was held or waited for, in the order of coming.
+    fn wake(&mut self, file: &File, freed: Range, common: &mut Common, grants: &mut Vec<Grant<W>>) {
+        let mut freed = Vec::from([freed]);
+        while let Some(range) = freed.pop() {
+            self.wake_within(file, range, common, grants, &mut freed);
+        }
+    }
+
+    /// As [`Self::wake`]. A grant that weakens what its owner held frees something in turn: `more`.
+    fn wake_within(
+        &mut self,
+        file: &File,
+        freed: Range,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+        more: &mut Vec<Range>,
+    ) {
+        let mut ahead = Ahead::default();
+        let mut last = 0;
+        while let Some((number, waiter)) = self.queue.after(last) {
+            last = number;
+            let ask = waiter.ask(file);
+            let may = ask.range.overlaps(freed)
+                && self.holder(&ask).is_none()
+                && (common.books.holds(&ask.owner) || !ahead.stands_against(waiter));
+            if !may {
+                ahead.push(number, waiter);
+                continue;
+            }
+            if self.grant(number, &ask, common, grants) {
+                more.push(ask.range);
+            }
+            // Nobody else can have any of it; only to the same owner it is no obstacle.
+            let all = ask.mode == Mode::Exclusive && ask.range.covers(freed);
+            if all && !common.books.waits_of(&ask.owner).any(|(at, _)| at == file) {
+                break;
+            }
+        }
+    }
+
+    /// Gives a waiter what it waits for; `true` if that weakens what its owner held.
+    fn grant(
+        &mut self,
+        number: u64,
+        ask: &Ask,
+        common: &mut Common,
+        grants: &mut Vec<Grant<W>>,
+    ) -> bool {
+        let before = self
+            .ranges
+            .own(&ask.owner, ask.range)
+            .filter_map(|(held, mode)| Some((held.common(ask.range)?, mode)))
+            .collect();
+        let plan = self.ranges.plan(&ask.owner, ask.range, Some(ask.mode));
+        // Changed before it leaves the queue, so that its owner is not forgotten in between.
+        self.change(&ask.file, &ask.owner, &plan, common);
+        self.settle_within(&ask.owner, ask.range, common);
+        if let Some(waiter) = self.leave(&ask.file, number, common) {
+            let id = GrantId(number);
+            let granted = Granted { range: ask.range, mode: ask.mode, before };
+            self.granted.insert((ask.owner.clone(), id), granted);
+            common.granted.insert(id, (ask.file, ask.owner.clone()));
+            grants.push(Grant { id, ask: ask.clone(), waiter: waiter.token });
+        }
+        plan.frees()
+    }
+}

@@ -1,0 +1,85 @@
+//! Whose locks they are: clients, and owners within them, as opaque bytes.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The protocol that chose the bytes of a client or an owner, so that no two protocols can mean
+/// the same one by accident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Protocol {
+    /// NLM, the lock manager beside NFSv3.
+    Nlm = 1,
+}
+
+/// A client: what dies as one when a machine goes away. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Client(Arc<[u8]>);
+
+impl Client {
+    /// The client that `protocol` knows by `id`.
+    #[must_use]
+    pub fn new(protocol: Protocol, id: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(id.len() + 1);
+        bytes.push(protocol as u8);
+        bytes.extend_from_slice(id);
+        Self(bytes.into())
+    }
+
+    /// What the protocol knows it by.
+    #[must_use]
+    pub fn id(&self) -> &[u8] {
+        self.0.get(1..).unwrap_or(&[])
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.0.escape_ascii())
+    }
+}
+
+/// An owner: those whose locks never conflict with each other (a process, an open file). It belongs
+/// to a client and is gone with it. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(Arc<Identity>);
+
+/// The order puts all owners of a client side by side.
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Identity {
+    client: Client,
+    name: Box<[u8]>,
+}
+
+impl Owner {
+    /// The owner that `client` calls `name`.
+    #[must_use]
+    pub fn new(client: Client, name: &[u8]) -> Self {
+        Self(Arc::new(Identity { client, name: name.into() }))
+    }
+
+    /// Below every other.
+    pub(crate) fn lowest() -> Self {
+        Self::new(Client([].into()), &[])
+    }
+
+    /// The client it belongs to.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// What the client calls it.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.0.name
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({:?}, {})", self.0.client, self.0.name.escape_ascii())
+    }
+}

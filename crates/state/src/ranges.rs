@@ -1,0 +1,135 @@
+//! The byte ranges held on one file, as POSIX has them: an owner's ranges never overlap and those
+//! that touch in the same mode are one; to lock again changes the mode; to unlock the middle
+//! leaves two (IEEE 1003.1, `fcntl`, `F_SETLK`).
+
+use crate::interval::Intervals;
+use crate::owner::Owner;
+use crate::range::{Mode, Range};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+/// Everything held on one file.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    /// By owner and first byte: an owner's ranges side by side.
+    by_owner: BTreeMap<(Owner, u64), Held>,
+    shared: Intervals<Owner>,
+    exclusive: Intervals<Owner>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    last: u64,
+    mode: Mode,
+}
+
+/// What a change of an owner's ranges would take out and put in.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    remove: Vec<(Range, Mode)>,
+    insert: Vec<(Range, Mode)>,
+    frees: bool,
+}
+
+impl Plan {
+    /// How many more ranges are held afterwards, and how many fewer.
+    pub(crate) fn growth(&self) -> (usize, usize) {
+        let (more, fewer) = (self.insert.len(), self.remove.len());
+        (more.saturating_sub(fewer), fewer.saturating_sub(more))
+    }
+
+    /// Does some byte get free, or at least shared?
+    pub(crate) fn frees(&self) -> bool {
+        self.frees
+    }
+}
+
+impl Ranges {
+    pub(crate) fn len(&self) -> usize {
+        self.by_owner.len()
+    }
+
+    /// A range of another owner that stands against `owner` holding `range` in this mode, and
+    /// that is wanted.
+    pub(crate) fn conflict<'a>(
+        &'a self,
+        owner: &Owner,
+        range: Range,
+        mode: Mode,
+        want: &mut dyn FnMut(&'a Owner) -> bool,
+    ) -> Option<(Range, Mode, &'a Owner)> {
+        let mut others = |_, holder: &'a Owner| holder != owner && want(holder);
+        if let Some((range, holder)) = self.exclusive.find(range, &mut others) {
+            return Some((range, Mode::Exclusive, holder));
+        }
+        if mode == Mode::Shared {
+            return None;
+        }
+        let (range, holder) = self.shared.find(range, &mut others)?;
+        Some((range, Mode::Shared, holder))
+    }
+
+    /// The ranges of `owner` that overlap `range`, in order.
+    pub(crate) fn own(&self, owner: &Owner, range: Range) -> impl Iterator<Item = (Range, Mode)> {
+        let (first, last) = ((owner.clone(), range.first()), (owner.clone(), range.last()));
+        let before = self.by_owner.range(..=&first).next_back();
+        let rest = self.by_owner.range((Bound::Excluded(first), Bound::Included(last)));
+        before
+            .filter(|((holder, _), held)| holder == owner && held.last >= range.first())
+            .into_iter()
+            .chain(rest)
+            .map(|((_, first), held)| (Range::between(*first, held.last), held.mode))
+    }
+
+    /// What it takes for `owner` to hold `range` in `mode`, or not at all.
+    pub(crate) fn plan(&self, owner: &Owner, range: Range, mode: Option<Mode>) -> Plan {
+        let (mut first, mut last) = (range.first(), range.last());
+        let (mut remove, mut insert, mut frees) = (Vec::new(), Vec::new(), false);
+        let touching = Range::between(first.saturating_sub(1), last.saturating_add(1));
+        for (held, as_held) in self.own(owner, touching) {
+            if mode == Some(as_held) {
+                first = first.min(held.first());
+                last = last.max(held.last());
+            } else if !held.overlaps(range) {
+                continue;
+            } else {
+                frees |= mode.is_none_or(|mode| mode < as_held);
+                if held.first() < range.first() {
+                    insert.push((Range::between(held.first(), range.first() - 1), as_held));
+                }
+                if held.last() > range.last() {
+                    insert.push((Range::between(range.last() + 1, held.last()), as_held));
+                }
+            }
+            remove.push((held, as_held));
+        }
+        insert.extend(mode.map(|mode| (Range::between(first, last), mode)));
+        Plan { remove, insert, frees }
+    }
+
+    /// Carries out a plan just made for `owner`.
+    pub(crate) fn apply(&mut self, owner: &Owner, plan: &Plan) {
+        for (range, mode) in &plan.remove {
+            self.by_owner.remove(&(owner.clone(), range.first()));
+            self.tree(*mode).remove(range.first(), owner);
+        }
+        for (range, mode) in &plan.insert {
+            let held = Held { last: range.last(), mode: *mode };
+            self.by_owner.insert((owner.clone(), range.first()), held);
+            self.tree(*mode).insert(*range, owner.clone());
+        }
+    }
+
+    /// All owners from `from` on, in order, once for each range.
+    pub(crate) fn owners(&self, from: &Owner) -> impl Iterator<Item = &Owner> {
+        self.by_owner.range((from.clone(), 0)..).map(|((owner, _), _)| owner)
+    }
+
+    fn tree(&mut self, mode: Mode) -> &mut Intervals<Owner> {
+        match mode {
+            Mode::Shared => &mut self.shared,
+            Mode::Exclusive => &mut self.exclusive,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Share reservations: what an owner does with an open file, and what it lets nobody else do (the
+//! deny modes of DOS and OS/2).
+
+use crate::owner::Owner;
+use alloc::collections::BTreeMap;
+use weir_core::Access;
+
+/// One owner's reservation of a file. Only [`Access::READ`] and [`Access::WRITE`] count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// What the owner does.
+    pub access: Access,
+    /// What others may not do meanwhile.
+    pub deny: Access,
+}
+
+/// The reservations of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    by_owner: BTreeMap<Owner, Share>,
+    accessed: Tally,
+    denied: Tally,
+}
+
+impl Shares {
+    /// Would another owner's reservation stand against this one of `owner`?
+    pub(crate) fn conflict(&self, owner: &Owner, share: Share) -> bool {
+        let own = self.by_owner.get(owner);
+        let accessed = self.accessed.without(own.map(|own| own.access));
+        let denied = self.denied.without(own.map(|own| own.deny));
+        accessed.intersects(share.deny) || denied.intersects(share.access)
+    }
+
+    /// Sets the reservation of `owner`, or takes it away; `true` if there was one before.
+    pub(crate) fn set(&mut self, owner: &Owner, share: Option<Share>) -> bool {
+        let before = match share {
+            Some(share) => {
+                self.accessed.add(share.access);
+                self.denied.add(share.deny);
+                self.by_owner.insert(owner.clone(), share)
+            }
+            None => self.by_owner.remove(owner),
+        };
+        if let Some(before) = before {
+            self.accessed.remove(before.access);
+            self.denied.remove(before.deny);
+        }
+        before.is_some()
+    }
+
+    /// Has `owner` a reservation?
+    pub(crate) fn has(&self, owner: &Owner) -> bool {
+        self.by_owner.contains_key(owner)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_owner.len()
+    }
+
+    /// All owners from `from` on, in order.
+    pub(crate) fn owners(&self, from: &Owner) -> impl Iterator<Item = &Owner> {
+        self.by_owner.range(from..).map(|(owner, _)| owner)
+    }
+}
+
+/// How often reading and writing occur in a set of modes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    read: usize,
+    write: usize,
+}
+
+impl Tally {
+    fn add(&mut self, mode: Access) {
+        self.read += usize::from(mode.contains(Access::READ));
+        self.write += usize::from(mode.contains(Access::WRITE));
+    }
+
+    fn remove(&mut self, mode: Access) {
+        self.read -= usize::from(mode.contains(Access::READ));
+        self.write -= usize::from(mode.contains(Access::WRITE));
+    }
+
+    fn without(mut self, mode: Option<Access>) -> Self {
+        if let Some(mode) = mode {
+            self.remove(mode);
+        }
+        self
+    }
+
+    const fn intersects(self, mode: Access) -> bool {
+        (self.read > 0 && mode.contains(Access::READ))
+            || (self.write > 0 && mode.contains(Access::WRITE))
+    }
+}
