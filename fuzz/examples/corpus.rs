@@ -9,6 +9,7 @@ use std::path::Path;
 use weir_core::Credentials;
 use weir_fuzz::{Server, append_call};
 use weir_nfs::client::{Caller, Dump, ExportList, Mnt, Null, RemoteCall, Reply, Umnt};
+use weir_nfs::rpcbind::wire::{Mapping, Rpcb, Text};
 use weir_nfs::v3::wire::*;
 use weir_nfs::xdr::{Encode, Writer};
 
@@ -16,6 +17,7 @@ fn main() -> Result<()> {
     records()?;
     calls()?;
     mounts()?;
+    portmaps()?;
     operations()?;
     handles()
 }
@@ -69,6 +71,23 @@ fn mounts() -> Result<()> {
         append_call(&mut script, procedure, &[]);
     }
     save("mount", "lists", &script)
+}
+
+/// The selector of a call is explained in `targets/rpcbind.rs`.
+fn portmaps() -> Result<()> {
+    let mapping = encoded(&Mapping { program: 100_021, version: 4, protocol: 6, port: 700 });
+    let mut script = Vec::new();
+    for procedure in [0x81, 3, 4, 0x82, 5] {
+        append_call(&mut script, procedure, &mapping);
+    }
+    save("rpcbind", "portmap", &script)?;
+    let (netid, address, owner) = (Text(b"udp6"), Text(b"::.2.188"), Text(b"0"));
+    let rpcb = encoded(&Rpcb { program: 100_021, version: 4, netid, address, owner });
+    let mut script = Vec::new();
+    for procedure in [0xa1, 0x23, 0x29, 0x13, 0x24, 0x26, 0xa2, 0x1c] {
+        append_call(&mut script, procedure, &rpcb);
+    }
+    save("rpcbind", "rpcbind", &script)
 }
 
 /// Calls and replies of a session that touches every procedure, one script and one pair of wire

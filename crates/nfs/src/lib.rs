@@ -1,4 +1,4 @@
-//! NFS as bytes and rules: XDR, ONC RPC, MOUNT v3, NFSv3 and NFSACL over a
+//! NFS as bytes and rules: XDR, ONC RPC, rpcbind, MOUNT v3, NFSv3 and NFSACL over a
 //! [`Store`](weir_core::Store).
 //!
 //! What is *not* here: sockets, clocks, threads, a runtime, export rules and performance
@@ -19,8 +19,12 @@ pub mod client;
 pub mod limits;
 pub mod mount;
 pub mod rpc;
+pub mod rpcbind;
 pub mod v3;
 pub mod xdr;
+
+/// RPC program number of the portmapper and of rpcbind (RFC 1833 §2.1, `RPCBPROG`).
+pub const PROGRAM_RPCBIND: u32 = 100_000;
 
 /// RPC program number of NFS (RFC 1813 §3, `NFS_PROGRAM`).
 pub const PROGRAM_NFS: u32 = 100_003;

@@ -33,6 +33,13 @@ pub const MOUNT_FLAVORS_MAX: usize = 16;
 /// Most entries of one list in NFSACL (`NFS_ACL_MAX_ENTRIES`).
 pub const ACL_ENTRIES_MAX: usize = 1024;
 
+/// Longest network identifier, universal address or owner in a call to rpcbind, in bytes. The
+/// protocol bounds none; the longest real one is the address of an IPv6 port, 53 bytes.
+pub const RPCBIND_TEXT_BYTES_MAX: usize = 255;
+
+/// Most registrations of other programs that our own portmapper keeps. Beyond: SET is refused.
+pub const RPCBIND_ENTRIES_MAX: usize = 256;
+
 const WRITE_ARGS_BYTES: usize = 4 + HANDLE_BYTES_MAX + 8 + 4 + 4 + 4;
 const CALL_HEADER_BYTES: usize = 24 + 2 * (8 + AUTH_BYTES_MAX);
 const _: () = assert!(CALL_HEADER_BYTES + WRITE_ARGS_BYTES <= HEADER_BYTES_MAX);

@@ -29,6 +29,7 @@ mod call;
 mod mount;
 mod nfs3;
 mod reply;
+mod rpcbind;
 #[cfg(test)]
 mod tests;
 
@@ -37,3 +38,7 @@ pub use call::{Caller, RemoteCall, padding};
 pub use mount::{Dump, ExportList, Mnt, MountNull, Umnt, Umntall};
 pub use nfs3::Null;
 pub use reply::{CallError, Refused, Reply};
+pub use rpcbind::{
+    Getaddr, Getport, Gettime, Getversaddr, PortmapDump, PortmapSet, PortmapUnset, RpcbindDump,
+    RpcbindNull, RpcbindSet, RpcbindUnset,
+};
