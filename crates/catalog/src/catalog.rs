@@ -136,6 +136,15 @@ impl Catalog {
         Ok(Outcome { snapshot: after, changes })
     }
 
+    /// Runs `change`, of what is no part of the snapshot, in a transaction.
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
+        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let done = change(&tx)?;
+        tx.commit()?;
+        Ok(done)
+    }
+
     /// Runs `query` between changes.
     pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         query(&self.db.lock().unwrap_or_else(PoisonError::into_inner))

@@ -5,7 +5,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
 /// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE meta (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         instance TEXT NOT NULL,
@@ -45,7 +46,22 @@ const MIGRATIONS: &[&str] = &["
         volume INTEGER PRIMARY KEY,
         directory TEXT NOT NULL
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE nsm (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        state INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO nsm VALUES (1, -1);
+
+    CREATE TABLE monitored_hosts (
+        address TEXT NOT NULL,
+        name BLOB NOT NULL,
+        local TEXT NOT NULL,
+        PRIMARY KEY (address, name)
+    ) STRICT, WITHOUT ROWID;
+",
+];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
