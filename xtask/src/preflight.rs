@@ -12,7 +12,7 @@ const CARGO_DENY_VERSION: &str = "0.20.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 12] = [
+const FOR_TESTS: [Needed; 13] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -25,6 +25,7 @@ const FOR_TESTS: [Needed; 12] = [
     ("busybox", "busybox-static"),
     ("mount.nfs", "nfs-common"),
     ("nfs-cp", "libnfs-utils"),
+    ("rpcbind", "rpcbind"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

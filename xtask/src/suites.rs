@@ -43,7 +43,7 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 5] = [
+const SUITES: [Suite; 6] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
     Suite { name: "fuzz", needs: &[Need::Program("c++")], run: run_fuzz },
@@ -51,6 +51,19 @@ const SUITES: [Suite; 5] = [
         name: "libnfs",
         needs: &[Need::Program("nfs-ls"), Need::Program("nfs-cp"), Need::Program("nfs-cat")],
         run: || run_script("tests/clients/libnfs.sh"),
+    },
+    Suite {
+        name: "rpcbind",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("ip"),
+            Need::Program("rpcbind"),
+            Need::Program("rpcinfo"),
+            Need::Program("rpc.statd"),
+            Need::Program("showmount"),
+        ],
+        run: || run_script("tests/clients/rpcbind.sh"),
     },
     Suite {
         name: "kernel",

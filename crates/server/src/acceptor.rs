@@ -7,13 +7,13 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// How long accepting rests after the process ran out of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
-/// Ends the acceptor.
+/// Ends the acceptor and whoever else watches it.
 #[derive(Clone)]
 pub(crate) struct Stop {
     event: Arc<OwnedFd>,
@@ -28,9 +28,15 @@ impl Stop {
         Ok(Self { event: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?) })
     }
 
-    /// Ends the acceptor: it returns soon, and its listeners close.
+    /// Ends them: they return soon, and their sockets close.
     pub(crate) fn stop(&self) {
         let _full = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
     }
 }
 
@@ -42,7 +48,7 @@ pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> st
     loop {
         let mut watched: Vec<PollFd<'_>> =
             listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)).collect();
-        watched.push(PollFd::new(&*stop.event, PollFlags::IN));
+        watched.push(PollFd::new(stop, PollFlags::IN));
         match poll(&mut watched, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

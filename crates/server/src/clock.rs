@@ -1,6 +1,6 @@
 //! The only place of the data plane that reads a clock.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use weir_core::{Clock, Mono};
 
 /// The machine's monotonic clock, counted from the start of the server.
@@ -20,4 +20,10 @@ impl Clock for SystemClock {
     fn now(&self) -> Mono {
         Mono(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
+}
+
+/// Seconds since 1970, for what wants the time of day.
+pub(crate) fn seconds_since_1970() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }

@@ -14,8 +14,10 @@ mod gate;
 mod limits;
 pub mod metrics;
 pub mod plane;
+pub mod rpcbind;
 pub mod serve;
 mod sync;
+mod udp;
 mod worker;
 
 pub use config::ServerConfig;

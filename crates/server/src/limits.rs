@@ -79,6 +79,20 @@ pub(crate) const LINGER_SECONDS: u64 = 2;
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;
 
+/// Largest call over UDP, in bytes; MOUNT and the lock manager need about half. Longer: dropped.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
+
+/// Largest reply over UDP in bytes, if its call is not larger. Beyond: the caller is told of a
+/// system error and asks over TCP. It keeps forged source addresses from turning the server on a
+/// third party.
+pub(crate) const DATAGRAM_REPLY_BYTES_MAX: usize = 256;
+
+/// Datagrams looked at within a second. Beyond: dropped, and their senders send them again.
+pub(crate) const DATAGRAMS_SECOND_MAX: u32 = 10_000;
+
+/// Datagrams taken from one socket before the others get their turn.
+pub(crate) const DATAGRAMS_ROUND_MAX: usize = 64;
+
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
 const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);

@@ -5,12 +5,14 @@
 //! connections, what is in flight answered, volumes synced, and only then the lock released.
 
 use crate::acceptor::{self, Stop};
-use crate::config::{NamespaceDurability, ServerConfig};
+use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::control::{self, ControlState};
 use crate::engine::{Engine, StoreSettings};
 use crate::limits::LISTEN_BACKLOG;
 use crate::plane::{Plane, PlaneError};
+use crate::rpcbind::{Portmap, RegisterError, Registration, Services, portmapper_addresses};
 use crate::sync::Arc;
+use crate::udp::{Datagrams, Sockets};
 use crate::worker::{Inbox, Worker};
 use socket2::{Domain, Socket, Type};
 use std::future::Future;
@@ -20,6 +22,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_catalog::{Catalog, CatalogError};
 use weir_core::HandleKey;
+use weir_nfs::rpcbind::Registry;
 
 /// Why the server can't start, or ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +38,20 @@ pub enum ServeError {
         /// What the kernel says.
         source: std::io::Error,
     },
+    /// Port 111 can't be listened on.
+    #[error(
+        "can't listen for rpcbind on {address}: {source}; if an rpcbind runs on this machine, \
+         use --rpcbind register"
+    )]
+    Portmapper {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// The rpcbind of this machine did not take our programs.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
     /// The control plane.
     #[error("the API: {0}")]
     Control(#[source] std::io::Error),
@@ -82,6 +99,8 @@ pub struct Server {
     stop: Stop,
     acceptor: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
+    datagrams: Option<JoinHandle<()>>,
+    registration: Option<Registration>,
     grace: Duration,
 }
 
@@ -94,15 +113,29 @@ impl Server {
     pub fn start(config: &ServerConfig) -> Result<Self, ServeError> {
         weir_store::prepare_process()?;
         let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
-        let listeners = bind(&config.nfs)?;
+        let mut listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
+        let services = Services::new(&addresses);
+        let mut sockets = Sockets::default();
+        if config.rpcbind != RpcbindMode::Off {
+            bind_datagrams(&addresses, &mut sockets)?;
+        }
+        let mut portmap = Portmap::default();
+        if config.rpcbind == RpcbindMode::Serve {
+            bind_portmapper(&addresses, &mut listeners, &mut sockets)?;
+            portmap = Portmap::new(Registry::new(services.with_portmapper()));
+        }
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
-        let engine = Arc::new(engine(config, &catalog, &inboxes)?);
+        let engine = Arc::new(engine(config, &catalog, &inboxes, portmap)?);
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served; the others are");
         }
+        let registration = match config.rpcbind {
+            RpcbindMode::Register => Some(Registration::make(services.entries())?),
+            RpcbindMode::Off | RpcbindMode::Serve => None,
+        };
         let mut workers = Vec::new();
         for (id, inbox) in inboxes.into_iter().enumerate() {
             let shared = Arc::clone(&engine);
@@ -113,8 +146,26 @@ impl Server {
         let (shared, stopping) = (Arc::clone(&engine), stop.clone());
         let accept = move || acceptor::run(&shared, &listeners, &stopping);
         let acceptor = spawn("weir-acceptor".to_owned(), accept)?;
+        let datagrams = match config.rpcbind {
+            RpcbindMode::Off => None,
+            RpcbindMode::Register | RpcbindMode::Serve => {
+                let datagrams = Datagrams::new(Arc::clone(&engine), sockets);
+                let stopping = stop.clone();
+                Some(spawn("weir-datagrams".to_owned(), move || datagrams.run(&stopping))?)
+            }
+        };
         let grace = config.shutdown_grace;
-        Ok(Self { engine, catalog, addresses, stop, acceptor, workers, grace })
+        Ok(Self {
+            engine,
+            catalog,
+            addresses,
+            stop,
+            acceptor,
+            workers,
+            datagrams,
+            registration,
+            grace,
+        })
     }
 
     /// The addresses that NFS is served on, with the ports the kernel chose.
@@ -160,10 +211,13 @@ impl Server {
     /// # Errors
     /// [`ServeError::Thread`] if a thread had ended before.
     pub fn stop(self) -> Result<(), ServeError> {
+        drop(self.registration);
         self.stop.stop();
-        let acceptor = join(self.acceptor, "acceptor");
+        let mut outcome = join(self.acceptor, "acceptor");
+        if let Some(datagrams) = self.datagrams {
+            outcome = outcome.and(join(datagrams, "datagrams"));
+        }
         self.engine.drain(self.grace);
-        let mut outcome = acceptor;
         for worker in self.workers {
             outcome = outcome.and(join(worker, "worker"));
         }
@@ -177,6 +231,7 @@ fn engine(
     config: &ServerConfig,
     catalog: &Catalog,
     inboxes: &[Arc<Inbox>],
+    portmap: Portmap,
 ) -> Result<Engine, ServeError> {
     let mut verifier = [0; 8];
     getrandom::fill(&mut verifier).map_err(std::io::Error::other)?;
@@ -191,7 +246,7 @@ fn engine(
     };
     let keys = HandleKey::new(catalog.handle_secret());
     let parked_max = config.parked_total_mib << 20;
-    Ok(Engine::new(keys, verifier, settings, parked_max, inboxes))
+    Ok(Engine::new(keys, verifier, settings, parked_max, inboxes, portmap))
 }
 
 fn worker_count(configured: usize) -> usize {
@@ -219,6 +274,28 @@ fn listen(address: &SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(LISTEN_BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// The UDP side of the addresses that NFS is served on.
+fn bind_datagrams(addresses: &[SocketAddr], sockets: &mut Sockets) -> Result<(), ServeError> {
+    addresses.iter().try_for_each(|address| {
+        let listen = |source| ServeError::Listen { address: *address, source };
+        sockets.programs(address).map_err(listen)
+    })
+}
+
+/// Port 111, TCP and UDP, of those addresses.
+fn bind_portmapper(
+    addresses: &[SocketAddr],
+    listeners: &mut Vec<TcpListener>,
+    sockets: &mut Sockets,
+) -> Result<(), ServeError> {
+    for address in portmapper_addresses(addresses) {
+        let taken = |source| ServeError::Portmapper { address, source };
+        listeners.push(listen(&address).map_err(taken)?);
+        sockets.portmapper(&address).map_err(taken)?;
+    }
+    Ok(())
 }
 
 /// Starts a thread without which the server is no server: if it fails, the process ends at once,

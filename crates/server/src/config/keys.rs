@@ -1,7 +1,7 @@
 //! The table of settings: name, meaning, how a value is read and shown. Files, flags and the
 //! environment all go through it, so none knows a key that another does not.
 
-use super::{LogFormat, NamespaceDurability, ServerConfig};
+use super::{LogFormat, NamespaceDurability, RpcbindMode, ServerConfig};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -129,6 +129,26 @@ pub const KEYS: &[Key] = &[
         meaning: "smallest volume; default 1MiB (Azure NetApp Files: 50GiB)",
         set: |config, value| size(value).map(|bytes| config.volume_quota_min = bytes),
         show: |config| quote(&format!("{:#}", Bytes(config.volume_quota_min))),
+    },
+    Key {
+        name: "rpcbind",
+        meaning: "how clients find the lock manager: register (with this machine's rpcbind), serve (our own on port 111), or off (default: no locks over the network)",
+        set: |config, value| {
+            config.rpcbind = match text(value)? {
+                "off" => RpcbindMode::Off,
+                "register" => RpcbindMode::Register,
+                "serve" => RpcbindMode::Serve,
+                other => return Err(format!("{other:?} is none of register, serve, off")),
+            };
+            Ok(())
+        },
+        show: |config| {
+            quote(match config.rpcbind {
+                RpcbindMode::Off => "off",
+                RpcbindMode::Register => "register",
+                RpcbindMode::Serve => "serve",
+            })
+        },
     },
     Key {
         name: "shutdown_grace_secs",

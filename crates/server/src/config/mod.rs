@@ -45,6 +45,8 @@ pub struct ServerConfig {
     pub pool_size_min: u64,
     /// `volume_quota_min`: smallest volume, bytes.
     pub volume_quota_min: u64,
+    /// `rpcbind`: how clients find MOUNT and the lock manager.
+    pub rpcbind: RpcbindMode,
     /// `shutdown_grace_secs`: how long to wait at shutdown for what is in flight.
     pub shutdown_grace: Duration,
 }
@@ -66,6 +68,7 @@ impl Default for ServerConfig {
             parked_total_mib: 1024,
             pool_size_min: 1 << 20,
             volume_quota_min: 1 << 20,
+            rpcbind: RpcbindMode::Off,
             shutdown_grace: Duration::from_secs(30),
         }
     }
@@ -78,6 +81,17 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+/// How clients find MOUNT and the lock manager, which they ask port 111 for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RpcbindMode {
+    /// Not at all: no locks over the network.
+    Off,
+    /// Through the rpcbind that runs on this machine.
+    Register,
+    /// Through a portmapper of our own.
+    Serve,
 }
 
 /// What an answered change of a name or an attribute survives.

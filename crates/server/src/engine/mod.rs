@@ -15,6 +15,7 @@ pub(crate) use volume::{Mounted, ServedVolume};
 use crate::clock::SystemClock;
 use crate::gate::{Gate, ParkedTotal};
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
+use crate::rpcbind::Portmap;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
@@ -46,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) keys: HandleKey,
     pub(crate) counters: Counters,
     pub(crate) mounts: Mounts,
+    pub(crate) portmap: Portmap,
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
@@ -64,6 +66,7 @@ impl Engine {
         settings: StoreSettings,
         parked_max: u64,
         inboxes: &[Arc<Inbox>],
+        portmap: Portmap,
     ) -> Self {
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
@@ -71,6 +74,7 @@ impl Engine {
             keys,
             counters: Counters::default(),
             mounts: Mounts::default(),
+            portmap,
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(parked_max)),

@@ -5,12 +5,13 @@ use super::conn::Conn;
 use super::core::Core;
 use super::mount::PeerExports;
 use super::request::Request;
+use crate::clock::seconds_since_1970;
 use crate::sync::Arc;
 use weir_core::{FileHandle, Shared};
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Route};
-use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, acl, mount};
+use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_RPCBIND, acl, mount};
 
 impl Core {
     /// Answers or starts the call in `record`.
@@ -29,6 +30,7 @@ impl Core {
             (PROGRAM_NFSACL, acl::VERSION) => self.nfsacl(conn, call),
             (PROGRAM_NFS | PROGRAM_NFSACL, _) => self.refuse(conn, &call, NFS_MISMATCH),
             (PROGRAM_MOUNT, _) => self.mount(conn, &call),
+            (PROGRAM_RPCBIND, _) => return self.portmap(conn, &call),
             _ => self.refuse(conn, &call, AcceptError::ProgramUnavailable),
         }
         Ok(())
@@ -43,6 +45,14 @@ impl Core {
         let exports = PeerExports::new(&self.engine, self.view.load(), conn.peer);
         let reply = mount::serve(call, &exports, self.buffers.reply(256));
         conn.queue(reply);
+    }
+
+    fn portmap(&mut self, conn: &mut Conn, call: &Call) -> Result<(), Close> {
+        let from = conn.socket.peer_addr().map_err(|_| Close)?;
+        let local = conn.socket.local_addr().map_err(|_| Close)?.ip();
+        let (now, room) = (seconds_since_1970(), self.buffers.reply(256));
+        conn.queue(self.engine.portmap.serve(call, from, local, true, now, room));
+        Ok(())
     }
 
     fn nfs3(&mut self, conn: &mut Conn, call: Call) {

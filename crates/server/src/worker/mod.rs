@@ -14,6 +14,7 @@ mod request;
 mod tasks;
 
 pub(crate) use inbox::{Inbox, Message};
+pub(crate) use mount::PeerExports;
 pub(crate) use request::Request;
 
 use self::core::Core;

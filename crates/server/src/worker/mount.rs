@@ -9,7 +9,7 @@ use weir_nfs::mount::{Export, Exports, Mount, MountGrant, MountStatus};
 use weir_nfs::rpc::auth::AUTH_SYS;
 
 /// The exports as one peer sees them.
-pub(super) struct PeerExports<'a> {
+pub(crate) struct PeerExports<'a> {
     engine: &'a Engine,
     served: Arc<ServedSet>,
     peer: IpAddr,
@@ -17,7 +17,7 @@ pub(super) struct PeerExports<'a> {
 
 impl<'a> PeerExports<'a> {
     /// The exports in `served` for the caller at `peer`.
-    pub(super) fn new(engine: &'a Engine, served: &Arc<ServedSet>, peer: IpAddr) -> Self {
+    pub(crate) fn new(engine: &'a Engine, served: &Arc<ServedSet>, peer: IpAddr) -> Self {
         Self { engine, served: Arc::clone(served), peer }
     }
 

@@ -24,6 +24,7 @@ use weir_server::config::Override;
 Examples:
   weir serve --data /var/lib/weir
   weir serve --data /var/lib/weir --nfs 0.0.0.0:2049 --nfs '[::]:2049'
+  weir serve --data /var/lib/weir --nfs 0.0.0.0:2049 --rpcbind register
   weir serve --config /etc/weir.toml --log-format json")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -66,6 +67,9 @@ pub(crate) struct ConfigArgs {
     /// Smallest volume [default: 1MiB]
     #[arg(long, env = "WEIR_VOLUME_QUOTA_MIN", value_name = "SIZE")]
     volume_quota_min: Option<String>,
+    /// How clients find the lock manager: register, serve or off [default: off]
+    #[arg(long, env = "WEIR_RPCBIND", value_name = "HOW")]
+    rpcbind: Option<String>,
     /// Seconds to wait at shutdown for requests in flight [default: 30]
     #[arg(long, env = "WEIR_SHUTDOWN_GRACE_SECS", value_name = "SECONDS")]
     shutdown_grace_secs: Option<String>,
@@ -95,6 +99,7 @@ impl ConfigArgs {
             ("parked_total_mib", self.parked_total_mib.clone()),
             ("pool_size_min", self.pool_size_min.clone()),
             ("volume_quota_min", self.volume_quota_min.clone()),
+            ("rpcbind", self.rpcbind.clone()),
             ("shutdown_grace_secs", self.shutdown_grace_secs.clone()),
             ("nfs.listen", listed(&self.nfs)),
             ("api.listen", listed(&self.api)),

@@ -1,0 +1,55 @@
+//! How clients find what we serve: our own portmapper on port 111, or registrations with the one
+//! that runs on this machine.
+
+mod register;
+mod services;
+
+pub use register::RegisterError;
+pub(crate) use register::Registration;
+pub(crate) use services::{Services, portmapper_addresses};
+
+use crate::sync::{Mutex, lock};
+use std::net::{IpAddr, SocketAddr};
+use weir_nfs::rpc::{AcceptError, Call, reply};
+use weir_nfs::rpcbind::{Caller, Netid, Registry};
+
+/// Ports below this are for privileged programs.
+const PORT_RESERVED_MAX: u16 = 1024;
+
+/// Our own portmapper, where it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Portmap {
+    registry: Option<Mutex<Registry>>,
+}
+
+impl Portmap {
+    /// A portmapper with these registrations of our own.
+    pub(crate) fn new(registry: Registry) -> Self {
+        Self { registry: Some(Mutex::new(registry)) }
+    }
+
+    /// Answers a call to the portmapper program that came from `from` to our address `local`.
+    /// Without a portmapper of ours the program is unavailable.
+    ///
+    /// As other portmappers do, it lets privileged programs of this machine register theirs.
+    pub(crate) fn serve(
+        &self,
+        call: &Call,
+        from: SocketAddr,
+        local: IpAddr,
+        stream: bool,
+        unix_seconds: u32,
+        room: Vec<u8>,
+    ) -> Vec<u8> {
+        let Some(registry) = &self.registry else {
+            return reply::error(room, call.xid, AcceptError::ProgramUnavailable);
+        };
+        let caller = Caller {
+            local,
+            netid: Netid::of(&local, stream),
+            trusted: from.ip().is_loopback() && from.port() < PORT_RESERVED_MAX,
+            unix_seconds,
+        };
+        weir_nfs::rpcbind::serve(call, &mut lock(registry), &caller, room)
+    }
+}
