@@ -204,7 +204,12 @@ fn a_failure_to_listen_says_why_once() {
 #[test]
 fn a_log_level_that_nobody_knows_keeps_the_server_from_starting() {
     let data = tempfile::tempdir().unwrap();
-    let output = weir(data.path()).arg("serve").env("WEIR_LOG_LEVEL", "loud").output().unwrap();
+    // An address that is taken ends it in any case.
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut serve = weir(data.path());
+    serve.args(["serve", "--nfs", &address, "--api", "none"]).env("WEIR_LOG_LEVEL", "loud");
+    let output = serve.output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("\"loud\" is neither a level (off, error, warn"), "{message}");
