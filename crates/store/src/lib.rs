@@ -19,6 +19,6 @@ mod sync;
 mod sys;
 
 pub use creds::{reset_identity, switches_identity};
-pub use local::{Durability, Inode, LocalStore, OpenError, Options};
+pub use local::{Counted, Counting, Durability, Inode, LocalStore, OpenError, Options};
 pub use pool::Pool;
 pub use sys::prepare_process;

@@ -20,18 +20,34 @@ type Job = Box<dyn FnOnce() + Send>;
 const THREADS_MIN: usize = 16;
 /// Most threads of a pool.
 const THREADS_MAX: usize = 1024;
+/// Most long jobs at once; more wait their turn.
+const LONG_JOBS_MAX: usize = 4;
 
 /// Blocking threads. They end once the last handle is dropped and the queues are empty.
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
     file_systems: Mutex<HashMap<u64, Weak<Pace>>>,
+    long_jobs: Arc<Mutex<LongJobs>>,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+}
+
+/// Jobs that take minutes, on threads of their own.
+#[derive(Default)]
+struct LongJobs {
+    running: usize,
+    waiting: VecDeque<Job>,
+}
+
+impl std::fmt::Debug for LongJobs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} running, {} waiting", self.running, self.waiting.len())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +100,7 @@ impl Pool {
                 Ok(()) => {}
             }
         }
-        Ok(Arc::new(Self { shared, file_systems: Mutex::default() }))
+        Ok(Arc::new(Self { shared, file_systems: Mutex::default(), long_jobs: Arc::default() }))
     }
 
     /// A new lane.
@@ -106,6 +122,21 @@ impl Pool {
         let pace = Arc::new(Pace::default());
         known.insert(device, Arc::downgrade(&pace));
         pace
+    }
+}
+
+/// Does long jobs until none waits.
+fn serve_long(jobs: &Mutex<LongJobs>) {
+    loop {
+        let mut state = jobs.lock();
+        let Some(job) = state.waiting.pop_front() else {
+            state.running -= 1;
+            return;
+        };
+        drop(state);
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("a long disk job panicked");
+        }
     }
 }
 
@@ -227,6 +258,24 @@ impl Lane {
         let job: Job = Box::new(move || promise.give(work()));
         Enqueue { lane: self, job: Some(job), ticket: None }.await;
         answer.await.unwrap_or(Err(FsError::Io))
+    }
+
+    /// Runs `work`, which may take minutes, on a thread that no other work waits for. At most one a
+    /// volume, so the number of volumes bounds what waits.
+    pub(crate) fn run_long(&self, work: impl FnOnce() + Send + 'static) {
+        let jobs = Arc::clone(&self.pool.long_jobs);
+        let mut state = jobs.lock();
+        state.waiting.push_back(Box::new(work));
+        if state.running >= LONG_JOBS_MAX {
+            return;
+        }
+        state.running += 1;
+        drop(state);
+        let served = Arc::clone(&jobs);
+        if let Err(error) = spawn("weir-count".to_owned(), move || serve_long(&served)) {
+            jobs.lock().running -= 1;
+            tracing::error!(%error, "can't start a thread; the job waits for the next one");
+        }
     }
 
     /// Queues `work` whether there is room or not: for work that is bounded by other means.

@@ -6,14 +6,14 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::OnceLock;
-use std::sync::{MutexGuard, PoisonError, TryLockError};
+use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use weir_core::Mono;
 
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 pub(crate) use std::sync::{Arc, Condvar, Weak};
 
@@ -41,6 +41,31 @@ impl<T> Mutex<T> {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+}
+
+/// A lock for many readers or one writer that ignores poisoning.
+#[derive(Debug, Default)]
+pub(crate) struct RwLock<T>(std::sync::RwLock<T>);
+
+/// Shared access to what an [`RwLock`] guards.
+pub(crate) type ReadGuard<'a, T> = RwLockReadGuard<'a, T>;
+/// Sole access to what an [`RwLock`] guards.
+pub(crate) type WriteGuard<'a, T> = RwLockWriteGuard<'a, T>;
+
+impl<T> RwLock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::RwLock::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> ReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    pub(crate) fn write(&self) -> WriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

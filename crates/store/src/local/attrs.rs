@@ -8,13 +8,10 @@
 //!
 //! The access list is cached beside them, and read from the kernel when an object is first held open
 //! and after what may have changed it: setting it, and a chmod of an object that has one.
-//!
-//! Every fresh `fstat` also settles what the object counts for in the volume's usage.
 
 use super::acl::Lists;
-use super::usage::{Usage, occupied};
 use crate::error::fs_error;
-use crate::sync::{Arc, Mutex};
+use crate::sync::Mutex;
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Stat, fstat, major, minor};
 use weir_core::attr::Change;
@@ -27,7 +24,6 @@ pub(super) struct Attrs {
     lists: Lists,
     /// The metadata cache switch: without it nothing is ever kept.
     keep: bool,
-    usage: Arc<Usage>,
 }
 
 #[derive(Debug)]
@@ -41,8 +37,6 @@ struct State {
     in_flight: u32,
     /// Moves whenever a change begins or ends.
     generation: u64,
-    /// Bytes of this object that are part of the volume's usage.
-    accounted: u64,
 }
 
 /// A change that has begun. Dropped without [`Mutation::end`], it leaves the cache invalid.
@@ -57,17 +51,11 @@ pub(super) struct Mutation<'a> {
 impl Attrs {
     /// Starts with attributes and an access list that may be out of date already, unless
     /// [`Attrs::validate`] follows.
-    pub(super) fn new(
-        (first, acl): (Attr, Option<Acl>),
-        lists: Lists,
-        keep: bool,
-        usage: Arc<Usage>,
-    ) -> Self {
+    pub(super) fn new((first, acl): (Attr, Option<Acl>), lists: Lists, keep: bool) -> Self {
         let attr = Attr { has_acl: acl.is_some(), ..first };
-        let accounted = occupied(&attr);
         let (valid, acl_valid, in_flight, generation) = (false, false, 0, 0);
-        let state = State { attr, valid, acl, acl_valid, in_flight, generation, accounted };
-        Self { state: Mutex::new(state), lists, keep, usage }
+        let state = State { attr, valid, acl, acl_valid, in_flight, generation };
+        Self { state: Mutex::new(state), lists, keep }
     }
 
     /// Declares the first attributes to be still true.
@@ -107,7 +95,6 @@ impl Attrs {
         };
         let (attr, acl) = self.load(fd, acl)?;
         let mut state = self.state.lock();
-        self.settle(&mut state, &attr);
         if idle && state.in_flight == 0 && state.generation == generation {
             self.store(&mut state, attr, &acl);
         }
@@ -153,14 +140,6 @@ impl Attrs {
         state.acl.clone_from(acl);
         (state.valid, state.acl_valid) = (self.keep, self.keep);
     }
-
-    fn settle(&self, state: &mut State, attr: &Attr) {
-        let now = occupied(attr);
-        if now != state.accounted {
-            self.usage.moved(attr.fileid, state.accounted, now);
-            state.accounted = now;
-        }
-    }
 }
 
 impl State {
@@ -201,7 +180,6 @@ impl Mutation<'_> {
         let undisturbed = self.alone && state.generation == self.generation;
         state.in_flight -= 1;
         state.generation += 1;
-        self.attrs.settle(&mut state, &attr);
         if undisturbed {
             self.attrs.store(&mut state, attr, &acl);
         }

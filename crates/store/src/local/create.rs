@@ -7,6 +7,7 @@ use super::inode::{Inode, Reach};
 use super::lookup::OwnName;
 use super::open::{new_inode, without_atime};
 use super::set_attr::{CUT_INLINE_MAX, set_made, set_size};
+use super::shape::Shape;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::as_caller;
@@ -70,7 +71,7 @@ fn create(
         Ok(fd) => {
             let made = made(volume, fd)?;
             volume.names.replace(dir, name, &made, &mut lock);
-            if let Err(error) = set_made(&made, &rest, cred) {
+            if let Err(error) = set_made(volume, &made, &rest, cred) {
                 volume.unmake(dir, name, &made, &mut lock);
                 return Err(error.into());
             }
@@ -79,7 +80,7 @@ fn create(
         }
         Err(FsError::Exists) => {
             let present = volume.locked_lookup(dir, name, waiting)?;
-            let attr = open_existing(&present, how, cred, waiting)?;
+            let attr = open_existing(volume, &present, how, cred, waiting)?;
             (present, attr)
         }
         Err(other) => return Err(other.into()),
@@ -131,11 +132,16 @@ fn made(volume: &Volume, fd: OwnedFd) -> FsResult<Arc<Inode>> {
     // What it inherited from its directory.
     let lists = Lists::of(attr.kind, Reach::Full);
     let first = (attr, lists.read(&fd, AclKind::Access)?);
-    let attrs = Attrs::new(first, lists, volume.cache_metadata, Arc::clone(&volume.usage));
-    Ok(volume.table.insert(new_inode(fd, Reach::Full, key, &attr, attrs), mark))
+    let attrs = Attrs::new(first, lists, volume.cache_metadata);
+    // Somebody may have found it by its name and written to it already, or removed it.
+    let untouched = attr.size == 0 && attr.nlink == 1;
+    let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
+    let inode = new_inode(fd, Reach::Full, key, &attr, attrs, shape);
+    Ok(volume.table.insert(inode, mark))
 }
 
 fn open_existing(
+    volume: &Volume,
     present: &Inode,
     how: &CreateHow,
     cred: &Credentials,
@@ -165,7 +171,7 @@ fn open_existing(
             if size.saturating_add(CUT_INLINE_MAX) < found.size {
                 waiting.or_stop()?;
             }
-            set_size(present, size, &found, cred)?;
+            set_size(volume, present, size, &found, cred, waiting)?;
             let change = present.end(mutation)?;
             Ok(change.after.ok_or(FsError::Io)?)
         }

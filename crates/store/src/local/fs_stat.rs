@@ -12,7 +12,7 @@ impl LocalStore {
             let disk = fstatvfs(&volume.root.fd).map_err(fs_error)?;
             let disk_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
             let total = volume.usage.quota();
-            let free = total.saturating_sub(volume.usage.used());
+            let free = volume.usage.free();
             Ok(FsStat {
                 total_bytes: total,
                 free_bytes: free,

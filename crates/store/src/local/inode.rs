@@ -3,7 +3,8 @@
 use super::acl::Lists;
 use super::attrs::{Attrs, Mutation};
 use super::commit::SyncGroup;
-use crate::sync::{AtomicBool, Mutex, Relaxed};
+use super::shape::Shape;
+use crate::sync::{AtomicBool, Mutex, Relaxed, RwLock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
 use weir_core::{Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
@@ -31,6 +32,7 @@ pub struct Inode {
     pub(super) fd: OwnedFd,
     pub(super) reach: Reach,
     pub(super) attrs: Attrs,
+    pub(super) shape: RwLock<Shape>,
     /// A directory's entries: held while they change. The number counts those changes.
     pub(super) names: Mutex<u64>,
     pub(super) syncs: SyncGroup,

@@ -56,6 +56,8 @@ fn link(
     if name.is_special() {
         return Err(FsError::Exists.into());
     }
+    let books = volume.usage.books();
+    volume.moving(&books, object, waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), object.begin());
     // AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH, which the caller's identity doesn't have; the
     // process's own descriptors can be followed by any of its threads.

@@ -66,7 +66,8 @@ fn make(
     let object = volume.open_name(dir, name)?;
     volume.names.replace(dir, name, &object, &mut lock);
     let rest = SetAttr { mode: None, size: None, ..*set };
-    if let Err(error) = set_ids(&object, set).and_then(|()| set_made(&object, &rest, cred)) {
+    if let Err(error) = set_ids(&object, set).and_then(|()| set_made(volume, &object, &rest, cred))
+    {
         volume.unmake(dir, name, &object, &mut lock);
         return Err(error.into());
     }

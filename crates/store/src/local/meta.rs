@@ -1,5 +1,4 @@
-//! Opening and closing a volume: its directories, the version of its format, and its usage at the
-//! last clean stop.
+//! Opening and closing a volume: its directories and the version of its format.
 
 use super::acl::Lists;
 use super::attrs::{Attrs, attr_of};
@@ -7,16 +6,19 @@ use super::inode::{Inode, Reach};
 use super::kept::Kept;
 use super::names::Names;
 use super::open::new_inode;
+use super::record::{self, Record, State};
+use super::shape::Shape;
 use super::table::Table;
-use super::usage::{Count, Usage};
+use super::units::Unit;
+use super::usage::Usage;
 use super::volume::Volume;
 use super::{LocalStore, Options};
 use crate::creds::as_root;
 use crate::pool::LaneBounds;
-use crate::sync::{Arc, AtomicU64, spawn};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed};
 use crate::sys::{handle_of, open_handle};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, open, openat, renameat, unlinkat};
+use rustix::fs::{Mode, OFlags, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use weir_core::FsResult;
@@ -25,7 +27,6 @@ use weir_core::FsResult;
 const FORMAT: u32 = 1;
 const FORMAT_FILE: &str = "format";
 const FORMAT_WORD: &str = "weir-volume";
-const USAGE_FILE: &str = "usage";
 /// The longest meta file that is read.
 const META_BYTES_MAX: usize = 256;
 
@@ -96,7 +97,7 @@ impl LocalStore {
             .map_err(|error| at.cause("make its directory", error))?;
         let top = at.check("open its directory", open(directory, DIRECTORY, Mode::empty()))?;
         let meta = at.subdirectory(&top, "meta", 0o700)?;
-        let fresh = at.check_format(&meta)?;
+        at.check_format(&meta)?;
         at.subdirectory(&top, "snap", 0o700)?;
         let root = at.subdirectory(&top, "root", 0o755)?;
         at.check("sync its directory", fsync(&top))?;
@@ -108,8 +109,10 @@ impl LocalStore {
         })?;
         let by_handle = as_root(|proof| open_handle(proof, &root, &key, OFlags::PATH).is_ok());
         let objects_max = options.cached_objects_max.max(OBJECTS_MIN);
-        let usage = Arc::new(Usage::new(options.quota_bytes));
-        let root = root_inode(root, key, &stat, options, &usage)
+        let space = at.check("read its file system", fstatvfs(&root))?;
+        let lane = Arc::new(options.pool.lane(LANE));
+        let recorded = Record::read(&meta);
+        let root = root_inode(root, key, &stat, options)
             .map_err(|error| at.cause("read its root", std::io::Error::other(error)))?;
         let volume = Volume {
             root: Arc::new(root),
@@ -120,60 +123,31 @@ impl LocalStore {
             kept: (by_handle != Ok(true)).then(|| Kept::new(objects_max)),
             cache_metadata: options.metadata_cache,
             durability: options.namespace_durability,
-            usage,
-            lane: Arc::new(options.pool.lane(LANE)),
+            usage: Usage::new(options.quota_bytes, meta, recorded, Arc::clone(&lane)),
+            lane,
             pace: options.pool.pace_of(stat.st_dev),
             sync_failures: AtomicU64::new(0),
-            meta,
+            unit: Unit::on_blocks_of(space.f_frsize),
+            label: directory.display().to_string(),
+            closing: AtomicBool::new(false),
         };
         volume.table.hold(&volume.root);
         let store = Self(Arc::new(volume));
-        store.load_usage(at, fresh)?;
+        if !store.usage_is_known() && store.rescan() {
+            tracing::info!(volume = store.0.label, "counting the usage after an unclean stop");
+        }
         Ok(store)
     }
 
-    /// Makes the volume stable and notes its usage, for a quick start next time. Blocks. Nothing
-    /// may use the volume afterwards.
+    /// Makes the volume stable and records that its usage is exact, so that nothing is counted at
+    /// the next start. Blocks. Nothing may use the volume afterwards.
     ///
     /// # Errors
-    /// If the device failed or the note can't be written; then the next start counts.
+    /// If the device failed or the record can't be written; then the next start counts.
     pub fn close(&self) -> FsResult<()> {
+        self.0.closing.store(true, Relaxed);
         self.sync()?;
-        if self.0.usage.is_known() {
-            let used = format!("{}\n", self.0.usage.used());
-            let write = || replace_file(&self.0.meta, USAGE_FILE, &used);
-            as_root(|_| write())?.map_err(crate::error::fs_error)?;
-        }
-        Ok(())
-    }
-
-    /// Takes the usage that a clean stop has noted, and removes the note: while the volume is
-    /// served it is out of date. Without one, counts in the background.
-    fn load_usage(&self, at: Place<'_>, fresh: bool) -> Result<(), OpenError> {
-        let volume = &self.0;
-        let noted = read_file(&volume.meta, USAGE_FILE).ok();
-        let noted = noted.and_then(|text| text.trim_end().parse::<u64>().ok());
-        match unlinkat(&volume.meta, USAGE_FILE, AtFlags::empty()) {
-            Ok(()) => at.check("sync meta", fsync(&volume.meta))?,
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(at.cause("remove meta/usage", errno.into())),
-        }
-        if let Some(bytes) = noted {
-            volume.usage.noted(bytes);
-            return Ok(());
-        }
-        if fresh {
-            volume.usage.noted(0);
-            return Ok(());
-        }
-        let (root, usage) = (Arc::clone(&volume.root), Arc::clone(&volume.usage));
-        let path = at.0.to_owned();
-        let counting = move || match Count::below(&root.fd, &usage) {
-            Ok(count) => usage.counted(count),
-            Err(error) => tracing::error!(%error, ?path, "can't count the volume's usage"),
-        };
-        spawn("weir-count".to_owned(), counting)
-            .map_err(|error| at.cause("start counting its usage", error))
+        self.0.usage.close()
     }
 }
 
@@ -185,12 +159,11 @@ fn root_inode(
     key: weir_core::ObjectKey,
     stat: &rustix::fs::Stat,
     options: &Options,
-    usage: &Arc<Usage>,
 ) -> FsResult<Inode> {
     let attr = attr_of(stat)?;
     let lists = Lists::of(attr.kind, Reach::Full);
-    let attrs = Attrs::new((attr, None), lists, options.metadata_cache, Arc::clone(usage));
-    Ok(new_inode(fd, Reach::Full, key, &attr, attrs))
+    let attrs = Attrs::new((attr, None), lists, options.metadata_cache);
+    Ok(new_inode(fd, Reach::Full, key, &attr, attrs, Shape::UNKNOWN))
 }
 
 /// Where a volume is, for error messages.
@@ -215,13 +188,15 @@ impl Place<'_> {
         self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
     }
 
-    /// Writes the format of a fresh volume, and says so, or checks that of an existing one.
-    fn check_format(self, meta: &OwnedFd) -> Result<bool, OpenError> {
+    /// Writes the format of a fresh volume, or checks that of an existing one.
+    fn check_format(self, meta: &OwnedFd) -> Result<(), OpenError> {
         match read_file(meta, FORMAT_FILE) {
             Err(Errno::NOENT) => {
+                // First, so that a volume with a format has a usage.
+                let empty = State::Clean { used: 0 }.to_string();
+                self.check("write meta/usage", replace_file(meta, record::FILE, &empty))?;
                 let text = format!("{FORMAT_WORD} {FORMAT}\n");
-                self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))?;
-                Ok(true)
+                self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))
             }
             Err(errno) => Err(self.cause("read meta/format", errno.into())),
             Ok(text) => {
@@ -230,7 +205,7 @@ impl Place<'_> {
                     Some(found) if found > FORMAT => {
                         Err(OpenError::NewerFormat { path: self.0.into(), found })
                     }
-                    Some(1..=FORMAT) => Ok(false),
+                    Some(1..=FORMAT) => Ok(()),
                     _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
                 }
             }
@@ -238,7 +213,7 @@ impl Place<'_> {
     }
 }
 
-fn read_file(directory: &OwnedFd, name: &str) -> Result<String, Errno> {
+pub(super) fn read_file(directory: &OwnedFd, name: &str) -> Result<String, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(directory, name, flags, Mode::empty())?;
     let mut bytes = vec![0; META_BYTES_MAX];
@@ -248,7 +223,7 @@ fn read_file(directory: &OwnedFd, name: &str) -> Result<String, Errno> {
 }
 
 /// Writes a file so that after a power cut either the old or the new one is there.
-fn replace_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+pub(super) fn replace_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
     let new = format!("{name}.new");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
     let fd = openat(directory, &new, flags, Mode::from_raw_mode(0o600))?;

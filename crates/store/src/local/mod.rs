@@ -1,7 +1,7 @@
 //! [`LocalStore`]: one volume as a directory tree.
 //!
 //! On disk a volume is `root` (what clients see), `snap` (for snapshots) and `meta` (the format's
-//! version and the usage at the last clean stop), below a directory that is Weir's alone while it
+//! version and the record of its usage), below a directory that is Weir's alone while it
 //! serves: the caches rest on that.
 
 mod acl;
@@ -9,6 +9,7 @@ mod attrs;
 mod commit;
 mod create;
 mod fs_stat;
+mod growth;
 mod inode;
 mod kept;
 mod link;
@@ -19,12 +20,17 @@ mod names;
 mod open;
 mod read;
 mod read_dir;
+mod record;
+mod recount;
 mod remove;
 mod rename;
 mod set_attr;
+mod shape;
 mod table;
+mod units;
 mod usage;
 mod volume;
+mod walk;
 mod write;
 
 use crate::creds::as_root;
@@ -33,6 +39,7 @@ use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
 pub use inode::Inode;
 pub use meta::OpenError;
+pub use recount::{Counted, Counting};
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;
 use weir_core::store::{
@@ -93,10 +100,22 @@ impl LocalStore {
         self.0.usage.used()
     }
 
-    /// Has the usage been counted yet? After an unclean stop that runs in the background.
+    /// Is the usage exact? Not between an unclean stop and the end of the recount that follows.
     #[must_use]
     pub fn usage_is_known(&self) -> bool {
         self.0.usage.is_known()
+    }
+
+    /// How far the recount has come that is under way.
+    #[must_use]
+    pub fn counting(&self) -> Option<Counting> {
+        self.0.usage.counting()
+    }
+
+    /// What the last recount found since the volume was opened.
+    #[must_use]
+    pub fn last_count(&self) -> Option<Counted> {
+        self.0.usage.last_count()
     }
 
     /// Syncs that have failed since the volume was opened. When this moves, data that clients

@@ -4,10 +4,11 @@ use super::acl::Lists;
 use super::attrs::{Attrs, attr_of};
 use super::commit::SyncGroup;
 use super::inode::{Inode, Reach};
+use super::shape::Shape;
 use super::volume::Volume;
 use crate::creds::as_root;
 use crate::error::fs_error;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed, RwLock};
 use crate::sys::{self, handle_of, open_handle};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
@@ -124,8 +125,9 @@ impl Volume {
         let (fd, reach) = self.reopen(fd, attr.kind)?;
         let lists = Lists::of(attr.kind, reach);
         let first = (attr, lists.read(&fd, AclKind::Access)?);
-        let attrs = Attrs::new(first, lists, self.cache_metadata, Arc::clone(&self.usage));
-        Ok(self.table.insert(new_inode(fd, reach, key, &attr, attrs), mark))
+        let attrs = Attrs::new(first, lists, self.cache_metadata);
+        let inode = new_inode(fd, reach, key, &attr, attrs, Shape::UNKNOWN);
+        Ok(self.table.insert(inode, mark))
     }
 
     /// Opens for use what is open by path only: files for reading and writing, directories for
@@ -187,6 +189,7 @@ pub(super) fn new_inode(
     key: ObjectKey,
     attr: &Attr,
     attrs: Attrs,
+    shape: Shape,
 ) -> Inode {
     static SERIAL: AtomicU64 = AtomicU64::new(1);
     Inode {
@@ -197,6 +200,7 @@ pub(super) fn new_inode(
         fd,
         reach,
         attrs,
+        shape: RwLock::new(shape),
         names: Mutex::new(0),
         syncs: SyncGroup::default(),
         gone: AtomicBool::new(false),

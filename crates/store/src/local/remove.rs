@@ -73,11 +73,16 @@ fn remove(
         found => found?,
     };
     target.freed_inline(waiting)?;
+    let books = volume.usage.books();
+    let departure = volume.departing(&books, &target, waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), target.begin());
     unlink()?;
     volume.names.forget(dir, name, &mut lock);
-    let left = target.end(mutation)?;
-    if sort == Sort::Directory || left.after.is_none_or(|attr| attr.nlink == 0) {
+    let nlink = target.end(mutation)?.after.map_or(0, |attr| attr.nlink);
+    if let Some(departure) = departure {
+        departure.left(nlink);
+    }
+    if sort == Sort::Directory || nlink == 0 {
         volume.bury(&target);
     }
     Ok(dir.end(dir_mutation)?)

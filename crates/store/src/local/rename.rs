@@ -90,6 +90,12 @@ fn rename(
     if let Some(target) = &target {
         target.freed_inline(waiting)?;
     }
+    let books = volume.usage.books();
+    volume.moving(&books, &source, waiting)?;
+    let departure = match &target {
+        Some(target) => volume.departing(&books, target, waiting)?,
+        None => None,
+    };
     let from_mutation = from.dir.begin();
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();
@@ -109,10 +115,11 @@ fn rename(
     }
     source.end(source_mutation)?;
     if let (Some(target), Some(mutation)) = (&target, target_mutation) {
-        let left = target.end(mutation)?;
-        let last =
-            target.kind == FileKind::Directory || left.after.is_none_or(|attr| attr.nlink == 0);
-        if last && !same_object {
+        let nlink = target.end(mutation)?.after.map_or(0, |attr| attr.nlink);
+        if let Some(departure) = departure {
+            departure.left(nlink);
+        }
+        if (target.kind == FileKind::Directory || nlink == 0) && !same_object {
             volume.bury(target);
         }
     }

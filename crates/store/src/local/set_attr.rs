@@ -4,16 +4,16 @@ use super::Durability;
 use super::LocalStore;
 use super::commit::Extent;
 use super::inode::{Inode, Reach};
-use super::volume::{Step, Waiting};
+use super::volume::{Step, Stop, Volume, Waiting};
 use super::write::strip_set_id;
-use crate::creds::{as_caller, as_root};
+use crate::creds::as_caller;
 use crate::error::fs_error;
 use crate::sync::Arc;
 use crate::sys::own_descriptors;
 use rustix::fd::AsRawFd;
 use rustix::fs::{
     AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, chmodat, chownat, fchmod,
-    ftruncate, utimensat,
+    utimensat,
 };
 use weir_core::attr::{Change, SetTime};
 use weir_core::limits::FILE_BYTES_MAX;
@@ -30,13 +30,12 @@ impl LocalStore {
         guard: Option<Timestamp>,
         cred: &Credentials,
     ) -> FsResult<Change> {
-        let inline = self.inline(|_, w| set_attr(inode, set, guard, cred, w));
+        let inline = self.inline(|v, w| set_attr(v, inode, set, guard, cred, w));
         let change = match inline {
             Some(done) => done?,
             None => {
                 let (inode, set, cred) = (Arc::clone(inode), *set, *cred);
-                self.pooled_change(move |_, waiting| set_attr(&inode, &set, guard, &cred, waiting))
-                    .await?
+                self.pooled_change(move |v, w| set_attr(v, &inode, &set, guard, &cred, w)).await?
             }
         };
         if self.0.durability == Durability::Power {
@@ -47,6 +46,7 @@ impl LocalStore {
 }
 
 fn set_attr(
+    volume: &Volume,
     inode: &Inode,
     set: &SetAttr,
     guard: Option<Timestamp>,
@@ -65,18 +65,24 @@ fn set_attr(
     if set.mode.is_some() && found.has_acl {
         mutation.changes_acl();
     }
-    apply(inode, set, &found, cred)?;
+    apply(volume, inode, set, &found, cred, waiting)?;
     Ok(inode.end(mutation)?)
 }
 
-/// Sets attributes of an object that was just made.
-pub(super) fn set_made(inode: &Inode, set: &SetAttr, cred: &Credentials) -> FsResult<()> {
+/// Sets attributes of an object that was just made. There is nothing to cut, so it waits for
+/// nothing.
+pub(super) fn set_made(
+    volume: &Volume,
+    inode: &Inode,
+    set: &SetAttr,
+    cred: &Credentials,
+) -> FsResult<()> {
     if *set == SetAttr::default() {
         return Ok(());
     }
     let mut mutation = inode.begin();
     let found = mutation.found(&inode.fd)?;
-    apply(inode, set, &found, cred)?;
+    apply(volume, inode, set, &found, cred, Waiting::Allowed).map_err(Stop::error)?;
     inode.end(mutation).map(drop)
 }
 
@@ -107,14 +113,16 @@ fn check(inode: &Inode, set: &SetAttr, found: &Attr, cred: &Credentials) -> FsRe
 /// Sets attributes as `cred`, size first: it is the likeliest to fail. The caller has begun a
 /// change of `inode` and found it with `found`.
 pub(super) fn apply(
+    volume: &Volume,
     inode: &Inode,
     set: &SetAttr,
     found: &Attr,
     cred: &Credentials,
-) -> FsResult<()> {
+    waiting: Waiting,
+) -> Step<()> {
     check(inode, set, found, cred)?;
     if let Some(size) = set.size {
-        set_size(inode, size, found, cred)?;
+        set_size(volume, inode, size, found, cred, waiting)?;
     }
     if set.uid.is_some() || set.gid.is_some() {
         set_owner(inode, set.uid, set.gid, cred)?;
@@ -129,18 +137,26 @@ pub(super) fn apply(
 }
 
 /// Our descriptor may always change the size, so the right to is decided here, as for WRITE.
-pub(super) fn set_size(inode: &Inode, size: u64, found: &Attr, cred: &Credentials) -> FsResult<()> {
+pub(super) fn set_size(
+    volume: &Volume,
+    inode: &Inode,
+    size: u64,
+    found: &Attr,
+    cred: &Credentials,
+    waiting: Waiting,
+) -> Step<()> {
     inode.need_file(true)?;
     if !inode.may_write(found, cred)? {
-        return Err(FsError::AccessDenied);
+        return Err(FsError::AccessDenied.into());
     }
     if size > FILE_BYTES_MAX {
-        return Err(FsError::TooLarge);
+        return Err(FsError::TooLarge.into());
     }
-    // As root, so that the kernel's own rule for set-id bits doesn't depend on whose identity the
-    // thread has kept.
-    as_root(|_| ftruncate(&inode.fd, size))?.map_err(fs_error)?;
-    if cred.is_root() { Ok(()) } else { strip_set_id(inode, found) }
+    volume.resize(inode, size, waiting)?;
+    if !cred.is_root() {
+        strip_set_id(inode, found)?;
+    }
+    Ok(())
 }
 
 fn set_owner(

@@ -5,7 +5,8 @@
 //! operations are using stay, so the true bound is that number plus the operations in flight.
 
 use super::inode::Inode;
-use crate::sync::{Arc, Mutex};
+use super::shape::Shape;
+use crate::sync::{Arc, Mutex, RwLock};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use weir_core::ObjectKey;
@@ -69,9 +70,10 @@ impl Table {
 
     /// Holds `inode` open, unless there already is one with its key: gives the one that counts.
     ///
-    /// Its attributes were read after `mark` was taken. If nothing has left since, no other inode
-    /// of this key can have come, changed the object and gone again, so they are still true.
-    pub(super) fn insert(&self, inode: Inode, mark: u64) -> Arc<Inode> {
+    /// Its attributes and shape were read after `mark` was taken. If nothing has left since, no
+    /// other inode of this key can have come, changed the object and gone again, so they are still
+    /// true.
+    pub(super) fn insert(&self, mut inode: Inode, mark: u64) -> Arc<Inode> {
         let mut shard = self.shard(&inode.key).lock();
         if let Some(entry) = shard.index.get(&inode.key).and_then(|&at| shard.entries.get(at)) {
             let present = Arc::clone(&entry.inode);
@@ -80,6 +82,8 @@ impl Table {
         }
         if shard.departures == mark {
             inode.attrs.validate();
+        } else {
+            inode.shape = RwLock::new(Shape::UNKNOWN);
         }
         let surplus = (shard.entries.len() + 1).saturating_sub(self.shard_max);
         // Dropped, and with that closed, only after the lock.

@@ -1,62 +1,92 @@
-//! How much of its quota a volume uses.
+//! How much of its quota a volume uses: the units of data in its regular files, each file once
+//! however many names it has.
 //!
-//! A regular file counts for the lesser of its size rounded up to 4 KiB and the blocks it has,
-//! so rounded (`st_blocks` alone is no usage figure: XFS preallocates beyond the end); hard links count
-//! once, other kinds nothing. The total follows every fresh `fstat`.
+//! Every change of a file's data (see [`crate::local::shape`]) opens the *books*, announces what
+//! it may add, does its system calls, and settles what it did add or free. What was announced is
+//! taken from the quota at once, so that concurrent writes can't pass it together, and exactly, so
+//! that none is refused that fits.
 //!
-//! A volume that was not stopped cleanly is counted in the background while it is served. Files
-//! that change meanwhile are noted with what they counted for before, so that they are neither
-//! missed nor counted twice. What remains inexact until the next count: a file renamed from where
-//! the count has not been to where it has (missed), and one whose change is settled in the very
-//! microsecond in which the count looks at it (its growth counts twice).
-//!
-//! A write that may grow the volume reserves its growth first, so that concurrent writes can't
-//! pass the quota together.
+//! The usage survives the server in a record (see [`super::record`]): exact after a clean stop.
+//! While the volume changes, the record says what the usage is at most: before growth passes that,
+//! a new one is written. After an unclean stop that most is held against the quota until a recount
+//! (see [`super::recount`]) is done. A volume that has not changed since it was opened keeps its
+//! clean record.
 
-use super::attrs::attr_of;
-use super::open::without_atime;
-use crate::creds::as_root;
-use crate::error::fs_error;
-use crate::sync::{AcqRel, Acquire, AtomicBool, AtomicI64, AtomicU64, Mutex, Relaxed, Release};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, openat2, statat};
-use std::collections::{HashMap, HashSet};
-use std::ffi::{CStr, CString};
-use std::mem::MaybeUninit;
-use weir_core::{Attr, FileKind, FsError, FsResult};
+use super::record::{Record, State};
+use super::recount::{Counted, Counting, Recount};
+use super::volume::{Step, Waiting};
+use crate::pool::Lane;
+use crate::sync::{
+    Acquire, Arc, AtomicBool, AtomicI64, AtomicU64, Mutex, ReadGuard, Relaxed, Release, RwLock,
+    SeqCst, Weak,
+};
+use rustix::fd::OwnedFd;
+use weir_core::{FsError, FsResult, ObjectKey};
 
-/// The unit in which data is counted.
-pub(super) const UNIT: u64 = 4096;
+/// A sixteenth of the quota, within these bounds, is how far the usage may grow before the record
+/// is written anew: few syncs, and little to hold back after an unclean stop.
+const STEP_PART: u64 = 16;
+const STEP_MIN: u64 = 1 << 20;
+const STEP_MAX: u64 = 1 << 30;
+/// No usage at all is covered by the record: the next change must write one.
+const NOTHING: i64 = i64::MIN;
 
 /// One volume's quota and what of it is used.
 #[derive(Debug)]
 pub(super) struct Usage {
     quota: AtomicU64,
-    used: AtomicI64,
-    reserved: AtomicU64,
-    /// Is the total complete?
+    /// The data in files, and what changes under way may add.
+    taken: AtomicI64,
+    /// What `taken` may be short of the truth, until a recount.
+    margin: AtomicU64,
     known: AtomicBool,
-    /// Until it is: files that have changed since the volume was opened, and what they counted
-    /// for before.
-    changed: Mutex<HashMap<u64, u64>>,
+    /// The most that the record allows `taken` to be.
+    covered: AtomicI64,
+    /// What `taken` was when the record was written.
+    recorded: AtomicI64,
+    /// A record is being written or about to be.
+    writing: AtomicBool,
+    record: Mutex<Record>,
+    /// Held for reading by every change, so that a recount begins and ends between changes.
+    recount: RwLock<Option<Arc<Recount>>>,
+    last_count: Mutex<Option<Counted>>,
+    lane: Arc<Lane>,
+    own: Weak<Self>,
 }
 
-/// Growth that was promised to a write; given back when dropped, after the write's `fstat` has
-/// settled what really grew.
-pub(super) struct Reservation<'a> {
+/// Access to the usage for one change. Opened before the locks of the files concerned.
+pub(super) struct Books<'a> {
     usage: &'a Usage,
-    bytes: u64,
+    recount: ReadGuard<'a, Option<Arc<Recount>>>,
+}
+
+/// A change that was announced. Dropped without [`Change::settle`], nothing has changed.
+pub(super) struct Change<'a> {
+    books: &'a Books<'a>,
+    announced: i64,
 }
 
 impl Usage {
-    pub(super) fn new(quota: u64) -> Self {
-        Self {
+    pub(super) fn new(quota: u64, meta: OwnedFd, found: State, lane: Arc<Lane>) -> Arc<Self> {
+        let (taken, margin, known) = match found {
+            State::Clean { used } => (used, 0, true),
+            State::Open { used, most } => (used, most.saturating_sub(used), false),
+            State::Missing => (0, 0, false),
+        };
+        Arc::new_cyclic(|own| Self {
             quota: AtomicU64::new(quota),
-            used: AtomicI64::new(0),
-            reserved: AtomicU64::new(0),
-            known: AtomicBool::new(false),
-            changed: Mutex::default(),
-        }
+            taken: AtomicI64::new(signed(taken)),
+            margin: AtomicU64::new(margin),
+            known: AtomicBool::new(known),
+            covered: AtomicI64::new(NOTHING),
+            recorded: AtomicI64::new(signed(taken)),
+            writing: AtomicBool::new(false),
+            record: Mutex::new(Record::new(meta)),
+            recount: RwLock::default(),
+            last_count: Mutex::default(),
+            lane,
+            own: Weak::clone(own),
+        })
     }
 
     pub(super) fn quota(&self) -> u64 {
@@ -69,195 +99,336 @@ impl Usage {
 
     /// Bytes in use, never negative.
     pub(super) fn used(&self) -> u64 {
-        u64::try_from(self.used.load(Acquire)).unwrap_or(0)
+        u64::try_from(self.taken.load(Acquire)).unwrap_or(0)
     }
 
-    /// The part of the object `fileid` went from `before` to `after` bytes.
-    pub(super) fn moved(&self, fileid: u64, before: u64, after: u64) {
-        if !self.is_known() {
-            self.changed.lock().entry(fileid).or_insert(before);
-        }
-        self.add(signed(after) - signed(before));
+    /// Bytes that may still be written: the quota less what is used at most.
+    pub(super) fn free(&self) -> u64 {
+        self.quota().saturating_sub(self.used().saturating_add(self.margin.load(Acquire)))
     }
 
-    /// Takes the usage that was noted at a clean stop.
-    pub(super) fn noted(&self, bytes: u64) {
-        self.add(signed(bytes));
-        self.known.store(true, Release);
-    }
-
-    /// Adds what a count has found, and for files that have changed since the volume was opened
-    /// what they counted for then.
-    pub(super) fn counted(&self, mut count: Count) {
-        let mut changed = self.changed.lock();
-        count.visited.sort_unstable();
-        let seen = |fileid: &u64| count.visited.binary_search(fileid).is_ok();
-        let unseen: i64 =
-            changed.iter().filter(|(id, _)| !seen(id)).map(|(_, before)| signed(*before)).sum();
-        self.add(signed(count.bytes) + unseen);
-        self.known.store(true, Release);
-        *changed = HashMap::new();
-    }
-
-    fn has_changed(&self, fileid: u64) -> bool {
-        self.changed.lock().contains_key(&fileid)
-    }
-
-    fn add(&self, bytes: i64) {
-        self.used.fetch_add(bytes, AcqRel);
-    }
-
-    /// Has the volume been counted, or did a clean stop tell?
+    /// Is the usage exact? Not between an unclean stop and the end of the recount.
     pub(super) fn is_known(&self) -> bool {
         self.known.load(Acquire)
     }
 
-    /// Promises `bytes` of growth, or says that the quota has no room for them.
-    pub(super) fn reserve(&self, bytes: u64) -> FsResult<Reservation<'_>> {
-        let reserved = self.reserved.fetch_add(bytes, AcqRel).saturating_add(bytes);
-        let reservation = Reservation { usage: self, bytes };
-        if self.used().saturating_add(reserved) > self.quota() {
-            return Err(FsError::QuotaExceeded);
+    /// Opens the books for a change.
+    pub(super) fn books(&self) -> Books<'_> {
+        Books { usage: self, recount: self.recount.read() }
+    }
+
+    /// Takes `bytes` from the quota if it has them, and the record covers them.
+    fn take(&self, bytes: u64, waiting: Waiting) -> Step<()> {
+        loop {
+            let room = signed(self.quota()) - signed(self.margin.load(Acquire)) - signed(bytes);
+            let fits = |taken: i64| (bytes == 0 || taken <= room).then_some(taken + signed(bytes));
+            let before = self
+                .taken
+                .fetch_update(SeqCst, SeqCst, fits)
+                .map_err(|_| FsError::QuotaExceeded)?;
+            let taken = before + signed(bytes);
+            let covered = self.covered.load(SeqCst);
+            if taken <= covered {
+                if taken > covered - self.step() / 2 {
+                    self.record_soon();
+                }
+                return Ok(());
+            }
+            self.taken.fetch_sub(signed(bytes), SeqCst);
+            waiting.or_stop()?;
+            self.record(Some(bytes))?;
         }
-        Ok(reservation)
+    }
+
+    fn settle(&self, bytes: i64) {
+        let taken = self.taken.fetch_add(bytes, SeqCst) + bytes;
+        if bytes < 0 && taken < self.recorded.load(Relaxed) - self.step() {
+            self.record_soon();
+        }
+    }
+
+    fn step(&self) -> i64 {
+        signed((self.quota() / STEP_PART).clamp(STEP_MIN, STEP_MAX))
+    }
+
+    fn record_soon(&self) {
+        if self.writing.swap(true, SeqCst) {
+            return;
+        }
+        if let Some(own) = self.own.upgrade() {
+            self.lane.run_bounded_elsewhere(move || {
+                // Whoever needs the record will try again, and report it.
+                own.record(None).unwrap_or_default();
+            });
+        }
+    }
+
+    /// Writes a record that covers growth by `bytes` and a step more, if it must for a change that
+    /// waits; without one, unless the volume was closed.
+    fn record(&self, bytes: Option<u64>) -> FsResult<()> {
+        let mut record = self.record.lock();
+        let growth = signed(bytes.unwrap_or(0));
+        let done = match bytes {
+            Some(_) => self.taken.load(SeqCst) + growth <= self.covered.load(SeqCst),
+            None => self.covered.load(SeqCst) == NOTHING && self.is_known(),
+        };
+        if done {
+            self.writing.store(false, SeqCst);
+            return Ok(());
+        }
+        let (used, most) = loop {
+            let used = self.taken.load(SeqCst);
+            let most = used + growth + self.step();
+            self.covered.fetch_min(most, SeqCst);
+            // Whoever has taken more before it could see that is seen here.
+            if self.taken.load(SeqCst) <= most {
+                break (used, most);
+            }
+        };
+        let bytes = |signed: i64| u64::try_from(signed).unwrap_or(0);
+        let most_used = bytes(most).saturating_add(self.margin.load(Acquire));
+        let written = record.write(State::Open { used: bytes(used), most: most_used });
+        if written.is_ok() {
+            self.recorded.store(used, Relaxed);
+            self.covered.store(most, SeqCst);
+        }
+        self.writing.store(false, SeqCst);
+        written
+    }
+
+    /// Writes that the usage is exact, if it is. Nothing may change afterwards without
+    /// [`Usage::record`], which is what `covered` sees to.
+    pub(super) fn close(&self) -> FsResult<()> {
+        let mut record = self.record.lock();
+        if !self.is_known() {
+            return Ok(());
+        }
+        self.covered.store(NOTHING, SeqCst);
+        record.write(State::Clean { used: self.used() })
+    }
+
+    /// Begins a recount, unless one is under way.
+    pub(super) fn begin_recount(&self) -> Option<Arc<Recount>> {
+        let mut recount = self.recount.write();
+        if recount.is_some() {
+            return None;
+        }
+        let begun = Arc::new(Recount::default());
+        *recount = Some(Arc::clone(&begun));
+        Some(begun)
+    }
+
+    /// Ends the recount, if nothing is left to be walked: what it found is the usage from now on.
+    pub(super) fn finish_recount(&self) -> Option<Counted> {
+        let mut recount = self.recount.write();
+        // No change is under way here, so nothing is announced that is not settled.
+        let counted = recount.as_ref()?.finish(self.used())?;
+        *recount = None;
+        self.taken.store(signed(counted.after_bytes), SeqCst);
+        self.margin.store(0, Release);
+        self.known.store(true, Release);
+        *self.last_count.lock() = Some(counted);
+        drop(recount);
+        self.record_soon();
+        Some(counted)
+    }
+
+    /// Ends the recount without a result.
+    pub(super) fn abandon_recount(&self) {
+        *self.recount.write() = None;
+    }
+
+    /// How far the recount under way has come.
+    pub(super) fn counting(&self) -> Option<Counting> {
+        self.recount.read().as_ref().map(|recount| recount.progress())
+    }
+
+    /// What the last recount found since the volume was opened.
+    pub(super) fn last_count(&self) -> Option<Counted> {
+        *self.last_count.lock()
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Books<'_> {
+    /// Announces a change of the file `fileid`, which counts for `counts` now and may grow by
+    /// `growth`. `WouldWait` where a record must be written first.
+    pub(super) fn announce(
+        &self,
+        fileid: u64,
+        counts: u64,
+        growth: u64,
+        waiting: Waiting,
+    ) -> Step<Change<'_>> {
+        self.visit(fileid, counts);
+        if counts > 0 || growth > 0 {
+            self.usage.take(growth, waiting)?;
+        }
+        let announced = signed(growth);
+        self.mirror(announced);
+        Ok(Change { books: self, announced })
+    }
+
+    /// Tells a recount under way of a file before it is changed or moved.
+    pub(super) fn visit(&self, fileid: u64, counts: u64) {
+        if let Some(recount) = &*self.recount {
+            recount.visit(fileid, counts);
+        }
+    }
+
+    fn add(&self, bytes: i64) {
+        self.mirror(bytes);
+        self.usage.settle(bytes);
+    }
+
+    /// Is a recount under way, to be told of what moves?
+    pub(super) fn recounting(&self) -> bool {
+        self.recount.is_some()
+    }
+
+    /// Tells a recount under way of a directory before it is moved.
+    pub(super) fn moves(&self, fileid: u64, key: ObjectKey) {
+        if let Some(recount) = &*self.recount {
+            recount.moves(fileid, key);
+        }
+    }
+
+    fn mirror(&self, bytes: i64) {
+        if let Some(recount) = &*self.recount {
+            recount.add(bytes);
+        }
+    }
+}
+
+impl Change<'_> {
+    /// The change has added `bytes` of data, or freed them.
+    pub(super) fn settle(mut self, bytes: i64) {
+        let announced = std::mem::take(&mut self.announced);
+        self.books.add(bytes - announced);
+    }
+}
+
+impl Drop for Change<'_> {
     fn drop(&mut self) {
-        self.usage.reserved.fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-/// `bytes` rounded up to whole units.
-pub(super) fn units(bytes: u64) -> u64 {
-    bytes.checked_next_multiple_of(UNIT).unwrap_or(u64::MAX)
-}
-
-/// What an object counts for.
-pub(super) fn occupied(attr: &Attr) -> u64 {
-    if attr.kind != FileKind::Regular || attr.nlink == 0 {
-        return 0;
-    }
-    units(attr.size).min(units(attr.used))
-}
-
-/// What a count of a volume has found: 8 bytes of memory for each file, until it is done.
-#[derive(Debug, Default)]
-pub(super) struct Count {
-    bytes: u64,
-    /// The files in `bytes`.
-    visited: Vec<u64>,
-    linked: HashSet<u64>,
-}
-
-/// A directory on the way down and what is yet to be visited in it.
-struct Level {
-    directory: OwnedFd,
-    subdirectories: Vec<CString>,
-}
-
-impl Count {
-    /// Counts all files below `root` that have not changed since `usage` began. Meant for a thread
-    /// of its own: it may take long. Directories that can't be read are left out with a warning.
-    pub(super) fn below(root: &OwnedFd, usage: &Usage) -> FsResult<Self> {
-        let mut count = Self::default();
-        let mut levels = vec![count.visit(root, c".", usage)?];
-        while let Some(level) = levels.last_mut() {
-            let Some(name) = level.subdirectories.pop() else {
-                levels.pop();
-                continue;
-            };
-            match count.visit(&level.directory, &name, usage) {
-                Ok(level) => levels.push(level),
-                Err(error) => {
-                    tracing::warn!(%error, ?name, "directory left out of the usage count");
-                }
-            }
-        }
-        Ok(count)
-    }
-
-    fn visit(&mut self, parent: &OwnedFd, name: &CStr, usage: &Usage) -> FsResult<Level> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-        let open = |flags| openat2(parent, name, flags, Mode::empty(), resolve);
-        let directory = as_root(|_| without_atime(flags, open))?.map_err(fs_error)?;
-        let mut subdirectories = Vec::new();
-        let mut buffer = vec![MaybeUninit::uninit(); 32 << 10];
-        let mut entries = RawDir::new(directory.as_fd(), &mut buffer);
-        while let Some(entry) = entries.next() {
-            let entry = entry.map_err(fs_error)?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            match entry.file_type() {
-                FileType::Directory => subdirectories.push(name.to_owned()),
-                FileType::RegularFile | FileType::Unknown => {
-                    let stat = as_root(|_| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
-                    // Removed since it was listed.
-                    let Ok(stat) = stat else { continue };
-                    let attr = attr_of(&stat)?;
-                    if attr.kind == FileKind::Directory {
-                        subdirectories.push(name.to_owned());
-                    } else {
-                        self.add(&attr, usage);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(Level { directory, subdirectories })
-    }
-
-    fn add(&mut self, attr: &Attr, usage: &Usage) {
-        let first_name = attr.nlink == 1 || self.linked.insert(attr.fileid);
-        if attr.kind == FileKind::Regular && first_name && !usage.has_changed(attr.fileid) {
-            self.bytes = self.bytes.saturating_add(occupied(attr));
-            self.visited.push(attr.fileid);
+        if self.announced != 0 {
+            self.books.add(-self.announced);
         }
     }
 }
 
-fn signed(bytes: u64) -> i64 {
+pub(super) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::{LaneBounds, Pool};
+    use std::sync::Barrier;
 
-    #[test]
-    fn reservations_share_the_quota_and_are_given_back() {
-        let usage = Usage::new(100);
-        usage.noted(40);
-        let first = usage.reserve(30).unwrap();
-        assert_eq!(usage.reserve(31).err(), Some(FsError::QuotaExceeded));
-        let second = usage.reserve(30).unwrap();
-        drop(first);
-        assert!(usage.reserve(30).is_ok());
-        drop(second);
-        usage.set_quota(10);
-        assert_eq!(usage.reserve(1).err(), Some(FsError::QuotaExceeded));
+    const UNIT: u64 = 4096;
+    const MIB: u64 = 1 << 20;
+
+    struct Bed {
+        usage: Arc<Usage>,
+        meta: tempfile::TempDir,
+    }
+
+    fn bed(quota: u64, state: State) -> Bed {
+        let meta = tempfile::tempdir().unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+        let fd = rustix::fs::open(meta.path(), flags, rustix::fs::Mode::empty()).unwrap();
+        let bounds = LaneBounds { running_max: 2, queued_max: 10 };
+        let lane = Arc::new(Pool::new(16).unwrap().lane(bounds));
+        Bed { usage: Usage::new(quota, fd, state, lane), meta }
+    }
+
+    fn on_record(bed: &Bed) -> State {
+        Record::read(&std::fs::File::open(bed.meta.path()).unwrap().into())
+    }
+
+    fn grow(usage: &Usage, bytes: u64) -> Step<()> {
+        let books = usage.books();
+        books.announce(1, 0, bytes, Waiting::Allowed).map(|change| change.settle(signed(bytes)))
     }
 
     #[test]
-    fn files_that_change_during_a_count_count_once() {
-        let usage = Usage::new(u64::MAX);
-        // Open: files 1 (10), 2 (20), 3 (30). File 1 grows, then is visited; 2 is visited, then
-        // grows; 3 is removed before it is visited; 4 is made.
-        let mut count = Count::default();
-        usage.moved(1, 10, 15);
-        assert!(usage.has_changed(1));
-        count.bytes = 20;
-        count.visited = vec![2];
-        usage.moved(2, 20, 22);
-        usage.moved(3, 30, 0);
-        usage.moved(4, 0, 7);
+    fn of_two_writes_at_once_that_do_not_both_fit_exactly_one_is_let_through() {
+        let bed = bed(100 * UNIT, State::Clean { used: 0 });
+        let (usage, barrier) = (&bed.usage, &Barrier::new(2));
+        let attempt = move || {
+            let mut passed = 0;
+            for _ in 0..2000 {
+                barrier.wait();
+                let books = usage.books();
+                let change = books.announce(1, 0, 60 * UNIT, Waiting::Allowed);
+                passed += u32::from(change.is_ok());
+                barrier.wait();
+                drop(change);
+                barrier.wait();
+            }
+            passed
+        };
+        let passed = std::thread::scope(|scope| {
+            let other = scope.spawn(attempt);
+            attempt() + other.join().unwrap()
+        });
+        assert_eq!(passed, 2000);
+        assert_eq!(usage.used(), 0, "what was announced and not done was given back");
+        grow(usage, 100 * UNIT).unwrap();
+        assert_eq!(grow(usage, UNIT), Err(FsError::QuotaExceeded.into()));
+    }
+
+    #[test]
+    fn the_record_covers_growth_before_it_happens() {
+        let bed = bed(64 * MIB, State::Clean { used: 5 * UNIT });
+        let books = bed.usage.books();
+        let inline = books.announce(1, 0, UNIT, Waiting::Never).map(drop);
+        assert_eq!(inline, Err(super::super::volume::Stop::WouldWait));
+        let inline = books.announce(1, UNIT, 0, Waiting::Never).map(drop);
+        assert_eq!(inline, Err(super::super::volume::Stop::WouldWait), "freeing too");
+        drop(books);
+        for _ in 0..60 {
+            grow(&bed.usage, MIB).unwrap();
+            let State::Open { most, .. } = on_record(&bed) else { panic!("no open record") };
+            assert!(most >= bed.usage.used(), "{most} < {}", bed.usage.used());
+            assert!(most <= bed.usage.used() + 64 * MIB / 16 + MIB);
+        }
+        bed.usage.close().unwrap();
+        assert_eq!(on_record(&bed), State::Clean { used: 60 * MIB + 5 * UNIT });
+    }
+
+    #[test]
+    fn until_a_recount_the_most_that_may_be_used_is_held_against_the_quota() {
+        let bed = bed(100 * MIB, State::Open { used: 50 * MIB, most: 60 * MIB });
+        let usage = &bed.usage;
         assert!(!usage.is_known());
-        usage.counted(count);
+        assert_eq!((usage.used(), usage.free()), (50 * MIB, 40 * MIB));
+        assert_eq!(grow(usage, 41 * MIB), Err(FsError::QuotaExceeded.into()));
+        grow(usage, 10 * MIB).unwrap();
+        let State::Open { most, .. } = on_record(&bed) else { panic!("no open record") };
+        assert!(most >= 70 * MIB, "a second crash must not forget the first");
+        usage.close().unwrap();
+        assert!(matches!(on_record(&bed), State::Open { .. }), "it isn't exact");
+
+        let recount = usage.begin_recount().unwrap();
+        assert!(usage.begin_recount().is_none());
+        recount.visit(7, 55 * MIB);
+        let counted = usage.finish_recount().unwrap();
+        assert_eq!((counted.before_bytes, counted.after_bytes), (60 * MIB, 55 * MIB));
         assert!(usage.is_known());
-        assert_eq!(usage.used(), 15 + 22 + 7);
+        assert_eq!((usage.used(), usage.free()), (55 * MIB, 45 * MIB));
+    }
+
+    #[test]
+    fn a_change_that_is_announced_during_a_recount_and_not_done_counts_nothing() {
+        let bed = bed(100 * MIB, State::Clean { used: 0 });
+        let recount = bed.usage.begin_recount().unwrap();
+        let books = bed.usage.books();
+        let change = books.announce(3, 2 * UNIT, 5 * UNIT, Waiting::Allowed).unwrap();
+        assert_eq!(recount.progress().bytes, 7 * UNIT);
+        drop(change);
+        books.announce(3, 2 * UNIT, 5 * UNIT, Waiting::Allowed).unwrap().settle(signed(UNIT));
+        drop(books);
+        assert_eq!(bed.usage.finish_recount().unwrap().after_bytes, 3 * UNIT);
     }
 }

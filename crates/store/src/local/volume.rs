@@ -4,11 +4,12 @@ use super::inode::Inode;
 use super::kept::Kept;
 use super::names::Names;
 use super::table::Table;
+use super::units::Unit;
 use super::usage::Usage;
 use super::{Durability, LocalStore};
 use crate::pace::Pace;
 use crate::pool::Lane;
-use crate::sync::{Arc, AtomicU64, now};
+use crate::sync::{Arc, AtomicBool, AtomicU64, now};
 use crate::sys::run_delay;
 use weir_core::{FsError, FsResult, Mono};
 
@@ -29,7 +30,12 @@ pub(super) struct Volume {
     pub(super) lane: Arc<Lane>,
     pub(super) pace: Arc<Pace>,
     pub(super) sync_failures: AtomicU64,
-    pub(super) meta: rustix::fd::OwnedFd,
+    /// What data is counted in.
+    pub(super) unit: Unit,
+    /// The volume's directory, for messages.
+    pub(super) label: String,
+    /// It is being closed: what runs on its own ends.
+    pub(super) closing: AtomicBool,
 }
 
 /// Why an operation stopped.
@@ -44,6 +50,16 @@ pub(super) enum Stop {
 impl From<FsError> for Stop {
     fn from(error: FsError) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl Stop {
+    /// For whoever has no other place to run it in.
+    pub(super) fn error(self) -> FsError {
+        match self {
+            Self::WouldWait => FsError::Busy,
+            Self::Failed(error) => error,
+        }
     }
 }
 
@@ -105,8 +121,7 @@ impl LocalStore {
     ) -> FsResult<T> {
         self.pooled(move |volume| match volume.paced(now(), || change(volume, Waiting::Allowed)) {
             Ok(done) => Ok(done),
-            Err(Stop::Failed(error)) => Err(error),
-            Err(Stop::WouldWait) => Err(FsError::Busy),
+            Err(stop) => Err(stop.error()),
         })
         .await
     }

@@ -5,12 +5,11 @@
 use super::LocalStore;
 use super::commit::Extent;
 use super::inode::Inode;
-use super::usage::{Reservation, UNIT, units};
-use super::volume::{Step, Volume};
+use super::volume::{Step, Volume, Waiting};
 use crate::creds::as_root;
 use crate::error::fs_error;
 use crate::sync::Arc;
-use rustix::fs::{Mode, SeekFrom, fchmod, seek};
+use rustix::fs::{Mode, fchmod};
 use rustix::io::{Errno, pwrite};
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_core::store::{Stability, WriteDone};
@@ -31,28 +30,30 @@ impl LocalStore {
     ) -> FsResult<WriteDone> {
         inode.need_file(true)?;
         let length = u64::try_from(data.len()).map_err(|_| FsError::TooLarge)?;
-        let end = offset.checked_add(length).filter(|&end| end <= FILE_BYTES_MAX);
-        let end = end.ok_or(FsError::TooLarge)?;
+        if offset.checked_add(length).is_none_or(|end| end > FILE_BYTES_MAX) {
+            return Err(FsError::TooLarge);
+        }
         if stability == Stability::Unstable
-            && let Some(done) = self.inline(|v, _| write_now(v, inode, offset, end, &data))
+            && let Some(done) =
+                self.inline(|v, waiting| write_now(v, inode, offset, &data, waiting))
         {
             return done;
         }
-        Box::pin(self.write_in_pool(inode, offset, end, data, stability)).await
+        Box::pin(self.write_in_pool(inode, offset, data, stability)).await
     }
 
     async fn write_in_pool(
         &self,
         inode: &Arc<Inode>,
         offset: u64,
-        end: u64,
         data: Shared,
         stability: Stability,
     ) -> FsResult<WriteDone> {
         // It may wait long, and must not pin the buffer it came in for that.
         let (own, data) = (Arc::clone(inode), data.detach());
-        let mut done =
-            self.pooled_change(move |v, _| write_now(v, &own, offset, end, &data)).await?;
+        let mut done = self
+            .pooled_change(move |v, waiting| write_now(v, &own, offset, &data, waiting))
+            .await?;
         match stability {
             Stability::Unstable => return Ok(done),
             Stability::DataSync => self.settle(inode, Extent::Data).await?,
@@ -67,27 +68,39 @@ fn write_now(
     volume: &Volume,
     inode: &Inode,
     offset: u64,
-    end: u64,
     data: &[u8],
+    waiting: Waiting,
 ) -> Step<WriteDone> {
     let mut mutation = inode.begin();
     let found = mutation.found(&inode.fd)?;
-    let reservation = room_for(volume, inode, &found, offset, end)?;
-    let written = if found.mode & (SET_UID | SET_GID) == 0 {
-        write_all(inode, offset, data)?
-    } else {
-        // As root, so that what the kernel strips by itself doesn't depend on whose identity the
-        // thread has kept.
-        let written = as_root(|_| write_all(inode, offset, data))??;
-        if written > 0 {
-            strip_set_id(inode, &found)?;
-        }
+    let end = offset.saturating_add(data.len() as u64);
+    let put = || put(inode, &found, offset, data);
+    let shape = inode.shape.read();
+    let written = if data.is_empty() || shape.covers(volume.unit, end) {
+        let written = put()?;
+        // Held up to here, so that nobody has cut the file meanwhile.
+        drop(shape);
         written
+    } else {
+        drop(shape);
+        volume.write_new(inode, (offset, end), put, waiting)?
     };
     let change = inode.end(mutation)?;
-    drop(reservation);
     let count = u32::try_from(written).map_err(|_| FsError::Invalid)?;
     Ok(WriteDone { count, committed: Stability::Unstable, change })
+}
+
+fn put(inode: &Inode, found: &Attr, offset: u64, data: &[u8]) -> FsResult<usize> {
+    if found.mode & (SET_UID | SET_GID) == 0 {
+        return write_all(inode, offset, data);
+    }
+    // As root, so that what the kernel strips by itself doesn't depend on whose identity the
+    // thread has kept.
+    let written = as_root(|_| write_all(inode, offset, data))??;
+    if written > 0 {
+        strip_set_id(inode, found)?;
+    }
+    Ok(written)
 }
 
 /// Writes all of `data`, or what there is room for.
@@ -104,53 +117,6 @@ fn write_all(inode: &Inode, offset: u64, data: &[u8]) -> FsResult<usize> {
         }
     }
     Ok(written)
-}
-
-/// Reserves what writing up to `end` may add to the volume's usage: nothing where the file has all
-/// its blocks already.
-fn room_for<'a>(
-    volume: &'a Volume,
-    inode: &Inode,
-    found: &Attr,
-    offset: u64,
-    end: u64,
-) -> FsResult<Option<Reservation<'a>>> {
-    let has = units(found.used).min(units(found.size));
-    let would_have = units(found.size.max(end));
-    let touched = units(end) - offset / UNIT * UNIT;
-    let growth = would_have.saturating_sub(has).min(touched);
-    if growth == 0 || offset == end {
-        return Ok(None);
-    }
-    if let Ok(reservation) = volume.usage.reserve(growth) {
-        return Ok(Some(reservation));
-    }
-    // The quota is nearly used up: look closely at what of the range has blocks.
-    let precise = holes(inode, found.size, offset / UNIT * UNIT, end)?;
-    if precise == 0 {
-        return Ok(None);
-    }
-    volume.usage.reserve(precise).map(Some)
-}
-
-/// Bytes of `start..end`, in whole units, that have no data yet.
-fn holes(inode: &Inode, size: u64, start: u64, end: u64) -> FsResult<u64> {
-    let end = units(end);
-    let mut at = start;
-    let mut data = 0;
-    // Nothing else uses the descriptor's position.
-    while at < end.min(size) {
-        let begin = match seek(&inode.fd, SeekFrom::Data(at)) {
-            Ok(begin) if begin < end => begin / UNIT * UNIT,
-            Ok(_) | Err(Errno::NXIO) => break,
-            Err(errno) => return Err(fs_error(errno)),
-        };
-        let hole = seek(&inode.fd, SeekFrom::Hole(begin)).map_err(fs_error)?;
-        let stop = units(hole).min(end);
-        data += stop.saturating_sub(begin.max(start));
-        at = stop.max(at + UNIT);
-    }
-    Ok((end - start).saturating_sub(data))
 }
 
 /// Takes set-user-id and set-group-id off a file that was written to. The kernel does so for

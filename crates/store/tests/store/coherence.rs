@@ -1,7 +1,7 @@
 //! Whatever several threads do to the same names and files at once, afterwards the caches say what
 //! the kernel says.
 
-use crate::common::{Bed, ROOT, block_on, everywhere};
+use crate::common::{Bed, ROOT, Random, block_on, everywhere};
 use std::os::unix::fs::MetadataExt;
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, MakeKind, Stability};
@@ -12,21 +12,8 @@ const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
 const THREADS: u64 = 4;
 const STEPS: u32 = 400;
 
-/// A small generator of repeatable random numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((word ^ (word >> 31)) >> 33).unwrap() % bound
-    }
-
-    fn name(&mut self) -> Name<'static> {
-        Name::new(NAMES[self.below(NAMES.len())]).unwrap()
-    }
+fn any_name(random: &mut Random) -> Name<'static> {
+    Name::new(NAMES[random.below(NAMES.len())]).unwrap()
 }
 
 #[test]
@@ -57,15 +44,15 @@ fn disturb(store: &LocalStore, dirs: [&str; 2], mut random: Random) {
     let users = [ROOT, Credentials::new(1001, 1001)];
     for step in 0..STEPS {
         let (dir, other) = (&dirs[random.below(2)], &dirs[random.below(2)]);
-        let name = random.name();
+        let name = any_name(&mut random);
         let cred = &users[usize::from(random.below(10) == 0)];
         let how = CreateHow::Unchecked(SetAttr { mode: Some(0o644), ..SetAttr::default() });
         let result = match random.below(10) {
             0 => block_on(store.create(dir, name, &how, cred)).map(drop),
             1 => block_on(store.remove(dir, name, cred)).map(drop),
-            2 => block_on(store.rename(dir, name, other, random.name(), cred)).map(drop),
+            2 => block_on(store.rename(dir, name, other, any_name(&mut random), cred)).map(drop),
             choice => block_on(store.lookup(dir, name)).and_then(|(file, _)| match choice {
-                3 => block_on(store.link(&file, other, random.name(), &ROOT)).map(drop),
+                3 => block_on(store.link(&file, other, any_name(&mut random), &ROOT)).map(drop),
                 4 | 5 => {
                     let data = Shared::from(vec![1; 100 + random.below(9000)]);
                     let at = u64::from(step) * 7;

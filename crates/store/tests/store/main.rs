@@ -8,3 +8,4 @@ mod coherence;
 mod common;
 mod model;
 mod semantics;
+mod usage;

@@ -339,6 +339,9 @@ fn random_operations_answer_as_the_model_does() {
                     ),
                 }
             }
+            for store in [&again, &bed.store] {
+                store.close().unwrap();
+            }
             std::fs::remove_dir_all(&bed.directory).unwrap();
             Ok(())
         });

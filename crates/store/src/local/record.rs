@@ -1,0 +1,117 @@
+//! The record of a volume's usage, `meta/usage`: one line, replaced as a whole and stable before
+//! anything relies on it.
+//!
+//! `weir-usage 2 clean USED` is exact. `weir-usage 2 open USED MOST` was written while the volume
+//! changed: its usage was `USED`, and is at most `MOST`. No file, or one that this version can't
+//! read, means that only counting tells. The first version, a bare number, was counted by other
+//! rules and is taken for an open record.
+//!
+//! A file system that writes its journal in order (ext4, XFS) makes what was freed before a record
+//! stable with it, so `MOST` holds after a power cut too.
+
+use super::meta::{read_file, replace_file};
+use crate::creds::as_root;
+use crate::error::fs_error;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, fsync, unlinkat};
+use rustix::io::Errno;
+use std::fmt::{Display, Formatter};
+use weir_core::FsResult;
+
+pub(super) const FILE: &str = "usage";
+const WORD: &str = "weir-usage";
+const VERSION: &str = "2";
+
+/// What is on record of a volume's usage, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is exactly this.
+    Clean { used: u64 },
+    /// It was `used`, and is no more than `most`.
+    Open { used: u64, most: u64 },
+    /// Nothing.
+    Missing,
+}
+
+impl Display for State {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Clean { used } => writeln!(f, "{WORD} {VERSION} clean {used}"),
+            Self::Open { used, most } => writeln!(f, "{WORD} {VERSION} open {used} {most}"),
+            Self::Missing => Ok(()),
+        }
+    }
+}
+
+/// The file, to be written.
+#[derive(Debug)]
+pub(super) struct Record {
+    meta: OwnedFd,
+}
+
+impl Record {
+    pub(super) fn new(meta: OwnedFd) -> Self {
+        Self { meta }
+    }
+
+    /// What is on record in `meta`.
+    pub(super) fn read(meta: &OwnedFd) -> State {
+        read_file(meta, FILE).ok().and_then(|text| parse(text.trim_end())).unwrap_or(State::Missing)
+    }
+
+    /// Replaces the record. Where that can't be (the disk is full), removes it, which leaves it to
+    /// counting: so what frees space goes on.
+    ///
+    /// # Errors
+    /// If the old record can't be got rid of.
+    pub(super) fn write(&mut self, state: State) -> FsResult<()> {
+        as_root(|_| {
+            replace_file(&self.meta, FILE, &state.to_string()).or_else(|errno| {
+                tracing::warn!(%errno, "can't write meta/usage; after an unclean stop it is counted");
+                self.remove()
+            })
+        })?
+        .map_err(fs_error)
+    }
+
+    fn remove(&self) -> Result<(), Errno> {
+        match unlinkat(&self.meta, FILE, AtFlags::empty()) {
+            Ok(()) => fsync(&self.meta),
+            Err(Errno::NOENT) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<State> {
+    if let Ok(used) = text.parse() {
+        return Some(State::Open { used, most: used });
+    }
+    let words: Vec<_> = text.split(' ').collect();
+    let number = |word: &str| word.parse::<u64>().ok();
+    match words[..] {
+        [WORD, VERSION, "clean", used] => Some(State::Clean { used: number(used)? }),
+        [WORD, VERSION, "open", used, most] => {
+            Some(State::Open { used: number(used)?, most: number(most)? })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_this_version_wrote_is_believed() {
+        assert_eq!(parse("weir-usage 2 clean 8192"), Some(State::Clean { used: 8192 }));
+        let open = State::Open { used: 1, most: 20 };
+        assert_eq!(parse("weir-usage 2 open 1 20"), Some(open));
+        assert_eq!(parse(open.to_string().trim_end()), Some(open));
+        assert_eq!(parse("8192"), Some(State::Open { used: 8192, most: 8192 }), "by other rules");
+        for other in ["", "weir-usage 3 clean 1", "weir-usage 2 clean", "weir-usage 2 open 1", "-1"]
+        {
+            assert_eq!(parse(other), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! One client of a volume: random operations below a directory of its own, and a model that says
+//! to the unit what its files hold.
+
+use crate::common::{Object, ROOT, Random, block_on};
+use std::collections::{BTreeMap, BTreeSet};
+use weir_core::store::{CreateHow, MakeKind, Stability};
+use weir_core::{FsError, FsResult, Name, SetAttr, Shared, Store};
+use weir_store::LocalStore;
+
+const UNIT: u64 = 4096;
+const DIRECTORIES: usize = 4;
+const NAMES: usize = 24;
+const LENGTH_MAX: usize = 48 << 10;
+
+/// A directory and a name in it, by their numbers.
+type Place = (usize, usize);
+
+/// What a file is by right.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    size: u64,
+    units: BTreeSet<u64>,
+    names: usize,
+}
+
+impl Model {
+    fn write(&mut self, offset: u64, length: u64) {
+        if length > 0 {
+            self.units.extend(offset / UNIT..(offset + length).div_ceil(UNIT));
+            self.size = self.size.max(offset + length);
+        }
+    }
+
+    fn resize(&mut self, size: u64) {
+        self.units.split_off(&size.div_ceil(UNIT));
+        self.size = size;
+    }
+}
+
+/// A client.
+pub(super) struct Player {
+    store: LocalStore,
+    random: Random,
+    /// Names of its directories, which change: they are renamed. The first is its own root.
+    directories: Vec<String>,
+    renames: usize,
+    names: BTreeMap<Place, u64>,
+    files: BTreeMap<u64, Model>,
+    next_file: u64,
+    used_units: u64,
+    pub(super) refused: u64,
+}
+
+impl Player {
+    /// A client whose files are below the directory `name`, which must not exist.
+    pub(super) fn new(store: &LocalStore, name: &str, seed: u64) -> Self {
+        let mut player = Self {
+            store: store.clone(),
+            random: Random(seed),
+            directories: vec![name.to_owned()],
+            renames: 0,
+            names: BTreeMap::new(),
+            files: BTreeMap::new(),
+            next_file: 0,
+            used_units: 0,
+            refused: 0,
+        };
+        player.make_directory(&store.root(), name);
+        let own = player.directory(0).unwrap();
+        for number in 1..DIRECTORIES {
+            player.make_directory(&own, &format!("d{number}"));
+            player.directories.push(format!("d{number}"));
+        }
+        player
+    }
+
+    /// Goes on with another life of the volume.
+    pub(super) fn reconnect(&mut self, store: &LocalStore) {
+        self.store = store.clone();
+    }
+
+    /// What its files hold by right, bytes.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_units * UNIT
+    }
+
+    /// The name of its own root.
+    pub(super) fn name(&self) -> &str {
+        &self.directories[0]
+    }
+
+    /// Carries out one operation, on the volume and on the model. What the volume refuses leaves
+    /// the model as it is.
+    pub(super) fn step(&mut self) {
+        let result = match self.random.below(100) {
+            0..40 => self.write(),
+            40..46 => self.resize(),
+            46..60 => self.create(),
+            60..68 => self.remove(),
+            68..74 => self.rename(),
+            74..78 => self.link(),
+            78..80 => self.rename_directory(),
+            80..81 => self.commit(),
+            _ => self.read(),
+        };
+        match result {
+            Ok(()) | Err(FsError::NotFound | FsError::Exists) => {}
+            Err(FsError::QuotaExceeded | FsError::NoSpace) => self.refused += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn make_directory(&self, parent: &Object, name: &str) {
+        let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+        let name = Name::new(name.as_bytes()).unwrap();
+        block_on(self.store.make(parent, name, &MakeKind::Directory, &set, &ROOT)).unwrap();
+    }
+
+    fn directory(&self, number: usize) -> FsResult<Object> {
+        let lookup = |parent: &Object, name: &str| {
+            let found = block_on(self.store.lookup(parent, Name::new(name.as_bytes())?))?;
+            Ok(found.0)
+        };
+        let own = lookup(&self.store.root(), &self.directories[0])?;
+        if number == 0 { Ok(own) } else { lookup(&own, &self.directories[number]) }
+    }
+
+    fn place(&mut self) -> Place {
+        (self.random.below(DIRECTORIES), self.random.below(NAMES))
+    }
+
+    /// A name that exists, mostly, and its file.
+    fn existing(&mut self) -> FsResult<(Place, u64)> {
+        let place = self.place();
+        let found = self.names.range(place..).next().or_else(|| self.names.iter().next());
+        found.map(|(place, file)| (*place, *file)).ok_or(FsError::NotFound)
+    }
+
+    fn open(&self, (directory, number): Place) -> FsResult<Object> {
+        let name = format!("f{number}");
+        let name = Name::new(name.as_bytes())?;
+        Ok(block_on(self.store.lookup(&self.directory(directory)?, name))?.0)
+    }
+
+    /// Changes the model of a file and with it the sum.
+    fn change(&mut self, file: u64, change: impl FnOnce(&mut Model)) {
+        let model = self.files.get_mut(&file).unwrap();
+        let before = model.units.len() as u64;
+        change(model);
+        self.used_units = self.used_units + model.units.len() as u64 - before;
+        if model.names == 0 {
+            self.used_units -= model.units.len() as u64;
+            self.files.remove(&file);
+        }
+    }
+
+    fn offset(&mut self, size: u64) -> u64 {
+        let near = |random: &mut Random, at: u64| at.saturating_add(random.word() % 3) - at.min(1);
+        let units = size.div_ceil(UNIT) + 1;
+        match self.random.below(10) {
+            0..3 => size,
+            3..6 => self.random.word() % (size + 1),
+            6 => {
+                let edge = self.random.word() % units * UNIT;
+                near(&mut self.random, edge)
+            }
+            7 => size + self.random.word() % (16 * UNIT),
+            8 => self.random.word() % (1 << 20),
+            _ if self.random.below(20) == 0 => self.random.word() % (1 << 38),
+            _ => 0,
+        }
+    }
+
+    fn write(&mut self) -> FsResult<()> {
+        let (place, file) = self.existing()?;
+        let offset = self.offset(self.files[&file].size);
+        let length = match self.random.below(4) {
+            0 => self.random.below(100),
+            1 => 4096,
+            2 => self.random.below(9000),
+            _ => self.random.below(LENGTH_MAX),
+        };
+        let stability = match self.random.below(400) {
+            0 => Stability::FileSync,
+            _ => Stability::Unstable,
+        };
+        let data = Shared::from(vec![self.random.word().to_le_bytes()[0] | 1; length]);
+        let done = block_on(self.store.write(&self.open(place)?, offset, data, stability))?;
+        self.change(file, |model| model.write(offset, u64::from(done.count)));
+        Ok(())
+    }
+
+    fn resize(&mut self) -> FsResult<()> {
+        let (place, file) = self.existing()?;
+        let size = self.offset(self.files[&file].size);
+        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        block_on(self.store.set_attr(&self.open(place)?, &set, None, &ROOT))?;
+        self.change(file, |model| model.resize(size));
+        Ok(())
+    }
+
+    fn create(&mut self) -> FsResult<()> {
+        let place = self.place();
+        let size = [None, None, None, Some(0), Some(10_000)][self.random.below(5)];
+        let set = SetAttr { mode: Some(0o644), size, ..SetAttr::default() };
+        let how = CreateHow::Unchecked(set);
+        let name = format!("f{}", place.1);
+        let name = Name::new(name.as_bytes())?;
+        block_on(self.store.create(&self.directory(place.0)?, name, &how, &ROOT))?;
+        match self.names.get(&place).copied() {
+            Some(file) if size == Some(0) => self.change(file, |model| model.resize(0)),
+            Some(_) => {}
+            None => {
+                let file = self.next_file;
+                self.next_file += 1;
+                self.names.insert(place, file);
+                let size = size.unwrap_or(0);
+                self.files.insert(file, Model { size, names: 1, ..Model::default() });
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self) -> FsResult<()> {
+        let (place, file) = self.existing()?;
+        let name = format!("f{}", place.1);
+        let directory = self.directory(place.0)?;
+        block_on(self.store.remove(&directory, Name::new(name.as_bytes())?, &ROOT))?;
+        self.names.remove(&place);
+        self.change(file, |model| model.names -= 1);
+        Ok(())
+    }
+
+    fn rename(&mut self) -> FsResult<()> {
+        let ((from, file), to) = (self.existing()?, self.place());
+        let (old, new) = (format!("f{}", from.1), format!("f{}", to.1));
+        block_on(self.store.rename(
+            &self.directory(from.0)?,
+            Name::new(old.as_bytes())?,
+            &self.directory(to.0)?,
+            Name::new(new.as_bytes())?,
+            &ROOT,
+        ))?;
+        let over = self.names.get(&to).copied();
+        // Two names of one file: both stay.
+        if over == Some(file) {
+            return Ok(());
+        }
+        self.names.remove(&from);
+        self.names.insert(to, file);
+        if let Some(over) = over {
+            self.change(over, |model| model.names -= 1);
+        }
+        Ok(())
+    }
+
+    fn link(&mut self) -> FsResult<()> {
+        let ((from, file), to) = (self.existing()?, self.place());
+        let name = format!("f{}", to.1);
+        let (object, directory) = (self.open(from)?, self.directory(to.0)?);
+        block_on(self.store.link(&object, &directory, Name::new(name.as_bytes())?, &ROOT))?;
+        self.names.insert(to, file);
+        self.change(file, |model| model.names += 1);
+        Ok(())
+    }
+
+    fn rename_directory(&mut self) -> FsResult<()> {
+        let number = self.random.below(DIRECTORIES);
+        self.renames += 1;
+        let old = self.directories[number].clone();
+        let base = old.split('.').next().unwrap_or_default();
+        let new = format!("{base}.{}", self.renames);
+        let parent = if number == 0 { self.store.root() } else { self.directory(0)? };
+        let (from, to) = (Name::new(old.as_bytes())?, Name::new(new.as_bytes())?);
+        block_on(self.store.rename(&parent, from, &parent, to, &ROOT))?;
+        self.directories[number] = new;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> FsResult<()> {
+        let (place, _) = self.existing()?;
+        block_on(self.store.commit(&self.open(place)?)).map(drop)
+    }
+
+    /// Reading through a hole must not make it data.
+    fn read(&mut self) -> FsResult<()> {
+        let (place, file) = self.existing()?;
+        let offset = self.random.word() % (self.files[&file].size + 1);
+        block_on(self.store.read(&self.open(place)?, offset, 128 << 10, Vec::new())).map(drop)
+    }
+}
