@@ -18,6 +18,8 @@ pub mod acl;
 pub mod client;
 pub mod limits;
 pub mod mount;
+pub mod nlm;
+pub mod nsm;
 pub mod rpc;
 pub mod rpcbind;
 pub mod v3;
@@ -28,6 +30,12 @@ pub const PROGRAM_RPCBIND: u32 = 100_000;
 
 /// RPC program number of NFS (RFC 1813 §3, `NFS_PROGRAM`).
 pub const PROGRAM_NFS: u32 = 100_003;
+
+/// RPC program number of NLM (XNFS chapter 10, `NLM_PROG`).
+pub const PROGRAM_NLM: u32 = 100_021;
+
+/// RPC program number of NSM (XNFS chapter 11, `SM_PROG`).
+pub const PROGRAM_NSM: u32 = 100_024;
 
 /// RPC program number of MOUNT (RFC 1813 §5.1, `MOUNT_PROGRAM`).
 pub const PROGRAM_MOUNT: u32 = 100_005;

@@ -40,6 +40,20 @@ pub const RPCBIND_TEXT_BYTES_MAX: usize = 255;
 /// Most registrations of other programs that our own portmapper keeps. Beyond: SET is refused.
 pub const RPCBIND_ENTRIES_MAX: usize = 256;
 
+/// Longest opaque object in a lock call, in bytes: cookie, handle or owner (XNFS chapter 10,
+/// `MAXNETOBJ_SZ`).
+pub const NLM_OBJECT_BYTES_MAX: usize = 1024;
+
+/// Longest name of a host in a lock call, in bytes (XNFS chapter 10, `LM_MAXSTRLEN`).
+pub const NLM_NAME_BYTES_MAX: usize = 1024;
+
+/// Hosts whose state number is remembered. Beyond it those are forgotten that hold no lock.
+pub const NLM_HOSTS_MAX: usize = 1 << 15;
+
+/// Longest name of a host in a call to the status monitor, in bytes (XNFS chapter 11,
+/// `SM_MAXSTRLEN`).
+pub const NSM_NAME_BYTES_MAX: usize = 1024;
+
 const WRITE_ARGS_BYTES: usize = 4 + HANDLE_BYTES_MAX + 8 + 4 + 4 + 4;
 const CALL_HEADER_BYTES: usize = 24 + 2 * (8 + AUTH_BYTES_MAX);
 const _: () = assert!(CALL_HEADER_BYTES + WRITE_ARGS_BYTES <= HEADER_BYTES_MAX);

@@ -85,8 +85,8 @@ impl Books {
         self.total
     }
 
-    pub(crate) fn clients(&self) -> usize {
-        self.clients.len()
+    pub(crate) fn clients(&self) -> impl ExactSizeIterator<Item = &Client> {
+        self.clients.keys()
     }
 
     /// The same owner as one value, whoever asks: so its name is kept once.

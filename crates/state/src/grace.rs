@@ -39,6 +39,11 @@ impl Grace {
         }
     }
 
+    /// Who may still reclaim.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = &Client> {
+        self.period.iter().flat_map(|period| &period.awaited)
+    }
+
     /// When it ends at the latest; `None` if it is over at `now`.
     pub(crate) fn until(&self, now: Mono) -> Option<Mono> {
         self.period.as_ref().map(|period| period.until).filter(|until| now < *until)

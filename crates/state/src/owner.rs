@@ -2,42 +2,46 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
 
 /// The protocol that chose the bytes of a client or an owner, so that no two protocols can mean
 /// the same one by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum Protocol {
     /// NLM, the lock manager beside NFSv3.
-    Nlm = 1,
+    Nlm,
 }
 
 /// A client: what dies as one when a machine goes away. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Client(Arc<[u8]>);
+pub struct Client {
+    protocol: Protocol,
+    id: Arc<[u8]>,
+}
 
 impl Client {
     /// The client that `protocol` knows by `id`.
     #[must_use]
     pub fn new(protocol: Protocol, id: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(id.len() + 1);
-        bytes.push(protocol as u8);
-        bytes.extend_from_slice(id);
-        Self(bytes.into())
+        Self { protocol, id: id.into() }
+    }
+
+    /// The protocol that knows it.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// What the protocol knows it by.
     #[must_use]
     pub fn id(&self) -> &[u8] {
-        self.0.get(1..).unwrap_or(&[])
+        &self.id
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({})", self.0.escape_ascii())
+        write!(f, "{:?}({})", self.protocol, self.id.escape_ascii())
     }
 }
 
@@ -60,9 +64,9 @@ impl Owner {
         Self(Arc::new(Identity { client, name: name.into() }))
     }
 
-    /// Below every other.
+    /// Not above any other.
     pub(crate) fn lowest() -> Self {
-        Self::new(Client([].into()), &[])
+        Self::new(Client::new(Protocol::Nlm, &[]), &[])
     }
 
     /// The client it belongs to.

@@ -238,10 +238,20 @@ impl<W> Table<W> {
         self.common.books.total()
     }
 
-    /// How many clients hold something or wait.
-    #[must_use]
-    pub fn clients(&self) -> usize {
+    /// Everybody who holds something or waits.
+    pub fn clients(&self) -> impl ExactSizeIterator<Item = &Client> {
         self.common.books.clients()
+    }
+
+    /// In the grace period, those who may still reclaim.
+    pub fn awaited(&self) -> impl Iterator<Item = &Client> {
+        self.grace.awaited()
+    }
+
+    /// Whose grant this is, as long as it may have to be taken back.
+    #[must_use]
+    pub fn grantee(&self, grant: GrantId) -> Option<&Owner> {
+        self.common.granted.get(&grant).map(|(_, owner)| owner)
     }
 
     /// Forgets a file on which nothing is left.

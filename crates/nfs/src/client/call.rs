@@ -20,6 +20,15 @@ pub trait RemoteCall: Encode {
     type Results<'r>: Decode<'r>;
 }
 
+/// Bytes that are XDR already.
+struct AsIs<'a>(&'a [u8]);
+
+impl Encode for AsIs<'_> {
+    fn encode(&self, out: &mut Writer) {
+        out.bytes(self.0);
+    }
+}
+
 /// Makes calls under one identity. The credential is encoded once.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -64,6 +73,18 @@ impl Caller {
     /// Appends a call of procedure 0, which every program has and which does nothing.
     pub fn null(&self, out: &mut Vec<u8>, xid: u32, program: u32, version: u32) {
         self.append(out, xid, [program, version, 0], &(), 0);
+    }
+
+    /// Appends a call whose arguments are encoded already, such as those of a
+    /// [`Callback`](crate::nlm::Callback).
+    pub fn encoded(
+        &self,
+        out: &mut Vec<u8>,
+        xid: u32,
+        [program, version, procedure]: [u32; 3],
+        args: &[u8],
+    ) {
+        self.append(out, xid, [program, version, procedure], &AsIs(args), 0);
     }
 
     /// Appends a WRITE call without its data to `out`. The caller sends the data right after it,

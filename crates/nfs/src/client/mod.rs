@@ -28,6 +28,8 @@ mod acl;
 mod call;
 mod mount;
 mod nfs3;
+mod nlm;
+mod nsm;
 mod reply;
 mod rpcbind;
 #[cfg(test)]
@@ -37,6 +39,11 @@ pub use acl::AclNull;
 pub use call::{Caller, RemoteCall, padding};
 pub use mount::{Dump, ExportList, Mnt, MountNull, Umnt, Umntall};
 pub use nfs3::Null;
+pub use nlm::{
+    NlmCancel, NlmCancelMsg, NlmCancelRes, NlmFreeAll, NlmGranted, NlmGrantedMsg, NlmGrantedRes,
+    NlmLock, NlmLockMsg, NlmLockRes, NlmNmLock, NlmNull, NlmShare, NlmTest, NlmTestMsg, NlmTestRes,
+    NlmUnlock, NlmUnlockMsg, NlmUnlockRes, NlmUnshare,
+};
 pub use reply::{CallError, Refused, Reply};
 pub use rpcbind::{
     Getaddr, Getport, Gettime, Getversaddr, PortmapDump, PortmapSet, PortmapUnset, RpcbindDump,

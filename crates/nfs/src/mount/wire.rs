@@ -2,7 +2,9 @@
 
 use crate::limits::{MOUNT_FLAVORS_MAX, MOUNT_NAME_BYTES_MAX, MOUNT_PATH_BYTES_MAX};
 use crate::v3::wire::FileHandle3;
-use crate::xdr::{Decode, Encode, List, Reader, Writer, XdrError, xdr_newtype, xdr_struct};
+use crate::xdr::{
+    Decode, Encode, List, Reader, Writer, XdrError, xdr_newtype, xdr_opaque, xdr_struct,
+};
 
 /// The procedures of MOUNT by their numbers (RFC 1813 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,32 +57,12 @@ xdr_newtype! {
     }
 }
 
-macro_rules! bounded_string {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $max:expr) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $name<'a>(pub &'a [u8]);
-
-        impl<'a> Decode<'a> for $name<'a> {
-            fn decode(input: &mut Reader<'a>) -> Result<Self, XdrError> {
-                input.opaque($what, $max).map(Self)
-            }
-        }
-
-        impl Encode for $name<'_> {
-            fn encode(&self, out: &mut Writer) {
-                out.opaque(self.0.get(..$max).unwrap_or(self.0));
-            }
-        }
-    };
-}
-
-bounded_string! {
+xdr_opaque! {
     /// A path on the server (RFC 1813 §5.1.4, `dirpath`): at most 1,024 bytes; more are cut off
     /// when it is written.
     MountPath, "dirpath", MOUNT_PATH_BYTES_MAX
 }
-bounded_string! {
+xdr_opaque! {
     /// A host or group (RFC 1813 §5.1.4, `name`): at most 255 bytes; more are cut off when it is
     /// written.
     MountName, "mount name", MOUNT_NAME_BYTES_MAX

@@ -130,6 +130,30 @@ macro_rules! xdr_bits {
 }
 pub(crate) use xdr_bits;
 
+/// Declares opaque data or a string with a bound of its own, `$what` in errors.
+macro_rules! xdr_opaque {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $max:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name<'a>(pub &'a [u8]);
+
+        impl<'a> $crate::xdr::Decode<'a> for $name<'a> {
+            fn decode(
+                input: &mut $crate::xdr::Reader<'a>,
+            ) -> Result<Self, $crate::xdr::XdrError> {
+                input.opaque($what, $max).map(Self)
+            }
+        }
+
+        impl $crate::xdr::Encode for $name<'_> {
+            fn encode(&self, out: &mut $crate::xdr::Writer) {
+                out.opaque(self.0.get(..$max).unwrap_or(self.0));
+            }
+        }
+    };
+}
+pub(crate) use xdr_opaque;
+
 macro_rules! scalar {
     ($($type:ident)*) => {
         $(

@@ -16,7 +16,7 @@ mod writer;
 pub use error::XdrError;
 pub use list::List;
 pub use message::{Decode, Encode, decode};
-pub(crate) use message::{xdr_bits, xdr_newtype, xdr_struct};
+pub(crate) use message::{xdr_bits, xdr_newtype, xdr_opaque, xdr_struct};
 pub use reader::Reader;
 pub use writer::Writer;
 

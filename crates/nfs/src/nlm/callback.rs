@@ -1,0 +1,98 @@
+//! What is to be said to a client's own lock manager, and what may come of it.
+
+use super::host::{Host, process};
+use super::locks::{Peer, Waiting};
+use super::wire::{CallerName, Lock, NetObj, Procedure, TestArgs};
+use crate::xdr::{Encode, Writer};
+use alloc::vec::Vec;
+use weir_state::{Grant, GrantId, Mode, Range};
+
+/// How often a client is told of a grant before it is taken to know.
+pub(super) const ATTEMPTS_MAX: u32 = 5;
+
+/// A call to make of a client's NLM, version 4: at the client's address, at the port that its
+/// portmapper tells, and from our address in `peer`, because clients compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "somebody waits for it"]
+pub struct Callback {
+    /// The two ends, as in the call that it goes back to.
+    pub peer: Peer,
+    /// The procedure to call. Only GRANTED has results.
+    pub procedure: Procedure,
+    /// Its arguments, encoded.
+    pub args: Vec<u8>,
+    /// The grant it tells of.
+    pub(super) grant: Option<GrantId>,
+    /// Attempts made so far.
+    pub(super) attempts: u32,
+    /// May the client have heard of it by one of them?
+    pub(super) may_be_heard: bool,
+}
+
+/// What came of an attempt to make a [`Callback`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery<'a> {
+    /// The call was carried out, with these results.
+    Answered(&'a [u8]),
+    /// It can't have been carried out: there is no portmapper or no NLM, the connection was
+    /// refused, or the call was.
+    NotHeard,
+    /// It was sent, and no answer came.
+    Unknown,
+}
+
+/// What is to be done after an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing more.
+    Done,
+    /// To make the call again after a while; others wait for 10 s.
+    Again(Callback),
+}
+
+impl Callback {
+    /// Tells a client that it has what it waited for; `None` if it is no client of NLM.
+    pub(super) fn granted(grant: &Grant<Waiting>) -> Option<Self> {
+        let Grant { id, ask, waiter } = grant;
+        let host = Host::of(ask.owner.client())?;
+        let (svid, oh) = process(&ask.owner)?;
+        let (offset, length) = wire_range(ask.range);
+        let lock = Lock {
+            caller_name: CallerName(&host.name),
+            fh: NetObj(&waiter.handle),
+            oh: NetObj(oh),
+            svid,
+            offset,
+            length,
+        };
+        let cookie = id.0.to_be_bytes();
+        let exclusive = ask.mode == Mode::Exclusive;
+        let mut args = Writer::default();
+        TestArgs { cookie: NetObj(&cookie), exclusive, lock }.encode(&mut args);
+        Some(Self {
+            peer: Peer { address: host.address, local: waiter.local },
+            procedure: if waiter.by_message { Procedure::GrantedMsg } else { Procedure::Granted },
+            args: args.into_vec(),
+            grant: Some(*id),
+            attempts: 0,
+            may_be_heard: false,
+        })
+    }
+
+    /// Answers a call that wants its answer as a call.
+    pub(super) fn answer(peer: Peer, procedure: Procedure, args: Vec<u8>) -> Self {
+        Self { peer, procedure, args, grant: None, attempts: 0, may_be_heard: false }
+    }
+
+    /// One more attempt, after one that the client `heard` of, perhaps.
+    pub(super) fn again(self, heard: bool) -> Next {
+        let (attempts, may_be_heard) =
+            (self.attempts.saturating_add(1), self.may_be_heard || heard);
+        Next::Again(Self { attempts, may_be_heard, ..self })
+    }
+}
+
+/// Offset and length as the protocol writes them: a length of 0 reaches to the end of the file.
+pub(super) fn wire_range(range: Range) -> (u64, u64) {
+    (range.first(), range.length().unwrap_or(0))
+}

@@ -1,0 +1,16 @@
+//! UNLOCK (XNFS, NLM_UNLOCK): gives up what the owner holds of a range.
+
+use super::{Answer, Context};
+use crate::nlm::wire::{Status, UnlockArgs};
+
+/// Also in the grace period: nobody loses by it, and who unlocks need not wait.
+pub(super) fn unlock(cx: &mut Context<'_>, args: &UnlockArgs<'_>) -> Answer {
+    let ask = match cx.ask(&args.lock, false) {
+        Ok(ask) => ask,
+        Err(status) => return status.into(),
+    };
+    match cx.locks.table.unlock(&ask.file, &ask.owner, ask.range, &mut cx.grants) {
+        Ok(()) => Status::GRANTED.into(),
+        Err(_) => Status::DENIED_NOLOCKS.into(),
+    }
+}

@@ -1,0 +1,141 @@
+//! The types of NSM version 1 (XNFS chapter 11): arguments and results of every procedure, both
+//! directions.
+
+use crate::limits::NSM_NAME_BYTES_MAX;
+use crate::xdr::{Decode, Encode, Reader, Writer, XdrError, xdr_newtype, xdr_opaque, xdr_struct};
+
+/// The procedures of NSM by their numbers (XNFS chapter 11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+#[expect(missing_docs, reason = "the names are those of XNFS chapter 11")]
+pub enum Procedure {
+    Null = 0,
+    Stat = 1,
+    Mon = 2,
+    Unmon = 3,
+    UnmonAll = 4,
+    SimuCrash = 5,
+    Notify = 6,
+}
+
+impl Procedure {
+    /// Every procedure, at the index that is its number.
+    pub const ALL: [Self; 7] = [
+        Self::Null,
+        Self::Stat,
+        Self::Mon,
+        Self::Unmon,
+        Self::UnmonAll,
+        Self::SimuCrash,
+        Self::Notify,
+    ];
+
+    /// The procedure with this number, if there is one.
+    #[must_use]
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+}
+
+xdr_newtype! {
+    /// Can a host be monitored (XNFS chapter 11, `res`)? Unknown values survive.
+    pub struct Outcome {
+        /// It is.
+        SUCC = 0,
+        /// It can't be.
+        FAIL = 1,
+    }
+}
+
+xdr_opaque! {
+    /// The name of a host (XNFS chapter 11, `SM_MAXSTRLEN`): at most 1,024 bytes; more are cut off
+    /// when it is written.
+    HostName, "host name", NSM_NAME_BYTES_MAX
+}
+
+xdr_struct! {
+    /// The argument of STAT (XNFS chapter 11, `sm_name`).
+    pub struct StatArgs<'a> {
+        /// The host asked about.
+        pub name: HostName<'a>,
+    }
+}
+
+xdr_struct! {
+    /// The result of STAT and of MON (XNFS chapter 11, `sm_stat_res`).
+    pub struct StatRes {
+        /// The outcome.
+        pub outcome: Outcome,
+        /// The state number of the host that answers.
+        pub state: u32,
+    }
+}
+
+xdr_struct! {
+    /// Who is to be called when a host restarts, and the argument of UNMON_ALL (XNFS chapter 11,
+    /// `my_id`).
+    pub struct MyId<'a> {
+        /// The host of the caller.
+        pub name: HostName<'a>,
+        /// The program to be called.
+        pub program: u32,
+        /// Its version.
+        pub version: u32,
+        /// Its procedure.
+        pub procedure: u32,
+    }
+}
+
+xdr_struct! {
+    /// Whom to monitor for whom, and the argument of UNMON (XNFS chapter 11, `mon_id`).
+    pub struct MonId<'a> {
+        /// The host to monitor.
+        pub name: HostName<'a>,
+        /// Who asks.
+        pub my_id: MyId<'a>,
+    }
+}
+
+/// What is sent back with the news, for the caller's own use (XNFS chapter 11, `priv`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Private(pub [u8; 16]);
+
+impl Decode<'_> for Private {
+    fn decode(input: &mut Reader<'_>) -> Result<Self, XdrError> {
+        input.array().copied().map(Self)
+    }
+}
+
+impl Encode for Private {
+    fn encode(&self, out: &mut Writer) {
+        out.bytes(&self.0);
+    }
+}
+
+xdr_struct! {
+    /// The argument of MON (XNFS chapter 11, `mon`).
+    pub struct MonArgs<'a> {
+        /// Whom to monitor for whom.
+        pub mon_id: MonId<'a>,
+        /// What is sent back with the news.
+        pub private: Private,
+    }
+}
+
+xdr_struct! {
+    /// The result of UNMON and of UNMON_ALL (XNFS chapter 11, `sm_stat`).
+    pub struct StateRes {
+        /// The state number of the host that answers.
+        pub state: u32,
+    }
+}
+
+xdr_struct! {
+    /// The argument of NOTIFY (XNFS chapter 11, `stat_chge`).
+    pub struct NotifyArgs<'a> {
+        /// The host that restarted.
+        pub name: HostName<'a>,
+        /// Its new state number; odd while it is up.
+        pub state: u32,
+    }
+}
