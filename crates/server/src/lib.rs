@@ -14,6 +14,7 @@ mod gate;
 mod limits;
 pub mod metrics;
 pub mod plane;
+mod retransmit;
 pub mod rpcbind;
 pub mod serve;
 mod sync;

@@ -1,5 +1,6 @@
 //! Every bound of the data plane, with what happens when it is reached.
 
+use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;
 
 /// Open client connections. Beyond: accepted and closed at once, with a log line.
@@ -75,6 +76,27 @@ pub(crate) const SEND_STALL_SECONDS: u32 = 60;
 /// Seconds that a stop waits, when all is answered, for peers to close their side. Then the
 /// connections of those that went on sending are reset.
 pub(crate) const LINGER_SECONDS: u64 = 2;
+
+/// Replies of one client that are remembered, to be given again if it repeats the call. Beyond: the
+/// oldest is forgotten, and a repetition of that call is carried out again.
+pub(crate) const ANSWERS_CLIENT_MAX: usize = 1024;
+
+/// Such replies of all clients. Beyond: a client remembers no more than it does already, but at
+/// least [`ANSWERS_CLIENT_MIN`].
+pub(crate) const ANSWERS_MAX: usize = 262_144;
+
+/// Replies that each client may have remembered, whatever the others have.
+pub(crate) const ANSWERS_CLIENT_MIN: usize = 16;
+
+/// The longest reply that is remembered, in bytes; none that has to be is longer.
+pub(crate) const ANSWER_BYTES_MAX: usize = 512;
+
+/// How long a reply is remembered.
+pub(crate) const ANSWERS_KEPT: Duration = Duration::from_secs(30 * 60);
+
+/// Clients without a connection whose replies are remembered. Beyond: the one longest gone is
+/// forgotten.
+pub(crate) const DEPARTED_MAX: usize = 4096;
 
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;

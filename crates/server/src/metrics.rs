@@ -178,6 +178,18 @@ const SERVER: &[Metric<Totals>] = &[
         "Times that reading from a connection stopped because the bound on waiting requests was reached",
         |t| Whole(t.reading_stopped),
     ),
+    metric(
+        Counter,
+        "weir_repetitions_dropped",
+        "Calls that came again while they were underway; the one reply goes to both",
+        |t| Whole(t.repetitions_dropped),
+    ),
+    metric(
+        Counter,
+        "weir_repetitions_answered",
+        "Calls that came again after they were answered and got the same reply",
+        |t| Whole(t.repetitions_answered),
+    ),
 ];
 
 struct PoolSums {

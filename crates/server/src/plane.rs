@@ -65,6 +65,10 @@ pub struct Totals {
     pub parked_bytes: u64,
     /// Times that reading from a connection was stopped because a bound was reached.
     pub reading_stopped: u64,
+    /// Calls that came again while they were underway, and were dropped.
+    pub repetitions_dropped: u64,
+    /// Calls that came again after they were answered, and got the same reply.
+    pub repetitions_answered: u64,
 }
 
 /// The data plane as the control plane sees it.

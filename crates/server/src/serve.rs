@@ -233,8 +233,9 @@ fn engine(
     inboxes: &[Arc<Inbox>],
     portmap: Portmap,
 ) -> Result<Engine, ServeError> {
-    let mut verifier = [0; 8];
+    let (mut verifier, mut seed) = ([0; 8], [0; 8]);
     getrandom::fill(&mut verifier).map_err(std::io::Error::other)?;
+    getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
     let settings = StoreSettings {
         pool: weir_store::Pool::new(config.blocking_threads)?,
         namespace_durability: match config.namespace_durability {
@@ -246,7 +247,7 @@ fn engine(
     };
     let keys = HandleKey::new(catalog.handle_secret());
     let parked_max = config.parked_total_mib << 20;
-    Ok(Engine::new(keys, verifier, settings, parked_max, inboxes, portmap))
+    Ok(Engine::new(keys, verifier, seed, settings, parked_max, inboxes, portmap))
 }
 
 fn worker_count(configured: usize) -> usize {

@@ -17,8 +17,8 @@ use weir_nfs::client::{AclNull, Caller, Mnt, Refused, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
 use weir_nfs::rpc::AcceptError;
 use weir_nfs::v3::wire::{
-    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, Res, Sattr3, StableHow,
-    Status, WriteArgs,
+    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, RemoveArgs, Res,
+    Sattr3, StableHow, Status, WriteArgs,
 };
 use weir_qos::{Level, Qos};
 use weir_server::{Server, ServerConfig};
@@ -239,6 +239,104 @@ fn a_retransmission_of_a_waiting_call_is_dropped() {
     assert_eq!(peer.next_xid(), 500);
     let last = peer.getattr(&tiny);
     assert_eq!(peer.next_xid(), last, "one reply for three transmissions");
+    fixture.server.stop().unwrap();
+}
+
+/// REMOVE of `name` as a call of this number.
+fn send_remove(peer: &mut Peer, xid: u32, dir: &[u8], name: &str) {
+    let object = DirOpArgs3 { dir: FileHandle3(dir), name: name.as_bytes() };
+    peer.send_as(xid, &RemoveArgs { object });
+}
+
+fn remove_status(record: &[u8]) -> Status {
+    Reply::parse(record).unwrap().results::<RemoveArgs<'_>>().unwrap().status()
+}
+
+#[test]
+fn a_call_whose_reply_was_lost_with_its_connection_gets_it_over_another() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let open = peer.mount("/open");
+    for round in 0..20 {
+        let name = format!("file{round}");
+        peer.create(&open, &name);
+        let mut lost = fixture.connect();
+        send_remove(&mut lost, 7000 + round, &open, &name);
+        drop(lost);
+        let mut again = fixture.connect();
+        send_remove(&mut again, 7000 + round, &open, &name);
+        let record = again.record();
+        assert_eq!(remove_status(&record), Status::OK, "round {round}");
+        assert_eq!(Reply::parse(&record).unwrap().xid, 7000 + round);
+        send_remove(&mut again, 9000 + round, &open, &name);
+        assert_eq!(remove_status(&again.record()), Status::NOENT, "it is gone all the same");
+    }
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn the_same_call_twice_at_once_is_carried_out_once_and_answered_on_both_connections() {
+    let fixture = Fixture::start();
+    let (mut one, mut two) = (fixture.connect(), fixture.connect());
+    let open = one.mount("/open");
+    for round in 0..50 {
+        let name = format!("file{round}");
+        one.create(&open, &name);
+        send_remove(&mut one, 5000 + round, &open, &name);
+        send_remove(&mut two, 5000 + round, &open, &name);
+        assert_eq!(remove_status(&one.record()), Status::OK, "round {round}");
+        assert_eq!(remove_status(&two.record()), Status::OK, "round {round}");
+    }
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_client_that_counts_its_calls_anew_is_not_taken_for_one_that_repeats_itself() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let open = peer.mount("/open");
+    peer.create(&open, "file");
+    let one_run = |expected| {
+        let mut client = fixture.connect();
+        send_remove(&mut client, 1, &open, "file");
+        assert_eq!(remove_status(&client.record()), expected);
+        let connections = fixture.server.plane().totals().connections;
+        drop(client);
+        // Its number is used again only after the server saw the end of the connection.
+        while fixture.server.plane().totals().connections == connections {
+            std::thread::yield_now();
+        }
+    };
+    one_run(Status::OK);
+    one_run(Status::NOENT);
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn a_waiting_call_sent_again_over_another_connection_is_carried_out_and_charged_once() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let tiny = spent(&mut peer);
+    let mut again = fixture.connect();
+    for client in [&mut peer, &mut again] {
+        client.send_as(500, &write_args(&tiny, &[4; 4096]));
+        let marker = client.getattr(&tiny);
+        assert_eq!(client.next_xid(), marker);
+    }
+    // One more connection, which is lost while it waits.
+    let mut lost = fixture.connect();
+    lost.send_as(500, &write_args(&tiny, &[4; 4096]));
+    let marker = lost.getattr(&tiny);
+    assert_eq!(lost.next_xid(), marker);
+    drop(lost);
+    fixture.lift();
+    assert_eq!(again.next_xid(), 500);
+    fixture.wait_until_nothing_is_parked();
+    let last = again.getattr(&tiny);
+    assert_eq!(again.next_xid(), last);
+    let id = fixture.server.catalog().snapshot().volume_named("tiny").unwrap().id;
+    let live = fixture.server.plane().volume_live(id).unwrap();
+    assert_eq!((live.write_ops, live.write_bytes), (2, 8192), "the first, and this one once");
     fixture.server.stop().unwrap();
 }
 

@@ -24,6 +24,12 @@ pub fn handle(procedure: u32, args: &[u8]) -> Result<Option<&[u8]>, XdrError> {
     }
 }
 
+/// Must `procedure` not be carried out twice? As [`Route::once`](crate::v3::Route::once) says.
+#[must_use]
+pub fn once(procedure: u32) -> bool {
+    Procedure::of(procedure) == Some(Procedure::Setacl)
+}
+
 /// Carries `call` out on `volume`, as [`v3::serve`](crate::v3::serve) does calls of NFSv3.
 pub async fn serve<S: Store>(
     volume: Arc<Volume<S>>,

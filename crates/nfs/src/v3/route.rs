@@ -29,6 +29,10 @@ pub struct Route<'a> {
     pub class: Class,
     /// Payload in bytes, at most [`IO_BYTES_MAX`]: what a READ asks for, what a WRITE brings.
     pub bytes: u32,
+    /// Carried out a second time it would not give the same result, or undo what came between
+    /// (RFC 1813 §4.4). WRITE is not one of them: the client waits for its answer before it writes
+    /// something else there.
+    pub once: bool,
 }
 
 impl<'a> Route<'a> {
@@ -39,14 +43,35 @@ impl<'a> Route<'a> {
     /// be answered GARBAGE_ARGS.
     #[inline]
     pub fn of(procedure: u32, args: &'a [u8]) -> Result<Self, XdrError> {
-        let class = match Procedure::of(procedure) {
+        let (class, once) = match Procedure::of(procedure) {
             None | Some(Procedure::Null) => {
-                return Ok(Self { handle: None, class: Class::Null, bytes: 0 });
+                return Ok(Self { handle: None, class: Class::Null, bytes: 0, once: false });
             }
-            Some(Procedure::Read) => Class::Read,
-            Some(Procedure::Write) => Class::Write,
-            Some(Procedure::Commit) => Class::Commit,
-            Some(_) => Class::Metadata,
+            Some(Procedure::Read) => (Class::Read, false),
+            Some(Procedure::Write) => (Class::Write, false),
+            Some(Procedure::Commit) => (Class::Commit, false),
+            Some(
+                Procedure::Setattr
+                | Procedure::Create
+                | Procedure::Mkdir
+                | Procedure::Symlink
+                | Procedure::Mknod
+                | Procedure::Remove
+                | Procedure::Rmdir
+                | Procedure::Rename
+                | Procedure::Link,
+            ) => (Class::Metadata, true),
+            Some(
+                Procedure::Getattr
+                | Procedure::Lookup
+                | Procedure::Access
+                | Procedure::Readlink
+                | Procedure::Readdir
+                | Procedure::Readdirplus
+                | Procedure::Fsstat
+                | Procedure::Fsinfo
+                | Procedure::Pathconf,
+            ) => (Class::Metadata, false),
         };
         let mut args = Reader::new(args);
         let handle = Some(args.opaque("file handle", HANDLE_BYTES_MAX)?);
@@ -61,7 +86,7 @@ impl<'a> Route<'a> {
             }
             Class::Null | Class::Metadata | Class::Commit => 0,
         };
-        Ok(Self { handle, class, bytes: bytes.min(IO_BYTES_MAX) })
+        Ok(Self { handle, class, bytes: bytes.min(IO_BYTES_MAX), once })
     }
 }
 
@@ -83,10 +108,10 @@ mod tests {
     fn read_and_write_tell_their_payload() {
         let read = args(b"handle", &[0, 4096, 8192]);
         let handle = Some(&b"handle"[..]);
-        let route = Route { handle, class: Class::Read, bytes: 8192 };
+        let route = Route { handle, class: Class::Read, bytes: 8192, once: false };
         assert_eq!(Route::of(Procedure::Read as u32, &read), Ok(route));
         let write = args(b"handle", &[0, 0, 5, 2, 4096]);
-        let route = Route { handle, class: Class::Write, bytes: 4096 };
+        let route = Route { handle, class: Class::Write, bytes: 4096, once: false };
         assert_eq!(Route::of(Procedure::Write as u32, &write), Ok(route));
         let huge = args(b"handle", &[0, 0, u32::MAX]);
         assert_eq!(Route::of(Procedure::Read as u32, &huge).unwrap().bytes, IO_BYTES_MAX);
@@ -101,7 +126,8 @@ mod tests {
                 Procedure::Commit => Class::Commit,
                 _ => Class::Metadata,
             };
-            let route = Route { handle: Some(b"h"), class, bytes: 0 };
+            let once = matches!(procedure as u32, 2 | 8..=15);
+            let route = Route { handle: Some(b"h"), class, bytes: 0, once };
             assert_eq!(Route::of(procedure as u32, &bytes), Ok(route));
         }
     }
@@ -109,7 +135,7 @@ mod tests {
     #[test]
     fn null_and_unknown_procedures_have_nothing_to_route() {
         for number in [0, 22, u32::MAX] {
-            let route = Route { handle: None, class: Class::Null, bytes: 0 };
+            let route = Route { handle: None, class: Class::Null, bytes: 0, once: false };
             assert_eq!(Route::of(number, &[]), Ok(route));
         }
     }

@@ -9,6 +9,8 @@ pub(crate) struct Counters {
     accepted: AtomicU64,
     misbehaved: AtomicU64,
     reading_stopped: AtomicU64,
+    repetitions_dropped: AtomicU64,
+    repetitions_answered: AtomicU64,
 }
 
 impl Counters {
@@ -27,12 +29,24 @@ impl Counters {
         self.reading_stopped.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A call that is underway came again.
+    pub(crate) fn repetition_dropped(&self) {
+        self.repetitions_dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call that was answered came again and got the same reply.
+    pub(crate) fn repetition_answered(&self) {
+        self.repetitions_answered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The counters; the gauges are the caller's to fill.
     pub(crate) fn read(&self) -> Totals {
         Totals {
             connections_accepted: self.accepted.load(Ordering::Relaxed),
             connections_misbehaved: self.misbehaved.load(Ordering::Relaxed),
             reading_stopped: self.reading_stopped.load(Ordering::Relaxed),
+            repetitions_dropped: self.repetitions_dropped.load(Ordering::Relaxed),
+            repetitions_answered: self.repetitions_answered.load(Ordering::Relaxed),
             ..Totals::default()
         }
     }

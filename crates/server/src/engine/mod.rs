@@ -15,6 +15,7 @@ pub(crate) use volume::{Mounted, ServedVolume};
 use crate::clock::SystemClock;
 use crate::gate::{Gate, ParkedTotal};
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
+use crate::retransmit::{Clients, client_at};
 use crate::rpcbind::Portmap;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::{Inbox, Message};
@@ -24,7 +25,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
 use weir_core::{Clock, HandleKey, VolumeId};
-use weir_qos::BytesPerSecond;
+use weir_qos::{BytesPerSecond, ClientKey};
 use weir_store::LocalStore;
 
 /// How volumes are opened, the same for all.
@@ -48,6 +49,7 @@ pub(crate) struct Engine {
     pub(crate) counters: Counters,
     pub(crate) mounts: Mounts,
     pub(crate) portmap: Portmap,
+    pub(crate) clients: Clients,
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
@@ -63,6 +65,7 @@ impl Engine {
     pub(crate) fn new(
         keys: HandleKey,
         verifier: [u8; 8],
+        seed: [u8; 8],
         settings: StoreSettings,
         parked_max: u64,
         inboxes: &[Arc<Inbox>],
@@ -75,6 +78,7 @@ impl Engine {
             counters: Counters::default(),
             mounts: Mounts::default(),
             portmap,
+            clients: Clients::new(u64::from_be_bytes(seed)),
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(parked_max)),
@@ -114,12 +118,14 @@ impl Engine {
         if let Some(door) = least {
             door.connections.fetch_add(1, Ordering::Relaxed);
             self.counters.accepted();
-            door.inbox.post(Message::Connection(socket, peer));
+            let caller = self.clients.enter(client_at(peer.ip()), self.clock.now());
+            door.inbox.post(Message::Connection(socket, peer, caller));
         }
     }
 
-    /// A worker closed one of its connections.
-    pub(crate) fn connection_gone(&self, worker: usize) {
+    /// A worker closed one of its connections, of `client`.
+    pub(crate) fn connection_gone(&self, worker: usize, client: ClientKey) {
+        self.clients.leave(client, self.clock.now());
         if let Some(door) = self.doors.get(worker) {
             door.connections.fetch_sub(1, Ordering::Relaxed);
         }

@@ -6,11 +6,12 @@ use super::buffers::Buffers;
 use super::lent::Lent;
 use super::request::Request;
 use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, SEND_SLICES_MAX};
+use crate::retransmit::{Caller, client_at};
 use crate::sync::Arc;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
 use std::net::{IpAddr, TcpStream};
 use weir_core::{Shared, VolumeId};
@@ -35,20 +36,13 @@ struct Window {
     end: usize,
 }
 
-/// What a connection has waiting at gates.
-#[derive(Default)]
-pub(crate) struct ParkedCalls {
-    /// Their transaction ids: a retransmission of one is dropped.
-    pub(crate) xids: HashSet<u32>,
-    /// How many at which volume.
-    pub(crate) volumes: HashMap<VolumeId, usize>,
-}
-
 /// One client connection of a worker.
 pub(crate) struct Conn {
     pub(crate) socket: TcpStream,
     pub(crate) peer: IpAddr,
     pub(crate) client: ClientKey,
+    /// What is known of the client's calls, on this connection and others.
+    pub(crate) caller: Arc<Caller>,
     /// Names this connection among all that its worker ever had.
     pub(crate) token: u64,
     /// What epoll watches for now.
@@ -73,10 +67,13 @@ pub(crate) struct Conn {
     pub(crate) dirty: bool,
     /// What the worker's sum of reply bytes holds for this connection.
     pub(crate) accounted: usize,
-    pub(crate) parked: ParkedCalls,
+    /// How many of its requests wait at the gate of which volume.
+    pub(crate) parked: HashMap<VolumeId, usize>,
     pub(super) lent: Lent,
     /// Bytes that may still be received: without end until the server stops.
     left: usize,
+    /// The peer closed its side.
+    ended: bool,
     /// Everything was answered and the peer was told that no more comes.
     pub(crate) half_closed: bool,
     deframer: Deframer,
@@ -90,11 +87,12 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// A connection that nothing was read from yet.
-    pub(crate) fn new(socket: TcpStream, peer: IpAddr, client: ClientKey, token: u64) -> Self {
+    pub(crate) fn new(socket: TcpStream, peer: IpAddr, caller: Arc<Caller>, token: u64) -> Self {
         Self {
             socket,
             peer,
-            client,
+            client: client_at(peer),
+            caller,
             token,
             interest: EventFlags::IN,
             in_flight: 0,
@@ -107,9 +105,10 @@ impl Conn {
             fresh: false,
             dirty: false,
             accounted: 0,
-            parked: ParkedCalls::default(),
+            parked: HashMap::new(),
             lent: Lent::default(),
             left: usize::MAX,
+            ended: false,
             half_closed: false,
             deframer: Deframer::default(),
             window: None,
@@ -151,7 +150,7 @@ impl Conn {
             && !self.blocked
             && self.in_flight == 0
             && self.held.is_empty()
-            && self.parked.volumes.is_empty()
+            && self.parked.is_empty()
             && self.out.is_empty();
         if answered && !self.half_closed {
             self.half_closed = true;
@@ -160,9 +159,19 @@ impl Conn {
         Ok(())
     }
 
+    /// Did the client close in an orderly way, after it had taken every reply?
+    pub(crate) fn took_all(&self) -> bool {
+        self.ended
+            && self.in_flight == 0
+            && self.held.is_empty()
+            && self.parked.is_empty()
+            && self.out.is_empty()
+            && matches!(self.socket.take_error(), Ok(None))
+    }
+
     /// Receives once and drops it: closing a socket that has unread bytes would reset it, and a
     /// reset can destroy replies that the peer has not read yet.
-    pub(crate) fn discard(&self, buffers: &mut Buffers) -> Received {
+    pub(crate) fn discard(&mut self, buffers: &mut Buffers) -> Received {
         let mut buffer = buffers.recv(RECV_BYTES);
         let received = self.receive_into(Arc::get_mut(&mut buffer).map(Vec::as_mut_slice));
         buffers.give_recv(buffer);
@@ -184,11 +193,14 @@ impl Conn {
         received
     }
 
-    fn receive_into(&self, room: Option<&mut [u8]>) -> (Received, usize) {
+    fn receive_into(&mut self, room: Option<&mut [u8]>) -> (Received, usize) {
         let Some(room) = room else { return (Received::Closed, 0) };
         let space = room.len();
         match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => (Received::Closed, 0),
+            Ok((0, _)) => {
+                self.ended = true;
+                (Received::Closed, 0)
+            }
             Ok((count, _)) if count == space => (Received::More, count),
             Ok((count, _)) => (Received::Drained, count),
             Err(Errno::AGAIN | Errno::INTR) => (Received::Drained, 0),
@@ -339,15 +351,18 @@ impl Conn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retransmit::Clients;
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use weir_core::Mono;
 
     fn pair() -> (TcpStream, Conn) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, peer) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        (client, Conn::new(socket, peer.ip(), ClientKey(0), 1))
+        let caller = Clients::new(0).enter(client_at(peer.ip()), Mono::ZERO);
+        (client, Conn::new(socket, peer.ip(), caller, 1))
     }
 
     fn record(bytes: &[u8]) -> Vec<u8> {

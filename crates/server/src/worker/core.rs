@@ -13,6 +13,7 @@ use crate::limits::{
     IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TASKS_WORKER_MAX,
     UNSENT_BYTES_MAX,
 };
+use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,6 +21,7 @@ use weir_core::{Clock, Mono};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Served};
 use weir_nfs::{PROGRAM_NFSACL, acl};
+use weir_qos::ClientKey;
 
 /// A gate to ask again at a time; ordered by that alone.
 struct Timer {
@@ -59,6 +61,8 @@ pub(crate) struct Core {
     /// Requests that gates released and that are not handed out yet.
     pub(super) released: VecDeque<Ticket>,
     pub(super) resumed: Vec<Stopped>,
+    /// Replies for connections other than the one whose request was carried out.
+    pub(super) replies: Vec<(Asker, Vec<u8>)>,
     /// Connections to tidy before sleeping.
     pub(super) dirty: Vec<u64>,
     /// The present, as of the last look at the clock.
@@ -79,6 +83,7 @@ impl Core {
             messages: Vec::new(),
             released: VecDeque::new(),
             resumed: Vec::new(),
+            replies: Vec::new(),
             dirty: Vec::new(),
             now,
             timers: BinaryHeap::new(),
@@ -94,7 +99,10 @@ impl Core {
 
     /// Is there something to do before sleeping?
     pub(super) fn has_work(&self) -> bool {
-        !(self.dirty.is_empty() && self.released.is_empty() && self.resumed.is_empty())
+        !(self.dirty.is_empty()
+            && self.released.is_empty()
+            && self.resumed.is_empty()
+            && self.replies.is_empty())
     }
 
     /// Do requests in flight hold so much that nobody new is to be served?
@@ -156,17 +164,21 @@ impl Core {
     }
 
     /// Lets a request through the gate, or leaves it there.
-    pub(super) fn admit(&mut self, conn: &mut Conn, request: Request) {
+    pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let charged = matches!(request.class, Class::Read | Class::Write) && request.cost > 0;
         if !charged || request.volume.gate.try_pass(request.cost, self.now) {
             return self.start(conn, request);
         }
-        let (id, xid) = (request.volume.id, request.call.xid);
-        if !conn.parked.xids.insert(xid) {
-            // A retransmission of a call that waits: the reply to the first will do for both.
-            return;
+        if request.claim.is_none() {
+            let key = conn.caller.prints().of_data(&request.call);
+            request.claim = conn.caller.wait(key, request.asker());
         }
-        *conn.parked.volumes.entry(id).or_default() += 1;
+        if request.claim.is_none() {
+            // The reply to the call that it repeats will do for both.
+            return self.engine.counters.repetition_dropped();
+        }
+        let id = request.volume.id;
+        *conn.parked.entry(id).or_default() += 1;
         let volume = Arc::clone(&request.volume);
         let mut released = Vec::new();
         let parked = volume.gate.park(request, self.now, &mut released);
@@ -186,35 +198,56 @@ impl Core {
     }
 
     /// Starts an admitted request, and ends it too if it needs no waiting.
-    fn start(&mut self, conn: &mut Conn, request: Request) {
+    fn start(&mut self, conn: &mut Conn, mut request: Request) {
+        if request.claim.as_mut().is_some_and(|claim| !claim.begin()) {
+            // Another connection of the client sent it too, and its turn came first.
+            return self.refund(&request.volume, request.cost);
+        }
+        let (asker, unclaimed) = (request.asker(), request.claim.is_none());
+        let write = request.class == Class::Write && unclaimed;
+        let key = write.then(|| conn.caller.prints().of_data(&request.call));
         let reserved = request.held_bytes();
         let reply = self.buffers.reply(request.reply_room());
-        let Request { connection, volume, rights, handle, call, class, cost, arrived, .. } =
-            request;
+        let Request {
+            connection, volume, rights, handle, call, class, cost, arrived, claim, ..
+        } = request;
         let nfs = Arc::clone(&volume.nfs);
-        let pending = Pending { connection, volume, class, cost, arrived, reserved };
+        let pending = Pending { connection, volume, class, cost, arrived, claim, reserved };
         conn.in_flight += 1;
         conn.reserved += reserved;
+        let caller = &conn.caller;
+        let waits = |pending: &mut Pending| {
+            if let Some(key) = key {
+                pending.claim = Some(caller.begun(key, asker));
+            }
+        };
         let started = match call.program {
             PROGRAM_NFSACL => {
-                self.tasks.start(Box::pin(acl::serve(nfs, rights, handle, call, reply)), pending)
+                let future = Box::pin(acl::serve(nfs, rights, handle, call, reply));
+                self.tasks.start(future, pending, waits)
             }
-            _ => self.tasks.start(Box::pin(v3::serve(nfs, rights, handle, call, reply)), pending),
+            _ => {
+                let future = Box::pin(v3::serve(nfs, rights, handle, call, reply));
+                self.tasks.start(future, pending, waits)
+            }
         };
         if let Some((served, pending)) = started {
-            self.finish(Some(conn), served, &pending);
+            self.finish(Some(conn), served, pending);
         }
     }
 
     /// Settles an operation with its contract and queues its reply.
-    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: &Pending) {
+    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: Pending) {
         self.now = self.engine.clock.now();
-        let Pending { volume, class, cost, arrived, reserved, .. } = pending;
+        let Pending { connection, volume, class, cost, arrived, claim, reserved } = pending;
         if matches!(class, Class::Read | Class::Write) {
-            self.refund(volume, cost.saturating_sub(served.moved));
+            self.refund(&volume, cost.saturating_sub(served.moved));
         }
         let ok = served.status == Status::OK;
-        volume.stats.done(self.id, *class, served.moved, ok, self.now.since(*arrived));
+        volume.stats.done(self.id, class, served.moved, ok, self.now.since(arrived));
+        if let Some(claim) = claim {
+            self.answer_others(connection, claim, &served.reply);
+        }
         if let Some(conn) = conn {
             conn.in_flight -= 1;
             conn.lent.reclaim(&mut self.buffers);
@@ -227,14 +260,21 @@ impl Core {
         }
     }
 
+    /// Remembers a reply, if it has to be, and sends it to whoever else asked for it.
+    fn answer_others(&mut self, connection: u64, claim: Claim, reply: &[u8]) {
+        let Some(askers) = claim.answered(reply, self.now) else { return };
+        for asker in askers.iter().filter(|asker| asker.connection != connection) {
+            self.replies.push((asker, reply.to_vec()));
+        }
+    }
+
     /// Takes up a request that its gate let go.
     pub(super) fn released(&mut self, conn: &mut Conn, ticket: Ticket) {
         let Ticket { request, since, .. } = ticket;
-        conn.parked.xids.remove(&request.call.xid);
-        if let Some(count) = conn.parked.volumes.get_mut(&request.volume.id) {
+        if let Some(count) = conn.parked.get_mut(&request.volume.id) {
             *count -= 1;
             if *count == 0 {
-                conn.parked.volumes.remove(&request.volume.id);
+                conn.parked.remove(&request.volume.id);
             }
         }
         request.volume.stats.delayed(self.id, self.now.since(since));
@@ -299,7 +339,7 @@ impl Core {
 
     /// Cleans up after a connection that is gone.
     pub(super) fn forget(&mut self, mut conn: Conn) {
-        for volume in conn.parked.volumes.keys().chain(&conn.stopped) {
+        for volume in conn.parked.keys().chain(&conn.stopped) {
             if let Some(mounted) = self.view.load().by_id(*volume) {
                 mounted.volume.gate.cancel(conn.token, &mut self.resumed);
             }
@@ -310,11 +350,14 @@ impl Core {
         conn.lent.forget(&mut self.buffers);
         // What its requests in flight hold stays counted until they are done.
         self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
-        self.connection_gone();
+        if conn.took_all() {
+            conn.caller.has_all_of(conn.token);
+        }
+        self.connection_gone(conn.client);
     }
 
-    /// Counts a connection as closed.
-    pub(super) fn connection_gone(&self) {
-        self.engine.connection_gone(self.id);
+    /// Counts a connection of `client` as closed.
+    pub(super) fn connection_gone(&self, client: ClientKey) {
+        self.engine.connection_gone(self.id, client);
     }
 }

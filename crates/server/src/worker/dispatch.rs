@@ -6,6 +6,7 @@ use super::core::Core;
 use super::mount::PeerExports;
 use super::request::Request;
 use crate::clock::seconds_since_1970;
+use crate::retransmit::{Asker, Came, Claim};
 use crate::sync::Arc;
 use weir_core::{FileHandle, Shared};
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
@@ -67,8 +68,8 @@ impl Core {
         let Ok(handle) = self.engine.keys.open(wire) else {
             return self.fail(conn, &call, Status::BADHANDLE);
         };
-        let (class, cost) = (route.class, u64::from(route.bytes));
-        self.take(conn, call, handle, class, cost);
+        let (class, cost, once) = (route.class, u64::from(route.bytes), route.once);
+        self.take(conn, call, handle, class, cost, once);
     }
 
     fn nfsacl(&mut self, conn: &mut Conn, call: Call) {
@@ -83,11 +84,20 @@ impl Core {
         let Ok(handle) = self.engine.keys.open(wire) else {
             return self.fail(conn, &call, Status::BADHANDLE);
         };
-        self.take(conn, call, handle, Class::Metadata, 0);
+        let once = acl::once(call.procedure);
+        self.take(conn, call, handle, Class::Metadata, 0, once);
     }
 
     /// Takes up a call on the object that `handle` names, if the caller has any rights there.
-    fn take(&mut self, conn: &mut Conn, call: Call, handle: FileHandle, class: Class, cost: u64) {
+    fn take(
+        &mut self,
+        conn: &mut Conn,
+        call: Call,
+        handle: FileHandle,
+        class: Class,
+        cost: u64,
+        once: bool,
+    ) {
         let Some(mounted) = self.view.load().by_id(handle.volume) else {
             return self.fail(conn, &call, Status::STALE);
         };
@@ -95,6 +105,10 @@ impl Core {
             return self.deny(conn, &call);
         };
         let volume = Arc::clone(&mounted.volume);
+        let claim = match self.recognize(conn, &call, class, once) {
+            Recognized::New(claim) => claim,
+            Recognized::Repeated => return,
+        };
         let request = Request {
             worker: self.id,
             connection: conn.token,
@@ -106,8 +120,43 @@ impl Core {
             class,
             cost,
             arrived: self.now,
+            claim,
         };
         self.admit(conn, request);
+    }
+
+    /// Finds out whether `call` is one that came before and needs no second carrying out, and
+    /// answers it if that can be done now.
+    fn recognize(&mut self, conn: &mut Conn, call: &Call, class: Class, once: bool) -> Recognized {
+        let asker = Asker { worker: self.id, connection: conn.token };
+        if once {
+            let (key, buffers) = (conn.caller.prints().of(call), &mut self.buffers);
+            let copy = |reply: &[u8]| {
+                let mut buffer = buffers.reply(reply.len());
+                buffer.extend_from_slice(reply);
+                buffer
+            };
+            match conn.caller.arrive(key, asker, self.now, copy) {
+                Came::New(claim) => return Recognized::New(Some(claim)),
+                Came::Underway => self.engine.counters.repetition_dropped(),
+                Came::Answered(reply) => {
+                    self.engine.counters.repetition_answered();
+                    conn.queue(reply);
+                }
+            }
+            return Recognized::Repeated;
+        }
+        if class != Class::Write || !conn.caller.has_data_underway() {
+            return Recognized::New(None);
+        }
+        let key = conn.caller.prints().of_data(call);
+        match conn.caller.meet(key, asker) {
+            Some(claim) => Recognized::New(claim),
+            None => {
+                self.engine.counters.repetition_dropped();
+                Recognized::Repeated
+            }
+        }
     }
 
     fn fail(&mut self, conn: &mut Conn, call: &Call, status: Status) {
@@ -130,6 +179,14 @@ impl Core {
         let reply = rpc::reply::reject(self.buffers.reply(64), &rejection);
         conn.queue(reply);
     }
+}
+
+/// What a call is to those before it.
+enum Recognized {
+    /// It is to be carried out.
+    New(Option<Claim>),
+    /// It came before: nothing is left to do.
+    Repeated,
 }
 
 /// NFSACL has the version of the NFS it goes with.

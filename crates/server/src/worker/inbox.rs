@@ -1,10 +1,11 @@
 //! How anyone else talks to a worker: messages in a queue, and an eventfd that ends its sleep.
 //!
 //! The queue is bounded by what sends to it: one message per waiting request, per pending task,
-//! per connection accepted and per change of a contract.
+//! per connection accepted, two per answered request and per change of a contract.
 
 use crate::engine::ServedVolume;
 use crate::gate::Ticket;
+use crate::retransmit::Caller;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use rustix::event::{EventfdFlags, eventfd};
 use std::net::{SocketAddr, TcpStream};
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 /// What a worker can be told.
 pub(crate) enum Message {
-    /// Serve this new connection.
-    Connection(TcpStream, SocketAddr),
+    /// Serve this new connection of this client.
+    Connection(TcpStream, SocketAddr, Arc<Caller>),
     /// The task in this slot can make progress.
     Wake(usize),
     /// This request may go now. Boxed: the other messages are small.
@@ -23,6 +24,9 @@ pub(crate) enum Message {
     Pump(Arc<ServedVolume>),
     /// A connection that stopped reading because of a volume's bound may go on.
     Resume(u64),
+    /// Send this reply on this connection, which asked again for what another connection of its
+    /// client had asked.
+    Reply(u64, Vec<u8>),
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
 }

@@ -21,6 +21,7 @@ use self::core::Core;
 use crate::engine::Engine;
 use crate::gate::{Stopped, Ticket};
 use crate::limits::{LINGER_SECONDS, RECV_ROUNDS_MAX};
+use crate::retransmit::{Asker, Caller, client_at};
 use crate::sync::Arc;
 use conn::{Conn, Received};
 use request::Pending;
@@ -34,7 +35,6 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use weir_core::{Clock, Mono};
 use weir_nfs::v3::Served;
-use weir_qos::ClientKey;
 
 const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;
@@ -128,35 +128,37 @@ impl Worker {
         self.core.inbox.take(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Connection(socket, peer) => self.adopt(socket, peer),
+                Message::Connection(socket, peer, caller) => self.adopt(socket, peer, caller),
                 Message::Wake(slot) => {
                     if let Some((served, pending)) = self.core.tasks.wake(slot) {
-                        self.finish(served, &pending);
+                        self.finish(served, pending);
                     }
                 }
                 Message::Released(ticket) => self.released(*ticket),
                 Message::Pump(volume) => self.core.pump(volume),
                 Message::Resume(token) => self.resume(token),
+                Message::Reply(token, reply) => self.reply(token, reply),
                 Message::Drain(grace) => self.drain(grace),
             }
         }
         self.core.messages = messages;
     }
 
-    fn adopt(&mut self, socket: TcpStream, peer: SocketAddr) {
+    fn adopt(&mut self, socket: TcpStream, peer: SocketAddr, caller: Arc<Caller>) {
+        let client = client_at(peer.ip());
         if self.drain_until.is_some() {
-            return self.core.connection_gone();
+            return self.core.connection_gone(client);
         }
         if self.core.overloaded() {
             tracing::warn!(%peer, "connection refused: requests in flight hold all the memory they may");
-            return self.core.connection_gone();
+            return self.core.connection_gone(client);
         }
         let entry = self.conns.vacant_entry();
         // The slot finds the connection; the serial number proves that it is the same one, and
         // tells it apart from other workers' at a gate. INBOX can't come about: slots are few.
         let token = self.core.engine.connection_serial() << 32 | entry.key() as u64;
         let peer = peer.ip().to_canonical();
-        let conn = Box::new(Conn::new(socket, peer, client_key(peer), token));
+        let conn = Box::new(Conn::new(socket, peer, caller, token));
         let watched =
             epoll::add(&self.epoll, &conn.socket, EventData::new_u64(token), conn.interest);
         match watched {
@@ -165,7 +167,7 @@ impl Worker {
             }
             Err(error) => {
                 tracing::warn!(%peer, %error, "connection refused: epoll takes no more");
-                self.core.connection_gone();
+                self.core.connection_gone(client);
             }
         }
     }
@@ -210,7 +212,7 @@ impl Worker {
     }
 
     /// Drops what a connection sends after the server was told to stop.
-    fn discard(core: &mut Core, conn: &Conn) -> Result<(), Close> {
+    fn discard(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
         match conn.discard(&mut core.buffers) {
             Received::Closed => Err(Close),
             Received::More | Received::Drained => Ok(()),
@@ -257,7 +259,7 @@ impl Worker {
         self.core.dirty = dirty;
     }
 
-    fn finish(&mut self, served: Served, pending: &Pending) {
+    fn finish(&mut self, served: Served, pending: Pending) {
         let conn = find(&mut self.conns, pending.connection);
         self.core.finish(conn, served, pending);
     }
@@ -278,6 +280,20 @@ impl Worker {
             } else {
                 self.core.engine.post(worker, Message::Resume(connection));
             }
+        }
+        while let Some((Asker { worker, connection }, reply)) = self.core.replies.pop() {
+            if worker == self.core.id {
+                self.reply(connection, reply);
+            } else {
+                self.core.engine.post(worker, Message::Reply(connection, reply));
+            }
+        }
+    }
+
+    fn reply(&mut self, token: u64, reply: Vec<u8>) {
+        if let Some(conn) = find(&mut self.conns, token) {
+            conn.queue(reply);
+            self.core.mark(conn);
         }
     }
 
@@ -318,13 +334,4 @@ fn slot_of(conns: &Slab<Box<Conn>>, token: u64) -> Option<usize> {
 fn find(conns: &mut Slab<Box<Conn>>, token: u64) -> Option<&mut Conn> {
     let slot = slot_of(conns, token)?;
     conns.get_mut(slot).map(|conn| &mut **conn)
-}
-
-/// Clients are told apart by address: IPv4 as its IPv6-mapped form.
-fn client_key(peer: std::net::IpAddr) -> ClientKey {
-    let v6 = match peer {
-        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        std::net::IpAddr::V6(v6) => v6,
-    };
-    ClientKey(u128::from(v6))
 }

@@ -1,6 +1,7 @@
 //! An NFS operation between its arrival and its reply, as plain data.
 
 use crate::engine::ServedVolume;
+use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use weir_core::{FileHandle, Mono};
 use weir_nfs::PROGRAM_NFSACL;
@@ -32,9 +33,16 @@ pub(crate) struct Request {
     /// Bytes charged to the contract: the most the operation can move.
     pub(crate) cost: u64,
     pub(crate) arrived: Mono,
+    /// Its place among its client's calls, if it has one.
+    pub(crate) claim: Option<Claim>,
 }
 
 impl Request {
+    /// Who gets its reply.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker { worker: self.worker, connection: self.connection }
+    }
+
     /// Makes the request independent of the receive buffer, which is then free for what comes next:
     /// a request that waits for its contract can well afford the copy.
     pub(crate) fn detach(&mut self) {
@@ -77,6 +85,7 @@ pub(crate) struct Pending {
     pub(crate) class: Class,
     pub(crate) cost: u64,
     pub(crate) arrived: Mono,
+    pub(crate) claim: Option<Claim>,
     /// What the connection's held bytes count for it.
     pub(crate) reserved: usize,
 }

@@ -50,8 +50,14 @@ impl<T, M> Tasks<T, M> {
         self.slots.len() - self.free.len()
     }
 
-    /// Polls `future` once. Its output with `meta` if it is done, otherwise both are kept.
-    pub(crate) fn start(&mut self, mut future: Operation<T>, meta: M) -> Option<(T, M)> {
+    /// Polls `future` once. Its output with `meta` if it is done; otherwise both are kept, after
+    /// `waits` had a look at `meta`.
+    pub(crate) fn start(
+        &mut self,
+        mut future: Operation<T>,
+        mut meta: M,
+        waits: impl FnOnce(&mut M),
+    ) -> Option<(T, M)> {
         let index = self.free_slot();
         let slot = self.slots.get_mut(index)?;
         match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
@@ -60,6 +66,7 @@ impl<T, M> Tasks<T, M> {
                 Some((output, meta))
             }
             Poll::Pending => {
+                waits(&mut meta);
                 slot.task = Some((future, meta));
                 None
             }
@@ -109,8 +116,9 @@ mod tests {
             cx.waker().wake_by_ref();
             Poll::Pending
         }));
-        assert!(tasks.start(waits, "meta").is_none());
-        assert_eq!(tasks.start(Box::pin(std::future::ready(8)), "now"), Some((8, "now")));
+        assert!(tasks.start(waits, "new", |meta| *meta = "meta").is_none());
+        let at_once = Box::pin(std::future::ready(8));
+        assert_eq!(tasks.start(at_once, "now", |_| panic!()), Some((8, "now")));
         assert_eq!(tasks.len(), 1);
         let mut messages = Vec::new();
         inbox.take(&mut messages);

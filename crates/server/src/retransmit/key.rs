@@ -1,0 +1,178 @@
+//! How a call is recognized when it comes again.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use weir_nfs::rpc::{Call, Credential};
+
+/// Bytes of the arguments that count: all of them for calls that name things, and the file, the
+/// place and the length of a READ or WRITE.
+const ARGS_HEAD: usize = 1024;
+
+/// The same where the arguments may be a megabyte of data.
+const DATA_HEAD: usize = 64;
+
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One call of one client, however often it comes: its number, what it calls, and a checksum of
+/// who calls and of the arguments. A client that uses a number again for something else is not
+/// taken for one that repeats itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallKey {
+    xid: u32,
+    procedure: u32,
+    print: u64,
+}
+
+/// Makes keys. The checksum begins with a number that peers can't know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prints {
+    seed: u64,
+}
+
+impl Prints {
+    /// Checksums that begin with `seed`.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// The key of a call that names things or sets attributes.
+    pub(crate) fn of(self, call: &Call) -> CallKey {
+        self.key(call, ARGS_HEAD)
+    }
+
+    /// The key of a READ or WRITE.
+    pub(crate) fn of_data(self, call: &Call) -> CallKey {
+        self.key(call, DATA_HEAD)
+    }
+
+    fn key(self, call: &Call, head: usize) -> CallKey {
+        let Call { xid, program, version, procedure, credential, args } = call;
+        let (uid, gid) = match credential {
+            Credential::Sys(auth) => (auth.credentials.uid, auth.credentials.gid),
+            Credential::None | Credential::Other(_) => (u32::MAX, u32::MAX),
+        };
+        let mut print = fold(self.seed ^ pair(*xid, *procedure), ODD ^ pair(*program, *version));
+        print = fold(print ^ pair(uid, gid), ODD ^ args.len() as u64);
+        let head = args.get(..head.min(args.len())).unwrap_or(&[]);
+        let (blocks, rest) = head.as_chunks::<16>();
+        let mut last = [0; 16];
+        for (to, from) in last.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        for block in blocks.iter().chain([&last]) {
+            let [left, right] = words(block);
+            print = fold(print ^ left, ODD ^ right);
+        }
+        CallKey { xid: *xid, procedure: *procedure, print }
+    }
+}
+
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn words(block: &[u8; 16]) -> [u64; 2] {
+    let both = u128::from_le_bytes(*block);
+    [low(both), low(both >> 64)]
+}
+
+/// The two halves of the product, so that every bit of either factor counts.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    low(product) ^ low(product >> 64)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+fn low(value: u128) -> u64 {
+    value as u64
+}
+
+impl Hash for CallKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.print);
+    }
+}
+
+/// Keys are hashes already.
+pub(super) type Plain = BuildHasherDefault<PlainHasher>;
+
+/// Takes the one number it is given for the hash.
+#[derive(Default)]
+pub(super) struct PlainHasher(u64);
+
+impl Hasher for PlainHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::Credentials;
+    use weir_core::Shared;
+    use weir_nfs::rpc::auth::AuthSys;
+
+    fn call(xid: u32, procedure: u32, uid: u32, args: &[u8]) -> Call {
+        let credentials = Credentials::new(uid, 0);
+        Call {
+            xid,
+            program: 100_003,
+            version: 3,
+            procedure,
+            credential: Credential::Sys(AuthSys { stamp: xid, credentials }),
+            args: Shared::from(args.to_vec()),
+        }
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_key_and_any_other_another() {
+        let prints = Prints::new(7);
+        let base = prints.of(&call(1, 8, 0, b"handle and name"));
+        assert_eq!(base, prints.of(&call(1, 8, 0, b"handle and name")));
+        let others = [
+            call(2, 8, 0, b"handle and name"),
+            call(1, 9, 0, b"handle and name"),
+            call(1, 8, 5, b"handle and name"),
+            call(1, 8, 0, b"handle and nam"),
+            call(1, 8, 0, b"handle and name\0"),
+            call(1, 8, 0, b"Handle and name"),
+        ];
+        for other in &others {
+            assert_ne!(base, prints.of(other), "{other:?}");
+        }
+        assert_ne!(base.print, Prints::new(8).of(&call(1, 8, 0, b"handle and name")).print);
+    }
+
+    #[test]
+    fn every_byte_of_the_head_counts() {
+        let prints = Prints::new(7);
+        for len in [1, 15, 16, 17, 64, 1024] {
+            let base = prints.of(&call(1, 8, 0, &vec![3; len]));
+            for at in 0..len {
+                let mut args = vec![3; len];
+                args[at] = 4;
+                assert_ne!(base, prints.of(&call(1, 8, 0, &args)), "byte {at} of {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_data_only_the_place_counts() {
+        let prints = Prints::new(7);
+        let (mut one, mut two) = (vec![0; 5000], vec![0; 5000]);
+        one[3000] = 1;
+        assert_eq!(prints.of_data(&call(1, 7, 0, &one)), prints.of_data(&call(1, 7, 0, &two)));
+        two[40] = 1;
+        assert_ne!(prints.of_data(&call(1, 7, 0, &one)), prints.of_data(&call(1, 7, 0, &two)));
+    }
+}

@@ -1,0 +1,254 @@
+use super::super::key::Prints;
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::time::Duration;
+use weir_core::Shared;
+use weir_nfs::rpc::{Call, Credential};
+
+fn key(xid: u32) -> CallKey {
+    let (credential, args) = (Credential::None, Shared::from(Vec::new()));
+    let call = Call { xid, program: 100_003, version: 3, procedure: 12, credential, args };
+    Prints::new(1).of(&call)
+}
+
+fn on(connection: u64) -> Asker {
+    Asker { worker: 0, connection }
+}
+
+/// A call comes and is new.
+fn arrives_new(calls: &mut Calls, xid: u32, connection: u64, now: Mono) -> Ticket {
+    match calls.arrive(key(xid), on(connection), now) {
+        Arrival::New(ticket) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Carries a call out that is new and answers `reply`.
+fn carry_out(calls: &mut Calls, xid: u32, connection: u64, reply: &[u8], now: Mono) {
+    arrives_new(calls, xid, connection, now);
+    let askers = calls.answered(key(xid)).unwrap();
+    calls.remember(key(xid), askers.last().connection, reply, true, now);
+}
+
+#[test]
+fn an_answered_call_gets_its_reply_again_over_any_connection() {
+    let mut calls = Calls::default();
+    carry_out(&mut calls, 1, 10, b"ok", Mono::ZERO);
+    for connection in [10, 11, 12] {
+        let arrival = calls.arrive(key(1), on(connection), Mono::from_millis(5));
+        assert_eq!(arrival, Arrival::Answered(b"ok"));
+    }
+    arrives_new(&mut calls, 2, 10, Mono::ZERO);
+}
+
+#[test]
+fn a_call_underway_answers_the_connection_that_asked_last() {
+    let mut calls = Calls::default();
+    arrives_new(&mut calls, 1, 10, Mono::ZERO);
+    assert_eq!(calls.arrive(key(1), on(11), Mono::ZERO), Arrival::Underway);
+    assert_eq!(calls.arrive(key(1), on(12), Mono::ZERO), Arrival::Underway);
+    let askers = calls.answered(key(1)).unwrap();
+    assert!(askers.iter().eq([on(11), on(12)]));
+    assert!(calls.is_empty());
+}
+
+#[test]
+fn a_call_given_up_may_be_carried_out_again() {
+    let mut calls = Calls::default();
+    let ticket = arrives_new(&mut calls, 1, 10, Mono::ZERO);
+    calls.leave(key(1), ticket);
+    arrives_new(&mut calls, 1, 11, Mono::ZERO);
+}
+
+#[test]
+fn answers_are_forgotten_after_their_time() {
+    let mut calls = Calls::default();
+    carry_out(&mut calls, 1, 10, b"old", Mono::ZERO);
+    let end = Mono::ZERO + ANSWERS_KEPT;
+    assert_eq!(calls.arrive(key(1), on(10), end), Arrival::Answered(b"old"));
+    let later = end + Duration::from_nanos(1);
+    carry_out(&mut calls, 1, 10, b"new", later);
+    assert_eq!(calls.arrive(key(1), on(10), later), Arrival::Answered(b"new"));
+    carry_out(&mut calls, 2, 10, b"other", later);
+    assert_eq!(calls.answers(), 2, "what was too old is gone, what was given anew is not");
+}
+
+#[test]
+fn the_oldest_answer_makes_room_for_the_newest() {
+    let mut calls = Calls::default();
+    let most = u32::try_from(ANSWERS_CLIENT_MAX).unwrap();
+    for xid in 0..most + 100 {
+        carry_out(&mut calls, xid, 10, &xid.to_be_bytes(), Mono::ZERO);
+    }
+    assert_eq!(calls.answers(), ANSWERS_CLIENT_MAX);
+    let newest = (most + 99).to_be_bytes();
+    assert_eq!(calls.arrive(key(most + 99), on(1), Mono::ZERO), Arrival::Answered(&newest));
+    let oldest = 100u32.to_be_bytes();
+    assert_eq!(calls.arrive(key(100), on(1), Mono::ZERO), Arrival::Answered(&oldest));
+    arrives_new(&mut calls, 99, 1, Mono::ZERO);
+}
+
+#[test]
+fn without_room_a_client_keeps_what_it_has_and_at_least_a_few() {
+    let mut calls = Calls::default();
+    for xid in 0..100 {
+        arrives_new(&mut calls, xid, 1, Mono::ZERO);
+        calls.answered(key(xid)).unwrap();
+        calls.remember(key(xid), 1, b"ok", (50..70).contains(&xid), Mono::ZERO);
+        let expected = match xid {
+            0..50 => ANSWERS_CLIENT_MIN.min(xid as usize + 1),
+            50..70 => ANSWERS_CLIENT_MIN + xid as usize - 49,
+            _ => ANSWERS_CLIENT_MIN + 20,
+        };
+        assert_eq!(calls.answers(), expected, "after {xid}");
+    }
+}
+
+#[test]
+fn what_a_connection_took_is_forgotten_with_it_and_nothing_else() {
+    let mut calls = Calls::default();
+    carry_out(&mut calls, 1, 10, b"a", Mono::ZERO);
+    carry_out(&mut calls, 2, 11, b"b", Mono::ZERO);
+    carry_out(&mut calls, 3, 10, b"c", Mono::ZERO);
+    // Asked for again over another connection, it belongs to that one.
+    assert_eq!(calls.arrive(key(3), on(11), Mono::ZERO), Arrival::Answered(b"c"));
+    calls.forget(10);
+    assert_eq!((calls.answers(), calls.order.len()), (2, 2));
+    arrives_new(&mut calls, 1, 12, Mono::ZERO);
+}
+
+#[test]
+fn a_reply_of_unusual_length_is_not_kept() {
+    let mut calls = Calls::default();
+    carry_out(&mut calls, 1, 10, &[0; ANSWER_BYTES_MAX + 1], Mono::ZERO);
+    assert!(calls.is_empty());
+}
+
+/// What happens to a call that may wait, over two connections of its client.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// It is sent, perhaps again.
+    Send(u64),
+    /// The oldest request that waits on this connection gets its turn.
+    Turn(u64),
+    /// What is being carried out is answered.
+    Finish,
+    /// The connection is lost, and another takes its place.
+    Lose(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => (0..2u64).prop_map(Event::Send),
+        3 => (0..2u64).prop_map(Event::Turn),
+        2 => Just(Event::Finish),
+        1 => (0..2u64).prop_map(Event::Lose),
+    ]
+}
+
+/// One call that waits at a gate, its queue, and the connection that sent it last: that one must
+/// get the reply.
+#[derive(Default)]
+struct Model {
+    calls: Calls,
+    waiting: Vec<(Asker, Ticket)>,
+    running: Option<Ticket>,
+    owed: Option<Asker>,
+    lost: [u64; 2],
+}
+
+impl Model {
+    /// The connection in `place` now: each that was lost had a number of its own.
+    fn current(&self, place: u64) -> Asker {
+        on(place + 2 * self.lost[usize::try_from(place).unwrap()])
+    }
+
+    fn apply(&mut self, event: Event) {
+        match event {
+            Event::Send(place) => {
+                let asker = self.current(place);
+                if let Some(ticket) = self.calls.wait(key(1), asker) {
+                    self.waiting.push((asker, ticket));
+                }
+                self.owed = Some(asker);
+            }
+            Event::Turn(place) => {
+                let asker = self.current(place);
+                if let Some(at) = self.waiting.iter().position(|own| own.0 == asker) {
+                    let (_, ticket) = self.waiting.remove(at);
+                    if self.calls.begin(key(1), ticket) {
+                        assert_eq!(self.running.replace(ticket), None, "carried out twice at once");
+                    }
+                }
+            }
+            Event::Finish => {
+                if self.running.take().is_some() {
+                    let askers = self.calls.answered(key(1)).unwrap();
+                    self.owed = self.owed.filter(|owed| !askers.has(*owed));
+                }
+            }
+            Event::Lose(place) => {
+                let asker = self.current(place);
+                self.lost[usize::try_from(place).unwrap()] += 1;
+                self.owed = self.owed.filter(|owed| *owed != asker);
+                // Its requests that wait are given up; one that is carried out goes on.
+                while let Some(at) = self.waiting.iter().position(|own| own.0 == asker) {
+                    let (_, ticket) = self.waiting.remove(at);
+                    self.calls.leave(key(1), ticket);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_waiting_call_is_carried_out_once_at_a_time_and_who_asks_last_is_answered(
+        events in vec(event(), 0..60),
+    ) {
+        let mut model = Model::default();
+        for event in events {
+            model.apply(event);
+        }
+        // Whoever waits gets its turn in the end.
+        for _ in 0..100 {
+            model.apply(Event::Finish);
+            model.apply(Event::Turn(0));
+            model.apply(Event::Turn(1));
+        }
+        prop_assert_eq!(model.owed, None);
+        prop_assert!(model.calls.is_empty());
+    }
+
+    #[test]
+    fn a_call_that_must_not_be_repeated_is_carried_out_once(
+        steps in vec((0..4u32, 0..3u64, any::<bool>()), 0..200),
+    ) {
+        let (mut calls, mut done, mut running) = (Calls::default(), [0; 4], [None; 4]);
+        for (at, (xid, connection, finish)) in steps.into_iter().enumerate() {
+            let (now, slot) = (Mono::from_millis(at as u64), xid as usize);
+            if finish {
+                if let Some(last) = running[slot].take() {
+                    let askers = calls.answered(key(xid)).unwrap();
+                    prop_assert_eq!(askers.last(), last, "who asked last is answered");
+                    calls.remember(key(xid), last.connection, &xid.to_be_bytes(), true, now);
+                }
+                continue;
+            }
+            match calls.arrive(key(xid), on(connection), now) {
+                Arrival::New(_) => {
+                    prop_assert_eq!(running[slot], None);
+                    done[slot] += 1;
+                    running[slot] = Some(on(connection));
+                }
+                Arrival::Underway => {
+                    prop_assert!(running[slot].is_some());
+                    running[slot] = Some(on(connection));
+                }
+                Arrival::Answered(reply) => prop_assert_eq!(reply, xid.to_be_bytes()),
+            }
+        }
+        prop_assert!(done.iter().all(|times| *times <= 1), "{:?}", done);
+    }
+}
