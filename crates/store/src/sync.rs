@@ -12,7 +12,7 @@ use std::time::Instant;
 use weir_core::Mono;
 
 pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU32, AtomicU64,
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 pub(crate) use std::sync::{Arc, Condvar, Weak};

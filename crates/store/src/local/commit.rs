@@ -1,6 +1,8 @@
 //! COMMIT and every other sync of one object, coalesced: whoever asks while a sync runs shares the
 //! next one, so one sync covers all that was written before it began.
 //!
+//! Objects with uncommitted data are synced too before they are closed; see [`super::uncommitted`].
+//!
 //! A failed sync is reported to everybody it covered, and once more to whoever syncs the object
 //! next: the kernel tells each descriptor of lost data only once, and we have one for all clients.
 //! [`LocalStore::sync_failures`] counts failures, so that the server can change its write verifier
@@ -99,6 +101,25 @@ impl LocalStore {
     }
 }
 
+impl Volume {
+    /// Syncs objects that nobody waits for, so that they may be closed.
+    pub(super) fn settle_aside(&self, objects: Vec<Arc<Inode>>) {
+        for inode in objects {
+            let Some(volume) = self.this.upgrade() else { return };
+            let (nobody, _) = promise();
+            if inode.syncs.join(nobody, Extent::Data) {
+                start(volume, inode);
+            }
+        }
+    }
+
+    /// Has some objects synced that have uncommitted data and are not in use, so that others may
+    /// have some.
+    pub(super) fn make_room(&self, near: &Inode) {
+        self.settle_aside(self.table.uncommitted(&near.key));
+    }
+}
+
 /// Queues a round. At most one is queued or running for an object, so the bound of the table
 /// bounds them all.
 fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
@@ -112,6 +133,7 @@ fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
 
 fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
     volume.pace.sync_began();
+    inode.uncommitted.forget();
     let result = match (inode.kind, extent) {
         _ if inode.reach == Reach::Path => syncfs(&volume.root.fd),
         (FileKind::Regular, Extent::Data) => fdatasync(&inode.fd),

@@ -136,8 +136,8 @@ fn made(volume: &Volume, fd: OwnedFd) -> FsResult<Arc<Inode>> {
     // Somebody may have found it by its name and written to it already, or removed it.
     let untouched = attr.size == 0 && attr.nlink == 1;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
-    let inode = new_inode(fd, Reach::Full, key, &attr, attrs, shape);
-    Ok(volume.table.insert(inode, mark))
+    let inode = new_inode(fd, Reach::Full, key, &attr, attrs, shape, &volume.crowd);
+    Ok(volume.hold(inode, mark))
 }
 
 fn open_existing(

@@ -4,6 +4,7 @@ use super::acl::Lists;
 use super::attrs::{Attrs, Mutation};
 use super::commit::SyncGroup;
 use super::shape::Shape;
+use super::uncommitted::Uncommitted;
 use crate::sync::{AtomicBool, Mutex, Relaxed, RwLock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
@@ -36,6 +37,7 @@ pub struct Inode {
     /// A directory's entries: held while they change. The number counts those changes.
     pub(super) names: Mutex<u64>,
     pub(super) syncs: SyncGroup,
+    pub(super) uncommitted: Uncommitted,
     /// The last name is gone.
     pub(super) gone: AtomicBool,
 }

@@ -9,13 +9,14 @@ use super::open::new_inode;
 use super::record::{self, Record, State};
 use super::shape::Shape;
 use super::table::Table;
+use super::uncommitted::Crowd;
 use super::units::Unit;
 use super::usage::Usage;
 use super::volume::Volume;
 use super::{LocalStore, Options};
 use crate::creds::as_root;
 use crate::pool::LaneBounds;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
 use crate::sys::{handle_of, open_handle};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
@@ -112,9 +113,11 @@ impl LocalStore {
         let space = at.check("read its file system", fstatvfs(&root))?;
         let lane = Arc::new(options.pool.lane(LANE));
         let recorded = Record::read(&meta);
-        let root = root_inode(root, key, &stat, options)
+        let crowd = Crowd::new(objects_max);
+        let root = root_inode(root, key, &stat, options, &crowd)
             .map_err(|error| at.cause("read its root", std::io::Error::other(error)))?;
-        let volume = Volume {
+        let volume = Arc::new_cyclic(|this| Volume {
+            this: Weak::clone(this),
             root: Arc::new(root),
             device: stat.st_dev,
             mount,
@@ -124,15 +127,16 @@ impl LocalStore {
             cache_metadata: options.metadata_cache,
             durability: options.namespace_durability,
             usage: Usage::new(options.quota_bytes, meta, recorded, Arc::clone(&lane)),
+            crowd,
             lane,
             pace: options.pool.pace_of(stat.st_dev),
             sync_failures: AtomicU64::new(0),
             unit: Unit::on_blocks_of(space.f_frsize),
             label: directory.display().to_string(),
             closing: AtomicBool::new(false),
-        };
+        });
         volume.table.hold(&volume.root);
-        let store = Self(Arc::new(volume));
+        let store = Self(volume);
         if !store.usage_is_known() && store.rescan() {
             tracing::info!(volume = store.0.label, "counting the usage after an unclean stop");
         }
@@ -159,11 +163,12 @@ fn root_inode(
     key: weir_core::ObjectKey,
     stat: &rustix::fs::Stat,
     options: &Options,
+    crowd: &Arc<Crowd>,
 ) -> FsResult<Inode> {
     let attr = attr_of(stat)?;
     let lists = Lists::of(attr.kind, Reach::Full);
     let attrs = Attrs::new((attr, None), lists, options.metadata_cache);
-    Ok(new_inode(fd, Reach::Full, key, &attr, attrs, Shape::UNKNOWN))
+    Ok(new_inode(fd, Reach::Full, key, &attr, attrs, Shape::UNKNOWN, crowd))
 }
 
 /// Where a volume is, for error messages.

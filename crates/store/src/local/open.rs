@@ -5,6 +5,7 @@ use super::attrs::{Attrs, attr_of};
 use super::commit::SyncGroup;
 use super::inode::{Inode, Reach};
 use super::shape::Shape;
+use super::uncommitted::{Crowd, Uncommitted};
 use super::volume::Volume;
 use crate::creds::as_root;
 use crate::error::fs_error;
@@ -126,8 +127,8 @@ impl Volume {
         let lists = Lists::of(attr.kind, reach);
         let first = (attr, lists.read(&fd, AclKind::Access)?);
         let attrs = Attrs::new(first, lists, self.cache_metadata);
-        let inode = new_inode(fd, reach, key, &attr, attrs, Shape::UNKNOWN);
-        Ok(self.table.insert(inode, mark))
+        let inode = new_inode(fd, reach, key, &attr, attrs, Shape::UNKNOWN, &self.crowd);
+        Ok(self.hold(inode, mark))
     }
 
     /// Opens for use what is open by path only: files for reading and writing, directories for
@@ -175,7 +176,7 @@ impl Volume {
     pub(super) fn retry_short<T>(&self, open: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
         match open() {
             Err(Errno::MFILE | Errno::NFILE) => {
-                self.table.shed();
+                self.settle_aside(self.table.shed());
                 open()
             }
             done => done,
@@ -190,6 +191,7 @@ pub(super) fn new_inode(
     attr: &Attr,
     attrs: Attrs,
     shape: Shape,
+    crowd: &Arc<Crowd>,
 ) -> Inode {
     static SERIAL: AtomicU64 = AtomicU64::new(1);
     Inode {
@@ -203,6 +205,7 @@ pub(super) fn new_inode(
         shape: RwLock::new(shape),
         names: Mutex::new(0),
         syncs: SyncGroup::default(),
+        uncommitted: Uncommitted::none(crowd),
         gone: AtomicBool::new(false),
     }
 }

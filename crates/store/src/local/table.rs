@@ -3,6 +3,8 @@
 //!
 //! Bounded: beyond the bound the least recently used idle objects are closed. Objects that
 //! operations are using stay, so the true bound is that number plus the operations in flight.
+//! Objects with uncommitted data stay too, until they are synced: whoever wants room is given some
+//! to be synced. They are at most half (see [`super::uncommitted`]).
 
 use super::inode::Inode;
 use super::shape::Shape;
@@ -12,6 +14,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use weir_core::ObjectKey;
 
 const SHARDS: usize = 16;
+/// Objects with uncommitted data that are given to be synced at once, and looked at for it.
+const UNCOMMITTED_MAX: usize = 16;
+const UNCOMMITTED_LOOKS: usize = 256;
 
 /// The objects held open.
 #[derive(Debug)]
@@ -68,17 +73,18 @@ impl Table {
         self.shard(key).lock().departures
     }
 
-    /// Holds `inode` open, unless there already is one with its key: gives the one that counts.
+    /// Holds `inode` open, unless there already is one with its key: gives the one that counts, and
+    /// objects to be synced so that they can leave.
     ///
     /// Its attributes and shape were read after `mark` was taken. If nothing has left since, no
     /// other inode of this key can have come, changed the object and gone again, so they are still
     /// true.
-    pub(super) fn insert(&self, mut inode: Inode, mark: u64) -> Arc<Inode> {
+    pub(super) fn insert(&self, mut inode: Inode, mark: u64) -> (Arc<Inode>, Vec<Arc<Inode>>) {
         let mut shard = self.shard(&inode.key).lock();
         if let Some(entry) = shard.index.get(&inode.key).and_then(|&at| shard.entries.get(at)) {
             let present = Arc::clone(&entry.inode);
             drop(shard);
-            return present;
+            return (present, Vec::new());
         }
         if shard.departures == mark {
             inode.attrs.validate();
@@ -87,12 +93,12 @@ impl Table {
         }
         let surplus = (shard.entries.len() + 1).saturating_sub(self.shard_max);
         // Dropped, and with that closed, only after the lock.
-        let closed = shard.shed(surplus);
+        let Shed { closed, uncommitted } = shard.shed(surplus);
         let inode = Arc::new(inode);
         shard.put(Arc::clone(&inode));
         drop(shard);
         drop(closed);
-        inode
+        (inode, uncommitted)
     }
 
     /// Holds the volume's root, which others hold too, so it never leaves.
@@ -115,15 +121,24 @@ impl Table {
         }
     }
 
-    /// Closes about a quarter of the idle objects: descriptors are short.
-    pub(super) fn shed(&self) {
+    /// Closes about a quarter of the idle objects: descriptors are short. Gives objects to be synced
+    /// so that they can leave.
+    pub(super) fn shed(&self) -> Vec<Arc<Inode>> {
+        let mut all = Vec::new();
         for shard in &self.shards {
             let mut shard = shard.lock();
             let quarter = shard.entries.len().div_ceil(4);
-            let closed = shard.shed(quarter);
+            let Shed { closed, uncommitted } = shard.shed(quarter);
             drop(shard);
             drop(closed);
+            all.extend(uncommitted);
         }
+        all
+    }
+
+    /// Some idle objects with uncommitted data, from the part of the table that `key` is in.
+    pub(super) fn uncommitted(&self, key: &ObjectKey) -> Vec<Arc<Inode>> {
+        self.shard(key).lock().uncommitted()
     }
 
     fn shard(&self, key: &ObjectKey) -> &Mutex<Shard> {
@@ -135,8 +150,8 @@ impl Table {
 
 impl Shard {
     /// Takes up to `wanted` idle objects out, least recently used first.
-    fn shed(&mut self, wanted: usize) -> Vec<Inode> {
-        let mut out = Vec::new();
+    fn shed(&mut self, wanted: usize) -> Shed {
+        let (mut out, mut uncommitted) = (Vec::new(), Vec::new());
         // Two turns: the first may find every entry marked as used.
         let mut looks = self.entries.len() * 2;
         while out.len() < wanted && looks > 0 && !self.entries.is_empty() {
@@ -149,6 +164,13 @@ impl Shard {
                 self.hand += 1;
                 continue;
             }
+            if entry.inode.uncommitted.is() {
+                if uncommitted.len() < UNCOMMITTED_MAX {
+                    uncommitted.push(Arc::clone(&entry.inode));
+                }
+                self.hand += 1;
+                continue;
+            }
             let Some(inode) = self.take(self.hand) else { break };
             match Arc::try_unwrap(inode) {
                 Ok(inode) => out.push(inode),
@@ -156,7 +178,22 @@ impl Shard {
                 Err(inode) => self.put(inode),
             }
         }
-        out
+        Shed { closed: out, uncommitted }
+    }
+
+    fn uncommitted(&mut self) -> Vec<Arc<Inode>> {
+        let mut found = Vec::new();
+        for _ in 0..UNCOMMITTED_LOOKS.min(self.entries.len()) {
+            self.hand = (self.hand + 1) % self.entries.len();
+            let Some(Entry { inode, .. }) = self.entries.get(self.hand) else { break };
+            if Arc::strong_count(inode) == 1 && inode.uncommitted.is() {
+                found.push(Arc::clone(inode));
+            }
+            if found.len() == UNCOMMITTED_MAX {
+                break;
+            }
+        }
+        found
     }
 
     fn put(&mut self, inode: Arc<Inode>) {
@@ -176,6 +213,14 @@ impl Shard {
         }
         Some(entry.inode)
     }
+}
+
+/// What came of making room.
+struct Shed {
+    /// To be dropped, and with that closed.
+    closed: Vec<Inode>,
+    /// To be synced, so that they can leave next time.
+    uncommitted: Vec<Arc<Inode>>,
 }
 
 /// A seeded multiply-and-fold hash: the keys are the kernel's and come to us under a MAC, so the

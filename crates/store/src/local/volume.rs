@@ -4,18 +4,21 @@ use super::inode::Inode;
 use super::kept::Kept;
 use super::names::Names;
 use super::table::Table;
+use super::uncommitted::Crowd;
 use super::units::Unit;
 use super::usage::Usage;
 use super::{Durability, LocalStore};
 use crate::pace::Pace;
 use crate::pool::Lane;
-use crate::sync::{Arc, AtomicBool, AtomicU64, now};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Weak, now};
 use crate::sys::run_delay;
 use weir_core::{FsError, FsResult, Mono};
 
 /// One volume.
 #[derive(Debug)]
 pub(super) struct Volume {
+    /// Itself, for work that outlives an operation.
+    pub(super) this: Weak<Self>,
     pub(super) root: Arc<Inode>,
     /// The device number and mount id that every object of the volume shares with its root.
     pub(super) device: u64,
@@ -27,6 +30,7 @@ pub(super) struct Volume {
     pub(super) cache_metadata: bool,
     pub(super) durability: Durability,
     pub(super) usage: Arc<Usage>,
+    pub(super) crowd: Arc<Crowd>,
     pub(super) lane: Arc<Lane>,
     pub(super) pace: Arc<Pace>,
     pub(super) sync_failures: AtomicU64,
@@ -82,6 +86,13 @@ impl Waiting {
 }
 
 impl Volume {
+    /// Holds an object open; see [`Table::insert`].
+    pub(super) fn hold(&self, inode: Inode, mark: u64) -> Arc<Inode> {
+        let (inode, uncommitted) = self.table.insert(inode, mark);
+        self.settle_aside(uncommitted);
+        inode
+    }
+
     /// Does `change`, which begins now, and lets the pace learn from how long it took.
     fn paced<T>(&self, began: Mono, change: impl FnOnce() -> T) -> T {
         // The clock is read inside the watched span, so that no delay counts against the write.

@@ -33,6 +33,7 @@ impl LocalStore {
         if offset.checked_add(length).is_none_or(|end| end > FILE_BYTES_MAX) {
             return Err(FsError::TooLarge);
         }
+        let stability = self.possible(inode, stability);
         if stability == Stability::Unstable
             && let Some(done) =
                 self.inline(|v, waiting| write_now(v, inode, offset, &data, waiting))
@@ -40,6 +41,17 @@ impl LocalStore {
             return done;
         }
         Box::pin(self.write_in_pool(inode, offset, data, stability)).await
+    }
+
+    /// What of the stability asked for is possible: without room for more objects with uncommitted
+    /// data, that of this write is synced.
+    #[inline]
+    fn possible(&self, inode: &Inode, asked: Stability) -> Stability {
+        if asked > Stability::Unstable || inode.uncommitted.may_be() {
+            return asked;
+        }
+        self.0.make_room(inode);
+        Stability::DataSync
     }
 
     async fn write_in_pool(
@@ -85,6 +97,7 @@ fn write_now(
         drop(shape);
         volume.write_new(inode, (offset, end), put, waiting)?
     };
+    inode.uncommitted.note();
     let change = inode.end(mutation)?;
     let count = u32::try_from(written).map_err(|_| FsError::Invalid)?;
     Ok(WriteDone { count, committed: Stability::Unstable, change })

@@ -81,6 +81,7 @@ fn as_nobody() {
     assert_eq!(bed.create(&root, b"no", 0o644, &stranger).err(), Some(FsError::AccessDenied));
     let file = bed.create(&root, b"f", 0o644, &own).unwrap();
     bed.write(&file, 0, b"data").unwrap();
+    block_on(bed.store.commit(&file)).unwrap();
     let by_root = bed.create(&root, b"g", 0o644, &ROOT).unwrap();
     assert_eq!(bed.attr(&by_root).uid, own.uid);
     let give = SetAttr { uid: Some(1), ..SetAttr::default() };

@@ -6,6 +6,7 @@ mod acl;
 mod alone;
 mod coherence;
 mod common;
+mod failing;
 mod model;
 mod semantics;
 mod usage;

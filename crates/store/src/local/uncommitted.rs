@@ -1,0 +1,92 @@
+//! Which objects have data that was answered as UNSTABLE and not synced since.
+//!
+//! The kernel tells of data that it could not write back on descriptors that were open when that
+//! happened, and forgets it with the inode. So an object with such data keeps its descriptor until
+//! a sync has covered it: when its room is wanted, it is synced first. There is room for so many;
+//! beyond that a write is synced before it is answered.
+
+use crate::sync::{AcqRel, Acquire, Arc, AtomicBool, AtomicUsize};
+
+/// How many objects of a volume have uncommitted data, and how many may.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    objects: AtomicUsize,
+    objects_max: usize,
+}
+
+impl Crowd {
+    /// Half of the objects that are kept open, so that the others always find room.
+    pub(super) fn new(cached_objects_max: usize) -> Arc<Self> {
+        Arc::new(Self { objects: AtomicUsize::new(0), objects_max: cached_objects_max / 2 })
+    }
+}
+
+/// Has an object uncommitted data?
+#[derive(Debug)]
+pub(super) struct Uncommitted {
+    is: AtomicBool,
+    crowd: Arc<Crowd>,
+}
+
+impl Uncommitted {
+    /// None.
+    pub(super) fn none(crowd: &Arc<Crowd>) -> Self {
+        Self { is: AtomicBool::new(false), crowd: Arc::clone(crowd) }
+    }
+
+    /// Is there any?
+    #[inline]
+    pub(super) fn is(&self) -> bool {
+        self.is.load(Acquire)
+    }
+
+    /// May there be any more objects with uncommitted data, if this is none yet?
+    #[inline]
+    pub(super) fn may_be(&self) -> bool {
+        self.is() || self.crowd.objects.load(Acquire) < self.crowd.objects_max
+    }
+
+    /// Data was written. Noted after the write, so that a sync that forgets it has covered it.
+    #[inline]
+    pub(super) fn note(&self) {
+        if !self.is() && !self.is.swap(true, AcqRel) {
+            self.crowd.objects.fetch_add(1, AcqRel);
+        }
+    }
+
+    /// A sync begins, which will cover all that was noted.
+    pub(super) fn forget(&self) {
+        if self.is.swap(false, AcqRel) {
+            self.crowd.objects.fetch_sub(1, AcqRel);
+        }
+    }
+}
+
+impl Drop for Uncommitted {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_objects_may_have_uncommitted_data_and_each_counts_once() {
+        let crowd = Crowd::new(4);
+        let [a, b, c] = std::array::from_fn(|_| Uncommitted::none(&crowd));
+        a.note();
+        a.note();
+        assert!(c.may_be());
+        b.note();
+        assert!(!c.may_be() && a.may_be() && b.may_be());
+        a.forget();
+        a.forget();
+        assert!(c.may_be() && !a.is());
+        c.note();
+        drop(b);
+        drop(c);
+        assert_eq!(crowd.objects.load(Acquire), 0);
+    }
+}
