@@ -1,4 +1,8 @@
 //! CREATE: regular files, in the three ways of RFC 1813 §3.3.8.
+//!
+//! A file that is to have more than a mode gets it before its name: otherwise a server that is
+//! killed in between would leave a file without the verifier of its exclusive create, which the
+//! client's second attempt would take for somebody else's.
 
 use super::acl::Lists;
 use super::attrs::{Attrs, stat};
@@ -13,9 +17,9 @@ use super::{Durability, LocalStore};
 use crate::creds::as_caller;
 use crate::error::fs_error;
 use crate::sync::Arc;
-use crate::sys::handle_of;
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, openat};
+use crate::sys::{handle_of, own_descriptors};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
 use rustix::io::Errno;
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, Made};
@@ -67,14 +71,14 @@ fn create(
     }
     let (mode, rest) = split(how);
     let mutation = dir.begin();
-    let (object, attr) = match open_new(volume, dir, name, mode, cred) {
-        Ok(fd) => {
-            let made = made(volume, fd)?;
+    let made = if rest == SetAttr::default() {
+        open_new(volume, dir, name, mode, cred).and_then(|fd| made(volume, fd))
+    } else {
+        make_whole(volume, dir, name, (mode, &rest), cred)
+    };
+    let (object, attr) = match made {
+        Ok(made) => {
             volume.names.replace(dir, name, &made, &mut lock);
-            if let Err(error) = set_made(volume, &made, &rest, cred) {
-                volume.unmake(dir, name, &made, &mut lock);
-                return Err(error.into());
-            }
             let attr = made.attr()?;
             (made, attr)
         }
@@ -114,11 +118,54 @@ fn open_new(
     let mode = Mode::from_raw_mode(mode);
     let open = |flags| openat(&dir.fd, name.as_bytes(), flags, mode);
     let open = || volume.retry_short(|| without_atime(flags, open));
-    as_caller(cred, |_| open())?.map_err(|errno| match errno {
+    as_caller(cred, |_| open())?.map_err(without_directory)
+}
+
+/// Makes a file with attributes and gives it its name last.
+fn make_whole(
+    volume: &Volume,
+    dir: &Inode,
+    name: Name<'_>,
+    (mode, rest): (u32, &SetAttr),
+    cred: &Credentials,
+) -> FsResult<Arc<Inode>> {
+    // An existing name comes before any other reason to refuse.
+    let look = || statat(&dir.fd, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+    match as_caller(cred, |_| look())? {
+        Ok(_) => return Err(FsError::Exists),
+        Err(Errno::NOENT) => {}
+        Err(other) => return Err(fs_error(other)),
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(mode);
+    let open = |flags| openat(&dir.fd, c".", flags, mode);
+    let open = || volume.retry_short(|| without_atime(flags, open));
+    let fd = as_caller(cred, |_| open())?.map_err(without_directory)?;
+    let made = made(volume, fd)?;
+    match set_made(volume, &made, rest, cred).and_then(|()| give_name(&made, dir, name, cred)) {
+        Ok(()) => Ok(made),
+        Err(error) => {
+            volume.bury(&made);
+            Err(error)
+        }
+    }
+}
+
+fn give_name(made: &Inode, dir: &Inode, name: Name<'_>, cred: &Credentials) -> FsResult<()> {
+    let mutation = made.begin();
+    let (descriptors, number) = (own_descriptors()?, made.fd.as_raw_fd().to_string());
+    let flags = AtFlags::SYMLINK_FOLLOW;
+    as_caller(cred, |_| linkat(descriptors, number, &dir.fd, name.as_bytes(), flags))?
+        .map_err(without_directory)?;
+    made.end(mutation).map(drop)
+}
+
+fn without_directory(errno: Errno) -> FsError {
+    match errno {
         // The directory itself is gone.
         Errno::NOENT => FsError::Stale,
         other => fs_error(other),
-    })
+    }
 }
 
 /// Holds a file open that was just made.

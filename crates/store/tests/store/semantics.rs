@@ -239,6 +239,33 @@ fn a_retried_exclusive_create_finds_its_own_file() {
 }
 
 #[test]
+fn a_file_with_attributes_never_has_a_name_without_them() {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+    everywhere(|bed| {
+        let (root, name, path) = (bed.root(), Name::new(b"f").unwrap(), bed.path().join("f"));
+        let (seen, bare, done) =
+            (AtomicU32::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(SeqCst) {
+                    if let Ok(found) = std::fs::metadata(&path) {
+                        seen.fetch_add(1, SeqCst);
+                        bare.fetch_or(found.mtime() != 0x7fff_ffff, SeqCst);
+                    }
+                }
+            });
+            while seen.load(SeqCst) < 20 && !bare.load(SeqCst) {
+                let how = CreateHow::Exclusive([0x7f, 255, 255, 255, 0x7f, 255, 255, 255]);
+                block_on(bed.store.create(&root, name, &how, &ROOT)).unwrap();
+                bed.remove(&root, b"f").unwrap();
+            }
+            done.store(true, SeqCst);
+        });
+        assert!(!bare.load(SeqCst), "a file was there without its verifier");
+    });
+}
+
+#[test]
 fn a_guard_lets_only_the_expected_state_through() {
     everywhere(|bed| {
         let file = bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();
