@@ -66,6 +66,9 @@ const MIGRATIONS: &[&str] = &[
 /// Opens the database at `path` in its newest format, made if it isn't there.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     let mut db = Connection::open(path)?;
+    // Nobody else opens it while the server runs. So the index of the log is kept in memory of our
+    // own instead of a mapped file, which would end the server (SIGBUS) when the disk fails.
+    db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", "ON")?;
@@ -113,5 +116,14 @@ mod tests {
         let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(text("journal_mode"), "wal");
         assert_eq!((number("synchronous"), number("foreign_keys")), (2, 1));
+    }
+
+    #[test]
+    fn no_file_is_mapped_that_a_failing_disk_could_take_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(&dir.path().join("weir.db")).unwrap();
+        assert!(db.query_row("SELECT count(*) FROM pools", [], |row| row.get::<_, u32>(0)).is_ok());
+        assert!(dir.path().join("weir.db-wal").exists());
+        assert!(!dir.path().join("weir.db-shm").exists());
     }
 }
