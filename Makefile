@@ -3,8 +3,11 @@
 FUZZ_SECONDS ?= 3600
 DEMO_OUT ?= target/demo
 PEERS_OUT ?= docs/performance
+KILLS ?= 1000
+CUTS ?= 100
+CRASH_OUT ?= docs/crash
 
-.PHONY: help demo test check bench peers fuzz
+.PHONY: help demo test check bench peers crash fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -26,6 +29,11 @@ peers: ## Weir beside NFS-Ganesha and a bare loop on this machine (needs root; d
 	cargo xtask preflight peers
 	cargo build --release --locked
 	target/release/weir-peers --out $(PEERS_OUT)
+
+crash: ## KILLS kills in each durability mode, CUTS power cuts on each file system (needs root; docs/crash)
+	cargo xtask preflight
+	cargo build --release --locked
+	target/release/weir-crash --kills $(KILLS) --cuts $(CUTS) --files 0,1000,10000,100000 --out $(CRASH_OUT)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)

@@ -12,7 +12,7 @@ const CARGO_DENY_VERSION: &str = "0.20.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 13] = [
+const FOR_TESTS: [Needed; 14] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -20,6 +20,7 @@ const FOR_TESTS: [Needed; 13] = [
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
+    ("xfs_io", "xfsprogs"),
     ("linux.uml", "user-mode-linux"),
     ("modprobe", "kmod"),
     ("busybox", "busybox-static"),

@@ -9,11 +9,14 @@ use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Seconds for each fuzz target; `make fuzz` is for more.
 const FUZZ_SECONDS: u32 = 10;
+/// Kills in each of two durability modes, and power cuts in each on each of two file systems.
+const CRASH_KILLS: &str = "25";
+const CRASH_CUTS: &str = "3";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
@@ -43,9 +46,22 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 6] = [
+const SUITES: [Suite; 7] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
+    Suite {
+        name: "crash",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/loop-control"),
+            Need::Program("mkfs.ext4"),
+            Need::Program("mkfs.xfs"),
+            Need::Program("xfs_io"),
+            Need::Program("unshare"),
+            Need::Program("ip"),
+        ],
+        run: run_crash,
+    },
     Suite { name: "fuzz", needs: &[Need::Program("c++")], run: run_fuzz },
     Suite {
         name: "libnfs",
@@ -180,14 +196,28 @@ fn run_fuzz() -> Result<Tally> {
 
 /// Runs a shell suite against the binary that the workspace's tests were run with.
 fn run_script(script: &str) -> Result<Tally> {
+    let weir = built("weir-weir", "weir")?;
+    count_lines(Command::new(script).env("WEIR", weir), tap_line)
+}
+
+/// Kills that binary and cuts its power; `make crash` does so for longer.
+fn run_crash() -> Result<Tally> {
+    let weir = built("weir-weir", "weir")?;
+    let mut crash = Command::new(built("weir-bench", "weir-crash")?);
+    crash.args(["--kills", CRASH_KILLS, "--cuts", CRASH_CUTS, "--weir"]).arg(weir);
+    count_lines(&mut crash, tap_line)
+}
+
+/// A program of ours, as the workspace's tests are built.
+fn built(package: &str, program: &str) -> Result<PathBuf> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--package=weir-weir", "--profile=test", "--locked", "--quiet"]);
+    build.args(["build", "--package", package, "--profile=test", "--locked", "--quiet"]);
     if !process::succeeds(&mut build)? {
-        bail!("the server does not build");
+        bail!("{package} does not build");
     }
     let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let weir = Path::new(&target).join("debug/weir").canonicalize().context("finding weir")?;
-    count_lines(Command::new(script).env("WEIR", weir), tap_line)
+    let path = Path::new(&target).join("debug").join(program);
+    path.canonicalize().with_context(|| format!("finding {program}"))
 }
 
 /// Passes on what `command` prints and counts results line by line. A command that fails without

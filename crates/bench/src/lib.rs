@@ -11,7 +11,9 @@
 
 pub mod cli;
 mod control;
+pub mod crash;
 pub mod demo;
+mod disk;
 mod engine;
 mod error;
 mod payload;
@@ -19,6 +21,7 @@ pub mod peers;
 pub mod progress;
 pub mod report;
 mod rng;
+mod sandbox;
 pub mod stats;
 mod target;
 pub mod units;

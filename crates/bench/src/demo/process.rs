@@ -48,6 +48,14 @@ impl Process {
         &mut self.child
     }
 
+    /// Ends it at once (SIGKILL), and waits until nothing of it is left.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        let name = &self.name;
+        self.child.kill().with_context(|| format!("can't kill {name}"))?;
+        self.child.wait().with_context(|| format!("can't wait for {name}"))?;
+        Ok(())
+    }
+
     fn end(&mut self) -> Result<()> {
         if self.ended()?.is_some() {
             return Ok(());

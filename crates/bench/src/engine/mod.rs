@@ -30,6 +30,7 @@ use usage::Usage;
 
 pub use collect::{Phase, Window};
 pub(crate) use job::file_name;
+pub(crate) use nfs::{Session, mount, status_name};
 
 /// A run that can start at once: connected, permissions checked, files laid out.
 ///

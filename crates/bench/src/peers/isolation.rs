@@ -1,10 +1,10 @@
 //! A volume on a slow disk, written flat out with COMMITs, and its neighbour on a fast one.
 
-use super::disk::{self, Disk};
 use super::judge::{Isolation, Neighbour, median};
 use super::measure::{Times, measure};
 use super::plan::Filesystem;
 use crate::demo::{Operator, Server, Stop};
+use crate::disk::{self, Disk};
 use crate::engine::prepare;
 use crate::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 use crate::{Control, NfsTarget, Target, mibps};

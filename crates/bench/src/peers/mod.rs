@@ -7,7 +7,6 @@
 //! written back, so that none inherits the write-back of another.
 
 mod cpu;
-mod disk;
 mod isolation;
 mod judge;
 mod measure;
@@ -17,10 +16,10 @@ mod sandbox;
 mod servers;
 
 use crate::demo::{Operator, Server, Stop};
+use crate::disk::Disk;
 use crate::report::machine;
 use crate::{Control, NfsTarget, Target};
 use anyhow::{Context, Result, bail};
-use disk::Disk;
 use judge::{Figures, Isolation, Row, Same, Verdict};
 use plan::{CREATE_REMOVE, TRIALS, Trial};
 use serde::Serialize;
@@ -79,7 +78,7 @@ struct Report {
 pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     sandbox::check()?;
     if !options.inside {
-        sandbox::enter()?;
+        crate::sandbox::enter()?;
     }
     sandbox::furnish()?;
     std::fs::create_dir_all(&options.work)?;

@@ -1,7 +1,7 @@
 //! The three servers, on the same directory.
 
-use super::disk::Disk;
 use crate::demo::{Operator, Process, Server, wait_for};
+use crate::disk::Disk;
 use crate::report::Series;
 use crate::{NfsTarget, Target};
 use anyhow::{Context, Result, bail};

@@ -4,10 +4,9 @@
 mod block;
 mod ledger;
 
-pub(crate) use block::{STAMP_BYTES, stamp};
+pub(crate) use block::{STAMP_BYTES, inspect, stamp};
 pub(crate) use ledger::Ledger;
 
-use block::inspect;
 use ledger::Expected;
 
 /// Least block size with verification: the stamp and some body.

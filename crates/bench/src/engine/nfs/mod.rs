@@ -21,12 +21,16 @@ use crate::target::NfsTarget;
 use crate::workload::{DEPTH_MAX, Layout, Workload};
 use calls::Handles;
 use conn::Conn;
-use session::{Session, connect};
+use session::connect;
 use std::net::IpAddr;
 use std::sync::Arc;
 use weir_core::Credentials;
 use weir_nfs::client::Caller;
 use worker::NfsWorker;
+
+pub(crate) use mount::mount;
+pub(crate) use session::Session;
+pub(crate) use status::name as status_name;
 
 /// The name that credentials carry.
 const MACHINE: &[u8] = b"weir-bench";
@@ -53,7 +57,7 @@ impl Files {
         let sources = (0..workload.clients)
             .map(|client| target.source(client, workload.clients))
             .collect::<Result<Vec<_>, _>>()?;
-        let root = mount::mount(target, caller.clone())?;
+        let root = mount(target, caller.clone())?;
         let mut session = Session::open(target.address, None, caller.clone())?;
         let limits = layout::limits(&mut session, &root)?;
         limits.check(workload)?;

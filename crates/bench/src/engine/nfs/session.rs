@@ -43,7 +43,7 @@ pub(super) fn connect(
 }
 
 /// A blocking connection. Calls may be sent ahead; replies are taken one at a time.
-pub(super) struct Session {
+pub(crate) struct Session {
     stream: TcpStream,
     address: SocketAddr,
     caller: Caller,
@@ -56,7 +56,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Connects to `address`; every call is made by `caller`.
-    pub(super) fn open(
+    pub(crate) fn open(
         address: SocketAddr,
         source: Option<IpAddr>,
         caller: Caller,
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Makes one call, waits for its answer, and lets `read` take what it wants from it.
-    pub(super) fn call<A, T>(
+    pub(crate) fn call<A, T>(
         &mut self,
         args: &A,
         read: impl FnOnce(A::Results<'_>) -> T,
@@ -101,15 +101,22 @@ impl Session {
     }
 
     /// Queues a call that `encode` writes, and gives its number.
-    pub(super) fn queue(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>, u32)) -> u32 {
+    pub(crate) fn queue(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>, u32)) -> u32 {
         let xid = self.next_xid;
         self.next_xid = self.next_xid.wrapping_add(1);
         encode(&self.caller, &mut self.out, xid);
         xid
     }
 
+    /// Queues a call that `encode` writes under a number of the caller's: that of a call that was
+    /// sent on another connection and not answered there. It must be none that
+    /// [`Session::queue`] gives.
+    pub(crate) fn queue_as(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>)) {
+        encode(&self.caller, &mut self.out);
+    }
+
     /// Sends what is queued, waits for the next answer, and lets `read` take what it wants.
-    pub(super) fn answer<T>(
+    pub(crate) fn answer<T>(
         &mut self,
         read: impl FnOnce(&Reply<'_>) -> Result<T, BenchError>,
     ) -> Result<T, BenchError> {

@@ -1,6 +1,7 @@
-//! File systems in files: made, mounted, throttled, and gone with the mount namespace.
+//! File systems in files: made, mounted, throttled, cut from power, and gone with the mount
+//! namespace.
 
-use super::plan::Filesystem;
+use crate::peers::Filesystem;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +13,7 @@ const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 
 /// A file system on a loop device. Dropping it unmounts it and removes the image.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     image: PathBuf,
     mount: PathBuf,
     throttled: Option<String>,
@@ -20,7 +21,7 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Makes a file system of `bytes` in a sparse file in `dir`, and mounts it.
-    pub(super) fn make(dir: &Path, name: &str, kind: Filesystem, bytes: u64) -> Result<Self> {
+    pub(crate) fn make(dir: &Path, name: &str, kind: Filesystem, bytes: u64) -> Result<Self> {
         let image = dir.join(format!("{name}.img"));
         let mount = dir.join(name);
         let file =
@@ -37,12 +38,12 @@ impl Disk {
     }
 
     /// Where it is mounted.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.mount
     }
 
     /// Lets at most `bytes_per_second` be written to the device, by whomever.
-    pub(super) fn throttle(&mut self, bytes_per_second: u64) -> Result<()> {
+    pub(crate) fn throttle(&mut self, bytes_per_second: u64) -> Result<()> {
         let device = std::fs::metadata(&self.mount)?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         std::fs::write(THROTTLE, format!("{major}:{minor} {bytes_per_second}\n"))
@@ -51,8 +52,21 @@ impl Disk {
         Ok(())
     }
 
+    /// Stops the file system at once, as a power cut would: nothing more reaches the device, not
+    /// even its journal (the ioctl behind `shutdown` without a flush of the log). What had been
+    /// handed to the device before counts as written: the device itself loses nothing.
+    pub(crate) fn cut(&self) -> Result<()> {
+        run(Command::new("xfs_io").args(["-x", "-c", "shutdown"]).arg(&self.mount))
+    }
+
+    /// Mounts the file system again after [`Disk::cut`], from what is on the device.
+    pub(crate) fn restore(&self) -> Result<()> {
+        run(Command::new("umount").arg(&self.mount))?;
+        run(Command::new("mount").args(["-o", "loop,noatime"]).args([&self.image, &self.mount]))
+    }
+
     /// Writes everything that is only in memory to the device.
-    pub(super) fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         let directory = File::open(&self.mount)?;
         rustix::fs::syncfs(&directory).context("can't sync")
     }
@@ -78,12 +92,12 @@ impl Drop for Disk {
 }
 
 /// Can block devices be throttled here?
-pub(super) fn can_throttle() -> bool {
+pub(crate) fn can_throttle() -> bool {
     Path::new(THROTTLE).exists()
 }
 
 /// Runs a program to its end; its own words are the error.
-pub(super) fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("can't run {name}"))?;
     if !output.status.success() {
