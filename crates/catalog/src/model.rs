@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use weir_core::{Credentials, PoolId, VolumeId};
+use weir_core::{Credentials, Groups, PoolId, VolumeId};
 use weir_qos::contract::{Level, Qos};
 use weir_qos::rate::BytesPerSecond;
 
@@ -103,18 +103,24 @@ impl ExportRule {
         let user = |uid| if uid == 0 { self.anon_uid } else { uid };
         let group = |gid| if gid == 0 { self.anon_gid } else { gid };
         match self.squash {
-            Squash::None => *cred,
+            Squash::None => cred.clone(),
             Squash::All => Credentials::new(self.anon_uid, self.anon_gid),
             Squash::Root => {
-                let groups: Vec<u32> = cred.groups().iter().copied().map(group).collect();
-                Credentials::new(user(cred.uid), group(cred.gid)).with_groups(&groups)
+                let groups = cred.groups();
+                let groups = if groups.contains(0) {
+                    let squashed: Vec<u32> = groups.as_slice().iter().copied().map(group).collect();
+                    Groups::new(&squashed)
+                } else {
+                    groups.clone()
+                };
+                Credentials::new(user(cred.uid), group(cred.gid)).with(groups)
             }
         }
     }
 
     /// The same identity for a caller who sent none (AUTH_NONE).
     #[must_use]
-    pub const fn anonymous(&self) -> Credentials {
+    pub fn anonymous(&self) -> Credentials {
         Credentials::new(self.anon_uid, self.anon_gid)
     }
 }

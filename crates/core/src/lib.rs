@@ -28,7 +28,7 @@ pub use access::Access;
 pub use acl::{Acl, AclKind};
 pub use attr::{Attr, DeviceNumber, FileKind, SetAttr, SetTime};
 pub use buf::Shared;
-pub use cred::Credentials;
+pub use cred::{Credentials, Groups};
 pub use error::{FsError, FsResult};
 pub use handle::{FileHandle, HandleKey, ObjectKey};
 pub use id::{PoolId, SnapshotId, VolumeId};

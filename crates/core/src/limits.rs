@@ -16,8 +16,12 @@ pub const HANDLE_BYTES_MAX: usize = 64;
 /// length (1), volume (4), snapshot (4) and MAC (8).
 pub const OBJECT_KEY_BYTES_MAX: usize = HANDLE_BYTES_MAX - 18;
 
-/// Supplementary groups carried by one credential (RFC 5531 appendix A, AUTH_SYS: 16).
-pub const GROUPS_MAX: usize = 16;
+/// Supplementary groups that a credential holds in place: as many as one on the wire carries
+/// (RFC 5531 appendix A, AUTH_SYS: 16).
+pub const GROUPS_INLINE: usize = 16;
+
+/// Most supplementary groups of a caller (`NGROUPS_MAX` of Linux).
+pub const GROUPS_MAX: usize = 65_536;
 
 /// Most entries of one access control list: what fits the 64 KiB of an extended attribute on Linux.
 pub const ACL_ENTRIES_MAX: usize = 8191;

@@ -11,6 +11,7 @@ pub mod config;
 pub mod control;
 mod engine;
 mod gate;
+mod groups;
 mod limits;
 pub mod metrics;
 pub mod plane;

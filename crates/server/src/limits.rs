@@ -115,6 +115,19 @@ pub(crate) const DATAGRAMS_SECOND_MAX: u32 = 10_000;
 /// Datagrams taken from one socket before the others get their turn.
 pub(crate) const DATAGRAMS_ROUND_MAX: usize = 64;
 
+/// Threads that look up the groups of users, where that is turned on.
+pub(crate) const GROUP_THREADS: usize = 4;
+
+/// Users whose groups wait to be looked up. Beyond: requests of others are answered
+/// `NFS3ERR_JUKEBOX`, and clients ask again.
+pub(crate) const GROUP_LOOKUPS_MAX: usize = 1024;
+
+/// Users whose groups are remembered. Beyond: all are forgotten and looked up anew.
+pub(crate) const GROUP_USERS_MAX: usize = 65_536;
+
+/// Groups of all these users together, 4 bytes each. Beyond: the same.
+pub(crate) const GROUP_IDS_MAX: usize = 4 << 20;
+
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
 const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);

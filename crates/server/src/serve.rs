@@ -5,9 +5,11 @@
 //! connections, what is in flight answered, volumes synced, and only then the lock released.
 
 use crate::acceptor::{self, Stop};
+use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::control::{self, ControlState};
-use crate::engine::{Engine, StoreSettings};
+use crate::engine::{Engine, StoreSettings, Surroundings};
+use crate::groups::GroupDirectory;
 use crate::limits::LISTEN_BACKLOG;
 use crate::plane::{Plane, PlaneError};
 use crate::rpcbind::{Portmap, RegisterError, Registration, Services, portmapper_addresses};
@@ -247,7 +249,10 @@ fn engine(
     };
     let keys = HandleKey::new(catalog.handle_secret());
     let parked_max = config.parked_total_mib << 20;
-    Ok(Engine::new(keys, verifier, seed, settings, parked_max, inboxes, portmap))
+    let clock = SystemClock::start();
+    let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
+    let around = Surroundings { clock, groups, portmap };
+    Ok(Engine::new(keys, verifier, seed, settings, parked_max, inboxes, around))
 }
 
 fn worker_count(configured: usize) -> usize {

@@ -2,11 +2,16 @@
 //! explores schedules, say) can be put behind it. Nothing else imports `std::sync`.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 pub(crate) use tokio::sync::watch;
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is
 /// valid between statements, and a panic ends the process anyway.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Lets go of the lock, sleeps until `changed` is notified, and takes the lock again.
+pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }

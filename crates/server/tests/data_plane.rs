@@ -18,7 +18,7 @@ use weir_nfs::mount::wire::MntRes;
 use weir_nfs::rpc::AcceptError;
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, RemoveArgs, Res,
-    Sattr3, StableHow, Status, WriteArgs,
+    Sattr3, SetattrArgs, StableHow, Status, WriteArgs,
 };
 use weir_qos::{Level, Qos};
 use weir_server::{Server, ServerConfig};
@@ -40,13 +40,16 @@ impl Fixture {
     }
 
     fn with_grace(shutdown_grace: Duration) -> Self {
+        Self::start_with(ServerConfig { shutdown_grace, ..ServerConfig::default() })
+    }
+
+    fn start_with(settings: ServerConfig) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
             nfs: vec!["127.0.0.1:0".parse().unwrap()],
             api: vec![],
-            shutdown_grace,
-            ..ServerConfig::default()
+            ..settings
         };
         {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
@@ -551,4 +554,32 @@ fn lists_are_served_on_the_port_of_nfs() {
     let mismatch = AcceptError::ProgramMismatch { low: 3, high: 3 };
     assert_eq!(Reply::parse(&record).unwrap().body, Err(Refused::Failed(mismatch)));
     fixture.server.stop().unwrap();
+}
+
+#[test]
+fn groups_are_the_server_s_and_not_the_client_s() {
+    for manage_gids in [false, true] {
+        let fixture = Fixture::start_with(ServerConfig { manage_gids, ..ServerConfig::default() });
+        let mut peer = fixture.connect();
+        let root = peer.mount("/open");
+        let file = peer.create(&root, "file");
+        let set = Sattr3 { mode: Some(0o640), gid: Some(4_000_000_000), ..Sattr3::NONE };
+        let object = FileHandle3(&file);
+        peer.send(&SetattrArgs { object, new_attributes: set, guard: None });
+        let record = peer.record();
+        let set = Reply::parse(&record).unwrap().results::<SetattrArgs<'_>>().unwrap();
+        assert_eq!(set.status(), Status::OK);
+        // A user whom this machine doesn't know, and who says to be of the file's group.
+        let claims = Credentials::new(4_000_000_001, 1).with_groups(&[4_000_000_000]);
+        peer.caller = Caller::sys(&claims, b"test");
+        // The second time nothing has to be looked up.
+        for _ in 0..2 {
+            peer.send(&ReadArgs { file: object, offset: 0, count: 1 });
+            let record = peer.record();
+            let read = Reply::parse(&record).unwrap().results::<ReadArgs<'_>>().unwrap();
+            let expected = if manage_gids { Status::ACCES } else { Status::OK };
+            assert_eq!(read.status(), expected, "manage_gids = {manage_gids}");
+        }
+        fixture.server.stop().unwrap();
+    }
 }

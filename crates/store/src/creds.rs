@@ -21,7 +21,7 @@
 use crate::sys;
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 use weir_core::{Credentials, FsError, FsResult};
@@ -33,7 +33,7 @@ pub(crate) struct AsRoot(PhantomData<*const ()>);
 pub(crate) struct AsCaller(PhantomData<*const ()>);
 
 thread_local! {
-    static CURRENT: Cell<Option<Credentials>> = const { Cell::new(None) };
+    static CURRENT: RefCell<Option<Credentials>> = const { RefCell::new(None) };
 }
 
 /// Can this process take its callers' identities? Decided once, by trying.
@@ -65,7 +65,9 @@ pub fn reset_identity() -> FsResult<()> {
 /// # Errors
 /// `Io` if the thread can't return to root, which the kernel never refuses.
 pub(crate) fn as_root<T>(work: impl FnOnce(&AsRoot) -> T) -> FsResult<T> {
-    if switches_identity() && CURRENT.get().is_none_or(|current| !current.is_root()) {
+    if switches_identity()
+        && !CURRENT.with_borrow(|current| current.as_ref().is_some_and(Credentials::is_root))
+    {
         switch(&Credentials::ROOT).map_err(|()| FsError::Io)?;
     }
     Ok(work(&AsRoot(PhantomData)))
@@ -78,7 +80,10 @@ pub(crate) fn as_root<T>(work: impl FnOnce(&AsRoot) -> T) -> FsResult<T> {
 /// stranger where the process can't switch.
 pub(crate) fn as_caller<T>(cred: &Credentials, work: impl FnOnce(&AsCaller) -> T) -> FsResult<T> {
     if switches_identity() {
-        if !CURRENT.get().is_some_and(|current| serves(&current, cred)) {
+        let taken = |current: &Option<Credentials>| {
+            current.as_ref().is_some_and(|current| serves(current, cred))
+        };
+        if !CURRENT.with_borrow(taken) {
             switch(cred).map_err(|()| FsError::AccessDenied)?;
         }
     } else if !cred.is_root() && cred.uid != geteuid().as_raw() {
@@ -97,9 +102,10 @@ fn serves(current: &Credentials, wanted: &Credentials) -> bool {
 /// Takes an identity. The parts that are known to be right already are left alone.
 fn switch(wanted: &Credentials) -> Result<(), ()> {
     let current = CURRENT.replace(None);
+    let current = current.as_ref();
     let keeps_groups = current.is_some_and(|c| c.groups() == wanted.groups());
     if !keeps_groups && (current.is_none() || !wanted.is_root()) {
-        sys::set_thread_groups(wanted.groups()).map_err(drop)?;
+        sys::set_thread_groups(wanted.groups().as_slice()).map_err(drop)?;
     }
     if current.is_none_or(|c| c.gid != wanted.gid) {
         sys::set_fs_gid(wanted.gid);
@@ -116,9 +122,10 @@ fn switch(wanted: &Credentials) -> Result<(), ()> {
         }
     }
     let groups = match current {
-        Some(c) if wanted.is_root() => c.groups().to_vec(),
-        _ => wanted.groups().to_vec(),
+        Some(current) if wanted.is_root() => current.groups(),
+        _ => wanted.groups(),
     };
-    CURRENT.set(Some(Credentials::new(wanted.uid, wanted.gid).with_groups(&groups)));
+    let taken = Credentials::new(wanted.uid, wanted.gid).with(groups.clone());
+    CURRENT.set(Some(taken));
     Ok(())
 }

@@ -129,7 +129,7 @@ impl World {
         };
         let handle = self.volume.keys.open(handle).unwrap();
         let cred = match call.credential {
-            Credential::Sys(auth) => auth.credentials,
+            Credential::Sys(ref auth) => auth.credentials.clone(),
             _ => Credentials::new(65534, 65534),
         };
         let rights = Rights { cred, read_only: false };

@@ -51,7 +51,7 @@ impl Caller {
     #[must_use]
     pub fn sys(credentials: &Credentials, machine: &[u8]) -> Self {
         let mut body = Writer::default();
-        AuthSys { stamp: 0, credentials: *credentials }.encode(machine, &mut body);
+        AuthSys { stamp: 0, credentials: credentials.clone() }.encode(machine, &mut body);
         Self::new(AUTH_SYS, body.as_bytes())
     }
 

@@ -3,7 +3,7 @@
 use crate::limits::MACHINE_NAME_BYTES_MAX;
 use crate::xdr::{Decode, Reader, Writer, XdrError};
 use weir_core::Credentials;
-use weir_core::limits::GROUPS_MAX;
+use weir_core::limits::GROUPS_INLINE;
 
 /// Flavor number of AUTH_NONE.
 pub const AUTH_NONE: u32 = 0;
@@ -15,7 +15,7 @@ pub const AUTH_SYS: u32 = 1;
 pub const RPCSEC_GSS: u32 = 6;
 
 /// Who a call says it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// AUTH_NONE: nobody in particular.
     None,
@@ -27,7 +27,7 @@ pub enum Credential {
 
 /// An AUTH_SYS credential (RFC 5531 appendix A, `authsys_parms`). The machine name is checked and
 /// dropped: it proves nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSys {
     /// An arbitrary number of the client's choice.
     pub stamp: u32,
@@ -36,13 +36,14 @@ pub struct AuthSys {
 }
 
 impl AuthSys {
-    /// Appends the body of the credential, with `machine` as the name of the caller's machine.
+    /// Appends the body of the credential, without groups beyond the sixteenth, with `machine` as the name of the caller's machine.
     pub fn encode(&self, machine: &[u8], out: &mut Writer) {
         out.u32(self.stamp);
         out.opaque(machine.get(..MACHINE_NAME_BYTES_MAX).unwrap_or(machine));
         out.u32(self.credentials.uid);
         out.u32(self.credentials.gid);
-        let groups = self.credentials.groups();
+        let groups = self.credentials.groups().as_slice();
+        let groups = groups.get(..GROUPS_INLINE).unwrap_or(groups);
         out.u32(u32::try_from(groups.len()).unwrap_or(0));
         for group in groups {
             out.u32(*group);
@@ -56,9 +57,9 @@ impl Decode<'_> for AuthSys {
         let stamp = input.u32()?;
         input.opaque("AUTH_SYS machine name", MACHINE_NAME_BYTES_MAX)?;
         let credentials = Credentials::new(input.u32()?, input.u32()?);
-        let count = input.count("AUTH_SYS groups", GROUPS_MAX)?;
+        let count = input.count("AUTH_SYS groups", GROUPS_INLINE)?;
         let (words, _) = input.bytes(count.saturating_mul(4))?.as_chunks();
-        let mut groups = [0; GROUPS_MAX];
+        let mut groups = [0; GROUPS_INLINE];
         for (group, word) in groups.iter_mut().zip(words) {
             *group = u32::from_be_bytes(*word);
         }
@@ -69,6 +70,6 @@ impl Decode<'_> for AuthSys {
 
 impl From<&AuthSys> for Credentials {
     fn from(auth: &AuthSys) -> Self {
-        auth.credentials
+        auth.credentials.clone()
     }
 }

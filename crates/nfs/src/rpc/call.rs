@@ -126,7 +126,7 @@ mod tests {
     use nfs3_types::xdr_codec::Opaque;
     use proptest::prelude::*;
     use weir_core::Credentials;
-    use weir_core::limits::GROUPS_MAX;
+    use weir_core::limits::GROUPS_INLINE;
 
     const HEAD: &str = "00000007 00000000 00000002 000186a3 00000003 00000001";
     const NO_AUTH: &str = "00000000 00000000";
@@ -155,9 +155,9 @@ mod tests {
         assert_eq!(call.unwrap_err(), denied(AuthStat::BADCRED));
         let call = parse(&[HEAD, "00000001 00000020", body, NO_AUTH]).unwrap();
         let credentials = Credentials::new(1000, 100).with_groups(&[4, 27]);
-        let auth = AuthSys { stamp: 0x11, credentials };
-        assert_eq!(call.credential, Credential::Sys(auth));
+        let auth = AuthSys { stamp: 0x11, credentials: credentials.clone() };
         assert_eq!(Credentials::from(&auth), credentials);
+        assert_eq!(call.credential, Credential::Sys(auth));
         assert!(call.args.is_empty());
     }
 
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn sixteen_groups_and_255_bytes_of_name_are_the_most() {
-        let Credential::Sys(auth) = sys(255, GROUPS_MAX).unwrap().credential else {
+        let Credential::Sys(auth) = sys(255, GROUPS_INLINE).unwrap().credential else {
             panic!("not AUTH_SYS")
         };
-        assert_eq!(auth.credentials.groups(), [3; GROUPS_MAX]);
-        assert_eq!(sys(0, GROUPS_MAX + 1).unwrap_err(), denied(AuthStat::BADCRED));
+        assert_eq!(auth.credentials.groups().as_slice(), [3; GROUPS_INLINE]);
+        assert_eq!(sys(0, GROUPS_INLINE + 1).unwrap_err(), denied(AuthStat::BADCRED));
         assert_eq!(sys(256, 0).unwrap_err(), denied(AuthStat::BADCRED));
     }
 
@@ -269,7 +269,7 @@ mod tests {
         fn any_identity_survives(
             xid: u32,
             (uid, gid) in any::<(u32, u32)>(),
-            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_MAX),
+            groups in proptest::collection::vec(any::<u32>(), 0..=GROUPS_INLINE),
             machine in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
             let credentials = Credentials::new(uid, gid).with_groups(&groups);

@@ -47,7 +47,7 @@ impl<S> Volume<S> {
 }
 
 /// What the export rule left of the caller's identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The caller, already squashed.
     pub cred: Credentials,

@@ -25,7 +25,7 @@ fn deliver(client: &Client<'_>, call: Call) -> Served {
         Ok(Some(wire)) => match volume.keys.open(wire) {
             Ok(handle) => {
                 let volume = volume.clone();
-                block_on(serve(volume, client.rights, handle, call, Vec::new()))
+                block_on(serve(volume, client.rights.clone(), handle, call, Vec::new()))
             }
             Err(error) => {
                 let status = error.into();
@@ -37,7 +37,7 @@ fn deliver(client: &Client<'_>, call: Call) -> Served {
             // Cut off before the handle: `serve` must come to the same, whatever handle it gets.
             let handle = volume.keys.open(&client.world.root()).unwrap();
             let volume = volume.clone();
-            block_on(serve(volume, client.rights, handle, call, Vec::new()))
+            block_on(serve(volume, client.rights.clone(), handle, call, Vec::new()))
         }
     }
 }

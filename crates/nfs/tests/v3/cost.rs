@@ -24,7 +24,7 @@ fn a_waiting_call_is_small() {
     let world = World::new();
     let root = world.root();
     let call = call(&GetattrArgs { object: FileHandle3(&root) });
-    let rights = world.client(ALICE).rights;
+    let rights = world.client(ALICE).rights.clone();
     let handle = world.volume.keys.open(&root).unwrap();
     let future = serve(world.volume.clone(), rights, handle, call, Vec::new());
     let bytes = size_of_val(&future);
@@ -42,7 +42,7 @@ fn data_is_read_into_the_buffer_that_was_handed_in() {
     let mut buffer = Vec::with_capacity(16 << 10);
     buffer.extend_from_slice(b"left over from another reply");
     let at = buffer.as_ptr();
-    let served = block_on(serve(world.volume.clone(), alice.rights, handle, call, buffer));
+    let served = block_on(serve(world.volume.clone(), alice.rights.clone(), handle, call, buffer));
     assert_eq!(served.reply.as_ptr(), at);
     assert_eq!(served.moved, 5000);
     let reply = reply(&served.reply);

@@ -349,7 +349,8 @@ fn a_squashed_caller_has_the_rights_of_nobody() {
     let world = World::new();
     let nobody = Credentials::new(65_534, 65_534);
     let file = world.client(ROOT).create(&world.root(), "f", 0o640);
-    let read = world.client(nobody).call(&ReadArgs { file: fh(&file), offset: 0, count: 1 });
+    let read =
+        world.client(nobody.clone()).call(&ReadArgs { file: fh(&file), offset: 0, count: 1 });
     assert_eq!(failed(read.results()).0, Status::ACCES);
     let how = CreateHow3::Guarded(Sattr3 { uid: Some(0), gid: Some(0), ..with_mode(0o600) });
     let root = world.root();

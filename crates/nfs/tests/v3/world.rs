@@ -43,11 +43,15 @@ impl World {
     }
 
     pub(crate) fn client(&self, cred: Credentials) -> Client<'_> {
-        Client { world: self, rights: Rights { cred, read_only: false } }
+        self.with(Rights { cred, read_only: false })
+    }
+
+    fn with(&self, rights: Rights) -> Client<'_> {
+        Client { world: self, rights: Box::leak(Box::new(rights)) }
     }
 
     pub(crate) fn read_only(&self, cred: Credentials) -> Client<'_> {
-        Client { world: self, rights: Rights { cred, read_only: true } }
+        self.with(Rights { cred, read_only: true })
     }
 }
 
@@ -55,7 +59,8 @@ impl World {
 #[derive(Clone, Copy)]
 pub(crate) struct Client<'w> {
     pub(crate) world: &'w World,
-    pub(crate) rights: Rights,
+    /// Never freed, so that clients can be copied.
+    pub(crate) rights: &'static Rights,
 }
 
 /// A reply to a call with arguments `A`.
@@ -100,7 +105,7 @@ impl Client<'_> {
         let Ok(Route { handle, .. }) = Route::of(call.procedure, &args) else {
             // Cut off before the handle: `serve` must come to the same, whatever handle it gets.
             let handle = volume.keys.open(&self.world.root()).unwrap();
-            return block_on(serve(volume.clone(), self.rights, handle, call, Vec::new()));
+            return block_on(serve(volume.clone(), self.rights.clone(), handle, call, Vec::new()));
         };
         let Some(handle) = handle else {
             return Served { reply: null(&call, Vec::new()), moved: 0, status: Status::OK };
@@ -108,7 +113,9 @@ impl Client<'_> {
         match volume.keys.open(handle) {
             Err(error) => refused(&call, error.into()),
             Ok(handle) if handle.volume != volume.id => refused(&call, Status::STALE),
-            Ok(handle) => block_on(serve(volume.clone(), self.rights, handle, call, Vec::new())),
+            Ok(handle) => {
+                block_on(serve(volume.clone(), self.rights.clone(), handle, call, Vec::new()))
+            }
         }
     }
 

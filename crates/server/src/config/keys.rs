@@ -111,6 +111,12 @@ pub const KEYS: &[Key] = &[
         show: |config| config.blocking_threads.to_string(),
     },
     Key {
+        name: "manage_gids",
+        meaning: "look up the groups of callers on this machine instead of believing the client's list, which has 16 at most: true or false (default)",
+        set: |config, value| boolean(value).map(|on| config.manage_gids = on),
+        show: |config| config.manage_gids.to_string(),
+    },
+    Key {
         name: "parked_total_mib",
         meaning: "MiB of memory that requests waiting for their contract may pin in all; default 1024",
         set: |config, value| {

@@ -39,6 +39,8 @@ pub struct ServerConfig {
     pub cached_objects_max: usize,
     /// `blocking_threads`: threads for system calls that may wait for the disk.
     pub blocking_threads: usize,
+    /// `manage_gids`: look up the groups of callers here instead of believing the client's list.
+    pub manage_gids: bool,
     /// `parked_total_mib`: MiB that requests waiting for their contract may pin, all volumes.
     pub parked_total_mib: u64,
     /// `pool_size_min`: smallest pool, bytes.
@@ -65,6 +67,7 @@ impl Default for ServerConfig {
             metadata_cache: true,
             cached_objects_max: 65_536,
             blocking_threads: 16,
+            manage_gids: false,
             parked_total_mib: 1024,
             pool_size_min: 1 << 20,
             volume_quota_min: 1 << 20,

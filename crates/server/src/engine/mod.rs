@@ -10,10 +10,11 @@ mod volume;
 pub(crate) use counters::Counters;
 pub(crate) use mounts::Mounts;
 pub(crate) use served::{ServedSet, View};
-pub(crate) use volume::{Mounted, ServedVolume};
+pub(crate) use volume::{Mounted, ServedVolume, rights};
 
 use crate::clock::SystemClock;
 use crate::gate::{Gate, ParkedTotal};
+use crate::groups::GroupDirectory;
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
 use crate::retransmit::{Clients, client_at};
 use crate::rpcbind::Portmap;
@@ -42,6 +43,14 @@ pub(crate) struct WorkerDoor {
     connections: AtomicUsize,
 }
 
+/// What the machine around the server tells it.
+pub(crate) struct Surroundings {
+    pub(crate) clock: SystemClock,
+    /// Where the groups of callers are looked up, if they are.
+    pub(crate) groups: Option<GroupDirectory>,
+    pub(crate) portmap: Portmap,
+}
+
 /// The shared part of the data plane.
 pub(crate) struct Engine {
     pub(crate) clock: SystemClock,
@@ -50,6 +59,7 @@ pub(crate) struct Engine {
     pub(crate) mounts: Mounts,
     pub(crate) portmap: Portmap,
     pub(crate) clients: Clients,
+    pub(crate) groups: Option<GroupDirectory>,
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
@@ -69,16 +79,17 @@ impl Engine {
         settings: StoreSettings,
         parked_max: u64,
         inboxes: &[Arc<Inbox>],
-        portmap: Portmap,
+        Surroundings { clock, groups, portmap }: Surroundings,
     ) -> Self {
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
-            clock: SystemClock::start(),
+            clock,
             keys,
             counters: Counters::default(),
             mounts: Mounts::default(),
             portmap,
             clients: Clients::new(u64::from_be_bytes(seed)),
+            groups,
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(parked_max)),

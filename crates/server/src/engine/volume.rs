@@ -4,7 +4,7 @@ use super::stats::Stats;
 use crate::gate::Gate;
 use crate::sync::Arc;
 use std::net::IpAddr;
-use weir_catalog::{Access, ExportRule, Volume};
+use weir_catalog::{Access, ExportRule, Squash, Volume};
 use weir_core::VolumeId;
 use weir_nfs::rpc::Credential;
 use weir_nfs::v3::Rights;
@@ -29,12 +29,29 @@ impl Mounted {
     /// The rights of a caller from `peer`, or none if no export rule names that address or the
     /// credential is of a flavor not spoken here.
     pub(crate) fn rights(&self, peer: IpAddr, credential: &Credential) -> Option<Rights> {
-        let rule = self.spec.rule_for(peer)?;
-        Some(Rights {
-            cred: identity(rule, credential)?,
-            read_only: rule.access == Access::ReadOnly,
-        })
+        rights(self.spec.rule_for(peer)?, credential)
     }
+
+    /// The user whose groups are to be looked up for a caller from `peer`, and the rule that then
+    /// decides about its rights. Nobody's for those whose groups decide nothing.
+    pub(crate) fn managed(
+        &self,
+        peer: IpAddr,
+        credential: &Credential,
+    ) -> Option<(u32, &ExportRule)> {
+        let rule = self.spec.rule_for(peer)?;
+        match credential {
+            Credential::Sys(auth) if !rule.identity(&auth.credentials).is_root() => {
+                (rule.squash != Squash::All).then_some((auth.credentials.uid, rule))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What `rule` leaves of a caller's identity and rights.
+pub(crate) fn rights(rule: &ExportRule, credential: &Credential) -> Option<Rights> {
+    Some(Rights { cred: identity(rule, credential)?, read_only: rule.access == Access::ReadOnly })
 }
 
 fn identity(rule: &ExportRule, credential: &Credential) -> Option<weir_core::Credentials> {

@@ -7,8 +7,9 @@ use super::conn::Conn;
 use super::inbox::{Inbox, Message};
 use super::request::{Pending, Request};
 use super::tasks::Tasks;
-use crate::engine::{Engine, ServedVolume, View};
+use crate::engine::{self, Engine, ServedVolume, View};
 use crate::gate::{Stopped, Ticket};
+use crate::groups::LookUp;
 use crate::limits::{
     IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TASKS_WORKER_MAX,
     UNSENT_BYTES_MAX,
@@ -17,11 +18,16 @@ use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use weir_core::{Clock, Mono};
+use std::future::Future;
+use std::pin::Pin;
+use weir_catalog::ExportRule;
+use weir_core::{Clock, FileHandle, Groups, Mono};
+use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Class, Served};
+use weir_nfs::v3::{self, Class, Rights, Served};
 use weir_nfs::{PROGRAM_NFSACL, acl};
 use weir_qos::ClientKey;
+use weir_store::LocalStore;
 
 /// A gate to ask again at a time; ordered by that alone.
 struct Timer {
@@ -209,7 +215,17 @@ impl Core {
         let reserved = request.held_bytes();
         let reply = self.buffers.reply(request.reply_room());
         let Request {
-            connection, volume, rights, handle, call, class, cost, arrived, claim, ..
+            connection,
+            volume,
+            rights,
+            lookup,
+            handle,
+            call,
+            class,
+            cost,
+            arrived,
+            claim,
+            ..
         } = request;
         let nfs = Arc::clone(&volume.nfs);
         let pending = Pending { connection, volume, class, cost, arrived, claim, reserved };
@@ -221,16 +237,11 @@ impl Core {
                 pending.claim = Some(caller.begun(key, asker));
             }
         };
-        let started = match call.program {
-            PROGRAM_NFSACL => {
-                let future = Box::pin(acl::serve(nfs, rights, handle, call, reply));
-                self.tasks.start(future, pending, waits)
-            }
-            _ => {
-                let future = Box::pin(v3::serve(nfs, rights, handle, call, reply));
-                self.tasks.start(future, pending, waits)
-            }
+        let carried_out = match lookup {
+            None => carry_out(nfs, rights, handle, call, reply),
+            Some(lookup) => Box::pin(with_groups(*lookup, nfs, handle, call, reply)),
         };
+        let started = self.tasks.start(carried_out, pending, waits);
         if let Some((served, pending)) = started {
             self.finish(Some(conn), served, pending);
         }
@@ -359,5 +370,57 @@ impl Core {
     /// Counts a connection of `client` as closed.
     pub(super) fn connection_gone(&self, client: ClientKey) {
         self.engine.connection_gone(self.id, client);
+    }
+}
+
+type Operation = Pin<Box<dyn Future<Output = Served>>>;
+
+fn carry_out(
+    volume: Arc<v3::Volume<LocalStore>>,
+    rights: Rights,
+    handle: FileHandle,
+    call: Call,
+    reply: Vec<u8>,
+) -> Operation {
+    match call.program {
+        PROGRAM_NFSACL => Box::pin(acl::serve(volume, rights, handle, call, reply)),
+        _ => Box::pin(v3::serve(volume, rights, handle, call, reply)),
+    }
+}
+
+/// Carries a call out once the caller's groups are known; if they can't be had, the client is to
+/// try again later.
+async fn with_groups(
+    (lookup, rule): (LookUp, ExportRule),
+    volume: Arc<v3::Volume<LocalStore>>,
+    handle: FileHandle,
+    mut call: Call,
+    reply: Vec<u8>,
+) -> Served {
+    let status = match lookup.await {
+        Ok(groups) => {
+            set_groups(&mut call.credential, groups);
+            match engine::rights(&rule, &call.credential) {
+                Some(rights) => return carry_out(volume, rights, handle, call, reply).await,
+                None => Status::ACCES,
+            }
+        }
+        Err(error) => error.into(),
+    };
+    Served { reply: refuse(&call, status, reply), moved: 0, status }
+}
+
+/// Replaces the groups that a client sent.
+pub(super) fn set_groups(credential: &mut Credential, groups: Groups) {
+    if let Credential::Sys(auth) = credential {
+        auth.credentials = auth.credentials.clone().with(groups);
+    }
+}
+
+/// The reply to a call that is refused before it is carried out.
+pub(super) fn refuse(call: &Call, status: Status, reply: Vec<u8>) -> Vec<u8> {
+    match call.program {
+        PROGRAM_NFSACL => acl::refuse(call, status, reply),
+        _ => v3::refuse(call, status, reply),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Close;
 use super::conn::Conn;
-use super::core::Core;
+use super::core::{Core, refuse, set_groups};
 use super::mount::PeerExports;
 use super::request::Request;
 use crate::clock::seconds_since_1970;
@@ -101,6 +101,16 @@ impl Core {
         let Some(mounted) = self.view.load().by_id(handle.volume) else {
             return self.fail(conn, &call, Status::STALE);
         };
+        let mut call = call;
+        let mut lookup = None;
+        if let Some(groups) = &self.engine.groups
+            && let Some((uid, rule)) = mounted.managed(conn.peer, &call.credential)
+        {
+            match groups.known(uid, self.now) {
+                Some(groups) => set_groups(&mut call.credential, groups),
+                None => lookup = Some(Box::new((groups.look_up(uid), rule.clone()))),
+            }
+        }
         let Some(rights) = mounted.rights(conn.peer, &call.credential) else {
             return self.deny(conn, &call);
         };
@@ -115,6 +125,7 @@ impl Core {
             client: conn.client,
             volume,
             rights,
+            lookup,
             handle,
             call,
             class,
@@ -160,11 +171,7 @@ impl Core {
     }
 
     fn fail(&mut self, conn: &mut Conn, call: &Call, status: Status) {
-        let buffer = self.buffers.reply(256);
-        let reply = match call.program {
-            PROGRAM_NFSACL => acl::refuse(call, status, buffer),
-            _ => v3::refuse(call, status, buffer),
-        };
+        let reply = refuse(call, status, self.buffers.reply(256));
         conn.queue(reply);
     }
 

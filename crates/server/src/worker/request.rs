@@ -1,8 +1,10 @@
 //! An NFS operation between its arrival and its reply, as plain data.
 
 use crate::engine::ServedVolume;
+use crate::groups::LookUp;
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
+use weir_catalog::ExportRule;
 use weir_core::{FileHandle, Mono};
 use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::rpc::Call;
@@ -27,6 +29,8 @@ pub(crate) struct Request {
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) rights: Rights,
+    /// The caller's groups are still to be looked up; then this rule says what its rights are.
+    pub(crate) lookup: Option<Box<(LookUp, ExportRule)>>,
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
     pub(crate) class: Class,

@@ -133,7 +133,7 @@ impl LocalStore {
         let attr = match self.inline(|_, _| set_acl(inode, kind, acl, cred)) {
             Some(done) => done?,
             None => {
-                let (inode, acl, cred) = (Arc::clone(inode), acl.cloned(), *cred);
+                let (inode, acl, cred) = (Arc::clone(inode), acl.cloned(), cred.clone());
                 self.pooled_change(move |_, _| set_acl(&inode, kind, acl.as_ref(), &cred)).await?
             }
         };

@@ -40,7 +40,7 @@ impl LocalStore {
             Some(done) => done?,
             None => {
                 let (dir, name) = (Arc::clone(dir), OwnName::from(name));
-                let (how, cred) = (*how, *cred);
+                let (how, cred) = (*how, cred.clone());
                 self.pooled_change(move |volume, waiting| {
                     create(volume, &dir, name.get()?, &how, &cred, waiting)
                 })

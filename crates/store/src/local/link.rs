@@ -27,7 +27,7 @@ impl LocalStore {
             Some(done) => done?,
             None => {
                 let (object, dir) = (Arc::clone(object), Arc::clone(dir));
-                let (name, cred) = (OwnName::from(name), *cred);
+                let (name, cred) = (OwnName::from(name), cred.clone());
                 self.pooled_change(move |volume, waiting| {
                     link(volume, &object, &dir, name.get()?, &cred, waiting)
                 })

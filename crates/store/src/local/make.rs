@@ -33,7 +33,7 @@ impl LocalStore {
             Some(done) => done?,
             None => {
                 let (dir, name) = (Arc::clone(dir), OwnName::from(name));
-                let (kind, set, cred) = (kind.clone(), *set, *cred);
+                let (kind, set, cred) = (kind.clone(), *set, cred.clone());
                 self.pooled_change(move |volume, waiting| {
                     make(volume, &dir, name.get()?, &kind, &set, &cred, waiting)
                 })

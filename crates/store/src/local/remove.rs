@@ -31,7 +31,7 @@ impl LocalStore {
         let change = match self.inline(|volume, w| remove(volume, dir, name, sort, cred, w)) {
             Some(done) => done?,
             None => {
-                let (dir, name, cred) = (Arc::clone(dir), OwnName::from(name), *cred);
+                let (dir, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
                 self.pooled_change(move |volume, waiting| {
                     remove(volume, &dir, name.get()?, sort, &cred, waiting)
                 })

@@ -31,7 +31,7 @@ impl LocalStore {
             Some(done) => done?,
             None => {
                 let dirs = (Arc::clone(from_dir), Arc::clone(to_dir));
-                let (from, to, cred) = (OwnName::from(from), OwnName::from(to), *cred);
+                let (from, to, cred) = (OwnName::from(from), OwnName::from(to), cred.clone());
                 self.pooled_change(move |volume, waiting| {
                     let from = Side { dir: &dirs.0, name: from.get()? };
                     let to = Side { dir: &dirs.1, name: to.get()? };

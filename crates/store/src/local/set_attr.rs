@@ -34,7 +34,7 @@ impl LocalStore {
         let change = match inline {
             Some(done) => done?,
             None => {
-                let (inode, set, cred) = (Arc::clone(inode), *set, *cred);
+                let (inode, set, cred) = (Arc::clone(inode), *set, cred.clone());
                 self.pooled_change(move |v, w| set_attr(v, &inode, &set, guard, &cred, w)).await?
             }
         };

@@ -130,8 +130,8 @@ fn the_owner_alone_sets_lists_and_only_directories_have_defaults() {
         let refused = set(bed, &file, AclKind::Default, Some(&list));
         assert_eq!(refused, Err(FsError::AccessDenied));
         let link = bed.make(&bed.root(), b"l", &MakeKind::Symlink(b"f".to_vec())).unwrap();
-        let refused = bed.store.set_acl(&link, AclKind::Access, Some(&list), &ROOT);
-        assert_eq!(block_on(refused), Err(FsError::NotSupported));
+        let refused = block_on(bed.store.set_acl(&link, AclKind::Access, Some(&list), &ROOT));
+        assert_eq!(refused, Err(FsError::NotSupported));
         let pipe = bed.make(&bed.root(), b"p", &MakeKind::Fifo).unwrap();
         let kind = AclKind::Access;
         assert!(block_on(bed.store.set_acl(&pipe, kind, Some(&list), &ROOT)).unwrap().has_acl);
@@ -157,8 +157,8 @@ fn what_is_made_begins_with_its_directory_s_default_list() {
         assert_eq!(handed_on.as_ref(), Some(&list));
         // An exclusive create has no mode: its SETATTR brings it, and the names stay.
         let how = CreateHow::Exclusive(*b"verifier");
-        let made = bed.store.create(&dir, Name::new(b"x").unwrap(), &how, &OWNER);
-        let file = block_on(made).unwrap().object;
+        let name = Name::new(b"x").unwrap();
+        let file = block_on(bed.store.create(&dir, name, &how, &OWNER)).unwrap().object;
         assert!(!may(bed, &file, &FRIEND, Access::READ));
         chmod(bed, &file, 0o640);
         assert_eq!(get(bed, &file).1, Some(list.inherited(0).with_mode(0o640)));

@@ -172,7 +172,7 @@ impl<S: Store> Player<S> {
     fn play(&mut self, step: &Step) -> FsResult<Answer> {
         let name = |number: usize| Name::new(NAMES[number]).unwrap();
         // Which of two refusals comes first is nobody's business, so only root uses special names.
-        let by = |number: usize, name: usize| callers()[if name < 5 { number } else { 0 }];
+        let by = |number: usize, name: usize| callers()[if name < 5 { number } else { 0 }].clone();
         self.steps += 1;
         match *step {
             Step::Create { dir, name: n, how, mode, by: b } => {

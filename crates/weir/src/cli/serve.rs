@@ -58,6 +58,9 @@ pub(crate) struct ConfigArgs {
     /// Threads for system calls that may wait for the disk [default: 16]
     #[arg(long, env = "WEIR_BLOCKING_THREADS", value_name = "COUNT")]
     blocking_threads: Option<String>,
+    /// Look up the groups of callers on this machine, of whom AUTH_SYS carries only 16: true or false [default: false]
+    #[arg(long, env = "WEIR_MANAGE_GIDS", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    manage_gids: Option<String>,
     /// MiB of memory that requests waiting for their contract may pin in all [default: 1024]
     #[arg(long, env = "WEIR_PARKED_TOTAL_MIB", value_name = "MIB")]
     parked_total_mib: Option<String>,
@@ -96,6 +99,7 @@ impl ConfigArgs {
             ("metadata_cache", self.metadata_cache.clone()),
             ("cached_objects_max", self.cached_objects_max.clone()),
             ("blocking_threads", self.blocking_threads.clone()),
+            ("manage_gids", self.manage_gids.clone()),
             ("parked_total_mib", self.parked_total_mib.clone()),
             ("pool_size_min", self.pool_size_min.clone()),
             ("volume_quota_min", self.volume_quota_min.clone()),

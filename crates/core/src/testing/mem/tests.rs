@@ -308,18 +308,19 @@ fn the_quota_counts_blocks_that_were_written() {
 fn links_and_devices_are_checked() {
     let store = MemStore::new();
     let root = store.root();
+    let (alice, root_user) = (ALICE, ROOT_USER);
     let make =
         |at, kind, cred| block_on(store.make(&root, name(at), &kind, &with_mode(0o644), cred));
-    let link = make("l", MakeKind::Symlink(b"to".to_vec()), &ALICE).unwrap().object;
+    let link = make("l", MakeKind::Symlink(b"to".to_vec()), &alice).unwrap().object;
     assert_eq!(block_on(store.read_link(&link)).unwrap(), b"to");
     assert_eq!(block_on(store.read_link(&root)), Err(FsError::WrongKind));
     let long = MakeKind::Symlink(vec![b'x'; 4096]);
-    assert_eq!(make("m", long, &ALICE).unwrap_err(), FsError::NameTooLong);
+    assert_eq!(make("m", long, &alice).unwrap_err(), FsError::NameTooLong);
     let number = crate::DeviceNumber { major: 1, minor: 3 };
     let device = MakeKind::CharDevice(number);
-    assert_eq!(make("n", device.clone(), &ALICE).unwrap_err(), FsError::NotPermitted);
-    assert_eq!(make("n", device, &ROOT_USER).unwrap().attr.rdev, number);
-    let fifo = make("p", MakeKind::Fifo, &ALICE).unwrap().object;
+    assert_eq!(make("n", device.clone(), &alice).unwrap_err(), FsError::NotPermitted);
+    assert_eq!(make("n", device, &root_user).unwrap().attr.rdev, number);
+    let fifo = make("p", MakeKind::Fifo, &alice).unwrap().object;
     assert_eq!(block_on(store.read(&fifo, 0, 1, Vec::new())).unwrap_err(), FsError::WrongKind);
     assert_eq!(block_on(store.read(&root, 0, 1, Vec::new())).unwrap_err(), FsError::IsDirectory);
 }
