@@ -6,8 +6,11 @@
 use std::fs;
 use std::io::Result;
 use std::path::Path;
-use weir_core::Credentials;
-use weir_fuzz::{Server, append_call};
+use weir_core::acl::{Entry, Who};
+use weir_core::{Access, Acl, AclKind, Credentials};
+use weir_fuzz::{NFSACL, Server, append_call};
+use weir_nfs::PROGRAM_NFSACL;
+use weir_nfs::acl::wire::{AclMask, GetaclArgs, ListBytes, SetaclArgs};
 use weir_nfs::client::{Caller, Dump, ExportList, Mnt, Null, RemoteCall, Reply, Umnt};
 use weir_nfs::rpcbind::wire::{Mapping, Rpcb, Text};
 use weir_nfs::v3::wire::*;
@@ -101,11 +104,12 @@ impl Session {
     /// Calls, saves the arguments and the results, and gives the results' bytes.
     fn call<A: RemoteCall>(&mut self, name: &str, args: &A) -> Result<Vec<u8>> {
         let args = encoded(args);
-        append_call(&mut self.script, A::PROCEDURE, &args);
-        let reply = self.server.call(A::PROCEDURE, &args);
+        let number = A::PROCEDURE + if A::PROGRAM == PROGRAM_NFSACL { NFSACL } else { 0 };
+        append_call(&mut self.script, number, &args);
+        let reply = self.server.call(number, &args);
         let reply = Reply::parse(&reply[4..]).expect("our replies can be read");
         let results = reply.body.expect("a valid call is carried out").to_vec();
-        let selector = u8::try_from(A::PROCEDURE).expect("procedures are small numbers");
+        let selector = u8::try_from(number).expect("procedures are small numbers");
         save("wire", &format!("{name}-args"), &[&[selector][..], &args].concat())?;
         save("wire", &format!("{name}-results"), &[&[selector | 0x80][..], &results].concat())?;
         Ok(results)
@@ -135,6 +139,7 @@ fn operations() -> Result<()> {
     files(&mut session, dir, file)?;
     names(&mut session, dir, file)?;
     volume(&mut session, dir)?;
+    lists(&mut session, dir, file)?;
     save("nfs3", "session", &session.script)
 }
 
@@ -183,6 +188,22 @@ fn volume(session: &mut Session, dir: FileHandle3<'_>) -> Result<()> {
     session.call("fsstat", &FsStatArgs { root: dir })?;
     session.call("fsinfo", &FsInfoArgs { root: dir })?;
     session.call("pathconf", &PathconfArgs { object: dir }).map(drop)
+}
+
+fn lists(session: &mut Session, dir: FileHandle3<'_>, file: FileHandle3<'_>) -> Result<()> {
+    let all = AclMask::all();
+    let mut entries = Acl::from_mode(0o750).entries().to_vec();
+    entries.push(Entry { who: Who::User(7), rights: Access::READ });
+    entries.push(Entry { who: Who::Mask, rights: Access::all() });
+    let list = Acl::new(entries).expect("a valid list");
+    let attr = session.server.root_attr();
+    let bytes = |kind| ListBytes::new(&list, kind, &attr).expect("a short list");
+    let (access, default) = (bytes(AclKind::Access), bytes(AclKind::Default));
+    let (access, default) = (access.list(true), default.list(true));
+    session.call("setacl", &SetaclArgs { object: dir, mask: all, access, default })?;
+    let mask = AclMask::ACL;
+    session.call("setacl-file", &SetaclArgs { object: file, mask, access, default })?;
+    session.call("getacl", &GetaclArgs { object: dir, mask: all }).map(drop)
 }
 
 fn handles() -> Result<()> {

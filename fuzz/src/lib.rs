@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use weir_core::handle::Sealed;
 use weir_core::testing::{MemStore, block_on};
-use weir_core::{Credentials, FileHandle, HandleKey, Store, VolumeId};
+use weir_core::{Attr, Credentials, FileHandle, HandleKey, Store, VolumeId};
+use weir_nfs::acl;
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Rights, Route, Served, Volume};
@@ -34,17 +35,38 @@ impl Server {
         self.volume.seal(self.volume.store.key(&self.volume.store.root()))
     }
 
-    /// Carries out one NFSv3 call by the way a server takes it: the handle is proved first.
+    /// The attributes of the top directory.
     #[must_use]
-    pub fn call(&self, procedure: u32, args: &[u8]) -> Vec<u8> {
+    pub fn root_attr(&self) -> Attr {
+        let store = &self.volume.store;
+        block_on(store.attr(&store.root())).expect("the top is there")
+    }
+
+    /// Carries out one call by the way a server takes it: the handle is proved first. The number is
+    /// that of a procedure of NFSv3, or [`NFSACL`] more than that of one of NFSACL.
+    #[must_use]
+    pub fn call(&self, number: u32, args: &[u8]) -> Vec<u8> {
+        let (program, procedure) = match number.checked_sub(NFSACL) {
+            Some(procedure) => (weir_nfs::PROGRAM_NFSACL, procedure),
+            None => (weir_nfs::PROGRAM_NFS, number),
+        };
         let call = Call {
             xid: 1,
-            program: weir_nfs::PROGRAM_NFS,
+            program,
             version: v3::VERSION,
             procedure,
             credential: Credential::None,
             args: args.to_vec().into(),
         };
+        if number >= NFSACL {
+            return match acl::handle(procedure, args) {
+                Ok(Some(handle)) => match self.open(handle) {
+                    Some(handle) => self.serve_acl(handle, call),
+                    None => acl::refuse(&call, Status::BADHANDLE, Vec::new()),
+                },
+                _ => acl::null(&call, Vec::new()),
+            };
+        }
         match Route::of(procedure, args) {
             Ok(Route { handle: Some(handle), .. }) => match self.open(handle) {
                 Some(handle) => self.serve(handle, call),
@@ -64,7 +86,15 @@ impl Server {
             block_on(v3::serve(Arc::clone(&self.volume), rights, handle, call, Vec::new()));
         done.reply
     }
+
+    fn serve_acl(&self, handle: FileHandle, call: Call) -> Vec<u8> {
+        let rights = Rights { cred: Credentials::ROOT, read_only: false };
+        block_on(acl::serve(Arc::clone(&self.volume), rights, handle, call, Vec::new())).reply
+    }
 }
+
+/// What stands before the numbers of NFSACL's procedures in scripts and selectors.
+pub const NFSACL: u32 = 100;
 
 /// A script of calls: for each, the procedure (one byte), the length of the arguments (two bytes,
 /// big-endian), and the arguments.
@@ -86,7 +116,8 @@ pub fn append_call(script: &mut Vec<u8>, procedure: u32, args: &[u8]) {
     script.extend(args);
 }
 
-/// Calls `$visit::<Args>($args…)` with the argument type of NFSv3 procedure `$number`; nothing for
+/// Calls `$visit::<Args>($args…)` with the argument type of procedure `$number` of NFSv3 or (100
+/// more) NFSACL; nothing for
 /// NULL and for numbers that are no procedure.
 #[macro_export]
 macro_rules! by_procedure {
@@ -101,6 +132,8 @@ macro_rules! by_procedure {
     (@ $number:expr, $visit:ident $args:tt; $($procedure:literal $type:ident),*) => {
         match $number {
             $($procedure => { $visit::<wire::$type<'_>> $args; })*
+            101 => { $visit::<weir_nfs::acl::wire::GetaclArgs<'_>> $args; }
+            102 => { $visit::<weir_nfs::acl::wire::SetaclArgs<'_>> $args; }
             _ => {}
         }
     };
