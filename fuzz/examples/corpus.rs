@@ -12,6 +12,11 @@ use weir_fuzz::{NFSACL, Server, append_call};
 use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::acl::wire::{AclMask, GetaclArgs, ListBytes, SetaclArgs};
 use weir_nfs::client::{Caller, Dump, ExportList, Mnt, Null, RemoteCall, Reply, Umnt};
+use weir_nfs::nlm::wire::{
+    CallerName, CancelArgs, FreeAllArgs, Lock, LockArgs, NetObj, Res, ShareArgs, ShareBits,
+    TestArgs, UnlockArgs,
+};
+use weir_nfs::nsm::wire::{HostName, MonArgs, MonId, MyId, NotifyArgs, Private, StatArgs};
 use weir_nfs::rpcbind::wire::{Mapping, Rpcb, Text};
 use weir_nfs::v3::wire::*;
 use weir_nfs::xdr::{Encode, Writer};
@@ -22,7 +27,8 @@ fn main() -> Result<()> {
     mounts()?;
     portmaps()?;
     operations()?;
-    handles()
+    handles()?;
+    locks()
 }
 
 fn save(target: &str, name: &str, bytes: &[u8]) -> Result<()> {
@@ -211,4 +217,70 @@ fn handles() -> Result<()> {
     save("handle", "root", root.as_bytes())?;
     save("handle", "longest", &[0xa5; 9 + 46])?;
     save("handle", "empty-key", &[0; 9])
+}
+
+/// Two hosts contend for a file, with a callback; shares; a restart. Numbers as the target reads them.
+fn locks() -> Result<()> {
+    let root = Server::default().root();
+    let object = NetObj(b"cookie");
+    let lock = |name| Lock {
+        caller_name: CallerName(name),
+        fh: NetObj(root.as_bytes()),
+        oh: NetObj(b"7@host"),
+        svid: 7,
+        offset: 0,
+        length: 100,
+    };
+    let ask = |name, block| LockArgs {
+        cookie: object,
+        block,
+        exclusive: true,
+        lock: lock(name),
+        reclaim: false,
+        state: 3,
+    };
+    let (a, b, nsm) = (1 << 6, 2 << 6, 0x20);
+    let mut script = Vec::new();
+    let mut add = |number, args: &dyn Encode| {
+        let mut out = Writer::default();
+        args.encode(&mut out);
+        append_call(&mut script, number, out.as_bytes());
+    };
+    add(a + 2, &ask(b"a", false));
+    add(b + 2, &ask(b"b", true));
+    add(b + 1, &TestArgs { cookie: object, exclusive: false, lock: lock(b"b") });
+    let middle = Lock { offset: 20, length: 10, ..lock(b"a") };
+    add(a + 4, &UnlockArgs { cookie: object, lock: middle });
+    add(a + 4, &UnlockArgs { cookie: object, lock: lock(b"a") });
+    add(nsm + 31, &Res { cookie: object, status: weir_nfs::nlm::Status::GRANTED });
+    add(a + 7, &ask(b"a", true));
+    let cancel = CancelArgs { cookie: object, block: true, exclusive: true, lock: lock(b"a") };
+    add(a + 3, &cancel);
+    let (caller_name, fh, oh) = (CallerName(b"b"), NetObj(root.as_bytes()), NetObj(b"7@host"));
+    let share = weir_nfs::nlm::wire::Share {
+        caller_name,
+        fh,
+        oh,
+        deny: ShareBits(2),
+        access: ShareBits(1),
+    };
+    add(b + 20, &ShareArgs { cookie: object, share, reclaim: false });
+    add(b + 21, &ShareArgs { cookie: object, share, reclaim: false });
+    add(
+        a + 15,
+        &Res { cookie: NetObj(&[0, 0, 0, 0, 0, 0, 0, 2]), status: weir_nfs::nlm::Status::DENIED },
+    );
+    add(b + nsm + 6, &NotifyArgs { name: HostName(b"b"), state: 5 });
+    add(a + 23, &FreeAllArgs { name: CallerName(b"a"), state: 5 });
+    save("locks", "two-hosts", &script)?;
+
+    let mut script = Vec::new();
+    let my_id = MyId { name: HostName(b"me"), program: 100_021, version: 4, procedure: 16 };
+    let mon_id = MonId { name: HostName(b"host"), my_id };
+    append_call(&mut script, nsm + 1, &encoded(&StatArgs { name: HostName(b"host") }));
+    append_call(&mut script, nsm + 2, &encoded(&MonArgs { mon_id, private: Private([9; 16]) }));
+    append_call(&mut script, nsm + 3, &encoded(&mon_id));
+    append_call(&mut script, nsm + 4, &encoded(&my_id));
+    append_call(&mut script, nsm + 5, &[]);
+    save("locks", "monitor", &script)
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Each has a program `fuzz/targets/NAME.rs` and a committed corpus `fuzz/corpus/NAME/`.
-pub(crate) const TARGETS: [&str; 7] =
-    ["record", "rpc", "mount", "rpcbind", "nfs3", "wire", "handle"];
+pub(crate) const TARGETS: [&str; 8] =
+    ["record", "rpc", "mount", "rpcbind", "nfs3", "locks", "wire", "handle"];
 
 const SECONDS_DEFAULT: u32 = 3600;
 

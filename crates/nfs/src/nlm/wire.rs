@@ -303,3 +303,119 @@ xdr_struct! {
         pub state: u32,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::{encoded, hex};
+    use crate::xdr::decode;
+
+    const COOKIE: &str = "00000003 636b65 00";
+    const NAME: &str = "00000006 636c69656e74 0000";
+    const FH: &str = "00000005 66682d3031 000000";
+    const OH: &str = "00000004 37404e4e";
+    const REST: &str = "00000007 0000000000000500 0000000000000010";
+
+    /// Bytes written by hand from RFC 1813 §6.1.4 are the value, both ways, and every shorter input
+    /// is refused.
+    fn check<'a, T: Decode<'a> + Encode + PartialEq + core::fmt::Debug>(
+        value: &T,
+        bytes: &'a [u8],
+    ) {
+        assert_eq!(encoded(value), bytes);
+        assert_eq!(decode::<T>(bytes).as_ref(), Ok(value));
+        for end in 0..bytes.len() {
+            assert!(decode::<T>(&bytes[..end]).is_err(), "cut to {end} bytes");
+        }
+    }
+
+    const fn cookie() -> NetObj<'static> {
+        NetObj(b"cke")
+    }
+
+    const fn lock() -> Lock<'static> {
+        let (caller_name, fh, oh) = (CallerName(b"client"), NetObj(b"fh-01"), NetObj(b"7@NN"));
+        Lock { caller_name, fh, oh, svid: 7, offset: 0x500, length: 0x10 }
+    }
+
+    #[test]
+    fn arguments_of_locks() {
+        let (cookie, lock) = (cookie(), lock());
+        let test = TestArgs { cookie, exclusive: true, lock };
+        check(&test, &hex(&[COOKIE, "00000001", NAME, FH, OH, REST]));
+        let ask =
+            LockArgs { cookie, block: true, exclusive: false, lock, reclaim: true, state: 0x33 };
+        let bytes = [COOKIE, "00000001 00000000", NAME, FH, OH, REST, "00000001 00000033"];
+        check(&ask, &hex(&bytes));
+        let cancel = CancelArgs { cookie, block: false, exclusive: true, lock };
+        check(&cancel, &hex(&[COOKIE, "00000000 00000001", NAME, FH, OH, REST]));
+        check(&UnlockArgs { cookie, lock }, &hex(&[COOKIE, NAME, FH, OH, REST]));
+    }
+
+    #[test]
+    fn results_of_locks() {
+        let cookie = cookie();
+        let res = Res { cookie, status: Status::DENIED_GRACE_PERIOD };
+        check(&res, &hex(&[COOKIE, "00000004"]));
+        let free = TestRes { cookie, reply: TestReply::Other(Status::GRANTED) };
+        check(&free, &hex(&[COOKIE, "00000000"]));
+        let oh = NetObj(b"7@NN");
+        let holder = Holder { exclusive: true, svid: 7, oh, offset: 0x500, length: 0x10 };
+        let held = TestRes { cookie, reply: TestReply::Denied(holder) };
+        let bytes = [COOKIE, "00000001 00000001 00000007", OH, "0000000000000500 0000000000000010"];
+        check(&held, &hex(&bytes));
+    }
+
+    #[test]
+    fn shares_and_free_all() {
+        let cookie = cookie();
+        let (caller_name, fh, oh) = (CallerName(b"client"), NetObj(b"fh-01"), NetObj(b"7@NN"));
+        let (deny, access) = (ShareBits::WRITE, ShareBits::READ);
+        let share = Share { caller_name, fh, oh, deny, access };
+        let args = ShareArgs { cookie, share, reclaim: true };
+        check(&args, &hex(&[COOKIE, NAME, FH, OH, "00000002 00000001 00000001"]));
+        let res = ShareRes { cookie, status: Status::DENIED, sequence: 9 };
+        check(&res, &hex(&[COOKIE, "00000001 00000009"]));
+        let free = FreeAllArgs { name: CallerName(b"client"), state: 0x33 };
+        check(&free, &hex(&[NAME, "00000033"]));
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_standard() {
+        let numbers = Procedure::ALL.map(|procedure| procedure as u32);
+        assert!((0..16).eq(numbers[..16].iter().copied()));
+        assert_eq!(numbers[16..], [20, 21, 22, 23]);
+        for number in 0..30 {
+            let named = Procedure::of(number).map(|procedure| procedure as u32);
+            assert_eq!(named, numbers.contains(&number).then_some(number));
+        }
+        let statuses = [
+            Status::GRANTED,
+            Status::DENIED,
+            Status::DENIED_NOLOCKS,
+            Status::BLOCKED,
+            Status::DENIED_GRACE_PERIOD,
+            Status::DEADLCK,
+            Status::ROFS,
+            Status::STALE_FH,
+            Status::FBIG,
+            Status::FAILED,
+        ];
+        assert_eq!(statuses.map(|status| status.0), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(decode(&77u32.to_be_bytes()), Ok(Status(77)));
+    }
+
+    #[test]
+    fn names_and_objects_are_bounded_in_both_directions() {
+        let long = [b'x'; 1025];
+        let mut out = Writer::default();
+        NetObj(&long).encode(&mut out);
+        assert_eq!(decode::<NetObj<'_>>(out.as_bytes()), Ok(NetObj(&long[..1024])));
+        let mut out = Writer::default();
+        out.opaque(&long);
+        let error = XdrError::TooLong { what: "netobj", len: 1025, max: 1024 };
+        assert_eq!(decode::<NetObj<'_>>(out.as_bytes()), Err(error));
+        let error = XdrError::TooLong { what: "caller_name", len: 1025, max: 1024 };
+        assert_eq!(decode::<CallerName<'_>>(out.as_bytes()), Err(error));
+    }
+}

@@ -91,3 +91,79 @@ fn carry_out<'a>(
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Caller, Refused, RemoteCall, Reply};
+    use crate::nsm::wire::{HostName, Private};
+    use crate::rpc::Credential;
+    use weir_core::Shared;
+
+    const STATE: u32 = 0x55;
+
+    fn call<A: RemoteCall>(args: &A) -> Call {
+        let mut out = Vec::new();
+        Caller::none().call(&mut out, 5, args);
+        Call::parse(Shared::from(out).skip(4)).unwrap()
+    }
+
+    fn raw(version: u32, procedure: u32, args: &[u8]) -> Call {
+        let args = Shared::from(args.to_vec());
+        let (program, credential) = (crate::PROGRAM_NSM, Credential::None);
+        Call { xid: 5, program, version, procedure, credential, args }
+    }
+
+    fn body(served: &Served<'_>) -> Result<Vec<u8>, Refused> {
+        Reply::parse(&served.reply[4..]).unwrap().body.map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn a_notice_is_handed_on_and_answered_with_nothing() {
+        let call = call(&NotifyArgs { name: HostName(b"host1"), state: 7 });
+        let served = serve(&call, STATE, b"left from before".to_vec());
+        assert_eq!(served.notice, Some(Notice { name: b"host1", state: 7 }));
+        assert_eq!(served.refused, None);
+        assert_eq!(body(&served), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn nothing_is_monitored_for_others() {
+        let name = HostName(b"host1");
+        let my_id = MyId { name: HostName(b"me"), program: 1, version: 2, procedure: 3 };
+        let mon_id = MonId { name, my_id };
+        let private = Private([0; 16]);
+        let failed = Ok([1u32.to_be_bytes(), STATE.to_be_bytes()].concat());
+        let done = Ok(STATE.to_be_bytes().to_vec());
+        for (call, expected, procedure) in [
+            (call(&StatArgs { name }), &failed, Procedure::Stat),
+            (call(&MonArgs { mon_id, private }), &failed, Procedure::Mon),
+            (call(&mon_id), &done, Procedure::Unmon),
+            (call(&my_id), &done, Procedure::UnmonAll),
+            (raw(VERSION, 5, &[]), &Ok(Vec::new()), Procedure::SimuCrash),
+        ] {
+            let served = serve(&call, STATE, Vec::new());
+            assert_eq!(&body(&served), expected, "{procedure:?}");
+            assert_eq!((served.notice, served.refused), (None, Some(procedure)));
+        }
+    }
+
+    #[test]
+    fn null_does_nothing_and_what_is_not_spoken_is_refused() {
+        let answer = |version, procedure, args: &[u8]| {
+            let call = raw(version, procedure, args);
+            let served = serve(&call, STATE, Vec::new());
+            assert_eq!((served.notice, served.refused), (None, None));
+            body(&served)
+        };
+        assert_eq!(answer(1, 0, &[]), Ok(Vec::new()));
+        let mismatch = AcceptError::ProgramMismatch { low: 1, high: 1 };
+        assert_eq!(answer(2, 0, &[]), Err(Refused::Failed(mismatch)));
+        let unavailable = AcceptError::ProcedureUnavailable;
+        assert_eq!(answer(1, 7, &[]), Err(Refused::Failed(unavailable)));
+        for procedure in [1, 2, 3, 4, 6] {
+            let garbage = Err(Refused::Failed(AcceptError::GarbageArgs));
+            assert_eq!(answer(1, procedure, &[0, 0, 4, 1]), garbage);
+        }
+    }
+}

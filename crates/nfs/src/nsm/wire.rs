@@ -139,3 +139,61 @@ xdr_struct! {
         pub state: u32,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v3::wire::samples::{encoded, hex};
+    use crate::xdr::decode;
+
+    const HOST: &str = "00000005 686f737431 000000";
+    const MINE: &str = "00000002 6d65 0000 000186b5 00000004 00000010";
+
+    fn check<'a, T: Decode<'a> + Encode + PartialEq + core::fmt::Debug>(
+        value: &T,
+        bytes: &'a [u8],
+    ) {
+        assert_eq!(encoded(value), bytes);
+        assert_eq!(decode::<T>(bytes).as_ref(), Ok(value));
+        for end in 0..bytes.len() {
+            assert!(decode::<T>(&bytes[..end]).is_err(), "cut to {end} bytes");
+        }
+    }
+
+    #[test]
+    fn arguments() {
+        let name = HostName(b"host1");
+        check(&StatArgs { name }, &hex(&[HOST]));
+        let my_id = MyId { name: HostName(b"me"), program: 100_021, version: 4, procedure: 16 };
+        check(&my_id, &hex(&[MINE]));
+        let mon_id = MonId { name, my_id };
+        check(&mon_id, &hex(&[HOST, MINE]));
+        let private = Private(*b"0123456789abcdef");
+        let bytes = [HOST, MINE, "30313233 34353637 38396162 63646566"];
+        check(&MonArgs { mon_id, private }, &hex(&bytes));
+        check(&NotifyArgs { name, state: 0x55 }, &hex(&[HOST, "00000055"]));
+    }
+
+    #[test]
+    fn results() {
+        let (outcome, state) = (Outcome::FAIL, 0x55);
+        check(&StatRes { outcome, state }, &hex(&["00000001 00000055"]));
+        check(&StateRes { state }, &hex(&["00000055"]));
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_standard() {
+        for (number, procedure) in (0..).zip(Procedure::ALL) {
+            assert_eq!((procedure as u32, Procedure::of(number)), (number, Some(procedure)));
+        }
+        assert_eq!(Procedure::of(7), None);
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let mut out = Writer::default();
+        out.opaque(&[b'x'; 1025]);
+        let error = XdrError::TooLong { what: "host name", len: 1025, max: 1024 };
+        assert_eq!(decode::<HostName<'_>>(out.as_bytes()), Err(error));
+    }
+}
