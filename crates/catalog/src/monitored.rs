@@ -58,7 +58,7 @@ impl Catalog {
     pub fn monitor_host(&self, host: &MonitoredHost) -> Result<()> {
         self.write(|db| {
             let (address, local) = (host.address.to_string(), host.local.to_string());
-            let put = "INSERT OR REPLACE INTO monitored_hosts VALUES (?1, ?2, ?3)";
+            let put = "INSERT OR IGNORE INTO monitored_hosts VALUES (?1, ?2, ?3)";
             db.execute(put, params![address, host.name, local])?;
             Ok(())
         })
@@ -70,10 +70,12 @@ impl Catalog {
     /// `Database`.
     pub fn forget_hosts(&self, hosts: &[MonitoredHost]) -> Result<()> {
         self.write(|db| {
-            let mut delete =
-                db.prepare("DELETE FROM monitored_hosts WHERE address = ?1 AND name = ?2")?;
+            let mut delete = db.prepare(
+                "DELETE FROM monitored_hosts WHERE address = ?1 AND name = ?2 AND local = ?3",
+            )?;
             for host in hosts {
-                delete.execute(params![host.address.to_string(), host.name])?;
+                let (address, local) = (host.address.to_string(), host.local.to_string());
+                delete.execute(params![address, host.name, local])?;
             }
             Ok(())
         })

@@ -58,7 +58,7 @@ const MIGRATIONS: &[&str] = &[
         address TEXT NOT NULL,
         name BLOB NOT NULL,
         local TEXT NOT NULL,
-        PRIMARY KEY (address, name)
+        PRIMARY KEY (address, name, local)
     ) STRICT, WITHOUT ROWID;
 ",
 ];

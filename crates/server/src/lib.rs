@@ -13,6 +13,7 @@ mod engine;
 mod gate;
 mod groups;
 mod limits;
+mod locks;
 pub mod metrics;
 pub mod plane;
 mod retransmit;

@@ -128,6 +128,21 @@ pub(crate) const GROUP_USERS_MAX: usize = 65_536;
 /// Groups of all these users together, 4 bytes each. Beyond: the same.
 pub(crate) const GROUP_IDS_MAX: usize = 4 << 20;
 
+/// Calls to the lock manager that are not answered yet, all clients. Beyond: refused with a system
+/// error, and clients ask again.
+pub(crate) const LOCK_CALLS_MAX: usize = 4096;
+
+/// Largest arguments of a call to the lock manager over TCP, in bytes; three opaque words and a name
+/// of 1,024 bytes each fit. Longer: refused as garbage.
+pub(crate) const LOCK_ARGS_BYTES_MAX: usize = DATAGRAM_BYTES_MAX;
+
+/// Calls to clients that are under way (grants, notices of a restart). Beyond: a grant is passed on
+/// to the next who waits, and a host is not notified, with a log line.
+pub(crate) const OUTGOING_MAX: usize = 65_536;
+
+/// Hosts that hold locks and are to be told of a restart. Beyond: a new one gets none.
+pub(crate) const MONITORED_HOSTS_MAX: usize = 16_384;
+
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
 const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);

@@ -190,6 +190,29 @@ const SERVER: &[Metric<Totals>] = &[
         "Calls that came again after they were answered and got the same reply",
         |t| Whole(t.repetitions_answered),
     ),
+    metric(Gauge, "weir_locks_held", "Ranges of files that clients hold locks on", |t| {
+        Whole(t.locks.held)
+    }),
+    metric(Gauge, "weir_locks_waiting", "Requests that wait for a lock", |t| {
+        Whole(t.locks.waiting)
+    }),
+    metric(Gauge, "weir_lock_hosts", "Hosts that would be told of a restart", |t| {
+        Whole(t.locks.hosts)
+    }),
+    metric(Gauge, "weir_lock_grace", "1 in the grace period after a restart, else 0", |t| {
+        Whole(u64::from(t.locks.grace))
+    }),
+    metric(Counter, "weir_locks_granted", "Locks granted at once", |t| Whole(t.locks.granted)),
+    metric(Counter, "weir_locks_refused", "Locks refused", |t| Whole(t.locks.refused)),
+    metric(Counter, "weir_lock_callbacks", "Calls to clients' lock managers answered", |t| {
+        Whole(t.locks.called_back)
+    }),
+    metric(
+        Counter,
+        "weir_lock_callbacks_unheard",
+        "Attempts to call a client's lock manager that were not answered",
+        |t| Whole(t.locks.unheard),
+    ),
 ];
 
 struct PoolSums {

@@ -69,6 +69,29 @@ pub struct Totals {
     pub repetitions_dropped: u64,
     /// Calls that came again after they were answered, and got the same reply.
     pub repetitions_answered: u64,
+    /// What the lock manager tells.
+    pub locks: LockTotals,
+}
+
+/// Gauges and counters of the lock manager; all zero where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LockTotals {
+    /// Gauge: ranges held.
+    pub held: u64,
+    /// Gauge: requests that wait for a lock.
+    pub waiting: u64,
+    /// Gauge: hosts that would be told of a restart.
+    pub hosts: u64,
+    /// Gauge: is the grace period on?
+    pub grace: bool,
+    /// Locks granted at once.
+    pub granted: u64,
+    /// Locks refused.
+    pub refused: u64,
+    /// Calls to clients that were answered.
+    pub called_back: u64,
+    /// Attempts to call a client that were not.
+    pub unheard: u64,
 }
 
 /// The data plane as the control plane sees it.

@@ -11,6 +11,7 @@ use crate::control::{self, ControlState};
 use crate::engine::{Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::limits::LISTEN_BACKLOG;
+use crate::locks::{Life, LockDoor, LockThread, Service};
 use crate::plane::{Plane, PlaneError};
 use crate::rpcbind::{Portmap, RegisterError, Registration, Services, portmapper_addresses};
 use crate::sync::Arc;
@@ -101,7 +102,7 @@ pub struct Server {
     stop: Stop,
     acceptor: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
-    datagrams: Option<JoinHandle<()>>,
+    locks: Option<(Stop, JoinHandle<()>)>,
     registration: Option<Registration>,
     grace: Duration,
 }
@@ -130,7 +131,11 @@ impl Server {
         }
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
-        let engine = Arc::new(engine(config, &catalog, &inboxes, portmap)?);
+        let door = match config.rpcbind {
+            RpcbindMode::Off => None,
+            RpcbindMode::Register | RpcbindMode::Serve => Some(LockDoor::new()?),
+        };
+        let engine = Arc::new(engine(config, &catalog, &inboxes, portmap, door.clone())?);
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served; the others are");
         }
@@ -148,26 +153,12 @@ impl Server {
         let (shared, stopping) = (Arc::clone(&engine), stop.clone());
         let accept = move || acceptor::run(&shared, &listeners, &stopping);
         let acceptor = spawn("weir-acceptor".to_owned(), accept)?;
-        let datagrams = match config.rpcbind {
-            RpcbindMode::Off => None,
-            RpcbindMode::Register | RpcbindMode::Serve => {
-                let datagrams = Datagrams::new(Arc::clone(&engine), sockets);
-                let stopping = stop.clone();
-                Some(spawn("weir-datagrams".to_owned(), move || datagrams.run(&stopping))?)
-            }
+        let locks = match door {
+            Some(door) => Some(start_locks(config, &engine, &catalog, door, sockets)?),
+            None => None,
         };
         let grace = config.shutdown_grace;
-        Ok(Self {
-            engine,
-            catalog,
-            addresses,
-            stop,
-            acceptor,
-            workers,
-            datagrams,
-            registration,
-            grace,
-        })
+        Ok(Self { engine, catalog, addresses, stop, acceptor, workers, locks, registration, grace })
     }
 
     /// The addresses that NFS is served on, with the ports the kernel chose.
@@ -202,6 +193,11 @@ impl Server {
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }
+        if config.rpcbind == RpcbindMode::Off {
+            tracing::info!(
+                "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
+            );
+        }
         let outcome = control::serve_control(config, state, until).await;
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
@@ -216,12 +212,13 @@ impl Server {
         drop(self.registration);
         self.stop.stop();
         let mut outcome = join(self.acceptor, "acceptor");
-        if let Some(datagrams) = self.datagrams {
-            outcome = outcome.and(join(datagrams, "datagrams"));
-        }
         self.engine.drain(self.grace);
         for worker in self.workers {
             outcome = outcome.and(join(worker, "worker"));
+        }
+        if let Some((stop, locks)) = self.locks {
+            stop.stop();
+            outcome = outcome.and(join(locks, "lock manager"));
         }
         self.engine.close_volumes();
         tracing::info!("stopped");
@@ -234,6 +231,7 @@ fn engine(
     catalog: &Catalog,
     inboxes: &[Arc<Inbox>],
     portmap: Portmap,
+    locks: Option<Arc<LockDoor>>,
 ) -> Result<Engine, ServeError> {
     let (mut verifier, mut seed) = ([0; 8], [0; 8]);
     getrandom::fill(&mut verifier).map_err(std::io::Error::other)?;
@@ -251,8 +249,28 @@ fn engine(
     let parked_max = config.parked_total_mib << 20;
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
-    let around = Surroundings { clock, groups, portmap };
+    let around = Surroundings { clock, groups, portmap, locks };
     Ok(Engine::new(keys, verifier, seed, settings, parked_max, inboxes, around))
+}
+
+/// Starts the lock manager, which tells clients of the restart at once.
+fn start_locks(
+    config: &ServerConfig,
+    engine: &Arc<Engine>,
+    catalog: &Arc<Catalog>,
+    door: Arc<LockDoor>,
+    sockets: Sockets,
+) -> Result<(Stop, JoinHandle<()>), ServeError> {
+    let life = Life::begin(Arc::clone(catalog), config.grace_period)?;
+    let seed = getrandom::u32().map_err(std::io::Error::other)?;
+    let stop = Stop::new()?;
+    let (engine, stopping) = (Arc::clone(engine), stop.clone());
+    let run = move || {
+        let service = Service::new(Arc::clone(&engine), Arc::clone(&door), life, seed);
+        let datagrams = Datagrams::new(Arc::clone(&engine), sockets);
+        LockThread::new(engine, door, datagrams, service).run(&stopping)
+    };
+    Ok((stop, spawn("weir-locks".to_owned(), run)?))
 }
 
 fn worker_count(configured: usize) -> usize {

@@ -70,11 +70,6 @@ impl Caller {
         self.append(out, xid, [A::PROGRAM, A::VERSION, A::PROCEDURE], args, 0);
     }
 
-    /// Appends a call of procedure 0, which every program has and which does nothing.
-    pub fn null(&self, out: &mut Vec<u8>, xid: u32, program: u32, version: u32) {
-        self.append(out, xid, [program, version, 0], &(), 0);
-    }
-
     /// Appends a call whose arguments are encoded already, such as those of a
     /// [`Callback`](crate::nlm::Callback).
     pub fn encoded(

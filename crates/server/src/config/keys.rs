@@ -16,7 +16,7 @@ const WORKERS_MAX: usize = 1024;
 const OBJECTS_MAX: usize = 1 << 24;
 /// How much is logged, least first.
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-/// Longest shutdown, seconds.
+/// Longest shutdown and longest grace period, seconds.
 const GRACE_SECS_MAX: u64 = 3600;
 
 /// A value as it was given.
@@ -155,6 +155,15 @@ pub const KEYS: &[Key] = &[
                 RpcbindMode::Serve => "serve",
             })
         },
+    },
+    Key {
+        name: "grace_period_secs",
+        meaning: "seconds after a restart in which only locks from before it are given; default 90",
+        set: |config, value| {
+            number(value, &(0..=GRACE_SECS_MAX))
+                .map(|secs| config.grace_period = Duration::from_secs(secs))
+        },
+        show: |config| config.grace_period.as_secs().to_string(),
     },
     Key {
         name: "shutdown_grace_secs",

@@ -49,6 +49,8 @@ pub struct ServerConfig {
     pub volume_quota_min: u64,
     /// `rpcbind`: how clients find MOUNT and the lock manager.
     pub rpcbind: RpcbindMode,
+    /// `grace_period_secs`: how long those who held locks before a restart may take them again.
+    pub grace_period: Duration,
     /// `shutdown_grace_secs`: how long to wait at shutdown for what is in flight.
     pub shutdown_grace: Duration,
 }
@@ -72,6 +74,7 @@ impl Default for ServerConfig {
             pool_size_min: 1 << 20,
             volume_quota_min: 1 << 20,
             rpcbind: RpcbindMode::Off,
+            grace_period: Duration::from_secs(90),
             shutdown_grace: Duration::from_secs(30),
         }
     }

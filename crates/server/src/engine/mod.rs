@@ -15,6 +15,7 @@ pub(crate) use volume::{Mounted, ServedVolume, rights};
 use crate::clock::SystemClock;
 use crate::gate::{Gate, ParkedTotal};
 use crate::groups::GroupDirectory;
+use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
 use crate::retransmit::{Clients, client_at};
 use crate::rpcbind::Portmap;
@@ -49,6 +50,8 @@ pub(crate) struct Surroundings {
     /// Where the groups of callers are looked up, if they are.
     pub(crate) groups: Option<GroupDirectory>,
     pub(crate) portmap: Portmap,
+    /// The lock manager, where there is one.
+    pub(crate) locks: Option<Arc<LockDoor>>,
 }
 
 /// The shared part of the data plane.
@@ -60,6 +63,8 @@ pub(crate) struct Engine {
     pub(crate) portmap: Portmap,
     pub(crate) clients: Clients,
     pub(crate) groups: Option<GroupDirectory>,
+    /// The lock manager, where there is one.
+    pub(crate) locks: Option<Arc<LockDoor>>,
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
@@ -79,7 +84,7 @@ impl Engine {
         settings: StoreSettings,
         parked_max: u64,
         inboxes: &[Arc<Inbox>],
-        Surroundings { clock, groups, portmap }: Surroundings,
+        Surroundings { clock, groups, portmap, locks }: Surroundings,
     ) -> Self {
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
@@ -90,6 +95,7 @@ impl Engine {
             portmap,
             clients: Clients::new(u64::from_be_bytes(seed)),
             groups,
+            locks,
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(parked_max)),
@@ -210,6 +216,9 @@ impl Engine {
 
     /// Lets everything that still waits at a deleted volume's gate run into its closed store.
     fn retire(&self, volume: &Arc<ServedVolume>) {
+        if let Some(locks) = &self.locks {
+            locks.volume_gone(volume.id);
+        }
         volume.gate.set_limit(BytesPerSecond(u64::MAX), self.clock.now());
         self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
     }
@@ -264,6 +273,7 @@ impl Plane for Engine {
         Totals {
             connections: self.connections() as u64,
             parked_bytes: self.parked.bytes(),
+            locks: self.locks.as_ref().map(|door| door.counters.read()).unwrap_or_default(),
             ..self.counters.read()
         }
     }

@@ -300,7 +300,7 @@ fn answers_datagram(address: SocketAddr, entry: &Entry) -> std::io::Result<bool>
     socket.connect(address)?;
     socket.set_read_timeout(Some(PROBE_WAIT_MAX))?;
     let mut null = Vec::new();
-    Caller::none().null(&mut null, 1, entry.program, entry.version);
+    Caller::none().encoded(&mut null, 1, [entry.program, entry.version, 0], &[]);
     socket.send(null.get(4..).unwrap_or(&[]))?;
     Ok(socket.recv(&mut [0; 256]).is_ok())
 }

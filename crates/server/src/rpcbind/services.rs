@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use weir_nfs::rpcbind::{self, Entry, Netid};
-use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_RPCBIND, acl, mount, v3};
+use weir_nfs::{
+    PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
+    mount, nlm, nsm, v3,
+};
 
 /// A program and version that clients look for, and whether over UDP too.
 type Service = (u32, u32, bool);
 
-const PROGRAMS: [Service; 3] = [
+const PROGRAMS: [Service; 5] = [
     (PROGRAM_NFS, v3::VERSION, false),
     (PROGRAM_NFSACL, acl::VERSION, false),
     (PROGRAM_MOUNT, mount::VERSION, true),
+    (PROGRAM_NLM, nlm::VERSION, true),
+    (PROGRAM_NSM, nsm::VERSION, true),
 ];
 
 const PORTMAPPER: [Service; 3] = [

@@ -6,22 +6,23 @@
 
 mod socket;
 
-use crate::acceptor::Stop;
 use crate::clock::seconds_since_1970;
-use crate::engine::{Engine, View};
+use crate::engine::{Engine, ServedSet, View};
 use crate::limits::{
     DATAGRAM_BYTES_MAX, DATAGRAM_REPLY_BYTES_MAX, DATAGRAMS_ROUND_MAX, DATAGRAMS_SECOND_MAX,
 };
+use crate::locks::{Asked, AskedBy, Datagram};
 use crate::sync::Arc;
 use crate::worker::PeerExports;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use socket::{Arrived, DatagramSocket};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use weir_core::{Clock, Mono, Shared};
+use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{AcceptError, Call, Refusal, reply};
-use weir_nfs::{PROGRAM_MOUNT, PROGRAM_RPCBIND, mount};
+use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, mount};
 
+/// The message type of a reply (RFC 5531 §9), as it is on the wire.
+const MSG_REPLY: [u8; 4] = [0, 0, 0, 1];
 const RECORD_MARK_BYTES: usize = 4;
 
 /// What a socket is there for.
@@ -59,7 +60,20 @@ impl Sockets {
     }
 }
 
-/// The thread that serves datagrams.
+/// What came in a datagram and is for the lock manager.
+pub(crate) enum Incoming {
+    /// A call.
+    Call(Asked),
+    /// A reply to a call of ours.
+    Reply {
+        /// From where.
+        from: SocketAddr,
+        /// The reply, without a record mark.
+        record: Vec<u8>,
+    },
+}
+
+/// The sockets at work.
 pub(crate) struct Datagrams {
     engine: Arc<Engine>,
     view: View,
@@ -73,74 +87,106 @@ impl Datagrams {
         Self { view: engine.view(), sockets: sockets.all, rate: Rate::default(), engine }
     }
 
-    /// Serves until `stop`.
-    ///
-    /// # Errors
-    /// Where poll fails, which it does only for want of memory.
-    pub(crate) fn run(mut self, stop: &Stop) -> std::io::Result<()> {
-        loop {
-            let mut watched: Vec<PollFd<'_>> =
-                self.sockets.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::IN)).collect();
-            watched.push(PollFd::new(stop, PollFlags::IN));
-            match poll(&mut watched, None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if watched.last().is_some_and(|fd| !fd.revents().is_empty()) {
-                return Ok(());
-            }
-            for index in 0..self.sockets.len() {
-                self.receive_some(index);
+    /// The sockets, to wait for.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &DatagramSocket> {
+        self.sockets.iter().map(|(_, socket)| socket)
+    }
+
+    /// Takes some of what came: answers what it can, and puts what is for the lock manager into
+    /// `incoming`.
+    pub(crate) fn receive(&mut self, incoming: &mut Vec<Incoming>) {
+        for (serves, socket) in &self.sockets {
+            for _ in 0..DATAGRAMS_ROUND_MAX {
+                let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+                let Some(arrived) = socket.receive(&mut buffer) else { break };
+                if !self.rate.admits(self.engine.clock.now()) {
+                    continue;
+                }
+                buffer.truncate(arrived.len);
+                if *serves == Serves::Programs && buffer.get(4..8) == Some(&MSG_REPLY) {
+                    incoming.push(Incoming::Reply { from: arrived.from, record: buffer });
+                    continue;
+                }
+                let served = self.view.load();
+                match answer(&self.engine, served, *serves, buffer, &arrived) {
+                    Some(Answer::Reply(reply)) => {
+                        let reply = reply.get(RECORD_MARK_BYTES..).unwrap_or(&[]);
+                        socket.send(reply, arrived.from, arrived.to);
+                    }
+                    Some(Answer::Later(asked)) => incoming.push(Incoming::Call(asked)),
+                    None => {}
+                }
             }
         }
     }
 
-    fn receive_some(&mut self, index: usize) {
-        for _ in 0..DATAGRAMS_ROUND_MAX {
-            let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-            let Some((serves, socket)) = self.sockets.get(index) else { return };
-            let Some(arrived) = socket.receive(&mut buffer) else { return };
-            if !self.rate.admits(self.engine.clock.now()) {
-                continue;
-            }
-            buffer.truncate(arrived.len);
-            let Some(reply) = self.answer(*serves, buffer, &arrived) else { continue };
-            if let (Some((_, socket)), Some(bytes)) =
-                (self.sockets.get(index), reply.get(RECORD_MARK_BYTES..))
-            {
-                socket.send(bytes, arrived.from, arrived.to);
-            }
+    /// Sends from the socket that listens on the address it is to come from.
+    pub(crate) fn send(&self, datagram: &Datagram) {
+        let listens = |(serves, socket): &&(Serves, DatagramSocket)| {
+            let bound = socket.bound().ip();
+            *serves == Serves::Programs
+                && bound.is_ipv4() == datagram.to.is_ipv4()
+                && (bound.is_unspecified() || bound == datagram.from)
+        };
+        match self.sockets.iter().find(listens) {
+            Some((_, socket)) => socket.send(&datagram.bytes, datagram.to, datagram.from),
+            None => tracing::debug!(from = %datagram.from, "no socket has this address any more"),
         }
-    }
-
-    /// The reply record to one datagram, if it deserves one.
-    fn answer(&mut self, serves: Serves, bytes: Vec<u8>, arrived: &Arrived) -> Option<Vec<u8>> {
-        let call = match Call::parse(Shared::from(bytes)) {
-            Ok(call) => call,
-            Err(Refusal::Drop) => return None,
-            Err(Refusal::Reply(rejection)) => return Some(reply::reject(Vec::new(), &rejection)),
-        };
-        let answer = match (serves, call.program) {
-            (Serves::Portmapper, PROGRAM_RPCBIND) => {
-                let now = seconds_since_1970();
-                self.engine.portmap.serve(&call, arrived.from, arrived.to, false, now, Vec::new())
-            }
-            (Serves::Programs, PROGRAM_MOUNT) => {
-                let exports = PeerExports::new(&self.engine, self.view.load(), arrived.from.ip());
-                mount::serve(&call, &exports, Vec::new())
-            }
-            _ => reply::error(Vec::new(), call.xid, AcceptError::ProgramUnavailable),
-        };
-        Some(bounded(answer, arrived.len, call.xid))
     }
 }
 
+/// What is to be done about a call.
+enum Answer {
+    /// To send this record.
+    Reply(Vec<u8>),
+    /// To let the lock manager answer.
+    Later(Asked),
+}
+
+fn answer(
+    engine: &Engine,
+    served: &Arc<ServedSet>,
+    serves: Serves,
+    bytes: Vec<u8>,
+    arrived: &Arrived,
+) -> Option<Answer> {
+    let call = match Call::parse(Shared::from(bytes)) {
+        Ok(call) => call,
+        Err(Refusal::Drop) => return None,
+        Err(Refusal::Reply(rejection)) => {
+            return Some(Answer::Reply(reply::reject(Vec::new(), &rejection)));
+        }
+    };
+    let from = arrived.from;
+    let answer = match (serves, call.program) {
+        (Serves::Portmapper, PROGRAM_RPCBIND) => {
+            let now = seconds_since_1970();
+            engine.portmap.serve(&call, from, arrived.to, false, now, Vec::new())
+        }
+        (Serves::Programs, PROGRAM_MOUNT) => {
+            mount::serve(&call, &PeerExports::new(engine, served, from.ip()), Vec::new())
+        }
+        (Serves::Programs, PROGRAM_NLM | PROGRAM_NSM) => {
+            let peer = Peer { address: from.ip(), local: arrived.to };
+            let by = AskedBy::Datagram { from, bytes: arrived.len };
+            return Some(Answer::Later(Asked { call, peer, by }));
+        }
+        _ => reply::error(Vec::new(), call.xid, AcceptError::ProgramUnavailable),
+    };
+    Some(Answer::Reply(bounded(answer, arrived.len, call.xid)))
+}
+
 /// `answer` if it may go by UDP in return for `asked` bytes, else a system error.
-fn bounded(answer: Vec<u8>, asked: usize, xid: u32) -> Vec<u8> {
+pub(crate) fn bounded(answer: Vec<u8>, asked: usize, xid: u32) -> Vec<u8> {
     if answer.len().saturating_sub(RECORD_MARK_BYTES) <= DATAGRAM_REPLY_BYTES_MAX.max(asked) {
         return answer;
     }
     reply::error(answer, xid, AcceptError::SystemError)
+}
+
+/// The record `reply` as a datagram.
+pub(crate) fn datagram(reply: &[u8], to: SocketAddr, from: IpAddr) -> Option<Datagram> {
+    Some(Datagram { bytes: reply.get(RECORD_MARK_BYTES..)?.to_vec(), to, from })
 }
 
 /// Counts datagrams by the second.

@@ -25,7 +25,7 @@ pub(super) struct Arrived {
 
 /// A bound socket.
 #[derive(Debug)]
-pub(super) struct DatagramSocket {
+pub(crate) struct DatagramSocket {
     socket: UdpSocket,
     bound: SocketAddr,
 }
@@ -51,7 +51,6 @@ impl DatagramSocket {
     }
 
     /// The address it is bound to.
-    #[cfg(test)]
     pub(super) fn bound(&self) -> SocketAddr {
         self.bound
     }

@@ -279,6 +279,13 @@ impl Core {
         }
     }
 
+    /// Queues the lock manager's reply to a call.
+    pub(super) fn answered(&mut self, conn: &mut Conn, reply: Vec<u8>) {
+        conn.in_flight -= 1;
+        conn.queue(reply);
+        self.mark(conn);
+    }
+
     /// Takes up a request that its gate let go.
     pub(super) fn released(&mut self, conn: &mut Conn, ticket: Ticket) {
         let Ticket { request, since, .. } = ticket;
@@ -411,7 +418,7 @@ async fn with_groups(
 }
 
 /// Replaces the groups that a client sent.
-pub(super) fn set_groups(credential: &mut Credential, groups: Groups) {
+pub(crate) fn set_groups(credential: &mut Credential, groups: Groups) {
     if let Credential::Sys(auth) = credential {
         auth.credentials = auth.credentials.clone().with(groups);
     }

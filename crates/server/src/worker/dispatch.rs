@@ -6,13 +6,19 @@ use super::core::{Core, refuse, set_groups};
 use super::mount::PeerExports;
 use super::request::Request;
 use crate::clock::seconds_since_1970;
+use crate::limits::LOCK_ARGS_BYTES_MAX;
+use crate::locks::{Asked, AskedBy};
 use crate::retransmit::{Asker, Came, Claim};
 use crate::sync::Arc;
 use weir_core::{FileHandle, Shared};
+use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Route};
-use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_RPCBIND, acl, mount};
+use weir_nfs::{
+    PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
+    mount,
+};
 
 impl Core {
     /// Answers or starts the call in `record`.
@@ -31,6 +37,7 @@ impl Core {
             (PROGRAM_NFSACL, acl::VERSION) => self.nfsacl(conn, call),
             (PROGRAM_NFS | PROGRAM_NFSACL, _) => self.refuse(conn, &call, NFS_MISMATCH),
             (PROGRAM_MOUNT, _) => self.mount(conn, &call),
+            (PROGRAM_NLM | PROGRAM_NSM, _) => return self.ask_lock_manager(conn, call),
             (PROGRAM_RPCBIND, _) => return self.portmap(conn, &call),
             _ => self.refuse(conn, &call, AcceptError::ProgramUnavailable),
         }
@@ -46,6 +53,29 @@ impl Core {
         let exports = PeerExports::new(&self.engine, self.view.load(), conn.peer);
         let reply = mount::serve(call, &exports, self.buffers.reply(256));
         conn.queue(reply);
+    }
+
+    /// Hands a call to the lock manager, whose reply comes by the inbox.
+    fn ask_lock_manager(&mut self, conn: &mut Conn, mut call: Call) -> Result<(), Close> {
+        let Some(door) = self.engine.locks.as_ref() else {
+            self.refuse(conn, &call, AcceptError::ProgramUnavailable);
+            return Ok(());
+        };
+        if call.args.len() > LOCK_ARGS_BYTES_MAX {
+            self.refuse(conn, &call, AcceptError::GarbageArgs);
+            return Ok(());
+        }
+        call.args = call.args.detach();
+        let local = conn.socket.local_addr().map_err(|_| Close)?.ip().to_canonical();
+        let (xid, peer) = (call.xid, Peer { address: conn.peer, local });
+        let by = AskedBy::Connection { worker: self.id, token: conn.token };
+        if door.ask(Asked { call, peer, by }) {
+            conn.in_flight += 1;
+        } else {
+            let reply = rpc::reply::error(self.buffers.reply(64), xid, AcceptError::SystemError);
+            conn.queue(reply);
+        }
+        Ok(())
     }
 
     fn portmap(&mut self, conn: &mut Conn, call: &Call) -> Result<(), Close> {

@@ -1,18 +1,21 @@
 //! How anyone else talks to a worker: messages in a queue, and an eventfd that ends its sleep.
 //!
 //! The queue is bounded by what sends to it: one message per waiting request, per pending task,
-//! per connection accepted, two per answered request and per change of a contract.
+//! per connection accepted, two per answered request, one per call to the lock manager and per
+//! change of a contract.
 
 use crate::engine::ServedVolume;
 use crate::gate::Ticket;
+use crate::locks::Asked;
 use crate::retransmit::Caller;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use rustix::event::{EventfdFlags, eventfd};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
+use weir_core::VolumeId;
 
-/// What a worker can be told.
+/// What a worker can be told, or the lock manager.
 pub(crate) enum Message {
     /// Serve this new connection of this client.
     Connection(TcpStream, SocketAddr, Arc<Caller>),
@@ -27,6 +30,12 @@ pub(crate) enum Message {
     /// Send this reply on this connection, which asked again for what another connection of its
     /// client had asked.
     Reply(u64, Vec<u8>),
+    /// The lock manager's reply to a call on this connection.
+    Answer(u64, Vec<u8>),
+    /// To the lock manager alone: a call. Boxed: the other messages are small.
+    Ask(Box<Asked>),
+    /// To the lock manager alone: a volume is gone.
+    VolumeGone(VolumeId),
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
 }

@@ -13,9 +13,11 @@ mod mount;
 mod request;
 mod tasks;
 
+pub(crate) use self::core::set_groups;
 pub(crate) use inbox::{Inbox, Message};
 pub(crate) use mount::PeerExports;
 pub(crate) use request::Request;
+pub(crate) use tasks::Tasks;
 
 use self::core::Core;
 use crate::engine::Engine;
@@ -138,7 +140,14 @@ impl Worker {
                 Message::Pump(volume) => self.core.pump(volume),
                 Message::Resume(token) => self.resume(token),
                 Message::Reply(token, reply) => self.reply(token, reply),
+                Message::Answer(token, reply) => {
+                    if let Some(conn) = find(&mut self.conns, token) {
+                        self.core.answered(conn, reply);
+                    }
+                }
                 Message::Drain(grace) => self.drain(grace),
+                // For the lock manager; never sent here.
+                Message::Ask(_) | Message::VolumeGone(_) => {}
             }
         }
         self.core.messages = messages;

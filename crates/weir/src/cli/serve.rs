@@ -73,6 +73,9 @@ pub(crate) struct ConfigArgs {
     /// How clients find the lock manager: register, serve or off [default: off]
     #[arg(long, env = "WEIR_RPCBIND", value_name = "HOW")]
     rpcbind: Option<String>,
+    /// Seconds after a restart in which only locks from before it are given [default: 90]
+    #[arg(long, env = "WEIR_GRACE_PERIOD_SECS", value_name = "SECONDS")]
+    grace_period_secs: Option<String>,
     /// Seconds to wait at shutdown for requests in flight [default: 30]
     #[arg(long, env = "WEIR_SHUTDOWN_GRACE_SECS", value_name = "SECONDS")]
     shutdown_grace_secs: Option<String>,
@@ -104,6 +107,7 @@ impl ConfigArgs {
             ("pool_size_min", self.pool_size_min.clone()),
             ("volume_quota_min", self.volume_quota_min.clone()),
             ("rpcbind", self.rpcbind.clone()),
+            ("grace_period_secs", self.grace_period_secs.clone()),
             ("shutdown_grace_secs", self.shutdown_grace_secs.clone()),
             ("nfs.listen", listed(&self.nfs)),
             ("api.listen", listed(&self.api)),

@@ -1,0 +1,95 @@
+//! The lock manager beside NFSv3 (NLM) and the status monitor (NSM) on a thread of their own.
+//!
+//! The thread owns the table of locks, so no lock of ours guards it and READ and WRITE never meet
+//! it. Calls come from the workers' TCP connections through a bounded queue and over UDP; it calls
+//! clients back, tells them of a restart, and may wait for the catalogue's disk. What a call means
+//! is decided in `weir_nfs::nlm`; here are the sockets, the clock and the memory of hosts.
+
+mod counters;
+mod hosts;
+mod outgoing;
+mod proof;
+mod service;
+mod thread;
+
+pub(crate) use counters::LockCounters;
+pub(crate) use outgoing::Datagram;
+pub(crate) use service::{Life, Service};
+pub(crate) use thread::LockThread;
+
+use crate::limits::LOCK_CALLS_MAX;
+use crate::sync::{Arc, AtomicUsize, Ordering};
+use crate::worker::{Inbox, Message};
+use std::net::SocketAddr;
+use weir_core::VolumeId;
+use weir_nfs::nlm::Peer;
+use weir_nfs::rpc::Call;
+
+/// A call to NLM or NSM.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// The call; its arguments are its own.
+    pub(crate) call: Call,
+    /// Its two ends.
+    pub(crate) peer: Peer,
+    /// Where the answer goes.
+    pub(crate) by: AskedBy,
+}
+
+/// How a call came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AskedBy {
+    /// On a connection of a worker.
+    Connection {
+        /// The worker.
+        worker: usize,
+        /// The connection's token there.
+        token: u64,
+    },
+    /// In a datagram.
+    Datagram {
+        /// From where.
+        from: SocketAddr,
+        /// How long it was.
+        bytes: usize,
+    },
+}
+
+/// The lock manager's thread as others see it.
+pub(crate) struct LockDoor {
+    inbox: Arc<Inbox>,
+    calls: AtomicUsize,
+    /// What metrics tell of it.
+    pub(crate) counters: LockCounters,
+}
+
+impl LockDoor {
+    /// A door behind which nobody is yet.
+    ///
+    /// # Errors
+    /// Where the kernel gives no eventfd.
+    pub(crate) fn new() -> std::io::Result<Arc<Self>> {
+        let (inbox, calls) = (Inbox::new()?, AtomicUsize::new(0));
+        Ok(Arc::new(Self { inbox, calls, counters: LockCounters::default() }))
+    }
+
+    /// Hands a call over, unless [`LOCK_CALLS_MAX`] wait for their answers: then `false`.
+    pub(crate) fn ask(&self, asked: Asked) -> bool {
+        if self.calls.fetch_add(1, Ordering::Relaxed) >= LOCK_CALLS_MAX {
+            self.answered();
+            return false;
+        }
+        self.inbox.post(Message::Ask(Box::new(asked)));
+        true
+    }
+
+    /// A call that was handed over is answered.
+    pub(crate) fn answered(&self) {
+        self.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A volume is gone, and all locks in it.
+    pub(crate) fn volume_gone(&self, volume: VolumeId) {
+        self.inbox.post(Message::VolumeGone(volume));
+    }
+}

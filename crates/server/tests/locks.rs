@@ -1,0 +1,333 @@
+//! The lock manager as clients on sockets see it: rights, callbacks, restarts, forged notices.
+//!
+//! It listens on port 111, so each test runs this program again in a network of its own, where
+//! every address of 127.0.0.0/8 can be another client.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use socket2::{Domain, Socket, Type};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
+use weir_core::Credentials;
+use weir_nfs::client::{Caller, Getport, Mnt, NlmLock, NlmUnlock, RemoteCall, Reply};
+use weir_nfs::mount::wire::MntRes;
+use weir_nfs::nlm::wire::{CallerName, Lock, LockArgs, NetObj, Res, TestArgs, UnlockArgs};
+use weir_nfs::nlm::{Procedure, Status};
+use weir_nfs::nsm::wire::{HostName, NotifyArgs};
+use weir_nfs::rpc::{AcceptError, Call, reply};
+use weir_nfs::rpcbind::wire::Mapping;
+use weir_nfs::v3::wire::{CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, Res as Nfs, Sattr3};
+use weir_nfs::xdr::{Encode, decode};
+use weir_nfs::{PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND};
+use weir_qos::{Level, Qos};
+use weir_server::config::RpcbindMode;
+use weir_server::{Server, ServerConfig};
+
+const TIB: u64 = 1 << 40;
+const SERVER: &str = "127.0.0.1";
+const WAIT: Option<Duration> = Some(Duration::from_secs(60));
+
+/// Runs one ignored test of this program in a network namespace of its own.
+fn run_alone(test: &str) {
+    let program = std::env::current_exe().unwrap();
+    let script = "ip link set lo up && exec \"$0\" --ignored --exact \"$1\"";
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--", "sh", "-c", script]).arg(program).arg(test);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{complaint}");
+}
+
+struct Bed {
+    server: Option<Server>,
+    config: ServerConfig,
+    _directory: tempfile::TempDir,
+}
+
+impl Bed {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = ServerConfig {
+            data: directory.path().to_owned(),
+            nfs: vec![SocketAddr::new(SERVER.parse().unwrap(), 2049)],
+            api: vec![],
+            rpcbind: RpcbindMode::Serve,
+            grace_period: Duration::from_secs(3000),
+            ..ServerConfig::default()
+        };
+        {
+            let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
+            let (name, level) = ("pool".to_owned(), Level::Standard);
+            let (size_bytes, qos) = (1000 * TIB, Qos::Auto);
+            let pool = NewPool { name, level, size_bytes, qos, directory: None };
+            catalog.create_pool(&pool, Mode::Commit).unwrap();
+            let (name, pool) = ("work".to_owned(), "pool".to_owned());
+            let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, throughput: None };
+            catalog.create_volume(&volume, Mode::Commit).unwrap();
+        }
+        let server = Some(Server::start(&config).unwrap());
+        Self { server, config, _directory: directory }
+    }
+
+    fn restart(&mut self) {
+        self.server.take().unwrap().stop().unwrap();
+        self.server = Some(Server::start(&self.config).unwrap());
+    }
+
+    fn held(&self) -> u64 {
+        self.server.as_ref().unwrap().plane().totals().locks.held
+    }
+
+    /// Waits for the number of locks: the test hangs, and so fails, if it never comes.
+    fn wait_until_held(&self, locks: u64) {
+        while self.held() != locks {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A machine: an address, its connection to the server, and its own lock manager and monitor.
+struct Host {
+    name: &'static str,
+    tcp: TcpStream,
+    caller: Caller,
+    portmapper: UdpSocket,
+    program: UdpSocket,
+    port: u16,
+}
+
+impl Host {
+    fn new(address: &str, name: &'static str) -> Self {
+        let ip: IpAddr = address.parse().unwrap();
+        let udp = |port| {
+            let socket = UdpSocket::bind((ip, port)).unwrap();
+            socket.set_read_timeout(WAIT).unwrap();
+            socket
+        };
+        let program = udp(0);
+        let port = program.local_addr().unwrap().port();
+        let caller = Caller::sys(&Credentials::ROOT, name.as_bytes());
+        Self { name, tcp: connect(ip), caller, portmapper: udp(111), program, port }
+    }
+
+    fn again(&mut self) {
+        self.tcp = connect(self.program.local_addr().unwrap().ip());
+    }
+
+    fn call<A: RemoteCall>(&mut self, args: &A) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.caller.call(&mut bytes, 7, args);
+        self.tcp.write_all(&bytes).unwrap();
+        let mut mark = [0; 4];
+        self.tcp.read_exact(&mut mark).unwrap();
+        let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
+        self.tcp.read_exact(&mut record).unwrap();
+        record
+    }
+
+    /// The handle of a file that is there afterwards.
+    fn file(&mut self, name: &str) -> Vec<u8> {
+        let record = self.call(&Mnt(b"/work"));
+        let root = match Reply::parse(&record).unwrap().results::<Mnt<'_>>().unwrap() {
+            MntRes::Ok(granted) => granted.handle.0.to_vec(),
+            MntRes::Fail(status) => panic!("{status:?}"),
+        };
+        let location = DirOpArgs3 { dir: FileHandle3(&root), name: name.as_bytes() };
+        let how = CreateHow3::Unchecked(Sattr3 { mode: Some(0o600), ..Sattr3::NONE });
+        let record = self.call(&CreateArgs { location, how });
+        match Reply::parse(&record).unwrap().results::<CreateArgs<'_>>().unwrap() {
+            Nfs::Ok(made) => made.object.unwrap().0.to_vec(),
+            Nfs::Fail(status, _) => panic!("{status:?}"),
+        }
+    }
+
+    fn about<'a>(&self, fh: &'a [u8]) -> Lock<'a> {
+        let (caller_name, fh) = (CallerName(self.name.as_bytes()), NetObj(fh));
+        Lock { caller_name, fh, oh: NetObj(b"oh"), svid: 1, offset: 0, length: 10 }
+    }
+
+    fn ask(&mut self, fh: &[u8], block: bool, reclaim: bool) -> Status {
+        let (cookie, lock) = (NetObj(b"cookie"), self.about(fh));
+        let args = LockArgs { cookie, block, exclusive: true, lock, reclaim, state: 3 };
+        let record = self.call(&NlmLock(args));
+        let res = Reply::parse(&record).unwrap().results::<NlmLock<'_>>().unwrap();
+        assert_eq!(res.cookie.0, b"cookie");
+        res.status
+    }
+
+    fn lock(&mut self, fh: &[u8]) -> Status {
+        self.ask(fh, false, false)
+    }
+
+    fn unlock(&mut self, fh: &[u8]) -> Status {
+        let args = UnlockArgs { cookie: NetObj(b""), lock: self.about(fh) };
+        let record = self.call(&NlmUnlock(args));
+        Reply::parse(&record).unwrap().results::<NlmUnlock<'_>>().unwrap().status
+    }
+
+    /// The next call of `program` that the server makes here, after it asked for the port.
+    fn called(&self, program: u32) -> (Call, SocketAddr) {
+        let (ask, from) = receive(&self.portmapper);
+        assert_eq!((ask.program, ask.procedure), (PROGRAM_RPCBIND, Getport::PROCEDURE));
+        assert_eq!(decode::<Mapping>(&ask.args).unwrap().program, program);
+        answer(&self.portmapper, &ask, from, &u32::from(self.port));
+        let (call, from) = receive(&self.program);
+        assert_eq!(call.program, program);
+        assert_eq!(from, SocketAddr::new(SERVER.parse().unwrap(), 2049), "not where it serves");
+        (call, from)
+    }
+
+    /// Says that the host called `name` restarted.
+    fn notify(&self, name: &str, state: u32) {
+        let mut bytes = Vec::new();
+        let name = HostName(name.as_bytes());
+        Caller::none().call(&mut bytes, 9, &NotifyArgs { name, state });
+        self.program.send_to(&bytes[4..], (SERVER, 2049)).unwrap();
+        let mut record = [0; 512];
+        let (len, _) = self.program.recv_from(&mut record).unwrap();
+        assert_eq!(Reply::parse(&record[..len]).unwrap().body, Ok(&[][..]));
+    }
+}
+
+fn connect(from: IpAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(from, 0).into()).unwrap();
+    let server = SocketAddr::new(SERVER.parse().unwrap(), 2049);
+    socket.connect(&server.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(WAIT).unwrap();
+    stream
+}
+
+fn receive(socket: &UdpSocket) -> (Call, SocketAddr) {
+    let mut bytes = [0; 4096];
+    let (len, from) = socket.recv_from(&mut bytes).unwrap();
+    (Call::parse(bytes[..len].to_vec().into()).unwrap(), from)
+}
+
+fn answer(socket: &UdpSocket, call: &Call, to: SocketAddr, results: &impl Encode) {
+    let mut out = reply::begin(Vec::new(), call.xid);
+    results.encode(&mut out);
+    socket.send_to(&reply::finish(out)[4..], to).unwrap();
+}
+
+#[test]
+fn a_lock_needs_a_handle_an_export_rule_and_a_right() {
+    run_alone("body_rights");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_rights() {
+    let bed = Bed::start();
+    let (mut one, mut two) = (Host::new("127.0.0.2", "one"), Host::new("127.0.0.3", "two"));
+    let file = one.file("file");
+    assert_eq!(one.lock(&file), Status::GRANTED);
+    assert_eq!(two.lock(&file), Status::DENIED);
+    let mut forged = file.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    assert_eq!(two.lock(&forged), Status::STALE_FH);
+    two.caller = Caller::sys(&Credentials::new(1000, 1000), b"two");
+    assert_eq!(two.lock(&file), Status::FAILED, "the file is root's alone");
+    let long = vec![0; 9000];
+    let args = UnlockArgs { cookie: NetObj(b""), lock: two.about(&file) };
+    let mut bytes = Vec::new();
+    Caller::none().call(&mut bytes, 7, &NlmUnlock(args));
+    let mut padded = bytes.split_off(4);
+    padded.extend(long);
+    let mark = u32::try_from(padded.len()).unwrap() | 1 << 31;
+    two.tcp.write_all(&[&mark.to_be_bytes()[..], &padded].concat()).unwrap();
+    let mut refusal = [0; 28];
+    two.tcp.read_exact(&mut refusal).unwrap();
+    assert_eq!(refusal, reply::error(Vec::new(), 7, AcceptError::GarbageArgs)[..]);
+    assert_eq!(one.unlock(&file), Status::GRANTED);
+    bed.wait_until_held(0);
+}
+
+#[test]
+fn who_waits_is_called_back_where_its_portmapper_says() {
+    run_alone("body_callback");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_callback() {
+    let bed = Bed::start();
+    let (mut one, mut two) = (Host::new("127.0.0.2", "one"), Host::new("127.0.0.3", "two"));
+    let file = one.file("file");
+    assert_eq!(one.lock(&file), Status::GRANTED);
+    assert_eq!(two.ask(&file, true, false), Status::BLOCKED);
+    assert_eq!(one.unlock(&file), Status::GRANTED);
+    let (call, from) = two.called(PROGRAM_NLM);
+    assert_eq!(call.procedure, Procedure::Granted as u32);
+    let granted: TestArgs<'_> = decode(&call.args).unwrap();
+    assert_eq!((granted.lock, granted.exclusive), (two.about(&file), true));
+    let res = Res { cookie: granted.cookie, status: Status::GRANTED };
+    answer(&two.program, &call, from, &res);
+    assert_eq!(one.lock(&file), Status::DENIED);
+    // And one that does not want it any more: the lock goes on to the next.
+    assert_eq!(one.ask(&file, true, false), Status::BLOCKED);
+    assert_eq!(two.unlock(&file), Status::GRANTED);
+    let (call, from) = one.called(PROGRAM_NLM);
+    let granted: TestArgs<'_> = decode(&call.args).unwrap();
+    answer(&one.program, &call, from, &Res { cookie: granted.cookie, status: Status::DENIED });
+    bed.wait_until_held(0);
+}
+
+#[test]
+fn a_notice_from_elsewhere_frees_nothing() {
+    run_alone("body_notice");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_notice() {
+    let bed = Bed::start();
+    let (mut one, two) = (Host::new("127.0.0.2", "one"), Host::new("127.0.0.3", "two"));
+    let file = one.file("file");
+    assert_eq!(one.lock(&file), Status::GRANTED);
+    two.notify("one", 5);
+    one.notify("two", 5);
+    one.notify("one", 3);
+    bed.wait_until_held(1);
+    one.notify("one", 5);
+    bed.wait_until_held(0);
+}
+
+#[test]
+fn holders_are_told_of_a_restart_and_reclaim_before_others_lock() {
+    run_alone("body_restart");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_restart() {
+    let mut bed = Bed::start();
+    let (mut one, mut two) = (Host::new("127.0.0.2", "one"), Host::new("127.0.0.3", "two"));
+    let (file, other) = (one.file("file"), one.file("other"));
+    assert_eq!(one.lock(&file), Status::GRANTED);
+    assert_eq!(two.lock(&other), Status::GRANTED);
+    assert_eq!(two.unlock(&other), Status::GRANTED);
+    bed.restart();
+    let (call, from) = one.called(PROGRAM_NSM);
+    let notice: NotifyArgs<'_> = decode(&call.args).unwrap();
+    assert_eq!((notice.name.0, notice.state), (SERVER.as_bytes(), 3), "the second life");
+    answer(&one.program, &call, from, &());
+    one.again();
+    two.again();
+    assert_eq!(two.lock(&file), Status::DENIED_GRACE_PERIOD);
+    assert_eq!(two.ask(&file, false, true), Status::DENIED_GRACE_PERIOD, "held nothing");
+    assert_eq!(one.ask(&file, false, true), Status::GRANTED);
+    bed.wait_until_held(1);
+    // All whom the grace period is for are done, and nobody holds anything at this stop, so that
+    // nobody is to be waited for afterwards.
+    one.notify("one", 5);
+    bed.wait_until_held(0);
+    bed.restart();
+    two.again();
+    assert_eq!(two.lock(&file), Status::GRANTED);
+}
