@@ -46,7 +46,7 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 7] = [
+const SUITES: [Suite; 8] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
     Suite {
@@ -94,6 +94,22 @@ const SUITES: [Suite; 7] = [
             Need::Program("make"),
         ],
         run: || run_script("tests/clients/kernel.sh"),
+    },
+    Suite {
+        name: "locks",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("linux.uml"),
+            Need::Program("modprobe"),
+            Need::Program("busybox"),
+            Need::Program("cc"),
+            Need::Program("mount.nfs"),
+            Need::Program("ip"),
+            Need::Program("rpcbind"),
+            Need::Program("rpc.statd"),
+        ],
+        run: || run_script("tests/clients/locks.sh"),
     },
 ];
 
