@@ -7,7 +7,7 @@ KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
 
-.PHONY: help demo test check bench peers crash fuzz
+.PHONY: help demo test check bench peers crash conformance fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -34,6 +34,9 @@ crash: ## KILLS kills in each durability mode, CUTS power cuts on each file syst
 	cargo xtask preflight
 	cargo build --release --locked
 	target/release/weir-crash --kills $(KILLS) --cuts $(CUTS) --files 0,1000,10000,100000 --out $(CRASH_OUT)
+
+conformance: ## pjdfstest over the Linux kernel's client, beside NFS-Ganesha (needs root; docs/conformance.md)
+	cargo xtask conformance
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)

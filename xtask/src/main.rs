@@ -1,8 +1,9 @@
-//! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|fuzz`.
+//! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|conformance|fuzz`.
 //!
 //! What is *not* here: anything the server or its clients need. Nothing of Weir may depend on it.
 
 mod check;
+mod conformance;
 mod fuzz;
 mod preflight;
 mod process;
@@ -19,6 +20,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                                  check the house rules (layers, module docs, file sizes, links, promises)
   preflight [peers]                     check what the tests (or `make peers`) need, and install what is missing
   test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
+  conformance                           pjdfstest on Weir, NFS-Ganesha and the file systems alone, compared
   fuzz [--seconds N] [--target NAME]    the committed corpus, then N seconds of fuzzing each (default 3600)";
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn run() -> Result<bool> {
         ["preflight"] => preflight::tests().map(|()| true),
         ["preflight", "peers"] => preflight::peers().map(|()| true),
         ["test"] => suites::run(),
+        ["conformance"] => conformance::run(),
         ["fuzz", options @ ..] => fuzz::run(&fuzz::Options::parse(options)?),
         _ => bail!("{USAGE}"),
     }

@@ -4,11 +4,13 @@ use crate::process;
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// Where the one tool that comes from crates.io is kept.
+/// Where the tools that come from crates.io are kept.
 pub(crate) const CARGO_DENY: &str = "target/tools/bin/cargo-deny";
 const CARGO_DENY_VERSION: &str = "0.20.2";
+pub(crate) const PJDFSTEST: &str = "target/tools/bin/pjdfstest";
+const PJDFSTEST_VERSION: &str = "0.2.2";
 
-/// A program and the Debian package that brings it.
+/// A program (or a file by its whole path) and the Debian package that brings it.
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
@@ -40,12 +42,28 @@ const FOR_PEERS: [Needed; 6] = [
     ("mkfs.ext4", "e2fsprogs"),
 ];
 
+/// For `make conformance`, besides what the tests and the peers need: what pjdfstest is linked with.
+const FOR_PJDFSTEST: [Needed; 1] = [("/usr/include/sys/acl.h", "libacl1-dev")];
+
 /// Prepares for `make peers`.
 ///
 /// # Errors
 /// What is missing and can't be installed.
 pub(crate) fn peers() -> Result<()> {
-    match install_packages(&FOR_PEERS)?.as_slice() {
+    require(&FOR_PEERS)
+}
+
+/// Prepares for `make conformance`.
+///
+/// # Errors
+/// What is missing and can't be installed.
+pub(crate) fn conformance() -> Result<()> {
+    require(&[&FOR_TESTS[..], &FOR_PEERS, &FOR_PJDFSTEST].concat())?;
+    install_tool(PJDFSTEST, "pjdfstest", PJDFSTEST_VERSION, &[])
+}
+
+fn require(needed: &[Needed]) -> Result<()> {
+    match install_packages(needed)?.as_slice() {
         [] => Ok(()),
         missing => bail!("not to be had: {}", missing.join(", ")),
     }
@@ -68,17 +86,21 @@ pub(crate) fn tests() -> Result<()> {
 /// Installs the pinned cargo-deny unless it is there. Without its own fetcher of databases and in
 /// the dev profile it builds in a minute, and checks this workspace in a second.
 pub(crate) fn install_cargo_deny() -> Result<()> {
-    let present = process::output(CARGO_DENY, &["--version"]).unwrap_or_default();
-    if present.trim().ends_with(CARGO_DENY_VERSION) {
+    install_tool(CARGO_DENY, "cargo-deny", CARGO_DENY_VERSION, &["--no-default-features"])
+}
+
+/// Installs a program from crates.io as `path`, unless it is there in this version.
+fn install_tool(path: &str, name: &str, version: &str, options: &[&str]) -> Result<()> {
+    let present = process::output(path, &["--version"]).unwrap_or_default();
+    if present.trim().ends_with(version) {
         return Ok(());
     }
-    println!("installing cargo-deny {CARGO_DENY_VERSION} into target/tools");
-    let version = format!("cargo-deny@{CARGO_DENY_VERSION}");
+    println!("installing {name} {version} into target/tools");
     let mut install = Command::new("cargo");
-    install.args(["install", "--locked", "--quiet", "--debug", "--no-default-features", &version]);
+    install.args(["install", "--locked", "--quiet", "--debug"]).args(options);
     install.args(["--root=target/tools", "--target-dir=target/tools/build"]);
-    if !process::succeeds(&mut install)? {
-        bail!("cargo-deny {CARGO_DENY_VERSION} could not be installed from crates.io");
+    if !process::succeeds(install.arg(format!("{name}@{version}")))? {
+        bail!("{name} {version} could not be installed from crates.io");
     }
     Ok(())
 }

@@ -225,7 +225,7 @@ fn run_crash() -> Result<Tally> {
 }
 
 /// A program of ours, as the workspace's tests are built.
-fn built(package: &str, program: &str) -> Result<PathBuf> {
+pub(crate) fn built(package: &str, program: &str) -> Result<PathBuf> {
     let mut build = Command::new("cargo");
     build.args(["build", "--package", package, "--profile=test", "--locked", "--quiet"]);
     if !process::succeeds(&mut build)? {
