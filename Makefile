@@ -7,7 +7,7 @@ KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
 
-.PHONY: help demo test check bench peers crash conformance fuzz
+.PHONY: help demo test check bench peers crash conformance usage fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -37,6 +37,9 @@ crash: ## KILLS kills in each durability mode, CUTS power cuts on each file syst
 
 conformance: ## pjdfstest over the Linux kernel's client, beside NFS-Ganesha (needs root; docs/conformance.md)
 	cargo xtask conformance
+
+usage: ## usage against a model, 10 million random operations each on ext4 and XFS (needs root)
+	WEIR_USAGE_OPERATIONS=10000000 cargo test --release -p weir-store --test store -- usage::exact --nocapture
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)

@@ -263,6 +263,16 @@ impl Client {
         self.send(Method::DELETE, &path, NOTHING, dry).await
     }
 
+    /// Begins to count a volume's usage anew. How far it has come and what it found is among the
+    /// volume's live counters.
+    ///
+    /// # Errors
+    /// [`ClientError`]; a refusal `counting` if that is under way already.
+    pub async fn rescan(&self, volume: &str) -> Result<Volume> {
+        let path = routes::path(routes::RESCAN, volume);
+        self.send(Method::POST, &path, NOTHING, Dry::No).await
+    }
+
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let (status, body) = self.exchange(Method::GET, path, Vec::new()).await?;
         read(status, &succeed(status, &body)?)

@@ -18,7 +18,7 @@ pub use client::{Client, ClientError, Dry};
 pub use error::{Allowed, ApiError};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
-pub use volume::{ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
+pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
 pub use words::{Access, Level, Qos, Squash, UnknownWord};
 
 /// A rate in MiB/s, for the fields that repeat one for people.

@@ -9,10 +9,12 @@
 //! | `/v1/volumes` | GET: list; POST: make |
 //! | `/v1/volumes/{name}` | GET; PATCH: change; DELETE, with its files |
 //! | `/v1/volumes/{name}/exports` | GET: list; PUT: replace all; POST: add one; DELETE `?network=`: remove one |
+//! | `/v1/volumes/{name}/rescan` | POST: count its usage anew, in the background |
 //! | `/healthz`, `/readyz` | GET: for probes, without a token |
 //! | `/metrics` | GET: Prometheus text |
 //!
-//! Every changing method takes `?dry_run=true` and answers [`Changed`](crate::Changed).
+//! Every method that changes what is configured takes `?dry_run=true` and answers
+//! [`Changed`](crate::Changed).
 
 /// What a server says about itself.
 pub const SERVER: &str = "/v1/server";
@@ -28,6 +30,8 @@ pub const VOLUMES: &str = "/v1/volumes";
 pub const VOLUME: &str = "/v1/volumes/{name}";
 /// The export rules of one volume.
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
+/// The recount of one volume's usage.
+pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 /// Answers as long as the process does.
 pub const LIVENESS: &str = "/healthz";
 /// Answers well while every volume is being served.

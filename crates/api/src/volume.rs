@@ -33,6 +33,15 @@ pub struct Volume {
 pub struct VolumeLive {
     /// Bytes that its files hold.
     pub used_bytes: u64,
+    /// Are they exact? Not between an unclean stop and the end of the recount that follows.
+    #[serde(default)]
+    pub used_exact: bool,
+    /// How far the recount has come that is under way.
+    #[serde(default)]
+    pub counting: Option<Counting>,
+    /// What the last recount found since the volume was opened.
+    #[serde(default)]
+    pub counted: Option<Counted>,
     /// The limit in force.
     pub limit_bytes_per_second: u64,
     /// READ operations.
@@ -57,6 +66,30 @@ pub struct VolumeLive {
     pub waiting: u64,
     /// Bytes of memory that they pin.
     pub parked_bytes: u64,
+}
+
+/// How far a recount of a volume's usage has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counting {
+    /// Files with data counted so far.
+    pub files: u64,
+    /// Their data, bytes.
+    pub bytes: u64,
+}
+
+/// What a recount of a volume's usage has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The usage as it was kept up to the end of the recount, bytes.
+    pub before_bytes: u64,
+    /// The usage as it was counted, which holds from then on, bytes.
+    pub after_bytes: u64,
+    /// Files with data.
+    pub files: u64,
+    /// Directories and files that could not be read, and were left out.
+    pub left_out: u64,
+    /// How many recounts were completed since the volume was opened, with this one.
+    pub number: u64,
 }
 
 /// A volume to be made.

@@ -88,7 +88,7 @@ pub enum CatalogError {
     },
     /// A volume is to shrink, but it isn't being served, so what it holds is unknown.
     #[error(
-        "volume {volume:?} isn't being served, so what it holds is unknown: its quota can't shrink now (the server's log says why)"
+        "what volume {volume:?} holds isn't known now, so its quota can't shrink: it isn't served, or still being counted after an unclean stop; `weir volume show {volume}` says which"
     )]
     UsageUnknown {
         /// The volume.

@@ -121,6 +121,15 @@ const LIVE: &[Metric<VolumeLive>] = &[
     metric(Gauge, "weir_volume_used_bytes", "Bytes that the volume's files hold", |v| {
         Whole(v.used_bytes)
     }),
+    metric(
+        Gauge,
+        "weir_volume_used_exact",
+        "1 while the used bytes are exact, 0 until a recount after an unclean stop",
+        |v| Whole(u64::from(v.used_exact)),
+    ),
+    metric(Gauge, "weir_volume_counted_files", "Files that a recount under way has counted", |v| {
+        Whole(v.counting.map_or(0, |counting| counting.files))
+    }),
     metric(Gauge, "weir_volume_limit_bytes_per_second", "Throughput limit in force", |v| {
         Whole(v.limit_bytes_per_second)
     }),

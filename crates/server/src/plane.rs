@@ -50,6 +50,12 @@ pub struct VolumeLive {
     pub limit_bytes_per_second: u64,
     /// Gauge: bytes that files hold, as FSSTAT shows it.
     pub used_bytes: u64,
+    /// Is that exact?
+    pub used_exact: bool,
+    /// How far a recount has come that is under way.
+    pub counting: Option<weir_store::Counting>,
+    /// What the last recount found.
+    pub counted: Option<weir_store::Counted>,
 }
 
 /// Gauges and counters of the whole server.
@@ -104,6 +110,10 @@ pub trait Plane: Send + Sync + 'static {
 
     /// The live counters of a volume, if it is being served.
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive>;
+
+    /// Begins to count a volume's usage anew, if the volume is being served; false if that is
+    /// under way already. Blocks.
+    fn rescan(&self, id: VolumeId) -> Option<bool>;
 
     /// The counters of the whole server.
     fn totals(&self) -> Totals;

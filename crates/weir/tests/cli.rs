@@ -122,6 +122,25 @@ fn an_operator_makes_changes_and_deletes() {
 }
 
 #[test]
+fn a_rescan_says_what_a_volume_holds_and_what_was_thought() {
+    let (server, pool) = (Server::start(), tempfile::tempdir().unwrap());
+    let path = pool.path().join("p");
+    server.done(&format!("pool create fast --level premium --size 4TiB --path {}", path.display()));
+    server.done("volume create home --pool fast --quota 1TiB");
+    let same = server.done("volume rescan home");
+    assert_eq!(same, "volume home: 0 B, as before, files with data: 0\n");
+    std::fs::write(path.join("volumes/1/root/behind-its-back"), [1; 5000]).unwrap();
+    let found = server.done("volume rescan home");
+    assert_eq!(found, "volume home: 0 B → 8 KiB, files with data: 1\n");
+    let json = server.done("--output json volume rescan home");
+    assert!(json.contains("\"before_bytes\": 8192") && json.contains("\"number\": 3"), "{json}");
+    let (status, message) = server.refused("volume rescan nobody");
+    assert_eq!(status, 1);
+    assert!(message.contains("nobody"), "{message}");
+    server.stop();
+}
+
+#[test]
 fn refusals_end_with_1_and_nonsense_with_2() {
     let server = Server::with_volume();
     let (status, message) = server.refused("volume create x --pool fast --quota 100TiB");

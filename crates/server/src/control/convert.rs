@@ -52,6 +52,9 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
 fn live(live: VolumeLive) -> weir_api::VolumeLive {
     weir_api::VolumeLive {
         used_bytes: live.used_bytes,
+        used_exact: live.used_exact,
+        counting: live.counting.map(counting),
+        counted: live.counted.map(counted),
         limit_bytes_per_second: live.limit_bytes_per_second,
         read_ops: live.read_ops,
         read_bytes: live.read_bytes,
@@ -64,6 +67,20 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         latency_nanos: live.latency_nanos,
         waiting: live.waiting,
         parked_bytes: live.parked_bytes,
+    }
+}
+
+fn counting(so_far: weir_store::Counting) -> weir_api::Counting {
+    weir_api::Counting { files: so_far.files, bytes: so_far.bytes }
+}
+
+fn counted(found: weir_store::Counted) -> weir_api::Counted {
+    weir_api::Counted {
+        before_bytes: found.before_bytes,
+        after_bytes: found.after_bytes,
+        files: found.files,
+        left_out: found.left_out,
+        number: found.number,
     }
 }
 

@@ -9,7 +9,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use std::time::Duration;
 use tokio::time::timeout;
 use weir_api::limits::REQUEST_BYTES_MAX;
@@ -30,6 +30,7 @@ pub(super) fn open(state: ControlState) -> Router {
         .route(routes::POOL, get(pools::show).patch(pools::change).delete(pools::delete))
         .route(routes::VOLUMES, get(volumes::list).post(volumes::create))
         .route(routes::VOLUME, get(volumes::show).patch(volumes::change).delete(volumes::delete))
+        .route(routes::RESCAN, post(volumes::rescan))
         .route(
             routes::EXPORTS,
             get(exports::list).put(exports::set).post(exports::add).delete(exports::remove),

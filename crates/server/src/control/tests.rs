@@ -23,6 +23,7 @@ const TIB: u64 = 1 << 40;
 struct FakePlane {
     limits: Mutex<BTreeMap<VolumeId, u64>>,
     used: Mutex<u64>,
+    counting: Mutex<Option<weir_store::Counting>>,
 }
 
 impl Plane for FakePlane {
@@ -38,7 +39,21 @@ impl Plane for FakePlane {
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
         let limit_bytes_per_second = *lock(&self.limits).get(&id)?;
         let used_bytes = *lock(&self.used);
-        Some(VolumeLive { limit_bytes_per_second, used_bytes, waiting: 2, ..VolumeLive::default() })
+        let counting = *lock(&self.counting);
+        Some(VolumeLive {
+            limit_bytes_per_second,
+            used_bytes,
+            used_exact: counting.is_none(),
+            counting,
+            waiting: 2,
+            ..VolumeLive::default()
+        })
+    }
+
+    fn rescan(&self, id: VolumeId) -> Option<bool> {
+        lock(&self.limits).get(&id)?;
+        let begun = weir_store::Counting { files: 7, bytes: 70 };
+        Some(lock(&self.counting).replace(begun).is_none())
     }
 
     fn totals(&self) -> Totals {
@@ -375,4 +390,24 @@ async fn converse(
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
+}
+
+#[tokio::test]
+async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let client = &running.client;
+    assert!(client.volume("v").await.unwrap().live.unwrap().used_exact);
+    let begun = client.rescan("v").await.unwrap().live.unwrap();
+    assert_eq!(begun.counting, Some(weir_api::Counting { files: 7, bytes: 70 }));
+    let (status, error) = refusal(client.rescan("v").await);
+    assert_eq!((status, error.code.as_str()), (409, "counting"));
+    let (status, error) = refusal(client.rescan("nobody").await);
+    assert_eq!((status, error.code.as_str()), (404, "no_such_volume"));
+    let change = VolumeChange { quota_bytes: Some(TIB / 2), ..VolumeChange::default() };
+    let (status, error) = refusal(client.change_volume("v", &change, Dry::Run).await);
+    assert_eq!((status, error.code.as_str()), (409, "usage_unknown"));
+    let metrics = client.metrics().await.unwrap();
+    assert!(metrics.contains("weir_volume_used_exact{volume=\"v\",pool=\"p\"} 0"), "{metrics}");
+    assert!(metrics.contains("weir_volume_counted_files{volume=\"v\",pool=\"p\"} 7"));
+    running.stop().await;
 }

@@ -7,6 +7,7 @@ use crate::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use weir_api::Volume;
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, Mode, NewVolume, Outcome, Snapshot, Thing, VolumeChange,
@@ -62,7 +63,8 @@ pub(super) async fn change(
     let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
     let ask = move |catalog: &Catalog, mode| {
         let volume = catalog.snapshot().volume_named(&asked).map(|volume| volume.id);
-        let used = volume.and_then(|id| plane.volume_live(id)).map(|live| live.used_bytes);
+        let live = volume.and_then(|id| plane.volume_live(id));
+        let used = live.filter(|live| live.used_exact).map(|live| live.used_bytes);
         catalog.change_volume(&asked, &change, used, mode)
     };
     let settle =
@@ -85,6 +87,37 @@ pub(super) async fn delete(
         Ok(control.volume(&control.catalog.snapshot(), &name))
     };
     state.change(mode, Shown::Changed, ask, settle).await
+}
+
+pub(super) async fn rescan(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<(StatusCode, Json<Volume>), Failure> {
+    let control = Arc::clone(&state.0);
+    let work = move || {
+        let snapshot = control.catalog.snapshot();
+        let Some(volume) = snapshot.volume_named(&name) else {
+            return Err(CatalogError::NoSuch { thing: Thing::Volume, name }.into());
+        };
+        match control.plane.rescan(volume.id) {
+            Some(true) => {}
+            Some(false) => {
+                let message = format!(
+                    "volume {name:?} is being counted already; `weir volume show {name}` says how far that is"
+                );
+                return Err(Failure::new(StatusCode::CONFLICT, "counting", message));
+            }
+            None => {
+                let message = format!("volume {name:?} is not served: the server's log says why");
+                return Err(Failure::new(StatusCode::CONFLICT, "volume_not_served", message));
+            }
+        }
+        Ok((StatusCode::ACCEPTED, Json(convert::volume(&snapshot, &*control.plane, volume))))
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Failure::internal("failed", "the rescan failed inside the server")),
+    }
 }
 
 impl Control {

@@ -265,8 +265,16 @@ impl Plane for Engine {
             parked_bytes: volume.gate.parked(),
             limit_bytes_per_second: volume.gate.limit().0,
             used_bytes: volume.nfs.store.used_bytes(),
+            used_exact: volume.nfs.store.usage_is_known(),
+            counting: volume.nfs.store.counting(),
+            counted: volume.nfs.store.last_count(),
             ..volume.stats.sum()
         })
+    }
+
+    fn rescan(&self, id: VolumeId) -> Option<bool> {
+        let served = self.served.load_full();
+        Some(served.by_id(id)?.volume.nfs.store.rescan())
     }
 
     fn totals(&self) -> Totals {

@@ -11,7 +11,7 @@
 use super::LocalStore;
 use super::inode::{Inode, Reach};
 use super::volume::Volume;
-use crate::sync::{AcqRel, Arc, Mutex, Promise, now, promise};
+use crate::sync::{AcqRel, Arc, Mutex, Promise, Relaxed, now, promise};
 use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
 use weir_core::attr::Change;
@@ -132,6 +132,7 @@ fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
 }
 
 fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
+    volume.syncs.fetch_add(1, Relaxed);
     volume.pace.sync_began();
     inode.uncommitted.forget();
     let result = match (inode.kind, extent) {

@@ -130,6 +130,7 @@ impl LocalStore {
             crowd,
             lane,
             pace: options.pool.pace_of(stat.st_dev),
+            syncs: AtomicU64::new(0),
             sync_failures: AtomicU64::new(0),
             unit: Unit::on_blocks_of(space.f_frsize),
             label: directory.display().to_string(),

@@ -127,6 +127,12 @@ impl LocalStore {
         self.0.sync_failures.load(Acquire)
     }
 
+    /// Syncs of single objects since the volume was opened, however many operations shared each.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.0.syncs.load(Acquire)
+    }
+
     /// Makes everything on the volume's file system stable. Blocks.
     ///
     /// # Errors

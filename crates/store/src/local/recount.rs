@@ -25,6 +25,8 @@ pub struct Counted {
     pub files: u64,
     /// Directories and files that could not be read, and were left out.
     pub left_out: u64,
+    /// How many recounts were completed since the volume was opened, with this one.
+    pub number: u64,
 }
 
 /// How far a recount has come.
@@ -101,7 +103,7 @@ impl Recount {
         let Counting { files, bytes } = self.progress();
         let left_out = self.left_out.load(Relaxed);
         let complete = self.state.lock().moved.is_empty();
-        complete.then_some(Counted { before_bytes, after_bytes: bytes, files, left_out })
+        complete.then_some(Counted { before_bytes, after_bytes: bytes, files, left_out, number: 1 })
     }
 }
 

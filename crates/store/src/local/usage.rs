@@ -222,7 +222,8 @@ impl Usage {
     pub(super) fn finish_recount(&self) -> Option<Counted> {
         let mut recount = self.recount.write();
         // No change is under way here, so nothing is announced that is not settled.
-        let counted = recount.as_ref()?.finish(self.used())?;
+        let mut counted = recount.as_ref()?.finish(self.used())?;
+        counted.number += self.last_count().map_or(0, |last| last.number);
         *recount = None;
         self.taken.store(signed(counted.after_bytes), SeqCst);
         self.margin.store(0, Release);

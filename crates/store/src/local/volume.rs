@@ -33,6 +33,7 @@ pub(super) struct Volume {
     pub(super) crowd: Arc<Crowd>,
     pub(super) lane: Arc<Lane>,
     pub(super) pace: Arc<Pace>,
+    pub(super) syncs: AtomicU64,
     pub(super) sync_failures: AtomicU64,
     /// What data is counted in.
     pub(super) unit: Unit,

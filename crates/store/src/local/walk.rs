@@ -42,7 +42,7 @@ fn run(volume: &Weak<Volume>, recount: &Arc<Recount>) {
     let Some(volume) = volume.upgrade() else { return };
     let label = volume.label.as_str();
     match done {
-        Ok(Some(Counted { before_bytes, after_bytes, files, left_out })) => {
+        Ok(Some(Counted { before_bytes, after_bytes, files, left_out, .. })) => {
             let seconds = now().since(began).as_secs_f64();
             tracing::info!(
                 volume = label,

@@ -3,10 +3,12 @@
 use super::export::{self, ExportCommand};
 use super::pool::dry;
 use super::{Global, Output, confirm, connect, print, values};
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
+use std::io::IsTerminal;
 use std::net::SocketAddr;
-use weir_api::{Client, NewVolume, Volume, VolumeChange};
+use std::time::Duration;
+use weir_api::{Client, Counting, NewVolume, Volume, VolumeChange, VolumeLive};
 use weir_core::units::{Bytes, Rate};
 
 /// Make, show, change and delete volumes.
@@ -30,6 +32,18 @@ pub(crate) enum VolumeCommand {
     Set(Set),
     /// Change a volume's quota
     Resize(Resize),
+    /// Count what a volume holds, while it is served
+    ///
+    /// For when its files were changed behind the server's back. Shows progress until it is done;
+    /// interrupted, it goes on in the server.
+    #[command(after_long_help = "\
+Examples:
+  weir volume rescan home
+  weir volume show home          # how far it has come")]
+    Rescan {
+        /// Its name
+        volume: String,
+    },
     /// Delete a volume AND ALL ITS FILES
     Delete {
         /// Its name
@@ -122,6 +136,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
             self::change(&client, output, volume, change, *dry_run).await
         }
+        VolumeCommand::Rescan { volume } => rescan(&client, output, volume).await,
         VolumeCommand::Delete { volume, yes, dry_run } => {
             confirm::deletion(volume, *yes || *dry_run)?;
             let changed = client.delete_volume(volume, dry(*dry_run)).await?;
@@ -208,7 +223,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     match volume.live {
         None => fields.push(("served", "no: the server's log says why".to_owned())),
         Some(live) => fields.extend([
-            ("used", counted(live.used_bytes)),
+            ("used", used(&live)),
             ("reads", format!("{}, {}", live.read_ops, counted(live.read_bytes))),
             ("writes", format!("{}, {}", live.write_ops, counted(live.write_bytes))),
             ("other operations", live.other_ops.to_string()),
@@ -220,6 +235,62 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     print::fields(&fields)?;
     print::text("\n")?;
     export::print_rules(&volume.exports)
+}
+
+/// What a volume holds, and how sure that is.
+fn used(live: &VolumeLive) -> String {
+    let used = counted(live.used_bytes);
+    let Some(Counting { files, bytes }) = live.counting else {
+        return match live.used_exact {
+            true => used,
+            false => format!("{used}, not exact: try weir volume rescan"),
+        };
+    };
+    let known = if live.used_exact { "" } else { " when last known" };
+    format!("{used}{known}; being counted: {files} files, {} so far", counted(bytes))
+}
+
+/// How often a recount is asked how far it has come.
+const RESCAN_POLL: Duration = Duration::from_millis(200);
+
+async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
+    let number = |volume: &Volume| volume.live.and_then(|live| live.counted).map(|c| c.number);
+    let before = number(&client.volume(name).await?);
+    client.rescan(name).await?;
+    let progress = output == Output::Table && std::io::stderr().is_terminal();
+    let found = loop {
+        let volume = client.volume(name).await?;
+        let live =
+            volume.live.context("the volume is no longer served: the server's log says why")?;
+        match live.counting {
+            Some(Counting { files, bytes }) if progress => {
+                eprint!("\r{files} files, {} so far  ", counted(bytes));
+            }
+            Some(_) => {}
+            None if number(&volume) == before => {
+                bail!("the volume could not be counted: the server's log says why")
+            }
+            None => break live.counted,
+        }
+        tokio::time::sleep(RESCAN_POLL).await;
+    };
+    if progress {
+        eprint!("\r\x1b[K");
+    }
+    let found = found.context("the server says nothing of what it counted")?;
+    if output == Output::Json {
+        return print::json(&found);
+    }
+    let (from, to) = (counted(found.before_bytes), counted(found.after_bytes));
+    let change = match found.before_bytes == found.after_bytes {
+        true => format!("{to}, as before"),
+        false => format!("{from} → {to}"),
+    };
+    let left_out = match found.left_out {
+        0 => String::new(),
+        number => format!("; {number} could not be read: the server's log says which"),
+    };
+    print::text(&format!("volume {name}: {change}, files with data: {}{left_out}\n", found.files))
 }
 
 async fn change(

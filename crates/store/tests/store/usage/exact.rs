@@ -12,11 +12,13 @@ const OPERATIONS: u64 = 24_000;
 const CLIENTS: usize = 4;
 /// More clients, which all use the same few files.
 const DISTURBERS: usize = 2;
-/// How often everybody stops and the usage is compared.
-const COMPARISONS: u64 = 20;
-/// Small enough that it is reached now and then, and that files are closed and opened all the time.
+/// How often everybody stops and the usage is compared: so often, or after so many operations.
+const COMPARISONS_MIN: u64 = 20;
+const COMPARE_EVERY: u64 = 100_000;
+/// Small enough that it is reached now and then.
 const QUOTA: u64 = 6 << 20;
-const OBJECTS: usize = 48;
+/// Fewer than there are, so that files are closed and opened again all the time.
+const OBJECTS: usize = 256;
 /// Names that all clients use.
 const COMMON: usize = 12;
 
@@ -29,7 +31,10 @@ fn the_usage_is_exact_to_the_unit_after_random_operations() {
     let operations = number("WEIR_USAGE_OPERATIONS", OPERATIONS);
     let seed = number("WEIR_USAGE_SEED", 1);
     for place in places() {
-        play(&place, operations, seed);
+        // A long run is for file systems that are known.
+        if operations <= OPERATIONS || place.name != "temp" {
+            play(&place, operations, seed);
+        }
     }
 }
 
@@ -50,8 +55,10 @@ fn play(place: &Place, operations: u64, seed: u64) {
         .map(|number| Player::new(&bed.store, &name(number), seed * 1000 + number as u64))
         .collect();
     let (began, mut random) = (Instant::now(), Random(seed));
-    let each = operations / COMPARISONS / (CLIENTS + DISTURBERS) as u64;
-    for round in 0..COMPARISONS {
+    let mut restarts = 0;
+    let rounds = COMPARISONS_MIN.max(operations / COMPARE_EVERY);
+    let each = operations / rounds / (CLIENTS + DISTURBERS) as u64;
+    for round in 0..rounds {
         let rescan = random.below(3) == 0;
         std::thread::scope(|scope| {
             for player in &mut players {
@@ -70,11 +77,15 @@ fn play(place: &Place, operations: u64, seed: u64) {
             }
         });
         compare(&bed, &players, &format!("on {}, seed {seed}, round {round}", place.name));
+        if round % 10 == 9 {
+            eprintln!("{}: {} of {rounds} rounds", place.name, round + 1);
+        }
         match random.below(4) {
             0 => bed.store.close().unwrap(),
             1 => {}
             _ => continue,
         }
+        restarts += 1;
         bed.store = bed.reopen();
         players.iter_mut().for_each(|player| player.reconnect(&bed.store));
     }
@@ -85,7 +96,8 @@ fn play(place: &Place, operations: u64, seed: u64) {
     assert!(refused > 0, "the quota was never reached");
     let seconds = began.elapsed().as_secs();
     eprintln!(
-        "{}: {operations} operations in {seconds} s, {refused} refused, {} bytes used at the end",
+        "{}: {operations} operations in {seconds} s, compared {rounds} times with {restarts} \
+         restarts, {refused} refused, {} bytes used at the end",
         place.name,
         bed.store.used_bytes()
     );
@@ -93,7 +105,6 @@ fn play(place: &Place, operations: u64, seed: u64) {
 
 /// Nothing happens now.
 fn compare(bed: &Bed, players: &[Player], when: &str) {
-    eprintln!("{when}: {}", bed.store.used_bytes());
     while bed.store.counting().is_some() {
         std::thread::yield_now();
     }

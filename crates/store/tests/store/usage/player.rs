@@ -100,7 +100,8 @@ impl Player {
             68..74 => self.rename(),
             74..78 => self.link(),
             78..80 => self.rename_directory(),
-            80..81 => self.commit(),
+            // Rarely: for a while after a sync all writes take the way of the pool.
+            80 if self.random.below(50) == 0 => self.commit(),
             _ => self.read(),
         };
         match result {
@@ -180,7 +181,7 @@ impl Player {
             2 => self.random.below(9000),
             _ => self.random.below(LENGTH_MAX),
         };
-        let stability = match self.random.below(400) {
+        let stability = match self.random.below(4000) {
             0 => Stability::FileSync,
             _ => Stability::Unstable,
         };
