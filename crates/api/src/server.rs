@@ -11,6 +11,9 @@ pub struct ServerInfo {
     pub pid: u32,
     /// Where it serves NFS and MOUNT: `ADDRESS:PORT` each.
     pub nfs: Vec<String>,
+    /// Does it have a lock manager that clients find?
+    #[serde(default)]
+    pub locks: bool,
     /// The generation of its catalogue, which grows with every change.
     pub generation: u64,
 }

@@ -82,6 +82,8 @@ pub struct Totals {
 /// Gauges and counters of the lock manager; all zero where there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LockTotals {
+    /// Is there a lock manager?
+    pub served: bool,
     /// Gauge: ranges held.
     pub held: u64,
     /// Gauge: requests that wait for a lock.

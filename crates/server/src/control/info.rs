@@ -15,6 +15,7 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         nfs: state.0.nfs.iter().map(ToString::to_string).collect(),
+        locks: state.0.plane.totals().locks.served,
         generation: state.0.catalog.snapshot().generation,
     })
 }

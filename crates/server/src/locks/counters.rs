@@ -21,6 +21,7 @@ impl LockCounters {
     pub(crate) fn read(&self) -> LockTotals {
         let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         LockTotals {
+            served: true,
             held: get(&self.held),
             waiting: get(&self.waiting),
             hosts: get(&self.hosts),

@@ -9,10 +9,14 @@ use weir_server::config::Override;
 
 /// Run the server in the foreground, until SIGTERM or SIGINT.
 ///
-/// It serves NFSv3 and MOUNT version 3 over TCP on the same port, without a portmapper, so mounts
-/// name the port; it has no lock manager yet, so they say nolock:
+/// It serves NFSv3 and MOUNT version 3 over TCP on the same port. Without --rpcbind clients find
+/// neither the port nor the lock manager, so mounts name the one and do without the other:
 ///
 ///   mount -t nfs -o vers=3,proto=tcp,port=2049,mountport=2049,nolock HOST:/VOLUME /mnt
+///
+/// With --rpcbind register or serve locks hold between clients:
+///
+///   mount -t nfs -o vers=3,proto=tcp HOST:/VOLUME /mnt
 ///
 /// Every option can also be set in the environment (the name in brackets) and in a TOML file; the
 /// command line goes before the environment, the environment before the file. `weir config keys`

@@ -17,7 +17,8 @@ pub(crate) enum VolumeCommand {
     /// Make a volume, which this machine can mount at once
     ///
     /// Clients mount it as HOST:/VOLUME. Until `weir export` says otherwise, only this machine
-    /// may. There is no lock manager yet, so mounts say nolock: locks then hold within one client.
+    /// may. Where the server runs without --rpcbind, mounts say nolock: locks then hold within one
+    /// client.
     Create(Create),
     /// List all volumes
     List,
@@ -169,14 +170,14 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         return Ok(());
     }
     let server = client.server().await?;
-    match server.nfs.iter().find_map(|address| mount_command(address, &args.volume)) {
+    match server.nfs.iter().find_map(|address| mount_command(address, &args.volume, server.locks)) {
         Some(command) => print::text(&format!("Mount it with:\n  {command}\n")),
         None => Ok(()),
     }
 }
 
-/// The command that mounts `volume` from the server at `address`.
-fn mount_command(address: &str, volume: &str) -> Option<String> {
+/// The command that mounts `volume` from the server at `address`, which serves `locks` or not.
+fn mount_command(address: &str, volume: &str, locks: bool) -> Option<String> {
     let address: SocketAddr = address.parse().ok()?;
     let (host, port) = (address.ip(), address.port());
     let host = match host {
@@ -185,8 +186,9 @@ fn mount_command(address: &str, volume: &str) -> Option<String> {
         _ => host.to_string(),
     };
     let protocol = if host.starts_with('[') { "tcp6" } else { "tcp" };
+    let lock = if locks { "lock" } else { "nolock" };
     Some(format!(
-        "mount -t nfs -o vers=3,proto={protocol},mountproto={protocol},port={port},mountport={port},nolock {host}:/{volume} /mnt"
+        "mount -t nfs -o vers=3,proto={protocol},mountproto={protocol},port={port},mountport={port},{lock} {host}:/{volume} /mnt"
     ))
 }
 
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_mount_hint_names_host_port_and_protocol() {
-        let hint = |address| mount_command(address, "v").unwrap();
+        let hint = |address| mount_command(address, "v", false).unwrap();
         assert_eq!(
             hint("127.0.0.1:2049"),
             "mount -t nfs -o vers=3,proto=tcp,mountproto=tcp,port=2049,mountport=2049,nolock 127.0.0.1:/v /mnt"
@@ -329,5 +331,7 @@ mod tests {
         assert!(hint("[::1]:20490").contains("proto=tcp6,mountproto=tcp6,port=20490"));
         assert!(hint("[::1]:20490").ends_with("[::1]:/v /mnt"));
         assert!(hint("0.0.0.0:1").ends_with("SERVER:/v /mnt"));
+        let locks = mount_command("127.0.0.1:2049", "v", true).unwrap();
+        assert!(locks.contains("mountport=2049,lock 127.0.0.1:/v"), "{locks}");
     }
 }
