@@ -77,6 +77,10 @@ pub(crate) const SEND_STALL_SECONDS: u32 = 60;
 /// connections of those that went on sending are reset.
 pub(crate) const LINGER_SECONDS: u64 = 2;
 
+/// Connections of one client that get the reply to the same call while it is underway: a client
+/// that lost some. Beyond: the call is carried out for each of them by itself.
+pub(crate) const ASKERS_MAX: usize = 8;
+
 /// Replies of one client that are remembered, to be given again if it repeats the call. Beyond: the
 /// oldest is forgotten, and a repetition of that call is carried out again.
 pub(crate) const ANSWERS_CLIENT_MAX: usize = 1024;

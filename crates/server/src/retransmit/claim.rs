@@ -1,7 +1,7 @@
 //! A client across its connections, and the claims of its requests on being answered.
 
 use super::key::{CallKey, Prints};
-use super::table::{Arrival, Asker, Askers, Calls, Ticket};
+use super::table::{Arrival, Asker, Askers, Calls, Place, Ticket};
 use crate::limits::ANSWERS_MAX;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
 use weir_core::Mono;
@@ -20,6 +20,8 @@ pub(crate) struct Caller {
 pub(crate) enum Came {
     /// New: to be carried out.
     New(Claim),
+    /// To be carried out for itself, without a claim.
+    Apart,
     /// Underway: to be dropped.
     Underway,
     /// Answered already: this is the reply.
@@ -52,6 +54,7 @@ impl Caller {
     ) -> Came {
         match lock(&self.calls).arrive(key, asker, now) {
             Arrival::New(ticket) => Came::New(Claim::new(self, key, ticket, Kind::Once)),
+            Arrival::Apart => Came::Apart,
             Arrival::Underway => Came::Underway,
             Arrival::Answered(reply) => Came::Answered(copy(reply)),
         }
@@ -65,23 +68,29 @@ impl Caller {
     /// A WRITE came. Nothing if it is to be dropped, because it came before and is underway; with a
     /// claim if it waits elsewhere too.
     pub(crate) fn meet(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Option<Claim>> {
-        let met = lock(&self.calls).meet(key, asker);
-        match met {
-            None => Some(None),
-            Some(waits) => Some(Some(Claim::new(self, key, waits?, Kind::Waiting))),
+        let place = lock(&self.calls).meet(key, asker);
+        place.map_or(Some(None), |place| self.waiting(key, place))
+    }
+
+    /// A READ or WRITE has to wait for its contract. Nothing if it is to be dropped, because it
+    /// came before and is underway.
+    pub(crate) fn wait(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Option<Claim>> {
+        let place = lock(&self.calls).wait(key, asker);
+        self.waiting(key, place)
+    }
+
+    fn waiting(self: &Arc<Self>, key: CallKey, place: Place) -> Option<Option<Claim>> {
+        match place {
+            Place::Its(ticket) => Some(Some(Claim::new(self, key, ticket, Kind::Waiting))),
+            Place::Apart => Some(None),
+            Place::Shared => None,
         }
     }
 
-    /// A READ or WRITE has to wait for its contract. Nothing if it is to be dropped.
-    pub(crate) fn wait(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Claim> {
-        let ticket = lock(&self.calls).wait(key, asker)?;
-        Some(Claim::new(self, key, ticket, Kind::Waiting))
-    }
-
     /// A WRITE that did not wait for its contract waits for the disk.
-    pub(crate) fn begun(self: &Arc<Self>, key: CallKey, asker: Asker) -> Claim {
-        let ticket = lock(&self.calls).begin_new(key, asker);
-        Claim::new(self, key, ticket, Kind::Begun)
+    pub(crate) fn begun(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Claim> {
+        let ticket = lock(&self.calls).begin_new(key, asker)?;
+        Some(Claim::new(self, key, ticket, Kind::Begun))
     }
 
     /// The client took every reply on `connection` and closed it in an orderly way. It asks for

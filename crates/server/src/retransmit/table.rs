@@ -2,7 +2,9 @@
 //! argument.
 
 use super::key::{CallKey, Plain};
-use crate::limits::{ANSWER_BYTES_MAX, ANSWERS_CLIENT_MAX, ANSWERS_CLIENT_MIN, ANSWERS_KEPT};
+use crate::limits::{
+    ANSWER_BYTES_MAX, ANSWERS_CLIENT_MAX, ANSWERS_CLIENT_MIN, ANSWERS_KEPT, ASKERS_MAX,
+};
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use weir_core::Mono;
@@ -20,56 +22,85 @@ pub(crate) struct Asker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
-/// The connections that a call came over: the last two, since a client has one left of those it
-/// lost before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The connections that a call came over, in the order in which they asked last.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Askers {
-    last: (Asker, Ticket),
-    before: Option<(Asker, Ticket)>,
+    first: (Asker, Ticket),
+    more: Vec<(Asker, Ticket)>,
 }
 
 impl Askers {
     /// Each of them.
-    pub(crate) fn iter(self) -> impl Iterator<Item = Asker> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Asker> {
         self.places().map(|(asker, _)| asker)
     }
 
     /// The one that asked last.
-    pub(super) fn last(self) -> Asker {
-        self.last.0
+    pub(super) fn last(&self) -> Asker {
+        self.more.last().unwrap_or(&self.first).0
     }
 
-    fn places(self) -> impl Iterator<Item = (Asker, Ticket)> {
-        self.before.into_iter().chain([self.last])
+    fn places(&self) -> impl Iterator<Item = (Asker, Ticket)> {
+        [self.first].into_iter().chain(self.more.iter().copied())
     }
 
     fn one(place: (Asker, Ticket)) -> Self {
-        Self { last: place, before: None }
+        Self { first: place, more: Vec::new() }
     }
 
-    fn has(self, asker: Asker) -> bool {
+    fn has(&self, asker: Asker) -> bool {
         self.iter().any(|own| own == asker)
     }
 
-    /// Makes `asker` the one that asked last; it keeps its ticket if it has one.
-    fn add(&mut self, asker: Asker, ticket: Ticket) {
-        if self.last.0 != asker {
-            let own = self.before.filter(|place| place.0 == asker).unwrap_or((asker, ticket));
-            *self = Self { last: own, before: Some(self.last) };
+    /// Makes `asker` the one that asked last; it keeps its ticket if it has one. False if there
+    /// are too many for one more.
+    fn add(&mut self, asker: Asker, ticket: Ticket) -> bool {
+        if self.last() == asker {
+            return true;
         }
+        if let Some(at) = self.more.iter().position(|place| place.0 == asker) {
+            let own = self.more.remove(at);
+            self.more.push(own);
+        } else if self.first.0 == asker {
+            // There is a second, or the first were the last.
+            let own = std::mem::replace(&mut self.first, self.more.remove(0));
+            self.more.push(own);
+        } else if self.more.len() + 1 < ASKERS_MAX {
+            self.more.push((asker, ticket));
+        } else {
+            return false;
+        }
+        true
     }
 
-    fn holds(self, ticket: Ticket) -> bool {
+    fn holds(&self, ticket: Ticket) -> bool {
         self.places().any(|(_, own)| own == ticket)
     }
 
-    /// Without the holder of `ticket`, if another is left.
-    fn without(self, ticket: Ticket) -> Option<Self> {
-        if !self.holds(ticket) {
-            return Some(self);
+    /// Takes out the holder of `ticket`. False if nobody would be left.
+    fn remove(&mut self, ticket: Ticket) -> bool {
+        self.more.retain(|(_, own)| *own != ticket);
+        if self.first.1 != ticket {
+            return true;
         }
-        self.places().find(|(_, own)| *own != ticket).map(Self::one)
+        if self.more.is_empty() {
+            return false;
+        }
+        self.first = self.more.remove(0);
+        true
     }
+}
+
+/// What to do with a call that comes while the same may be underway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has a place of its own among its likes.
+    Its(Ticket),
+    /// Drop it: its connection gets the reply to the one that is there.
+    Shared,
+    /// Carry it out by itself: so many have the same number and arguments that these are
+    /// different clients behind one address, rather than one that repeats itself.
+    Apart,
 }
 
 /// What to do with a call that must not be repeated.
@@ -79,6 +110,8 @@ pub(crate) enum Arrival<'a> {
     New(Ticket),
     /// Drop it: the reply to the call that is underway goes to this connection too.
     Underway,
+    /// Carry it out and remember nothing ([`Place::Apart`]).
+    Apart,
     /// Send this reply.
     Answered(&'a [u8]),
 }
@@ -122,8 +155,9 @@ impl Calls {
         let known = self.answers.get(&key);
         if known.is_none_or(|answer| now.since(answer.at) > ANSWERS_KEPT) {
             return match self.wait(key, asker) {
-                Some(ticket) if self.begin(key, ticket) => Arrival::New(ticket),
-                _ => Arrival::Underway,
+                Place::Its(ticket) if self.begin(key, ticket) => Arrival::New(ticket),
+                Place::Apart => Arrival::Apart,
+                Place::Its(_) | Place::Shared => Arrival::Underway,
             };
         }
         match self.answers.get_mut(&key) {
@@ -137,25 +171,28 @@ impl Calls {
 
     /// A call came that nothing is remembered of once it is answered. Nothing if it is not
     /// underway, otherwise what [`Self::wait`] says.
-    pub(super) fn meet(&mut self, key: CallKey, asker: Asker) -> Option<Option<Ticket>> {
+    pub(super) fn meet(&mut self, key: CallKey, asker: Asker) -> Option<Place> {
         self.underway.contains_key(&key).then(|| self.wait(key, asker))
     }
 
-    /// A call is about to wait. Nothing if it is to be dropped: it waits already on the same
+    /// A call is about to wait. It shares the place of its like that waits already on the same
     /// connection, or is being carried out.
-    pub(super) fn wait(&mut self, key: CallKey, asker: Asker) -> Option<Ticket> {
+    pub(super) fn wait(&mut self, key: CallKey, asker: Asker) -> Place {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         match self.underway.entry(key) {
             Entry::Vacant(place) => {
                 place.insert(Underway { askers: Askers::one((asker, ticket)), begun_by: None });
-                Some(ticket)
+                Place::Its(ticket)
             }
             Entry::Occupied(mut call) => {
                 let call = call.get_mut();
                 let waits = call.begun_by.is_none() && !call.askers.has(asker);
-                call.askers.add(asker, ticket);
-                waits.then_some(ticket)
+                match call.askers.add(asker, ticket) {
+                    false => Place::Apart,
+                    true if waits => Place::Its(ticket),
+                    true => Place::Shared,
+                }
             }
         }
     }
@@ -171,28 +208,28 @@ impl Calls {
         }
     }
 
-    /// A call that did not wait before is being carried out.
-    pub(super) fn begin_new(&mut self, key: CallKey, asker: Asker) -> Ticket {
+    /// A call that did not wait before is being carried out. Nothing if one of its likes has
+    /// come to be underway meanwhile.
+    pub(super) fn begin_new(&mut self, key: CallKey, asker: Asker) -> Option<Ticket> {
+        if self.underway.contains_key(&key) {
+            return None;
+        }
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        let new = Underway { askers: Askers::one((asker, ticket)), begun_by: None };
-        let call = self.underway.entry(key).or_insert(new);
-        call.askers.add(asker, ticket);
-        call.begun_by = Some(ticket);
-        ticket
+        let askers = Askers::one((asker, ticket));
+        self.underway.insert(key, Underway { askers, begun_by: Some(ticket) });
+        Some(ticket)
     }
 
     /// A call is given up unanswered, or its place in the queue is gone.
     pub(super) fn leave(&mut self, key: CallKey, ticket: Ticket) {
         let Some(call) = self.underway.get_mut(&key) else { return };
         let left = match call.begun_by {
-            Some(beginner) if beginner == ticket => None,
-            Some(_) => return,
-            None => call.askers.without(ticket),
+            Some(beginner) => beginner != ticket,
+            None => call.askers.remove(ticket),
         };
-        match left {
-            Some(askers) => call.askers = askers,
-            None => drop(self.underway.remove(&key)),
+        if !left {
+            self.underway.remove(&key);
         }
     }
 

@@ -177,11 +177,11 @@ impl Core {
         }
         if request.claim.is_none() {
             let key = conn.caller.prints().of_data(&request.call);
-            request.claim = conn.caller.wait(key, request.asker());
-        }
-        if request.claim.is_none() {
-            // The reply to the call that it repeats will do for both.
-            return self.engine.counters.repetition_dropped();
+            let Some(claim) = conn.caller.wait(key, request.asker()) else {
+                // The reply to the call that it repeats will do for both.
+                return self.engine.counters.repetition_dropped();
+            };
+            request.claim = claim;
         }
         let id = request.volume.id;
         *conn.parked.entry(id).or_default() += 1;
@@ -234,7 +234,7 @@ impl Core {
         let caller = &conn.caller;
         let waits = |pending: &mut Pending| {
             if let Some(key) = key {
-                pending.claim = Some(caller.begun(key, asker));
+                pending.claim = caller.begun(key, asker);
             }
         };
         let carried_out = match lookup {

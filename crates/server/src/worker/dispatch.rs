@@ -179,6 +179,7 @@ impl Core {
             };
             match conn.caller.arrive(key, asker, self.now, copy) {
                 Came::New(claim) => return Recognized::New(Some(claim)),
+                Came::Apart => return Recognized::New(None),
                 Came::Underway => self.engine.counters.repetition_dropped(),
                 Came::Answered(reply) => {
                     self.engine.counters.repetition_answered();

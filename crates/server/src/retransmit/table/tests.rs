@@ -49,8 +49,22 @@ fn a_call_underway_answers_the_connection_that_asked_last() {
     assert_eq!(calls.arrive(key(1), on(11), Mono::ZERO), Arrival::Underway);
     assert_eq!(calls.arrive(key(1), on(12), Mono::ZERO), Arrival::Underway);
     let askers = calls.answered(key(1)).unwrap();
-    assert!(askers.iter().eq([on(11), on(12)]));
+    assert!(askers.iter().eq([on(10), on(11), on(12)]));
     assert!(calls.is_empty());
+}
+
+#[test]
+fn what_too_many_send_at_once_is_carried_out_for_each() {
+    let mut calls = Calls::default();
+    let most = ASKERS_MAX as u64;
+    arrives_new(&mut calls, 1, 0, Mono::ZERO);
+    for connection in 1..most {
+        assert_eq!(calls.arrive(key(1), on(connection), Mono::ZERO), Arrival::Underway);
+    }
+    assert_eq!(calls.arrive(key(1), on(most), Mono::ZERO), Arrival::Apart);
+    assert_eq!(calls.arrive(key(1), on(0), Mono::ZERO), Arrival::Underway, "known, so shared");
+    let askers = calls.answered(key(1)).unwrap();
+    assert!(askers.iter().eq((1..most).chain([0]).map(on)));
 }
 
 #[test]
@@ -147,14 +161,13 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One call that waits at a gate, its queue, and the connection that sent it last: that one must
-/// get the reply.
+/// One call that waits at a gate, its queue, and the connections that are owed a reply.
 #[derive(Default)]
 struct Model {
     calls: Calls,
     waiting: Vec<(Asker, Ticket)>,
     running: Option<Ticket>,
-    owed: Option<Asker>,
+    owed: Vec<Asker>,
     lost: [u64; 2],
 }
 
@@ -168,10 +181,13 @@ impl Model {
         match event {
             Event::Send(place) => {
                 let asker = self.current(place);
-                if let Some(ticket) = self.calls.wait(key(1), asker) {
-                    self.waiting.push((asker, ticket));
+                match self.calls.wait(key(1), asker) {
+                    Place::Its(ticket) => self.waiting.push((asker, ticket)),
+                    Place::Shared => {}
+                    // It goes its own way, and is answered there.
+                    Place::Apart => return,
                 }
-                self.owed = Some(asker);
+                self.owed.push(asker);
             }
             Event::Turn(place) => {
                 let asker = self.current(place);
@@ -185,13 +201,13 @@ impl Model {
             Event::Finish => {
                 if self.running.take().is_some() {
                     let askers = self.calls.answered(key(1)).unwrap();
-                    self.owed = self.owed.filter(|owed| !askers.has(*owed));
+                    self.owed.retain(|owed| !askers.has(*owed));
                 }
             }
             Event::Lose(place) => {
                 let asker = self.current(place);
                 self.lost[usize::try_from(place).unwrap()] += 1;
-                self.owed = self.owed.filter(|owed| *owed != asker);
+                self.owed.retain(|owed| *owed != asker);
                 // Its requests that wait are given up; one that is carried out goes on.
                 while let Some(at) = self.waiting.iter().position(|own| own.0 == asker) {
                     let (_, ticket) = self.waiting.remove(at);
@@ -204,7 +220,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn a_waiting_call_is_carried_out_once_at_a_time_and_who_asks_last_is_answered(
+    fn a_waiting_call_is_carried_out_once_at_a_time_and_everybody_is_answered(
         events in vec(event(), 0..60),
     ) {
         let mut model = Model::default();
@@ -217,7 +233,7 @@ proptest! {
             model.apply(Event::Turn(0));
             model.apply(Event::Turn(1));
         }
-        prop_assert_eq!(model.owed, None);
+        prop_assert!(model.owed.is_empty(), "{:?}", model.owed);
         prop_assert!(model.calls.is_empty());
     }
 
@@ -247,6 +263,7 @@ proptest! {
                     running[slot] = Some(on(connection));
                 }
                 Arrival::Answered(reply) => prop_assert_eq!(reply, xid.to_be_bytes()),
+                Arrival::Apart => prop_assert!(false, "three connections are not too many"),
             }
         }
         prop_assert!(done.iter().all(|times| *times <= 1), "{:?}", done);
