@@ -300,29 +300,29 @@ impl<W> Locks<W> {
         Some(waiter)
     }
 
-    /// Grants what has become free, where `freed` was held or waited for, in the order of coming.
+    /// Grants what has become free, where `freed` was held or waited for, in the order of coming. A
+    /// grant that weakens what its owner held frees that too: the first in the queue may have it.
     fn wake(&mut self, file: &File, freed: Range, common: &mut Common, grants: &mut Vec<Grant<W>>) {
         let mut freed = Vec::from([freed]);
-        while let Some(range) = freed.pop() {
-            self.wake_within(file, range, common, grants, &mut freed);
+        while let Some(more) = self.wake_within(file, &freed, common, grants) {
+            freed.push(more);
         }
     }
 
-    /// As [`Self::wake`]. A grant that weakens what its owner held frees something in turn: `more`.
+    /// Goes through the queue once, or until a grant frees something in turn, which is given.
     fn wake_within(
         &mut self,
         file: &File,
-        freed: Range,
+        freed: &[Range],
         common: &mut Common,
         grants: &mut Vec<Grant<W>>,
-        more: &mut Vec<Range>,
-    ) {
+    ) -> Option<Range> {
         let mut ahead = Ahead::default();
         let mut last = 0;
         while let Some((number, waiter)) = self.queue.after(last) {
             last = number;
             let ask = waiter.ask(file);
-            let may = ask.range.overlaps(freed)
+            let may = freed.iter().any(|range| ask.range.overlaps(*range))
                 && self.holder(&ask).is_none()
                 && (common.books.holds(&ask.owner) || !ahead.stands_against(waiter));
             if !may {
@@ -330,14 +330,16 @@ impl<W> Locks<W> {
                 continue;
             }
             if self.grant(number, &ask, common, grants) {
-                more.push(ask.range);
+                return Some(ask.range);
             }
             // Nobody else can have any of it; only to the same owner it is no obstacle.
-            let all = ask.mode == Mode::Exclusive && ask.range.covers(freed);
+            let covers = freed.iter().all(|range| ask.range.covers(*range));
+            let all = ask.mode == Mode::Exclusive && covers;
             if all && !common.books.waits_of(&ask.owner).any(|(at, _)| at == file) {
                 break;
             }
         }
+        None
     }
 
     /// Gives a waiter what it waits for; `true` if that weakens what its owner held.

@@ -200,14 +200,16 @@ impl Naive {
         });
     }
 
-    /// `span` may be free: whoever is first in the queue and can have it gets it.
+    /// `span` may be free: whoever is first in the queue and can have it gets it. What a grant
+    /// weakens is free too, and the queue is asked from the front again.
     fn wake(&mut self, file: usize, span: Span) {
+        let mut freed = vec![span];
         let mut at = 0;
         while at < self.queue.len() {
             let (want, token) = self.queue[at];
             let passed = &self.queue[..at];
             let behind = !self.holds(want.owner) && passed.iter().any(|(w, _)| w.against(&want));
-            let concerned = want.file == file && overlap(want.span, span);
+            let concerned = want.file == file && freed.iter().any(|s| overlap(want.span, *s));
             if !concerned || behind || !self.test(&want) {
                 at += 1;
                 continue;
@@ -219,7 +221,10 @@ impl Naive {
             self.unsettled.push(Unsettled { number: self.granted, want, before });
             self.granted += 1;
             self.grants.push((want, token));
-            self.wake_if_weaker(file, want.owner, before, want.span);
+            if (0..BYTES).any(|byte| self.held[file][want.owner][byte] < before[byte]) {
+                freed.push(want.span);
+                at = 0;
+            }
         }
     }
 
