@@ -72,7 +72,7 @@ fn create(
     let (mode, rest) = split(how);
     let mutation = dir.begin();
     let made = if rest == SetAttr::default() {
-        open_new(volume, dir, name, mode, cred).and_then(|fd| made(volume, fd))
+        open_new(volume, dir, name, mode, cred).and_then(|fd| made(volume, fd, 1))
     } else {
         make_whole(volume, dir, name, (mode, &rest), cred)
     };
@@ -141,7 +141,8 @@ fn make_whole(
     let open = |flags| openat(&dir.fd, c".", flags, mode);
     let open = || volume.retry_short(|| without_atime(flags, open));
     let fd = as_caller(cred, |_| open())?.map_err(without_directory)?;
-    let made = made(volume, fd)?;
+    // Until it has its name nobody finds it, and all it gets is holes.
+    let made = made(volume, fd, 0)?;
     match set_made(volume, &made, rest, cred).and_then(|()| give_name(&made, dir, name, cred)) {
         Ok(()) => Ok(made),
         Err(error) => {
@@ -168,8 +169,8 @@ fn without_directory(errno: Errno) -> FsError {
     }
 }
 
-/// Holds a file open that was just made.
-fn made(volume: &Volume, fd: OwnedFd) -> FsResult<Arc<Inode>> {
+/// Holds a file open that was just made with so many `names`.
+fn made(volume: &Volume, fd: OwnedFd, names: u32) -> FsResult<Arc<Inode>> {
     let (key, _) = handle_of(&fd).map_err(fs_error)?;
     let mark = volume.table.mark(&key);
     let attr = stat(&fd)?;
@@ -181,7 +182,7 @@ fn made(volume: &Volume, fd: OwnedFd) -> FsResult<Arc<Inode>> {
     let first = (attr, lists.read(&fd, AclKind::Access)?);
     let attrs = Attrs::new(first, lists, volume.cache_metadata);
     // Somebody may have found it by its name and written to it already, or removed it.
-    let untouched = attr.size == 0 && attr.nlink == 1;
+    let untouched = attr.size == 0 && attr.nlink == names;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
     let inode = new_inode(fd, Reach::Full, key, &attr, attrs, shape, &volume.crowd);
     Ok(volume.hold(inode, mark))

@@ -86,7 +86,7 @@ fn unknown_programs_versions_and_procedures_get_the_error_rpc_has_for_them() {
         }
     };
     let mismatch = Refused::Failed(AcceptError::ProgramMismatch { low: 3, high: 3 });
-    assert_eq!(refusal(100_227, 3, 0), Refused::Failed(AcceptError::ProgramUnavailable));
+    assert_eq!(refusal(400_122, 3, 0), Refused::Failed(AcceptError::ProgramUnavailable));
     assert_eq!(refusal(PROGRAM_NFS, 2, 0), mismatch);
     assert_eq!(refusal(PROGRAM_NFS, 4, 0), mismatch);
     assert_eq!(refusal(PROGRAM_MOUNT, 9, 0), mismatch);
