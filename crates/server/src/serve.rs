@@ -8,7 +8,7 @@ use crate::acceptor::{self, Stop};
 use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::control::{self, ControlState};
-use crate::engine::{Engine, StoreSettings, Surroundings};
+use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::limits::LISTEN_BACKLOG;
 use crate::locks::{Life, LockDoor, LockThread, Service};
@@ -114,7 +114,17 @@ impl Server {
     /// [`ServeError`]; a volume that can't be opened is logged and not served, but no reason not
     /// to serve the others.
     pub fn start(config: &ServerConfig) -> Result<Self, ServeError> {
-        weir_store::prepare_process()?;
+        let files = weir_store::prepare_process()?;
+        let wanted = (config.connections_max + config.cached_objects_max) as u64 + FILES_BESIDE;
+        if files < wanted {
+            tracing::warn!(
+                files,
+                wanted,
+                "this process may open too few files for all connections and the cache of one \
+                 volume: raise its hard limit (ulimit -Hn, LimitNOFILE=), or lower \
+                 connections_max and cached_objects_max"
+            );
+        }
         let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
         let mut listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
@@ -226,6 +236,9 @@ impl Server {
     }
 }
 
+/// Files that the server opens beside connections and caches: directories, the catalogue, the API.
+const FILES_BESIDE: u64 = 1024;
+
 fn engine(
     config: &ServerConfig,
     catalog: &Catalog,
@@ -246,11 +259,16 @@ fn engine(
         cached_objects_max: config.cached_objects_max,
     };
     let keys = HandleKey::new(catalog.handle_secret());
-    let parked_max = config.parked_total_mib << 20;
+    let bounds = Bounds {
+        parked_bytes_max: config.parked_total_mib << 20,
+        connections_max: config.connections_max,
+        connections_per_client_max: config.connections_per_client_max,
+        keepalive: config.keepalive,
+    };
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let around = Surroundings { clock, groups, portmap, locks };
-    Ok(Engine::new(keys, verifier, seed, settings, parked_max, inboxes, around))
+    Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
 }
 
 /// Starts the lock manager, which tells clients of the restart at once.

@@ -1,6 +1,7 @@
 //! A server of the test's own: the built program on a free port, in a data directory that goes
 //! away with it.
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
@@ -39,11 +40,15 @@ impl TestServer {
 
     /// A connection to it on which a reply that never comes fails the test.
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address()).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream
+        prepared(TcpStream::connect(self.address()).unwrap())
+    }
+
+    /// The same from another address of this machine.
+    pub(crate) fn connect_from(&self, source: Ipv4Addr) -> TcpStream {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+        connect(&socket, &self.address()).unwrap();
+        prepared(socket.into())
     }
 
     /// Makes a volume whose contract binds none of these tests.
@@ -100,6 +105,13 @@ impl Drop for TestServer {
         let _: io::Result<()> = self.process.kill();
         let _: io::Result<_> = self.process.wait();
     }
+}
+
+fn prepared(stream: TcpStream) -> TcpStream {
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
 }
 
 fn serve(data: &TempDir, port: u16) -> Child {
