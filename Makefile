@@ -7,7 +7,7 @@ KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
 
-.PHONY: help demo test check bench peers crash fuzz
+.PHONY: help demo test check bench peers crash fuzz wide
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -37,3 +37,6 @@ crash: ## KILLS kills in each durability mode, CUTS power cuts on each file syst
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)
+
+wide: ## a directory of a million entries on ext4 and XFS (needs root)
+	tests/campaigns/wide.sh

@@ -2,7 +2,7 @@
 //! grow with their number.
 //!
 //! `cargo test` works on 20,000 with few objects held open; `make wide` runs the same on a million,
-//! on ext4 and XFS, and prints what each step took (`docs/performance/wide.md`).
+//! on ext4 and XFS, and prints what each step took.
 
 use crate::peer::Peer;
 use crate::test_server::TestServer;
