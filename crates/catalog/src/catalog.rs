@@ -5,7 +5,7 @@ use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
 use crate::model::Snapshot;
-use crate::{rows, schema};
+use crate::{owner, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ use weir_core::VolumeId;
 use weir_qos::contract::Change;
 
 /// The catalogue of one data directory, held against every other process until it is dropped.
-#[derive(Debug)]
 pub struct Catalog {
     directory: PathBuf,
     instance: String,
@@ -23,6 +22,13 @@ pub struct Catalog {
     current: ArcSwap<Snapshot>,
     db: Mutex<Connection>,
     _lock: Lock,
+}
+
+/// Without the secret, so that no log can have it.
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog").field("directory", &self.directory).finish_non_exhaustive()
+    }
 }
 
 /// Is a change to be made, or only to be shown?
@@ -56,14 +62,16 @@ impl Catalog {
     /// `minimums` that are there already stay as they are.
     ///
     /// # Errors
-    /// `Locked` if another server has it; `NotDataDirectory`, `NewerFormat`, `BadSecret`,
+    /// `Locked` if another server has it; `NotDataDirectory`, `ForeignOwner`, `NewerFormat`, `BadSecret`,
     /// `Damaged`, `Io`, `Database`.
     pub fn open_with(directory: &Path, minimums: Minimums) -> Result<Self> {
         let directory = directory::prepare(directory)?;
         let lock = Lock::take(&directory)?;
+        owner::protect_files(&directory)?;
         let secret = directory::secret(&directory)?;
         let db = schema::open(&directory.join("weir.db"))?;
         let snapshot = rows::load(&db, &directory)?;
+        snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         Ok(Self {
             instance: rows::instance(&db)?,
             directory,

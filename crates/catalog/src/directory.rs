@@ -3,6 +3,7 @@
 
 use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
+use crate::owner;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -23,6 +24,7 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError {
 pub(crate) fn prepare(directory: &Path) -> Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(at(directory))?;
     let directory = directory.canonicalize().map_err(at(directory))?;
+    owner::check_directory(&directory)?;
     let mode = directory.metadata().map_err(at(&directory))?.permissions().mode();
     if mode & 0o077 != 0 {
         let ours = directory.join("weir.db").exists();

@@ -175,6 +175,20 @@ pub enum CatalogError {
         /// The directory.
         directory: PathBuf,
     },
+    /// A secret, or the directory that holds it, belongs to somebody else.
+    #[error(
+        "{} belongs to user {owner}, who could read and replace it, but the server runs as user {server}: `chown {server} {}`, or run the server as user {owner}",
+        path.display(),
+        path.display()
+    )]
+    ForeignOwner {
+        /// The file or directory.
+        path: PathBuf,
+        /// The user id of its owner.
+        owner: u32,
+        /// The user id of the server.
+        server: u32,
+    },
     /// The catalogue was written by a newer version.
     #[error(
         "{} was written by a newer weir (format {found}, this one knows up to {known}): use that version, or restore a copy from before the upgrade",
@@ -281,6 +295,7 @@ impl CatalogError {
             Self::BadPath { .. } => "bad_path",
             Self::Locked { .. } => "locked",
             Self::NotDataDirectory { .. } => "not_a_data_directory",
+            Self::ForeignOwner { .. } => "foreign_owner",
             Self::NewerFormat { .. } => "newer_format",
             Self::BadSecret { .. } => "bad_secret",
             Self::BadToken { .. } => "bad_token",
@@ -308,6 +323,7 @@ impl CatalogError {
             | Self::TooMany { .. } => Fault::Conflict,
             Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } => Fault::Infeasible,
             Self::Locked { .. }
+            | Self::ForeignOwner { .. }
             | Self::NotDataDirectory { .. }
             | Self::NewerFormat { .. }
             | Self::BadSecret { .. }

@@ -14,6 +14,7 @@ mod model;
 mod monitored;
 mod names;
 mod network;
+mod owner;
 mod pools;
 mod rows;
 mod schema;

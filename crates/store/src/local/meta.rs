@@ -19,8 +19,10 @@ use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
 use crate::sys::{handle_of, open_handle};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
+use rustix::fs::{Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
 use rustix::io::Errno;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use weir_core::FsResult;
 
@@ -36,6 +38,9 @@ const LANE: LaneBounds = LaneBounds { running_max: 8, queued_max: 1024 };
 /// Names kept for each object kept.
 const NAMES_PER_OBJECT: usize = 2;
 const OBJECTS_MIN: usize = 16;
+
+/// The mode of what nobody but the server may enter.
+const OWNER_ALONE: u32 = 0o700;
 
 /// Why a volume can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -94,12 +99,20 @@ impl LocalStore {
 
     fn open_as_root(at: Place<'_>, options: &Options) -> Result<Self, OpenError> {
         let directory = at.0;
-        std::fs::create_dir_all(directory)
+        // Whoever could come in here would be past export rules and quotas.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(OWNER_ALONE)
+            .create(directory)
             .map_err(|error| at.cause("make its directory", error))?;
         let top = at.check("open its directory", open(directory, DIRECTORY, Mode::empty()))?;
-        let meta = at.subdirectory(&top, "meta", 0o700)?;
+        if at.check("read its directory", fstat(&top))?.st_mode & !OWNER_ALONE & 0o777 != 0 {
+            let mended = fchmod(&top, Mode::from_raw_mode(OWNER_ALONE));
+            at.check("make its directory the server's alone", mended)?;
+        }
+        let meta = at.subdirectory(&top, "meta", OWNER_ALONE)?;
         at.check_format(&meta)?;
-        at.subdirectory(&top, "snap", 0o700)?;
+        at.subdirectory(&top, "snap", OWNER_ALONE)?;
         let root = at.subdirectory(&top, "root", 0o755)?;
         at.check("sync its directory", fsync(&top))?;
 

@@ -1,7 +1,7 @@
 //! What the store promises of objects, one by one, on each file system.
 
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
@@ -528,4 +528,16 @@ fn attributes_say_what_the_kernel_says() {
             (kernel.ctime(), kernel.ctime_nsec())
         );
     });
+}
+
+#[test]
+fn users_of_this_machine_are_kept_out_of_the_volume_s_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("volumes/7");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().mode() & 0o777;
+    drop(Bed::open(path.clone(), options(), "temp"));
+    assert_eq!((mode(&path), mode(&place.path().join("volumes"))), (0o700, 0o700));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+    drop(Bed::open(path.clone(), options(), "temp"));
+    assert_eq!(mode(&path), 0o700);
 }

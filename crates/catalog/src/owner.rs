@@ -1,0 +1,152 @@
+//! That secrets are their owner's alone, also where they exist already: loose modes are mended with
+//! a warning, a foreign owner is refused.
+
+use crate::error::{CatalogError, Result};
+use crate::model::Pool;
+use rustix::process::geteuid;
+use std::fs::{Metadata, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// What lies in a data directory beside pools and the API's socket, which is made anew at each
+/// start. `.new` is left behind where a crash cut the making of a file short.
+const FILES: [&str; 8] = [
+    "weir.lock",
+    "weir.db",
+    "weir.db-wal",
+    "weir.db-shm",
+    "handle.key",
+    "handle.key.new",
+    "api.token",
+    "api.token.new",
+];
+/// The bits of the group and of others.
+const NOT_OWNER: u32 = 0o077;
+/// Writing by the group and by others.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Checks who owns the data directory.
+pub(crate) fn check_directory(directory: &Path) -> Result<()> {
+    own(directory, &metadata(directory)?)
+}
+
+/// Checks every file of the data directory that is there, and makes sure that the database, when
+/// it is made, is its owner's alone: SQLite would go by the umask.
+pub(crate) fn protect_files(directory: &Path) -> Result<()> {
+    let database = directory.join("weir.db");
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&database);
+    match made {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(CatalogError::Io { path: database, source }),
+    }
+    for name in FILES {
+        let path = directory.join(name);
+        match metadata(&path) {
+            Ok(meta) => {
+                own(&path, &meta)?;
+                mend(&path, &meta, 0o600)?;
+            }
+            Err(CatalogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Keeps users of this machine out of the trees of a pool's volumes, and warns where they could
+/// still put others in their place.
+pub(crate) fn protect_pool(pool: &Pool) -> Result<()> {
+    // A pool whose file system isn't mounted is for its volumes to report.
+    let Ok(meta) = metadata(&pool.directory) else { return Ok(()) };
+    let foreign = meta.uid() != geteuid().as_raw();
+    if foreign || meta.mode() & OTHERS_WRITE != 0 {
+        tracing::warn!(
+            pool = pool.name,
+            directory = %pool.directory.display(),
+            "others may write to this pool's directory, and so replace its volumes: make it the server's alone (chown, chmod 700)"
+        );
+    }
+    let volumes = pool.directory.join("volumes");
+    match metadata(&volumes) {
+        Ok(meta) if meta.uid() == geteuid().as_raw() => mend(&volumes, &meta, 0o700),
+        _ => Ok(()),
+    }
+}
+
+fn metadata(path: &Path) -> Result<Metadata> {
+    path.metadata().map_err(|source| CatalogError::Io { path: path.to_owned(), source })
+}
+
+/// Refuses what belongs to somebody else, who could read and replace it.
+fn own(path: &Path, meta: &Metadata) -> Result<()> {
+    let (owner, server) = (meta.uid(), geteuid().as_raw());
+    if owner == server {
+        return Ok(());
+    }
+    Err(CatalogError::ForeignOwner { path: path.to_owned(), owner, server })
+}
+
+/// Takes the rights of group and others away.
+fn mend(path: &Path, meta: &Metadata, mode: u32) -> Result<()> {
+    if meta.mode() & NOT_OWNER == 0 {
+        return Ok(());
+    }
+    tracing::warn!(
+        path = %path.display(),
+        mode = format!("{:o}", meta.mode() & 0o7777),
+        "others could use this; it is its owner's alone now"
+    );
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(|source| CatalogError::Io { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o777
+    }
+
+    fn loosen(path: &Path) {
+        std::fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
+    }
+
+    #[test]
+    fn every_file_is_its_owners_alone_and_loose_ones_are_mended() {
+        let base = tempfile::tempdir().unwrap();
+        let data = base.path().join("data");
+        let catalog = Catalog::open(&data).unwrap();
+        catalog.api_token().unwrap();
+        let present = || FILES.iter().map(|name| data.join(name)).filter(|path| path.exists());
+        assert!(present().count() >= 5, "{:?}", present().collect::<Vec<_>>());
+        assert!(present().all(|path| mode(&path) == 0o600));
+        drop(catalog);
+        let left: Vec<_> = present().collect();
+        left.iter().for_each(|path| loosen(path));
+        drop(Catalog::open(&data).unwrap());
+        assert!(left.iter().filter(|path| path.exists()).all(|path| mode(path) == 0o600));
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_refused() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let data = base.path().join("data");
+        drop(Catalog::open(&data).unwrap());
+        for name in ["handle.key", "weir.db", ""] {
+            let path = if name.is_empty() { data.clone() } else { data.join(name) };
+            std::os::unix::fs::chown(&path, Some(1001), None).unwrap();
+            let refused = Catalog::open(&data).unwrap_err().to_string();
+            assert!(refused.contains("belongs to user 1001"), "{refused}");
+            assert!(refused.contains("chown 0 "), "{refused}");
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        }
+        Catalog::open(&data).unwrap();
+    }
+}
