@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod bound;
 mod clock;
 pub mod config;
+mod confine;
 pub mod control;
 mod engine;
 mod gate;
@@ -24,5 +26,6 @@ mod udp;
 mod worker;
 
 pub use config::ServerConfig;
+pub use confine::ConfineError;
 pub use plane::{Plane, PlaneError, Totals, VolumeLive};
 pub use serve::{ServeError, Server, serve};

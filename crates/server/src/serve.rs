@@ -1,23 +1,23 @@
 //! Starting and stopping the server as a whole.
 //!
-//! Order of the start: data directory locked, catalogue open, volumes open, listeners bound,
-//! workers running, control plane answering. The stop goes the other way round: no new
+//! Order of the start: data directory locked, catalogue open, listeners bound, privileges given up,
+//! volumes open, workers running, control plane answering. The stop goes the other way round: no new
 //! connections, what is in flight answered, volumes synced, and only then the lock released.
 
 use crate::acceptor::{self, Stop};
+use crate::bound::Bound;
 use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
+use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
 use crate::engine::{Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
-use crate::limits::LISTEN_BACKLOG;
 use crate::locks::{Life, LockDoor, LockThread, Service};
 use crate::plane::{Plane, PlaneError};
-use crate::rpcbind::{Portmap, RegisterError, Registration, Services, portmapper_addresses};
+use crate::rpcbind::{Portmap, RegisterError, Registration};
 use crate::sync::Arc;
 use crate::udp::{Datagrams, Sockets};
 use crate::worker::{Inbox, Worker};
-use socket2::{Domain, Socket, Type};
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
@@ -25,7 +25,6 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_catalog::{Catalog, CatalogError};
 use weir_core::HandleKey;
-use weir_nfs::rpcbind::Registry;
 
 /// Why the server can't start, or ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +35,14 @@ pub enum ServeError {
     /// An address can't be listened on.
     #[error("can't listen for NFS on {address}: {source}")]
     Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// An address of the API can't be listened on.
+    #[error("can't listen for the API on {address}: {source}")]
+    ListenApi {
         /// The address.
         address: SocketAddr,
         /// What the kernel says.
@@ -58,6 +65,9 @@ pub enum ServeError {
     /// The control plane.
     #[error("the API: {0}")]
     Control(#[source] std::io::Error),
+    /// Privileges can't be given up.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     /// The machine gave something too little of.
     #[error("can't start: {0}")]
     System(#[from] std::io::Error),
@@ -75,7 +85,10 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let server = Server::start(config)?;
+        let bound = Bound::open(config)?;
+        // Threads, which come next, inherit what is left.
+        confine(config)?;
+        let server = Server::start_bound(config, bound)?;
         let asked = async move {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
@@ -99,6 +112,7 @@ pub struct Server {
     engine: Arc<Engine>,
     catalog: Arc<Catalog>,
     addresses: Vec<SocketAddr>,
+    api: Vec<TcpListener>,
     stop: Stop,
     acceptor: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
@@ -114,21 +128,12 @@ impl Server {
     /// [`ServeError`]; a volume that can't be opened is logged and not served, but no reason not
     /// to serve the others.
     pub fn start(config: &ServerConfig) -> Result<Self, ServeError> {
-        weir_store::prepare_process()?;
-        let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
-        let mut listeners = bind(&config.nfs)?;
-        let addresses: Vec<SocketAddr> =
-            listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
-        let services = Services::new(&addresses);
-        let mut sockets = Sockets::default();
-        if config.rpcbind != RpcbindMode::Off {
-            bind_datagrams(&addresses, &mut sockets)?;
-        }
-        let mut portmap = Portmap::default();
-        if config.rpcbind == RpcbindMode::Serve {
-            bind_portmapper(&addresses, &mut listeners, &mut sockets)?;
-            portmap = Portmap::new(Registry::new(services.with_portmapper()));
-        }
+        Self::start_bound(config, Bound::open(config)?)
+    }
+
+    /// Begins to serve with what is open already.
+    fn start_bound(config: &ServerConfig, bound: Bound) -> Result<Self, ServeError> {
+        let Bound { catalog, listeners, addresses, services, sockets, portmap, api } = bound;
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
         let door = match config.rpcbind {
@@ -158,7 +163,18 @@ impl Server {
             None => None,
         };
         let grace = config.shutdown_grace;
-        Ok(Self { engine, catalog, addresses, stop, acceptor, workers, locks, registration, grace })
+        Ok(Self {
+            engine,
+            catalog,
+            addresses,
+            api,
+            stop,
+            acceptor,
+            workers,
+            locks,
+            registration,
+            grace,
+        })
     }
 
     /// The addresses that NFS is served on, with the ports the kernel chose.
@@ -184,7 +200,7 @@ impl Server {
     /// # Errors
     /// [`ServeError`] where the API can't be served or a thread ended by itself.
     pub async fn run(
-        self,
+        mut self,
         config: &ServerConfig,
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
@@ -198,7 +214,8 @@ impl Server {
                 "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
             );
         }
-        let outcome = control::serve_control(config, state, until).await;
+        let api = std::mem::take(&mut self.api);
+        let outcome = control::serve_control(config, api, state, until).await;
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))
@@ -278,48 +295,6 @@ fn worker_count(configured: usize) -> usize {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
     }
-}
-
-fn bind(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
-    let with_address = |address: &SocketAddr| {
-        listen(address).map_err(|source| ServeError::Listen { address: *address, source })
-    };
-    addresses.iter().map(with_address).collect()
-}
-
-/// IPv6 sockets take IPv6 alone, so that `0.0.0.0` and `[::]` can be listed side by side.
-fn listen(address: &SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.bind(&(*address).into())?;
-    socket.listen(LISTEN_BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
-
-/// The UDP side of the addresses that NFS is served on.
-fn bind_datagrams(addresses: &[SocketAddr], sockets: &mut Sockets) -> Result<(), ServeError> {
-    addresses.iter().try_for_each(|address| {
-        let listen = |source| ServeError::Listen { address: *address, source };
-        sockets.programs(address).map_err(listen)
-    })
-}
-
-/// Port 111, TCP and UDP, of those addresses.
-fn bind_portmapper(
-    addresses: &[SocketAddr],
-    listeners: &mut Vec<TcpListener>,
-    sockets: &mut Sockets,
-) -> Result<(), ServeError> {
-    for address in portmapper_addresses(addresses) {
-        let taken = |source| ServeError::Portmapper { address, source };
-        listeners.push(listen(&address).map_err(taken)?);
-        sockets.portmapper(&address).map_err(taken)?;
-    }
-    Ok(())
 }
 
 /// Starts a thread without which the server is no server: if it fails, the process ends at once,

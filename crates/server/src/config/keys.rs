@@ -1,7 +1,7 @@
 //! The table of settings: name, meaning, how a value is read and shown. Files, flags and the
 //! environment all go through it, so none knows a key that another does not.
 
-use super::{LogFormat, NamespaceDurability, RpcbindMode, ServerConfig};
+use super::{LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -164,6 +164,18 @@ pub const KEYS: &[Key] = &[
                 .map(|secs| config.grace_period = Duration::from_secs(secs))
         },
         show: |config| config.grace_period.as_secs().to_string(),
+    },
+    Key {
+        name: "seccomp",
+        meaning: "the kernel's filter of the server's own system calls: on (default), log (only note in the audit log what it would refuse) or off",
+        set: |config, value| {
+            let given = text(value)?;
+            let modes = [Seccomp::On, Seccomp::Log, Seccomp::Off];
+            let found = modes.into_iter().find(|mode| mode.word() == given);
+            config.seccomp = found.ok_or_else(|| format!("{given:?} is none of on, log, off"))?;
+            Ok(())
+        },
+        show: |config| quote(config.seccomp.word()),
     },
     Key {
         name: "shutdown_grace_secs",

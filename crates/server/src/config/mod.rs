@@ -51,6 +51,8 @@ pub struct ServerConfig {
     pub rpcbind: RpcbindMode,
     /// `grace_period_secs`: how long those who held locks before a restart may take them again.
     pub grace_period: Duration,
+    /// `seccomp`: whether the kernel filters the server's system calls.
+    pub seccomp: Seccomp,
     /// `shutdown_grace_secs`: how long to wait at shutdown for what is in flight.
     pub shutdown_grace: Duration,
 }
@@ -75,6 +77,7 @@ impl Default for ServerConfig {
             volume_quota_min: 1 << 20,
             rpcbind: RpcbindMode::Off,
             grace_period: Duration::from_secs(90),
+            seccomp: Seccomp::On,
             shutdown_grace: Duration::from_secs(30),
         }
     }
@@ -98,6 +101,29 @@ pub enum RpcbindMode {
     Register,
     /// Through a portmapper of our own.
     Serve,
+}
+
+/// What the kernel does about system calls that serving doesn't use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seccomp {
+    /// They fail, and the worst end the process.
+    On,
+    /// They are carried out, and the kernel's audit log has them.
+    Log,
+    /// They are carried out.
+    Off,
+}
+
+impl Seccomp {
+    /// The word for it in configuration and logs.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Log => "log",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// What an answered change of a name or an attribute survives.

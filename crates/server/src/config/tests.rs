@@ -48,6 +48,7 @@ fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
     assert!(refusal("nfs = 3\n").contains("unknown key \"nfs\""));
     assert!(refusal("metadata_cache = \"yes\"\n").contains("true or false"));
     assert!(refusal("rpcbind = \"on\"\n").contains("none of register, serve, off"));
+    assert!(refusal("seccomp = \"yes\"\n").contains("none of on, log, off"));
     assert!(refusal("workers = 1.5\n").contains("float"));
     assert!(refusal("data = \n").contains(":1: "));
     assert!(refusal("workers = 1\n").contains("give --data DIR"));
@@ -88,6 +89,7 @@ fn what_is_shown_reads_back_as_the_same() {
         ("namespace_durability", "process".to_owned()),
         ("metadata_cache", "false".to_owned()),
         ("rpcbind", "register".to_owned()),
+        ("seccomp", "log".to_owned()),
         ("parked_total_mib", "64".to_owned()),
         ("nfs.listen", "127.0.0.1:1, [::1]:2".to_owned()),
         ("log.format", "json".to_owned()),

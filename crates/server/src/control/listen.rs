@@ -7,7 +7,6 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,17 +54,14 @@ pub(super) fn bind_socket(directory: &Path) -> io::Result<(Listener, SocketName)
     Ok((Listener::Unix(listener), SocketName(path)))
 }
 
-/// Binds every address.
-pub(super) async fn bind_tcp(addresses: &[SocketAddr]) -> io::Result<Vec<Listener>> {
-    let mut listeners = Vec::new();
-    for address in addresses {
-        let listener = TcpListener::bind(address).await.map_err(|error| {
-            io::Error::new(error.kind(), format!("can't listen for the API on {address}: {error}"))
-        })?;
+/// Takes over sockets that are bound already.
+pub(super) fn adopt_tcp(sockets: Vec<std::net::TcpListener>) -> io::Result<Vec<Listener>> {
+    let adopt = |socket| {
+        let listener = TcpListener::from_std(socket)?;
         tracing::info!(address = %listener.local_addr()?, "serving the API");
-        listeners.push(Listener::Tcp(listener));
-    }
-    Ok(listeners)
+        Ok(Listener::Tcp(listener))
+    };
+    sockets.into_iter().map(adopt).collect()
 }
 
 /// Serves `router` until `stopping` says so, then lets what is in flight end within `grace`.

@@ -24,7 +24,7 @@ use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, watch};
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use tokio::task::JoinSet;
 use trash::Trash;
 use weir_catalog::Catalog;
@@ -51,14 +51,15 @@ impl ControlState {
     }
 }
 
-/// Serves the API until `until`, on the socket in the data directory and on the addresses of the
-/// configuration, then answers what is in flight, within the shutdown's grace.
+/// Serves the API until `until`, on the socket in the data directory and on `bound` (TCP,
+/// non-blocking), then answers what is in flight, within the shutdown's grace.
 ///
 /// # Errors
-/// If an address or the socket can't be listened on, or the token can't be read or made; nothing
+/// If the socket can't be listened on, or the token can't be read or made; nothing
 /// is served then.
 pub async fn serve_control(
     config: &ServerConfig,
+    bound: Vec<TcpListener>,
     state: ControlState,
     until: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -69,9 +70,9 @@ pub async fn serve_control(
         serving.spawn(listen::serve(listener, router, stopping.clone(), config.shutdown_grace));
     };
     let (local, _name) = listen::bind_socket(catalog.directory())?;
-    if !config.api.is_empty() {
+    if !bound.is_empty() {
         let token = catalog.api_token().map_err(io::Error::other)?;
-        for listener in listen::bind_tcp(&config.api).await? {
+        for listener in listen::adopt_tcp(bound)? {
             serve(listener, router::guarded(state.clone(), &token));
         }
     }

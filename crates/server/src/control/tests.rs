@@ -1,4 +1,5 @@
 use super::*;
+use crate::bound::bind_api;
 use crate::plane::{PlaneError, Totals, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -76,12 +77,10 @@ impl Running {
     }
 
     async fn start_in(directory: tempfile::TempDir) -> Self {
-        let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let api = bind_api(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
+        let address = api[0].local_addr().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
-            api: vec![address],
             shutdown_grace: Duration::from_secs(5),
             ..ServerConfig::default()
         };
@@ -92,7 +91,7 @@ impl Running {
         let state = ControlState::new(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs);
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
-        let server = tokio::spawn(async move { serve_control(&config, state, until).await });
+        let server = tokio::spawn(async move { serve_control(&config, api, state, until).await });
         let client = Client::local(directory.path());
         while client.server().await.is_err() {
             assert!(!server.is_finished(), "{:?}", server.await);

@@ -1,8 +1,8 @@
 //! A UDP socket that tells to which address of ours a datagram came, and sends from a chosen one:
 //! on a machine with several addresses a client takes answers only from the one it asked.
 
+use libc::{in_pktinfo, in6_addr, in6_pktinfo};
 use nix::cmsg_space;
-use nix::libc::{in_pktinfo, in6_addr, in6_pktinfo};
 use nix::sys::socket::sockopt::{Ipv4PacketInfo, Ipv6RecvPacketInfo};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
@@ -115,8 +115,8 @@ impl AsFd for DatagramSocket {
     }
 }
 
-const fn zero() -> nix::libc::in_addr {
-    nix::libc::in_addr { s_addr: 0 }
+const fn zero() -> libc::in_addr {
+    libc::in_addr { s_addr: 0 }
 }
 
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {

@@ -80,6 +80,9 @@ pub(crate) struct ConfigArgs {
     /// Seconds after a restart in which only locks from before it are given [default: 90]
     #[arg(long, env = "WEIR_GRACE_PERIOD_SECS", value_name = "SECONDS")]
     grace_period_secs: Option<String>,
+    /// Filter of the server's own system calls: on, log or off [default: on]
+    #[arg(long, env = "WEIR_SECCOMP", value_name = "HOW")]
+    seccomp: Option<String>,
     /// Seconds to wait at shutdown for requests in flight [default: 30]
     #[arg(long, env = "WEIR_SHUTDOWN_GRACE_SECS", value_name = "SECONDS")]
     shutdown_grace_secs: Option<String>,
@@ -112,6 +115,7 @@ impl ConfigArgs {
             ("volume_quota_min", self.volume_quota_min.clone()),
             ("rpcbind", self.rpcbind.clone()),
             ("grace_period_secs", self.grace_period_secs.clone()),
+            ("seccomp", self.seccomp.clone()),
             ("shutdown_grace_secs", self.shutdown_grace_secs.clone()),
             ("nfs.listen", listed(&self.nfs)),
             ("api.listen", listed(&self.api)),

@@ -1,14 +1,14 @@
 //! A client on a bare socket: it sends whatever bytes it is given.
 
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, connect};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use weir_core::Credentials;
 use weir_nfs::client::{Caller, Mnt, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
 use weir_nfs::v3::wire::{
-    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, FsStatArgs, Res, Sattr3, SetTime3,
+    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, FsStatArgs, GetattrArgs, Res, Sattr3, SetTime3,
 };
 
 /// The mark of a record's last fragment (RFC 5531 §11).
@@ -34,8 +34,13 @@ impl Peer {
     /// A client that mounted a volume of its own.
     pub(crate) fn mount(server: &TestServer) -> Self {
         server.volume("good", "1TiB");
-        let mut peer = Self::new(server);
-        let reply = peer.call(&Mnt(b"/good"));
+        Self::mount_at(server.address(), b"/good")
+    }
+
+    /// A client that mounted what is there already.
+    pub(crate) fn mount_at(address: SocketAddr, path: &[u8]) -> Self {
+        let mut peer = Self { stream: connect(address), root: Vec::new(), xid: 0 };
+        let reply = peer.call(&Mnt(path));
         match Reply::parse(&reply).unwrap().results::<Mnt<'_>>().unwrap() {
             MntRes::Ok(grant) => peer.root = grant.handle.0.to_vec(),
             MntRes::Fail(status) => panic!("mount: {status:?}"),
@@ -72,6 +77,11 @@ impl Peer {
             Res::Ok(made) => made.object.unwrap().0.to_vec(),
             Res::Fail(status, _) => panic!("create: {status:?}"),
         }
+    }
+
+    /// Asks for the attributes behind `handle`, whatever the answer.
+    pub(crate) fn attributes(&mut self, handle: &[u8]) {
+        self.call(&GetattrArgs { object: FileHandle3(handle) });
     }
 
     /// An everyday call is carried out.

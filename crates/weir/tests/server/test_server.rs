@@ -39,11 +39,12 @@ impl TestServer {
 
     /// A connection to it on which a reply that never comes fails the test.
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address()).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream
+        connect(self.address())
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Makes a volume whose contract binds none of these tests.
@@ -100,6 +101,15 @@ impl Drop for TestServer {
         let _: io::Result<()> = self.process.kill();
         let _: io::Result<_> = self.process.wait();
     }
+}
+
+/// A connection on which a reply that never comes fails the test.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
 }
 
 fn serve(data: &TempDir, port: u16) -> Child {

@@ -1,0 +1,127 @@
+//! What has to be opened before privileges are given up: the data directory, and every address.
+
+use crate::config::{RpcbindMode, ServerConfig};
+use crate::limits::{CONNECTIONS_MAX, LISTEN_BACKLOG};
+use crate::rpcbind::{Portmap, Services, portmapper_addresses};
+use crate::serve::ServeError;
+use crate::sync::Arc;
+use crate::udp::Sockets;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
+use std::net::{SocketAddr, TcpListener};
+use weir_catalog::Catalog;
+use weir_nfs::rpcbind::Registry;
+
+/// Descriptors for all but connections and objects: listeners, the catalogue, the API.
+const DESCRIPTORS_OTHER: usize = 1024;
+
+/// The data directory, and all sockets. Nothing is served yet, and no thread runs.
+pub(crate) struct Bound {
+    pub(crate) catalog: Arc<Catalog>,
+    /// For NFS and, with a portmapper of ours, port 111.
+    pub(crate) listeners: Vec<TcpListener>,
+    /// Those that NFS is served on.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) services: Services,
+    pub(crate) sockets: Sockets,
+    pub(crate) portmap: Portmap,
+    /// For the API over TCP.
+    pub(crate) api: Vec<TcpListener>,
+}
+
+impl Bound {
+    /// Takes the data directory and binds every address.
+    ///
+    /// # Errors
+    /// [`ServeError`], with what can't be had.
+    pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
+        ensure_descriptors(config.cached_objects_max, weir_store::prepare_process()?);
+        let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
+        let mut listeners = bind(&config.nfs)?;
+        let addresses: Vec<SocketAddr> =
+            listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
+        let services = Services::new(&addresses);
+        let mut sockets = Sockets::default();
+        if config.rpcbind != RpcbindMode::Off {
+            bind_datagrams(&addresses, &mut sockets)?;
+        }
+        let mut portmap = Portmap::default();
+        if config.rpcbind == RpcbindMode::Serve {
+            bind_portmapper(&addresses, &mut listeners, &mut sockets)?;
+            portmap = Portmap::new(Registry::new(services.with_portmapper()));
+        }
+        let api = bind_api(&config.api)?;
+        Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api })
+    }
+}
+
+/// Sees to descriptors for all connections and the objects that one volume keeps open. Where the
+/// hard limit, `limit`, is below that, root raises it, and others are told to.
+fn ensure_descriptors(cached_objects_max: usize, limit: u64) {
+    let wanted = (CONNECTIONS_MAX + cached_objects_max + DESCRIPTORS_OTHER) as u64;
+    let raised = Rlimit { current: Some(wanted), maximum: Some(wanted) };
+    if limit >= wanted || setrlimit(Resource::Nofile, raised).is_ok() {
+        return;
+    }
+    tracing::warn!(
+        limit,
+        wanted,
+        "few open files are allowed: connections will be refused, or objects closed and opened \
+         again, before their bounds are reached; raise the hard limit (ulimit -n, LimitNOFILE=)"
+    );
+}
+
+/// Addresses of the API, as tokio wants them.
+pub(crate) fn bind_api(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
+    let bind = |address: &SocketAddr| {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    let with_address = |address: &SocketAddr| {
+        bind(address).map_err(|source| ServeError::ListenApi { address: *address, source })
+    };
+    addresses.iter().map(with_address).collect()
+}
+
+fn bind(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
+    let with_address = |address: &SocketAddr| {
+        listen(address).map_err(|source| ServeError::Listen { address: *address, source })
+    };
+    addresses.iter().map(with_address).collect()
+}
+
+/// IPv6 sockets take IPv6 alone, so that `0.0.0.0` and `[::]` can be listed side by side.
+fn listen(address: &SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&(*address).into())?;
+    socket.listen(LISTEN_BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// The UDP side of the addresses that NFS is served on.
+fn bind_datagrams(addresses: &[SocketAddr], sockets: &mut Sockets) -> Result<(), ServeError> {
+    addresses.iter().try_for_each(|address| {
+        let listen = |source| ServeError::Listen { address: *address, source };
+        sockets.programs(address).map_err(listen)
+    })
+}
+
+/// Port 111, TCP and UDP, of those addresses.
+fn bind_portmapper(
+    addresses: &[SocketAddr],
+    listeners: &mut Vec<TcpListener>,
+    sockets: &mut Sockets,
+) -> Result<(), ServeError> {
+    for address in portmapper_addresses(addresses) {
+        let taken = |source| ServeError::Portmapper { address, source };
+        listeners.push(listen(&address).map_err(taken)?);
+        sockets.portmapper(&address).map_err(taken)?;
+    }
+    Ok(())
+}
