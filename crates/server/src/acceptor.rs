@@ -1,7 +1,8 @@
 //! Accepts connections and deals them out to workers.
 
+use crate::admission::Verdict;
 use crate::engine::Engine;
-use crate::limits::{CONNECTIONS_MAX, SEND_STALL_SECONDS};
+use crate::limits::SEND_STALL_SECONDS;
 use crate::sync::Arc;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
@@ -9,6 +10,7 @@ use socket2::{SockRef, TcpKeepalive};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
+use weir_core::{Clock, Mono};
 
 /// How long accepting rests after the process ran out of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
@@ -45,6 +47,7 @@ impl AsFd for Stop {
 /// # Errors
 /// Where poll fails, which it does only for want of memory.
 pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> std::io::Result<()> {
+    let mut complaints = Complaints::default();
     loop {
         let mut watched: Vec<PollFd<'_>> =
             listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)).collect();
@@ -57,15 +60,15 @@ pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> st
             return Ok(());
         }
         for listener in listeners {
-            accept_all(engine, listener);
+            accept_all(engine, &mut complaints, listener);
         }
     }
 }
 
-fn accept_all(engine: &Engine, listener: &TcpListener) {
+fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &TcpListener) {
     loop {
         match listener.accept() {
-            Ok((socket, peer)) => take(engine, socket, peer),
+            Ok((socket, peer)) => take(engine, complaints, socket, peer),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
@@ -77,25 +80,50 @@ fn accept_all(engine: &Engine, listener: &TcpListener) {
     }
 }
 
-fn take(engine: &Engine, socket: TcpStream, peer: SocketAddr) {
-    if engine.connections() >= CONNECTIONS_MAX {
-        tracing::warn!(%peer, limit = CONNECTIONS_MAX, "connection refused: the limit is reached");
+fn take(engine: &Engine, complaints: &mut Complaints, socket: TcpStream, peer: SocketAddr) {
+    if let Err(error) = prepare(&socket, engine.keepalive) {
+        tracing::warn!(%peer, %error, "connection refused: its socket can't be set up");
         return;
     }
-    match prepare(&socket) {
-        Ok(()) => engine.adopt(socket, peer),
-        Err(error) => {
-            tracing::warn!(%peer, %error, "connection refused: its socket can't be set up");
+    match engine.admission.enter(peer.ip()) {
+        Verdict::Admitted => engine.adopt(socket, peer),
+        Verdict::InsteadOf(shed) => {
+            engine.shed(&shed);
+            engine.adopt(socket, peer);
         }
+        Verdict::OriginFull => {
+            complaints.refused(engine, peer, "its address has connections_per_client_max");
+        }
+        Verdict::Full => complaints.refused(engine, peer, "connections_max is reached"),
     }
 }
 
-fn prepare(socket: &TcpStream) -> std::io::Result<()> {
+/// Says what was refused, but not for every connection of a flood.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Mono>,
+    unsaid: u64,
+}
+
+impl Complaints {
+    fn refused(&mut self, engine: &Engine, peer: SocketAddr, why: &str) {
+        engine.counters.refused();
+        let now = engine.clock.now();
+        if self.last.is_some_and(|last| now.since(last) < Duration::from_secs(1)) {
+            self.unsaid += 1;
+            return;
+        }
+        tracing::warn!(%peer, others = self.unsaid, "connection refused: {why}");
+        *self = Self { last: Some(now), unsaid: 0 };
+    }
+}
+
+fn prepare(socket: &TcpStream, silence: Duration) -> std::io::Result<()> {
     socket.set_nonblocking(true)?;
     let options = SockRef::from(socket);
     options.set_tcp_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs(60))
+        .with_time(silence)
         .with_interval(Duration::from_secs(15))
         .with_retries(4);
     options.set_tcp_keepalive(&keepalive)?;

@@ -1,7 +1,7 @@
 //! What has to be opened before privileges are given up: the data directory, and every address.
 
 use crate::config::{RpcbindMode, ServerConfig};
-use crate::limits::{CONNECTIONS_MAX, LISTEN_BACKLOG};
+use crate::limits::LISTEN_BACKLOG;
 use crate::rpcbind::{Portmap, Services, portmapper_addresses};
 use crate::serve::ServeError;
 use crate::sync::Arc;
@@ -35,7 +35,7 @@ impl Bound {
     /// # Errors
     /// [`ServeError`], with what can't be had.
     pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
-        ensure_descriptors(config.cached_objects_max, weir_store::prepare_process()?);
+        ensure_descriptors(config, weir_store::prepare_process()?);
         let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
         let mut listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
@@ -57,8 +57,8 @@ impl Bound {
 
 /// Sees to descriptors for all connections and the objects that one volume keeps open. Where the
 /// hard limit, `limit`, is below that, root raises it, and others are told to.
-fn ensure_descriptors(cached_objects_max: usize, limit: u64) {
-    let wanted = (CONNECTIONS_MAX + cached_objects_max + DESCRIPTORS_OTHER) as u64;
+fn ensure_descriptors(config: &ServerConfig, limit: u64) {
+    let wanted = (config.connections_max + config.cached_objects_max + DESCRIPTORS_OTHER) as u64;
     let raised = Rlimit { current: Some(wanted), maximum: Some(wanted) };
     if limit >= wanted || setrlimit(Resource::Nofile, raised).is_ok() {
         return;
@@ -67,7 +67,8 @@ fn ensure_descriptors(cached_objects_max: usize, limit: u64) {
         limit,
         wanted,
         "few open files are allowed: connections will be refused, or objects closed and opened \
-         again, before their bounds are reached; raise the hard limit (ulimit -n, LimitNOFILE=)"
+         again, before their bounds are reached; raise the hard limit (ulimit -Hn, LimitNOFILE=), \
+         or lower connections_max and cached_objects_max"
     );
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod admission;
 mod bound;
 mod clock;
 pub mod config;

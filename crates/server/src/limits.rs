@@ -3,8 +3,19 @@
 use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;
 
-/// Open client connections. Beyond: accepted and closed at once, with a log line.
+/// Open client connections, by default (`connections_max`). Beyond: an idle one of the origin that
+/// has the most is closed for a newcomer whose origin has less; otherwise the newcomer is, with a
+/// log line.
 pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+
+/// Open connections of one origin, by default (`connections_per_client_max`): 64 Linux clients
+/// behind one address with `nconnect=16` each, and a sixteenth of all. Beyond: accepted and closed
+/// at once, with a log line.
+pub(crate) const CONNECTIONS_ORIGIN_MAX: usize = 1024;
+
+/// Connections beyond the bound while those that are to make room have not closed. Beyond:
+/// newcomers are closed.
+pub(crate) const CONNECTIONS_OVER_MAX: usize = 64;
 
 /// Connections that the kernel keeps until they are accepted. Beyond: it makes clients wait.
 pub(crate) const LISTEN_BACKLOG: i32 = 1024;
@@ -26,6 +37,14 @@ pub(crate) const LENT_MAX: usize = 16;
 
 /// Bytes of such buffers, all connections of a worker. Beyond: a connection gets one.
 pub(crate) const LENT_BYTES_WORKER_MAX: usize = 256 << 20;
+
+/// Seconds from the first byte of a record to its last. Beyond: the connection is closed, since a
+/// peer that slow holds a buffer for nothing.
+pub(crate) const RECORD_SECONDS: u64 = 60;
+
+/// Bytes of buffers that hold parts of records, all connections of a worker. Beyond: those are
+/// closed whose part has been there the longest.
+pub(crate) const PARTIAL_BYTES_WORKER_MAX: usize = 256 << 20;
 
 /// Rounds of receiving on one connection before the others get their turn.
 pub(crate) const RECV_ROUNDS_MAX: usize = 4;

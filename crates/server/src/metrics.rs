@@ -174,6 +174,18 @@ const SERVER: &[Metric<Totals>] = &[
     }),
     metric(
         Counter,
+        "weir_connections_refused",
+        "NFS connections refused because a bound was reached",
+        |t| Whole(t.connections_refused),
+    ),
+    metric(
+        Counter,
+        "weir_connections_shed",
+        "Idle NFS connections closed to make room for others",
+        |t| Whole(t.connections_shed),
+    ),
+    metric(
+        Counter,
         "weir_connections_misbehaved",
         "NFS connections closed because of what the peer sent",
         |t| Whole(t.connections_misbehaved),

@@ -65,6 +65,10 @@ pub struct Totals {
     pub connections: u64,
     /// Connections accepted since the start.
     pub connections_accepted: u64,
+    /// Connections refused because a bound was reached.
+    pub connections_refused: u64,
+    /// Idle connections closed to make room for others.
+    pub connections_shed: u64,
     /// Connections closed because of what the peer sent.
     pub connections_misbehaved: u64,
     /// Gauge: bytes of memory pinned by requests that wait, all volumes.

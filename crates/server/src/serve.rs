@@ -10,7 +10,7 @@ use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
-use crate::engine::{Engine, StoreSettings, Surroundings};
+use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
 use crate::plane::{Plane, PlaneError};
@@ -263,11 +263,16 @@ fn engine(
         cached_objects_max: config.cached_objects_max,
     };
     let keys = HandleKey::new(catalog.handle_secret());
-    let parked_max = config.parked_total_mib << 20;
+    let bounds = Bounds {
+        parked_bytes_max: config.parked_total_mib << 20,
+        connections_max: config.connections_max,
+        connections_per_client_max: config.connections_per_client_max,
+        keepalive: config.keepalive,
+    };
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let around = Surroundings { clock, groups, portmap, locks };
-    Ok(Engine::new(keys, verifier, seed, settings, parked_max, inboxes, around))
+    Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
 }
 
 /// Starts the lock manager, which tells clients of the restart at once.

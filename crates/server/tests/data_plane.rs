@@ -5,16 +5,19 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
-use weir_catalog::{Catalog, Mode, NewPool, NewVolume, VolumeChange};
+use weir_catalog::{Catalog, ExportRule, Mode, NewPool, NewVolume, VolumeChange};
 use weir_core::Credentials;
 use weir_nfs::acl::wire::{AclMask, GetaclArgs};
-use weir_nfs::client::{AclNull, Caller, Mnt, Refused, RemoteCall, Reply};
-use weir_nfs::mount::wire::MntRes;
+use weir_nfs::client::{
+    AclNull, Caller, Dump, ExportList, Mnt, Null, Refused, RemoteCall, Reply, Umnt, Umntall,
+};
+use weir_nfs::mount::wire::{ExportEntry, MntRes, MountEntry};
 use weir_nfs::rpc::AcceptError;
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, RemoveArgs, Res,
@@ -36,21 +39,19 @@ struct Fixture {
 
 impl Fixture {
     fn start() -> Self {
-        Self::with_grace(Duration::from_secs(60))
+        Self::with(|_| {})
     }
 
-    fn with_grace(shutdown_grace: Duration) -> Self {
-        Self::start_with(ServerConfig { shutdown_grace, ..ServerConfig::default() })
-    }
-
-    fn start_with(settings: ServerConfig) -> Self {
+    fn with(settings: impl FnOnce(&mut ServerConfig)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let config = ServerConfig {
+        let mut config = ServerConfig {
             data: directory.path().to_owned(),
             nfs: vec!["127.0.0.1:0".parse().unwrap()],
             api: vec![],
-            ..settings
+            shutdown_grace: Duration::from_secs(60),
+            ..ServerConfig::default()
         };
+        settings(&mut config);
         {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
             let (name, level) = ("pool".to_owned(), Level::Standard);
@@ -67,7 +68,15 @@ impl Fixture {
     }
 
     fn connect(&self) -> Peer {
-        Peer::connect(self.server.addresses()[0])
+        self.connect_from([127, 0, 0, 1])
+    }
+
+    /// A client at another address of this machine.
+    fn connect_from(&self, source: [u8; 4]) -> Peer {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
+        socket.connect(&self.server.addresses()[0].into()).unwrap();
+        Peer::new(socket.into())
     }
 
     /// Gives the tiny volume a contract that lets everything through.
@@ -94,8 +103,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn connect(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).unwrap();
+    fn new(socket: TcpStream) -> Self {
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { socket, caller: Caller::sys(&Credentials::ROOT, b"test"), xid: 0 }
     }
@@ -537,7 +545,7 @@ fn a_stop_answers_what_waits_as_the_contract_lets_it() {
 
 #[test]
 fn a_stop_drops_what_its_grace_does_not_reach() {
-    let fixture = Fixture::with_grace(Duration::from_millis(300));
+    let fixture = Fixture::with(|config| config.shutdown_grace = Duration::from_millis(300));
     let mut peer = fixture.connect();
     let tiny = spent(&mut peer);
     peer.write(&tiny, &[7; 8192]);
@@ -583,7 +591,7 @@ fn lists_are_served_on_the_port_of_nfs() {
 #[test]
 fn groups_are_the_server_s_and_not_the_client_s() {
     for manage_gids in [false, true] {
-        let fixture = Fixture::start_with(ServerConfig { manage_gids, ..ServerConfig::default() });
+        let fixture = Fixture::with(|config| config.manage_gids = manage_gids);
         let mut peer = fixture.connect();
         let root = peer.mount("/open");
         let file = peer.create(&root, "file");
@@ -606,4 +614,127 @@ fn groups_are_the_server_s_and_not_the_client_s() {
         }
         fixture.server.stop().unwrap();
     }
+}
+
+/// Is the connection served?
+fn is_served(peer: &mut Peer) -> bool {
+    peer.xid += 1;
+    let mut call = Vec::new();
+    peer.caller.call(&mut call, peer.xid, &Null);
+    let sent = peer.socket.write_all(&call);
+    let mut mark = [0; 4];
+    sent.is_ok() && peer.socket.read_exact(&mut mark).is_ok() && {
+        let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
+        peer.socket.read_exact(&mut record).unwrap();
+        true
+    }
+}
+
+#[test]
+fn an_address_has_so_many_connections_and_no_more() {
+    let fixture = Fixture::with(|config| config.connections_per_client_max = 4);
+    let mut own: Vec<Peer> = (0..4).map(|_| fixture.connect()).collect();
+    assert!(own.iter_mut().all(is_served));
+    assert!(!is_served(&mut fixture.connect()), "one too many");
+    assert!(is_served(&mut fixture.connect_from([127, 0, 0, 2])), "others are not concerned");
+    assert!(own.iter_mut().all(is_served));
+    assert_eq!(fixture.server.plane().totals().connections_refused, 1);
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn when_all_connections_are_taken_the_greediest_gives_up_an_idle_one() {
+    let fixture = Fixture::with(|config| config.connections_max = 16);
+    let mut greedy: Vec<Peer> = (0..15).map(|_| fixture.connect()).collect();
+    assert!(greedy.iter_mut().all(is_served));
+    let mut modest = fixture.connect_from([127, 0, 0, 2]);
+    assert!(is_served(&mut modest));
+    let mut late = fixture.connect_from([127, 0, 0, 3]);
+    assert!(is_served(&mut late), "a stranger gets in");
+    while fixture.server.plane().totals().connections_shed < 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(greedy.iter_mut().map(is_served).filter(|served| !served).count(), 1);
+    assert!(is_served(&mut modest) && is_served(&mut late));
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn unfinished_records_hold_bounded_memory_and_the_oldest_are_given_up() {
+    const PEERS: usize = 240;
+    let fixture = Fixture::with(|config| config.workers = 1);
+    let mut good = fixture.connect();
+    let open = good.mount("/open");
+    let part = [&(0x8000_0000u32 | 1 << 20).to_be_bytes()[..], &vec![0; 300 << 10]].concat();
+    let mut slow: Vec<Peer> = (0..PEERS).map(|_| fixture.connect()).collect();
+    for peer in &mut slow {
+        // Given up already, perhaps: there are more of them than fit.
+        let _taken = peer.socket.write_all(&part);
+    }
+    while fixture.server.plane().totals().connections_misbehaved == 0 {
+        std::thread::yield_now();
+    }
+    let xid = good.getattr(&open);
+    assert_eq!(good.next_xid(), xid, "others are served meanwhile");
+    let closed = fixture.server.plane().totals().connections_misbehaved;
+    assert!((1..PEERS as u64 / 2).contains(&closed), "{closed} of {PEERS}");
+    let first = slow[0].socket.read(&mut [0]).map_err(|error| error.kind());
+    assert!(matches!(first, Ok(0) | Err(std::io::ErrorKind::ConnectionReset)), "{first:?}");
+    let last = &mut slow[PEERS - 1];
+    last.socket.set_nonblocking(true).unwrap();
+    let pending = last.socket.read(&mut [0]).unwrap_err();
+    assert_eq!(pending.kind(), std::io::ErrorKind::WouldBlock, "the youngest goes on");
+    fixture.server.stop().unwrap();
+}
+
+#[test]
+fn showmount_sees_what_is_exported_to_whom_and_who_mounted_it() {
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let mut other = fixture.connect_from([127, 0, 0, 2]);
+    let exports = |peer: &mut Peer| {
+        peer.send(&ExportList);
+        let record = peer.record();
+        let list = Reply::parse(&record).unwrap().results::<ExportList>().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let export = |export: ExportEntry<'_>| {
+            let groups: Vec<String> = export.groups.iter().map(|group| text(group.0)).collect();
+            format!("{} {}", text(export.directory.0), groups.join(","))
+        };
+        list.exports.iter().map(export).collect::<Vec<_>>()
+    };
+    let catalog = fixture.server.catalog();
+    let rules = catalog.snapshot().volume_named("open").unwrap().exports.clone();
+    let here: Vec<String> = rules.iter().map(|rule| rule.network.to_string()).collect();
+    let all = ["/open", "/tiny"].map(|path| format!("{path} {}", here.join(",")));
+    assert_eq!(exports(&mut peer), all);
+    let change = |name, networks: &[&str]| {
+        let rule =
+            |network: &&str| ExportRule { network: network.parse().unwrap(), ..rules[0].clone() };
+        let rules: Vec<ExportRule> = networks.iter().map(rule).collect();
+        catalog.set_exports(name, &rules, Mode::Commit).unwrap();
+        fixture.server.plane().apply(catalog.snapshot()).unwrap();
+    };
+    change("open", &["127.0.0.0/8", "10.1.0.0/16"]);
+    change("tiny", &[]);
+    assert_eq!(exports(&mut peer), ["/open 10.1.0.0/16,127.0.0.0/8"], "nobody is not everybody");
+    let mounts = |peer: &mut Peer| {
+        peer.send(&Dump);
+        let record = peer.record();
+        let list = Reply::parse(&record).unwrap().results::<Dump>().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let mount =
+            |mount: MountEntry<'_>| format!("{}:{}", text(mount.host.0), text(mount.directory.0));
+        list.mounts.iter().map(mount).collect::<Vec<_>>()
+    };
+    peer.mount("/open");
+    other.mount("/open/");
+    assert_eq!(mounts(&mut peer), ["127.0.0.1:/open", "127.0.0.2:/open"]);
+    other.send(&Umnt(b"/open"));
+    other.record();
+    assert_eq!(mounts(&mut peer), ["127.0.0.1:/open"], "each unmounts its own");
+    peer.send(&Umntall);
+    peer.record();
+    assert_eq!(mounts(&mut peer), [""; 0]);
+    fixture.server.stop().unwrap();
 }

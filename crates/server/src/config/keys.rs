@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weir_core::units::{Bytes, parse_bytes};
 
+/// Nobody can mean more connections than that.
+const CONNECTIONS_LIMIT: usize = 1_000_000;
+
 /// Most listen addresses of one kind.
 const LISTEN_MAX: usize = 64;
 /// Most worker threads.
@@ -123,6 +126,31 @@ pub const KEYS: &[Key] = &[
             number(value, &(16..=1 << 20)).map(|mib| config.parked_total_mib = mib)
         },
         show: |config| config.parked_total_mib.to_string(),
+    },
+    Key {
+        name: "connections_max",
+        meaning: "most open connections; default 16384",
+        set: |config, value| {
+            number(value, &(16..=CONNECTIONS_LIMIT)).map(|count| config.connections_max = count)
+        },
+        show: |config| config.connections_max.to_string(),
+    },
+    Key {
+        name: "connections_per_client_max",
+        meaning: "most open connections of one IPv4 address or IPv6 /64; default 1024",
+        set: |config, value| {
+            number(value, &(1..=CONNECTIONS_LIMIT))
+                .map(|count| config.connections_per_client_max = count)
+        },
+        show: |config| config.connections_per_client_max.to_string(),
+    },
+    Key {
+        name: "keepalive_secs",
+        meaning: "seconds of silence after which a peer is asked whether it is still there; default 60",
+        set: |config, value| {
+            number(value, &(5..=7200)).map(|secs| config.keepalive = Duration::from_secs(secs))
+        },
+        show: |config| config.keepalive.as_secs().to_string(),
     },
     Key {
         name: "pool_size_min",

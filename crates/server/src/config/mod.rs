@@ -6,6 +6,7 @@
 mod file;
 mod keys;
 
+use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_ORIGIN_MAX};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,12 @@ pub struct ServerConfig {
     pub manage_gids: bool,
     /// `parked_total_mib`: MiB that requests waiting for their contract may pin, all volumes.
     pub parked_total_mib: u64,
+    /// `connections_max`: most open connections.
+    pub connections_max: usize,
+    /// `connections_per_client_max`: most open connections of one client address.
+    pub connections_per_client_max: usize,
+    /// `keepalive_secs`: silence after which a peer is asked whether it is still there.
+    pub keepalive: Duration,
     /// `pool_size_min`: smallest pool, bytes.
     pub pool_size_min: u64,
     /// `volume_quota_min`: smallest volume, bytes.
@@ -73,6 +80,9 @@ impl Default for ServerConfig {
             blocking_threads: 16,
             manage_gids: false,
             parked_total_mib: 1024,
+            connections_max: CONNECTIONS_MAX,
+            connections_per_client_max: CONNECTIONS_ORIGIN_MAX,
+            keepalive: Duration::from_secs(60),
             pool_size_min: 1 << 20,
             volume_quota_min: 1 << 20,
             rpcbind: RpcbindMode::Off,

@@ -7,6 +7,8 @@ use crate::sync::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     accepted: AtomicU64,
+    refused: AtomicU64,
+    shed: AtomicU64,
     misbehaved: AtomicU64,
     reading_stopped: AtomicU64,
     repetitions_dropped: AtomicU64,
@@ -17,6 +19,16 @@ impl Counters {
     /// A connection was accepted.
     pub(crate) fn accepted(&self) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was refused because a bound was reached.
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An idle connection was closed to make room for another.
+    pub(crate) fn shed(&self) {
+        self.shed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A connection was closed for what its peer sent.
@@ -43,6 +55,8 @@ impl Counters {
     pub(crate) fn read(&self) -> Totals {
         Totals {
             connections_accepted: self.accepted.load(Ordering::Relaxed),
+            connections_refused: self.refused.load(Ordering::Relaxed),
+            connections_shed: self.shed.load(Ordering::Relaxed),
             connections_misbehaved: self.misbehaved.load(Ordering::Relaxed),
             reading_stopped: self.reading_stopped.load(Ordering::Relaxed),
             repetitions_dropped: self.repetitions_dropped.load(Ordering::Relaxed),

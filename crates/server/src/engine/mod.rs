@@ -12,6 +12,7 @@ pub(crate) use mounts::Mounts;
 pub(crate) use served::{ServedSet, View};
 pub(crate) use volume::{Mounted, ServedVolume, rights};
 
+use crate::admission::{Admission, Shed};
 use crate::clock::SystemClock;
 use crate::gate::{Gate, ParkedTotal};
 use crate::groups::GroupDirectory;
@@ -23,11 +24,11 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
 use weir_core::{Clock, HandleKey, VolumeId};
-use weir_qos::{BytesPerSecond, ClientKey};
+use weir_qos::BytesPerSecond;
 use weir_store::LocalStore;
 
 /// How volumes are opened, the same for all.
@@ -36,6 +37,14 @@ pub(crate) struct StoreSettings {
     pub(crate) namespace_durability: weir_store::Durability,
     pub(crate) metadata_cache: bool,
     pub(crate) cached_objects_max: usize,
+}
+
+/// What peers may make the server hold, as far as it is configured.
+pub(crate) struct Bounds {
+    pub(crate) parked_bytes_max: u64,
+    pub(crate) connections_max: usize,
+    pub(crate) connections_per_client_max: usize,
+    pub(crate) keepalive: Duration,
 }
 
 /// A worker as others see it.
@@ -65,6 +74,9 @@ pub(crate) struct Engine {
     pub(crate) groups: Option<GroupDirectory>,
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
+    pub(crate) admission: Admission,
+    /// Silence after which a peer is asked whether it is still there.
+    pub(crate) keepalive: Duration,
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
@@ -82,7 +94,7 @@ impl Engine {
         verifier: [u8; 8],
         seed: [u8; 8],
         settings: StoreSettings,
-        parked_max: u64,
+        bounds: &Bounds,
         inboxes: &[Arc<Inbox>],
         Surroundings { clock, groups, portmap, locks }: Surroundings,
     ) -> Self {
@@ -96,9 +108,11 @@ impl Engine {
             clients: Clients::new(u64::from_be_bytes(seed)),
             groups,
             locks,
+            admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),
+            keepalive: bounds.keepalive,
             verifier,
             settings,
-            parked: Arc::new(ParkedTotal::new(parked_max)),
+            parked: Arc::new(ParkedTotal::new(bounds.parked_bytes_max)),
             doors: inboxes.iter().cloned().map(door).collect(),
             served: Arc::default(),
             applying: Mutex::new(()),
@@ -124,12 +138,7 @@ impl Engine {
         self.serial.fetch_add(1, Ordering::Relaxed) & u64::from(u32::MAX)
     }
 
-    /// Connections open now.
-    pub(crate) fn connections(&self) -> usize {
-        self.doors.iter().map(|door| door.connections.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Gives a new connection to the worker that has the fewest.
+    /// Gives a new connection, which was admitted, to the worker that has the fewest.
     pub(crate) fn adopt(&self, socket: TcpStream, peer: SocketAddr) {
         let least = self.doors.iter().min_by_key(|door| door.connections.load(Ordering::Relaxed));
         if let Some(door) = least {
@@ -140,9 +149,17 @@ impl Engine {
         }
     }
 
-    /// A worker closed one of its connections, of `client`.
-    pub(crate) fn connection_gone(&self, worker: usize, client: ClientKey) {
-        self.clients.leave(client, self.clock.now());
+    /// Has one idle connection closed.
+    pub(crate) fn shed(&self, shed: &Arc<Shed>) {
+        for door in &self.doors {
+            door.inbox.post(Message::Shed(Arc::clone(shed)));
+        }
+    }
+
+    /// A worker closed one of its connections, from `peer`.
+    pub(crate) fn connection_gone(&self, worker: usize, peer: IpAddr) {
+        self.clients.leave(client_at(peer), self.clock.now());
+        self.admission.leave(peer);
         if let Some(door) = self.doors.get(worker) {
             door.connections.fetch_sub(1, Ordering::Relaxed);
         }
@@ -279,7 +296,7 @@ impl Plane for Engine {
 
     fn totals(&self) -> Totals {
         Totals {
-            connections: self.connections() as u64,
+            connections: self.admission.connections() as u64,
             parked_bytes: self.parked.bytes(),
             locks: self.locks.as_ref().map(|door| door.counters.read()).unwrap_or_default(),
             ..self.counters.read()

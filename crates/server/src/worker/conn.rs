@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
 use std::net::{IpAddr, TcpStream};
-use weir_core::{Shared, VolumeId};
+use weir_core::{Mono, Shared, VolumeId};
 use weir_nfs::rpc::{Deframer, FrameError, Step};
 use weir_qos::ClientKey;
 
@@ -45,6 +45,12 @@ pub(crate) struct Conn {
     pub(crate) caller: Arc<Caller>,
     /// Names this connection among all that its worker ever had.
     pub(crate) token: u64,
+    /// When something was received last.
+    pub(crate) active: Mono,
+    /// When the record began to arrive of which a part is here, if there is one.
+    pub(crate) partial_since: Option<Mono>,
+    /// What the worker's sum of partial records holds for this connection.
+    pub(crate) partial_accounted: usize,
     /// What epoll watches for now.
     pub(crate) interest: EventFlags,
     /// Requests admitted and not answered.
@@ -87,13 +93,22 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// A connection that nothing was read from yet.
-    pub(crate) fn new(socket: TcpStream, peer: IpAddr, caller: Arc<Caller>, token: u64) -> Self {
+    pub(crate) fn new(
+        socket: TcpStream,
+        peer: IpAddr,
+        caller: Arc<Caller>,
+        token: u64,
+        now: Mono,
+    ) -> Self {
         Self {
             socket,
             peer,
             client: client_at(peer),
             caller,
             token,
+            active: now,
+            partial_since: None,
+            partial_accounted: 0,
             interest: EventFlags::IN,
             in_flight: 0,
             reserved: 0,
@@ -146,27 +161,31 @@ impl Conn {
     /// # Errors
     /// The connection is lost.
     pub(crate) fn end_if_answered(&mut self) -> Result<(), Errno> {
-        let answered = self.has_all()
-            && !self.blocked
-            && self.in_flight == 0
-            && self.held.is_empty()
-            && self.parked.is_empty()
-            && self.out.is_empty();
-        if answered && !self.half_closed {
+        if self.has_all() && self.is_idle() && !self.half_closed {
             self.half_closed = true;
             rustix::net::shutdown(&self.socket, Shutdown::Write)?;
         }
         Ok(())
     }
 
-    /// Did the client close in an orderly way, after it had taken every reply?
-    pub(crate) fn took_all(&self) -> bool {
-        self.ended
-            && self.in_flight == 0
+    /// Is nothing under way on it, except perhaps a record that is not whole?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight == 0
             && self.held.is_empty()
             && self.parked.is_empty()
             && self.out.is_empty()
-            && matches!(self.socket.take_error(), Ok(None))
+            && !self.blocked
+    }
+
+    /// Bytes of memory that hold part of a record, while the rest is awaited.
+    pub(crate) fn partial_bytes(&self) -> usize {
+        let window = self.window.as_ref().map_or(0, |window| window.buffer.len());
+        if self.blocked { 0 } else { window + self.partial.len() + self.deframer.held() }
+    }
+
+    /// Did the client close in an orderly way, after it had taken every reply?
+    pub(crate) fn took_all(&self) -> bool {
+        self.ended && self.is_idle() && matches!(self.socket.take_error(), Ok(None))
     }
 
     /// Receives once and drops it: closing a socket that has unread bytes would reset it, and a
@@ -354,7 +373,6 @@ mod tests {
     use crate::retransmit::Clients;
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use weir_core::Mono;
 
     fn pair() -> (TcpStream, Conn) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -362,7 +380,7 @@ mod tests {
         let (socket, peer) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         let caller = Clients::new(0).enter(client_at(peer.ip()), Mono::ZERO);
-        (client, Conn::new(socket, peer.ip(), caller, 1))
+        (client, Conn::new(socket, peer.ip(), caller, 1, Mono::ZERO))
     }
 
     fn record(bytes: &[u8]) -> Vec<u8> {

@@ -19,6 +19,7 @@ use crate::sync::Arc;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use weir_catalog::ExportRule;
 use weir_core::{Clock, FileHandle, Groups, Mono};
@@ -26,7 +27,6 @@ use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Rights, Served};
 use weir_nfs::{PROGRAM_NFSACL, acl};
-use weir_qos::ClientKey;
 use weir_store::LocalStore;
 
 /// A gate to ask again at a time; ordered by that alone.
@@ -73,6 +73,9 @@ pub(crate) struct Core {
     pub(super) dirty: Vec<u64>,
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
+    /// Connections of which part of a record is here, and the memory that holds those parts.
+    pub(super) partials: usize,
+    pub(super) partial_bytes: usize,
     timers: BinaryHeap<Reverse<Timer>>,
     reply_bytes: usize,
 }
@@ -92,6 +95,8 @@ impl Core {
             replies: Vec::new(),
             dirty: Vec::new(),
             now,
+            partials: 0,
+            partial_bytes: 0,
             timers: BinaryHeap::new(),
             reply_bytes: 0,
             engine,
@@ -144,6 +149,7 @@ impl Core {
     /// Serves the whole records that `conn` holds, as far as bounds allow.
     pub(super) fn process(&mut self, conn: &mut Conn) -> Result<(), Close> {
         conn.blocked = false;
+        let mut whole = false;
         loop {
             if conn.out_bytes() >= SEND_EARLY_BYTES && !conn.clogged {
                 conn.flush(&mut self.buffers).map_err(|_| Close)?;
@@ -153,13 +159,34 @@ impl Core {
                 break;
             }
             match conn.next_record() {
-                Ok(Some(record)) => self.dispatch(conn, record)?,
+                Ok(Some(record)) => {
+                    whole = true;
+                    self.dispatch(conn, record)?;
+                }
                 Ok(None) => break,
                 Err(error) => return Err(self.misbehaved(conn, &error)),
             }
         }
         conn.settle(&mut self.buffers);
+        self.account_partial(conn, whole);
         Ok(())
+    }
+
+    /// Keeps the sums of partial records true; `whole` says that one ended just now.
+    fn account_partial(&mut self, conn: &mut Conn, whole: bool) {
+        let bytes = conn.partial_bytes();
+        if bytes == 0 && conn.partial_accounted == 0 {
+            return;
+        }
+        self.partial_bytes = self.partial_bytes + bytes - conn.partial_accounted;
+        conn.partial_accounted = bytes;
+        self.partials -= usize::from(conn.partial_since.is_some());
+        self.partials += usize::from(bytes > 0);
+        conn.partial_since = match conn.partial_since {
+            _ if bytes == 0 => None,
+            Some(since) if !whole => Some(since),
+            _ => Some(self.now),
+        };
     }
 
     /// A peer broke the protocol beyond what an error reply can say.
@@ -366,17 +393,19 @@ impl Core {
             self.refund(&request.volume, request.cost);
         }
         conn.lent.forget(&mut self.buffers);
+        self.partial_bytes -= conn.partial_accounted;
+        self.partials -= usize::from(conn.partial_since.is_some());
         // What its requests in flight hold stays counted until they are done.
         self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
         if conn.took_all() {
             conn.caller.has_all_of(conn.token);
         }
-        self.connection_gone(conn.client);
+        self.connection_gone(conn.peer);
     }
 
-    /// Counts a connection of `client` as closed.
-    pub(super) fn connection_gone(&self, client: ClientKey) {
-        self.engine.connection_gone(self.id, client);
+    /// Counts a connection from `peer` as closed.
+    pub(super) fn connection_gone(&self, peer: IpAddr) {
+        self.engine.connection_gone(self.id, peer);
     }
 }
 

@@ -4,6 +4,7 @@
 //! per connection accepted, two per answered request, one per call to the lock manager and per
 //! change of a contract.
 
+use crate::admission::Shed;
 use crate::engine::ServedVolume;
 use crate::gate::Ticket;
 use crate::locks::Asked;
@@ -36,6 +37,8 @@ pub(crate) enum Message {
     Ask(Box<Asked>),
     /// To the lock manager alone: a volume is gone.
     VolumeGone(VolumeId),
+    /// Close one connection of this origin, if there is one that is idle.
+    Shed(Arc<Shed>),
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
 }

@@ -20,10 +20,11 @@ pub(crate) use request::Request;
 pub(crate) use tasks::Tasks;
 
 use self::core::Core;
+use crate::admission::{Origin, Shed};
 use crate::engine::Engine;
 use crate::gate::{Stopped, Ticket};
-use crate::limits::{LINGER_SECONDS, RECV_ROUNDS_MAX};
-use crate::retransmit::{Asker, Caller, client_at};
+use crate::limits::{LINGER_SECONDS, PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX};
+use crate::retransmit::{Asker, Caller};
 use crate::sync::Arc;
 use conn::{Conn, Received};
 use request::Pending;
@@ -41,6 +42,9 @@ use weir_nfs::v3::Served;
 const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;
 
+/// Time between looks for records that take too long to arrive.
+const SWEEP: Duration = Duration::from_secs(10);
+
 /// Close this connection.
 #[derive(Clone, Copy, Debug)]
 struct Close;
@@ -52,6 +56,8 @@ pub(crate) struct Worker {
     core: Core,
     /// Set once told to stop: leave then, whatever is not done.
     drain_until: Option<Mono>,
+    /// When to look for records that take too long to arrive.
+    sweep_at: Mono,
     /// Everything is answered; what is left is to wait until the peers have closed.
     lingering: bool,
 }
@@ -65,7 +71,14 @@ impl Worker {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
         let core = Core::new(id, engine, inbox);
-        Ok(Self { epoll, conns: Slab::new(), core, drain_until: None, lingering: false })
+        Ok(Self {
+            epoll,
+            conns: Slab::new(),
+            core,
+            drain_until: None,
+            sweep_at: Mono::ZERO,
+            lingering: false,
+        })
     }
 
     /// Serves until told to drain, and then until all that was received is answered.
@@ -92,6 +105,7 @@ impl Worker {
             self.core.pump_due();
             self.hand_out();
             self.tidy_dirty();
+            self.sweep();
         }
         if self.core.tasks.len() > 0 {
             self.core.engine.left_unfinished();
@@ -103,7 +117,9 @@ impl Worker {
         if self.core.has_work() {
             return Some(Timespec::default());
         }
-        let next = self.core.next_deadline().into_iter().chain(self.drain_until).min()?;
+        let sweep = (self.core.partials > 0).then_some(self.sweep_at);
+        let next = self.core.next_deadline().into_iter().chain(self.drain_until).chain(sweep);
+        let next = next.min()?;
         let wait = next.since(self.core.engine.clock.now());
         // Rounded up, so that it is not asked for a moment too early again and again.
         let wait = Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(0) + 1);
@@ -145,6 +161,7 @@ impl Worker {
                         self.core.answered(conn, reply);
                     }
                 }
+                Message::Shed(shed) => self.shed(&shed),
                 Message::Drain(grace) => self.drain(grace),
                 // For the lock manager; never sent here.
                 Message::Ask(_) | Message::VolumeGone(_) => {}
@@ -154,20 +171,20 @@ impl Worker {
     }
 
     fn adopt(&mut self, socket: TcpStream, peer: SocketAddr, caller: Arc<Caller>) {
-        let client = client_at(peer.ip());
         if self.drain_until.is_some() {
-            return self.core.connection_gone(client);
+            return self.core.connection_gone(peer.ip());
         }
         if self.core.overloaded() {
             tracing::warn!(%peer, "connection refused: requests in flight hold all the memory they may");
-            return self.core.connection_gone(client);
+            return self.core.connection_gone(peer.ip());
         }
         let entry = self.conns.vacant_entry();
         // The slot finds the connection; the serial number proves that it is the same one, and
         // tells it apart from other workers' at a gate. INBOX can't come about: slots are few.
         let token = self.core.engine.connection_serial() << 32 | entry.key() as u64;
-        let peer = peer.ip().to_canonical();
-        let conn = Box::new(Conn::new(socket, peer, caller, token));
+        let (now, from) = (self.core.now, peer.ip());
+        let peer = from.to_canonical();
+        let conn = Box::new(Conn::new(socket, peer, caller, token, now));
         let watched =
             epoll::add(&self.epoll, &conn.socket, EventData::new_u64(token), conn.interest);
         match watched {
@@ -176,7 +193,7 @@ impl Worker {
             }
             Err(error) => {
                 tracing::warn!(%peer, %error, "connection refused: epoll takes no more");
-                self.core.connection_gone(client);
+                self.core.connection_gone(from);
             }
         }
     }
@@ -202,6 +219,7 @@ impl Worker {
 
     /// Receives and serves what a connection sent, some rounds of it.
     fn read(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
+        conn.active = core.now;
         for _ in 0..RECV_ROUNDS_MAX {
             let all = conn.has_all();
             if !(all || core.may_take(conn)) {
@@ -317,6 +335,53 @@ impl Worker {
         if let Some(conn) = find(&mut self.conns, token) {
             conn.stopped = None;
             self.core.mark(conn);
+        }
+    }
+
+    /// Closes the connection of an origin that was idle the longest, to make room for another.
+    fn shed(&mut self, shed: &Shed) {
+        let of_origin = |conn: &Conn| Origin::of(conn.peer) == shed.origin && conn.is_idle();
+        let idle = self.conns.iter().filter(|(_, conn)| of_origin(conn));
+        let longest = idle.min_by_key(|(_, conn)| conn.active).map(|(_, conn)| conn.token);
+        if let Some(token) = longest
+            && shed.claim()
+        {
+            self.core.engine.counters.shed();
+            self.close(token);
+        }
+    }
+
+    /// Closes connections whose records take too long to arrive, or hold too much meanwhile.
+    fn sweep(&mut self) {
+        if self.core.partials == 0 {
+            return;
+        }
+        let now = self.core.now;
+        if now >= self.sweep_at {
+            self.sweep_at = now + SWEEP;
+            let late = Duration::from_secs(RECORD_SECONDS);
+            let slow = |conn: &Conn| conn.partial_since.is_some_and(|at| now.since(at) > late);
+            let slow: Vec<u64> = self
+                .conns
+                .iter()
+                .filter_map(|(_, conn)| slow(conn).then_some(conn.token))
+                .collect();
+            for token in slow {
+                self.give_up(token, "a record takes too long to arrive");
+            }
+        }
+        while self.core.partial_bytes > PARTIAL_BYTES_WORKER_MAX {
+            let partial = self.conns.iter().filter(|(_, conn)| conn.partial_since.is_some());
+            let oldest = partial.min_by_key(|(_, conn)| conn.partial_since);
+            let Some(token) = oldest.map(|(_, conn)| conn.token) else { return };
+            self.give_up(token, "too many records are unfinished, and this one the longest");
+        }
+    }
+
+    fn give_up(&mut self, token: u64, why: &'static str) {
+        if let Some(conn) = find(&mut self.conns, token) {
+            let Close = self.core.misbehaved(conn, &why);
+            self.close(token);
         }
     }
 

@@ -50,6 +50,9 @@ impl Exports for PeerExports<'_> {
         let mut exports: Vec<Export> = self
             .served
             .all()
+            // An export without groups is one for everybody (RFC 1813 §5.2.5); a volume without
+            // rules is for nobody.
+            .filter(|mounted| !mounted.spec.exports.is_empty())
             .map(|mounted| Export {
                 path: format!("/{}", mounted.spec.name).into_bytes(),
                 groups: mounted
@@ -69,7 +72,9 @@ impl Exports for PeerExports<'_> {
             host: host.to_string().into_bytes(),
             path: path.into_bytes(),
         };
-        self.engine.mounts.list().into_iter().map(entry).collect()
+        let mounts = self.engine.mounts.list().into_iter();
+        // Those of volumes that were deleted since are nothing a client could unmount.
+        mounts.filter(|(_, path)| self.named(path.as_bytes()).is_some()).map(entry).collect()
     }
 
     fn unmount(&self, path: &[u8]) {

@@ -68,6 +68,15 @@ pub(crate) struct ConfigArgs {
     /// MiB of memory that requests waiting for their contract may pin in all [default: 1024]
     #[arg(long, env = "WEIR_PARKED_TOTAL_MIB", value_name = "MIB")]
     parked_total_mib: Option<String>,
+    /// Most open connections [default: 16384]
+    #[arg(long, env = "WEIR_CONNECTIONS_MAX", value_name = "COUNT")]
+    connections_max: Option<String>,
+    /// Most open connections of one IPv4 address or IPv6 /64 [default: 1024]
+    #[arg(long, env = "WEIR_CONNECTIONS_PER_CLIENT_MAX", value_name = "COUNT")]
+    connections_per_client_max: Option<String>,
+    /// Seconds of silence after which a peer is asked whether it is still there [default: 60]
+    #[arg(long, env = "WEIR_KEEPALIVE_SECS", value_name = "SECONDS")]
+    keepalive_secs: Option<String>,
     /// Smallest pool [default: 1MiB]
     #[arg(long, env = "WEIR_POOL_SIZE_MIN", value_name = "SIZE")]
     pool_size_min: Option<String>,
@@ -111,6 +120,9 @@ impl ConfigArgs {
             ("blocking_threads", self.blocking_threads.clone()),
             ("manage_gids", self.manage_gids.clone()),
             ("parked_total_mib", self.parked_total_mib.clone()),
+            ("connections_max", self.connections_max.clone()),
+            ("connections_per_client_max", self.connections_per_client_max.clone()),
+            ("keepalive_secs", self.keepalive_secs.clone()),
             ("pool_size_min", self.pool_size_min.clone()),
             ("volume_quota_min", self.volume_quota_min.clone()),
             ("rpcbind", self.rpcbind.clone()),

@@ -242,6 +242,66 @@ fn a_thousand_connections_are_all_served() {
 }
 
 #[test]
+fn ten_thousand_idle_connections_take_little_memory() {
+    const PEERS: usize = 10_000;
+    let limit = peer::raise_descriptor_limit();
+    assert!(limit >= 12_000, "needs 12,000 descriptors; the hard limit is {limit}");
+    let server = TestServer::start();
+    let mut good = Peer::mount(&server);
+    let before = server.resident_kib();
+    let mut idle: Vec<Peer> = Vec::new();
+    for at in 0..PEERS {
+        // A thousand of each address: one alone may not have so many.
+        let source = [127, 1, 0, u8::try_from(at / 1000).unwrap()];
+        let mut peer = Peer::from(server.connect_from(source.into()));
+        peer.call(&Null);
+        idle.push(peer);
+    }
+    let grown = server.resident_kib().saturating_sub(before);
+    println!("{PEERS} idle connections: {grown} KiB");
+    assert!(grown < 4 * PEERS as u64, "{PEERS} idle connections hold {grown} KiB");
+    good.works();
+    for peer in &mut idle {
+        peer.call(&Null);
+    }
+}
+
+#[test]
+fn a_thousand_busy_connections_hold_bounded_memory() {
+    const PEERS: usize = 1000;
+    let limit = peer::raise_descriptor_limit();
+    assert!(limit >= 2000, "needs 2,000 descriptors; the hard limit is {limit}");
+    let server = TestServer::start();
+    let mut good = Peer::mount(&server);
+    let before = server.resident_kib();
+    let file = good.create(b"file");
+    let (file, data) = (FileHandle3(&file), vec![7; 64 << 10]);
+    let write =
+        WriteArgs { file, offset: 0, count: 64 << 10, stable: StableHow::Unstable, data: &data };
+    let read = ReadArgs { file, offset: 0, count: 64 << 10 };
+    let mut peers: Vec<Peer> = (0..PEERS).map(|_| Peer::new(&server)).collect();
+    let (mut most, mut xid) = (0, 0);
+    for _round in 0..3 {
+        for peer in &mut peers {
+            let mut calls = Vec::new();
+            Caller::sys(&Credentials::ROOT, b"busy").call(&mut calls, xid + 1, &write);
+            Caller::sys(&Credentials::ROOT, b"busy").call(&mut calls, xid + 2, &read);
+            xid += 2;
+            peer.send(&calls);
+        }
+        most = most.max(server.resident_kib().saturating_sub(before));
+        for peer in &mut peers {
+            for reply in [peer.receive(), peer.receive()] {
+                assert!(Reply::parse(&reply).unwrap().body.is_ok());
+            }
+        }
+    }
+    println!("{PEERS} busy connections: {most} KiB");
+    assert!(most < 400 << 10, "{PEERS} busy connections hold {most} KiB");
+    good.works();
+}
+
+#[test]
 fn noise_is_never_carried_out() {
     let server = TestServer::start();
     let mut good = Peer::mount(&server);

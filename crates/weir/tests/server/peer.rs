@@ -28,7 +28,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(server: &TestServer) -> Self {
-        Self { stream: server.connect(), root: Vec::new(), xid: 0 }
+        Self::from(server.connect())
     }
 
     /// A client that mounted a volume of its own.
@@ -105,6 +105,12 @@ impl Peer {
         let mut record = vec![0; (mark & !LAST) as usize];
         self.stream.read_exact(&mut record).unwrap();
         record
+    }
+}
+
+impl From<TcpStream> for Peer {
+    fn from(stream: TcpStream) -> Self {
+        Self { stream, root: Vec::new(), xid: 0 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A server of the test's own: the built program on a free port, in a data directory that goes
 //! away with it.
 
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
@@ -39,7 +40,15 @@ impl TestServer {
 
     /// A connection to it on which a reply that never comes fails the test.
     pub(crate) fn connect(&self) -> TcpStream {
-        connect(self.address())
+        prepared(TcpStream::connect(self.address()).unwrap())
+    }
+
+    /// The same from another address of this machine.
+    pub(crate) fn connect_from(&self, source: Ipv4Addr) -> TcpStream {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+        rustix::net::connect(&socket, &self.address()).unwrap();
+        prepared(socket.into())
     }
 
     /// Its process id.
@@ -105,7 +114,10 @@ impl Drop for TestServer {
 
 /// A connection on which a reply that never comes fails the test.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
+    prepared(TcpStream::connect(address).unwrap())
+}
+
+fn prepared(stream: TcpStream) -> TcpStream {
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -1,0 +1,175 @@
+//! Who may have one more connection: bounds on all together and on each origin, so that one
+//! stranger can't keep others out.
+//!
+//! An origin is an IPv4 address, or the /64 of an IPv6 address, since whoever has one address of
+//! that has them all.
+
+use crate::limits::CONNECTIONS_OVER_MAX;
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Where connections come from, as far as bounds tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Origin(u128);
+
+impl Origin {
+    /// That of a peer.
+    pub(crate) fn of(peer: IpAddr) -> Self {
+        match peer.to_canonical() {
+            IpAddr::V4(v4) => Self(v4.to_ipv6_mapped().into()),
+            IpAddr::V6(v6) => Self(u128::from(v6) >> 64 << 64),
+        }
+    }
+}
+
+/// Asks the workers to close one idle connection of an origin. The first that has one does.
+pub(crate) struct Shed {
+    /// Whose.
+    pub(crate) origin: Origin,
+    claimed: AtomicBool,
+}
+
+impl Shed {
+    /// True for the first who asks: close one.
+    pub(crate) fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// What becomes of a new connection.
+pub(crate) enum Verdict {
+    /// It is served.
+    Admitted,
+    /// It is served, and the origin that has the most gives up one that is idle.
+    InsteadOf(Arc<Shed>),
+    /// It is closed: its origin has as many as it may.
+    OriginFull,
+    /// It is closed: nobody has more than its origin would have.
+    Full,
+}
+
+#[derive(Default)]
+struct Counts {
+    total: usize,
+    of: HashMap<Origin, usize>,
+}
+
+/// The count of connections.
+pub(crate) struct Admission {
+    most: usize,
+    most_each: usize,
+    counts: Mutex<Counts>,
+}
+
+impl Admission {
+    /// At most `most` connections, and `most_each` of an origin.
+    pub(crate) fn new(most: usize, most_each: usize) -> Self {
+        Self { most, most_each, counts: Mutex::default() }
+    }
+
+    /// Connections now.
+    pub(crate) fn connections(&self) -> usize {
+        lock(&self.counts).total
+    }
+
+    /// A connection from `peer` wants to be served. Count it off with [`Self::leave`] if it is.
+    pub(crate) fn enter(&self, peer: IpAddr) -> Verdict {
+        let origin = Origin::of(peer);
+        let mut counts = lock(&self.counts);
+        let own = counts.of.get(&origin).copied().unwrap_or(0);
+        if own >= self.most_each {
+            return Verdict::OriginFull;
+        }
+        let mut verdict = Verdict::Admitted;
+        if counts.total >= self.most {
+            let greediest = counts.of.iter().max_by_key(|(_, count)| **count);
+            match greediest {
+                Some((greedy, count))
+                    if *count > own + 1 && counts.total < self.most + CONNECTIONS_OVER_MAX =>
+                {
+                    let shed = Shed { origin: *greedy, claimed: AtomicBool::new(false) };
+                    verdict = Verdict::InsteadOf(Arc::new(shed));
+                }
+                _ => return Verdict::Full,
+            }
+        }
+        counts.total += 1;
+        counts.of.insert(origin, own + 1);
+        verdict
+    }
+
+    /// A connection from `peer` that was admitted ended.
+    pub(crate) fn leave(&self, peer: IpAddr) {
+        let origin = Origin::of(peer);
+        let mut counts = lock(&self.counts);
+        counts.total -= 1;
+        if let Some(count) = counts.of.get_mut(&origin) {
+            *count -= 1;
+            if *count == 0 {
+                counts.of.remove(&origin);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    #[test]
+    fn no_origin_gets_more_than_its_bound() {
+        let admission = Admission::new(100, 3);
+        for _ in 0..3 {
+            assert!(matches!(admission.enter(peer(1)), Verdict::Admitted));
+        }
+        assert!(matches!(admission.enter(peer(1)), Verdict::OriginFull));
+        assert!(matches!(admission.enter(peer(2)), Verdict::Admitted));
+        admission.leave(peer(1));
+        assert!(matches!(admission.enter(peer(1)), Verdict::Admitted));
+        assert_eq!(admission.connections(), 4);
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_origin_and_a_mapped_address_is_its_own() {
+        let of = |text: &str| Origin::of(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    #[test]
+    fn when_all_is_taken_the_greediest_makes_room_for_those_with_less() {
+        let admission = Admission::new(4, 3);
+        for last in [1, 1, 1, 2] {
+            assert!(matches!(admission.enter(peer(last)), Verdict::Admitted));
+        }
+        let Verdict::InsteadOf(shed) = admission.enter(peer(3)) else { panic!("kept out") };
+        assert_eq!(shed.origin, Origin::of(peer(1)));
+        assert!(shed.claim() && !shed.claim());
+        admission.leave(peer(1));
+        // Two, one and one: nobody has more than a second one of these would be.
+        for last in [1, 2, 3] {
+            assert!(matches!(admission.enter(peer(last)), Verdict::Full));
+        }
+        assert!(matches!(admission.enter(peer(4)), Verdict::InsteadOf(_)));
+    }
+
+    #[test]
+    fn where_the_greediest_has_nothing_idle_little_is_admitted_beyond() {
+        let admission = Admission::new(1000, 1000);
+        for _ in 0..1000 {
+            admission.enter(peer(1));
+        }
+        let mut beyond = 0;
+        while matches!(admission.enter(IpAddr::from([10, 1, 0, beyond])), Verdict::InsteadOf(_)) {
+            beyond += 1;
+        }
+        assert_eq!(usize::from(beyond), CONNECTIONS_OVER_MAX);
+    }
+}
