@@ -7,7 +7,7 @@ KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
 
-.PHONY: help demo test check bench peers crash conformance usage fuzz
+.PHONY: help demo test check bench peers crash conformance usage fuzz wide
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -43,3 +43,6 @@ usage: ## usage against a model, 10 million random operations each on ext4 and X
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)
+
+wide: ## a directory of a million entries on ext4 and XFS (needs root)
+	tests/campaigns/wide.sh

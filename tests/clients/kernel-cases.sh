@@ -122,6 +122,54 @@ set_group_bit() (
         [ "$(stat -c %g group/file)" = 7000 ] && as 5001 mkdir group/sub && [ "$(stat -c %a group/sub)" = 2755 ]
 )
 
+# By an entry for a user, bounded by the mask, which is the group's part of the mode.
+lists() (
+    cd "$remote" && mkdir -m 755 lists && cd lists && echo text >file && chmod 600 file && refused as 5001 cat file &&
+        setfacl -m u:5001:r file && as 5001 cat file && refused as 5001 sh -c 'echo more >>file' &&
+        getfacl -n file | grep -qx 'user:5001:r--' && [ "$(stat -c %a file)" = 640 ] &&
+        chmod 600 file && refused as 5001 cat file && setfacl -m m::r file && as 5001 cat file &&
+        refused as 5001 setfacl -m u:5001:rwx file && setfacl -b file && refused as 5001 cat file &&
+        ! getfacl -n file | grep -q mask
+)
+
+# What is made in a directory begins with its default list, and the umask has no part in it.
+default_lists() (
+    cd "$remote" && mkdir -m 755 handed && setfacl -d -m u:5001:rwx,g::-,o::- handed && umask 077 &&
+        touch handed/file && mkdir handed/sub && [ "$(stat -c %a handed/file)" = 660 ] &&
+        as 5001 sh -c 'echo mine >>handed/file' && refused as 5002 cat handed/file &&
+        getfacl -d -n handed/sub | grep -qx 'user:5001:rwx' && as 5001 touch handed/sub/file && remount &&
+        getfacl -n "$remote/handed/sub" | grep -qx 'default:user:5001:rwx'
+)
+
+# The server knows user 5005 to be in thirty groups, of which the client can send sixteen, and does
+# not believe 5006 to be in any.
+many_groups() (
+    cd "$remote" && mkdir members && echo members >members/file && chown 0:8030 members/file && chmod 640 members/file &&
+        setpriv --reuid=5005 --regid=5005 --groups "$(seq -s, 8001 8030)" cat members/file &&
+        refused setpriv --reuid=5006 --regid=5006 --groups 8030 cat members/file
+)
+
+# Running as somebody else ends with a write by another user, and with a new owner.
+set_id_bits() (
+    cd "$remote" && mkdir -m 777 privilege && cd privilege && as 5001 sh -c 'echo x >file && chmod 6777 file' &&
+        [ "$(stat -c %a file)" = 6777 ] && as 5002 sh -c 'echo y >>file' && [ "$(stat -c %a file)" = 777 ] &&
+        as 5001 chmod 4755 file && chown 5002 file && [ "$(stat -c %a file)" = 755 ]
+)
+
+# Whoever may write a file may set its times to now; only its owner may set them to anything.
+sets_times() (
+    cd "$remote" && mkdir -m 777 clock && cd clock && as 5001 sh -c 'echo x >file && chmod 666 file' &&
+        as 5001 touch -d '2001-01-01 UTC' file && as 5002 touch file && [ "$(stat -c %Y file)" -gt 1000000000 ] &&
+        refused as 5002 touch -d '2002-01-01 UTC' file && as 5001 chmod 644 file && refused as 5002 touch file
+)
+
+# Without the sticky bit names belong to whoever may write the directory; with it to their owners.
+sticky() (
+    cd "$remote" && mkdir -m 1777 sticky && cd sticky && as 5001 touch a b && as 5002 touch c &&
+        refused as 5002 mv a d && refused as 5002 mv c a && refused as 5002 rm b && as 5001 mv a d &&
+        chmod 777 . && as 5002 mv d a && as 5002 rm b
+)
+
 times() (
     cd "$remote" && touch -d '1999-12-31 23:59:59.123456789 UTC' old &&
         [ "$(stat -c %.9Y old)" = 946684799.123456789 ] && touch -d '2100-01-01 UTC' late &&
@@ -270,6 +318,12 @@ check sparse-files sparse
 check permissions permissions
 check reads-an-open-file-after-chmod open_after_chmod
 check passes-the-set-group-bit-on set_group_bit
+check honours-access-lists lists
+check hands-default-lists-on default_lists
+check knows-more-than-sixteen-groups many_groups
+check takes-set-id-bits-away set_id_bits
+check sets-times-for-who-may sets_times
+check protects-names-in-sticky-directories sticky
 check keeps-times-to-the-nanosecond times
 check unlinks-an-open-file open_unlinked
 check creates-exclusively exclusive_create

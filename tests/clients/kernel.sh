@@ -9,6 +9,14 @@ fi
 # shellcheck source=suite.bash
 . "$here/suite.bash"
 
+# A user of this machine in thirty groups, whom nobody outside of the sandbox knows.
+cp /etc/passwd /etc/group "$work"
+echo 'weir-member:x:5005:5005::/:/bin/false' >>"$work/passwd"
+for group in $(seq 8001 8030); do echo "weir-$group:x:$group:weir-member"; done >>"$work/group"
+mount --bind "$work/passwd" /etc/passwd || exit 1
+mount --bind "$work/group" /etc/group || exit 1
+export WEIR_MANAGE_GIDS=true
+
 start_server 0.0.0.0:2049 || exit 1
 weir pool create main --level ultra --size 4TiB || exit 1
 weir volume create work --pool main --quota 1TiB || exit 1

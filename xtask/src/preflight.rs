@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 14] = [
+const FOR_TESTS: [Needed; 15] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -29,6 +29,7 @@ const FOR_TESTS: [Needed; 14] = [
     ("mount.nfs", "nfs-common"),
     ("nfs-cp", "libnfs-utils"),
     ("rpcbind", "rpcbind"),
+    ("setfacl", "acl"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

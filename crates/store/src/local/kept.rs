@@ -37,6 +37,10 @@ impl Kept {
         let own = fcntl_dupfd_cloexec(path, 0).map_err(fs_error)?;
         state.objects.insert(key, own);
         state.order.push_back(key);
+        let State { objects, order } = &mut *state;
+        if order.len() > 2 * self.objects_max {
+            order.retain(|key| objects.contains_key(key));
+        }
         while state.objects.len() > self.objects_max
             && let Some(oldest) = state.order.pop_front()
         {
@@ -54,9 +58,6 @@ impl Kept {
 
     /// Forgets an object whose last name is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
-        let mut state = self.state.lock();
-        if state.objects.remove(key).is_some() {
-            state.order.retain(|other| other != key);
-        }
+        self.state.lock().objects.remove(key);
     }
 }

@@ -7,3 +7,4 @@ mod hostile;
 mod peer;
 mod rust_client;
 mod test_server;
+mod wide;

@@ -114,6 +114,13 @@ impl From<TcpStream> for Peer {
     }
 }
 
+/// A whole record that calls as the superuser.
+pub(crate) fn encoded<A: RemoteCall>(xid: u32, args: &A) -> Vec<u8> {
+    let mut call = Vec::new();
+    Caller::sys(&Credentials::ROOT, b"peer").call(&mut call, xid, args);
+    call
+}
+
 /// The header of a call (RFC 5531 §9) with any values, and an empty verifier.
 pub(crate) fn header(
     xid: u32,

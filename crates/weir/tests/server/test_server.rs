@@ -23,9 +23,14 @@ pub(crate) struct TestServer {
 impl TestServer {
     /// A running server with a manual pool `pool`, so that small volumes can be quick.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with settings in the environment.
+    pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
         let data = TempDir::new().unwrap();
         let port = free_port();
-        let process = serve(&data, port);
+        let process = serve(&data, port, settings);
         let server = Self { data, port, process };
         server.await_answer();
         let size = ["--level", "ultra", "--size", "64TiB", "--qos", "manual"];
@@ -75,13 +80,13 @@ impl TestServer {
         Command::new(WEIR).arg("--data").arg(self.data.path()).args(args).output().unwrap()
     }
 
-    /// Ends it with `signal` and starts it again on the same data and port.
+    /// Ends it with `signal` and starts it again on the same data and port, without settings.
     pub(crate) fn restart(&mut self, signal: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
         let status = self.process.wait().unwrap();
         assert!(signal == "KILL" || status.success(), "ended with {status}");
-        self.process = serve(&self.data, self.port);
+        self.process = serve(&self.data, self.port, &[]);
         self.await_answer();
     }
 
@@ -124,11 +129,11 @@ fn prepared(stream: TcpStream) -> TcpStream {
     stream
 }
 
-fn serve(data: &TempDir, port: u16) -> Child {
+fn serve(data: &TempDir, port: u16, settings: &[(&str, &str)]) -> Child {
     let mut serve = Command::new(WEIR);
     serve.args(["serve", "--data"]).arg(data.path());
     serve.args(["--nfs", &format!("127.0.0.1:{port}"), "--api", "127.0.0.1:0"]);
-    serve.env("WEIR_LOG_LEVEL", "error");
+    serve.env("WEIR_LOG_LEVEL", "error").envs(settings.iter().copied());
     serve.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
 }
 

@@ -1,0 +1,182 @@
+//! A directory of many entries: made, listed in both ways and emptied, in memory that does not
+//! grow with their number.
+//!
+//! `cargo test` works on 20,000 with few objects held open; `make wide` runs the same on a million,
+//! on ext4 and XFS, and prints what each step took.
+
+use crate::peer::Peer;
+use crate::test_server::TestServer;
+use std::time::{Duration, Instant};
+use weir_nfs::client::Reply;
+use weir_nfs::v3::wire::{
+    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, MkdirArgs, ReaddirArgs, ReaddirplusArgs,
+    RemoveArgs, Res, RmdirArgs, Sattr3,
+};
+
+/// Names the number of entries, for the campaign.
+const ENTRIES: &str = "WEIR_WIDE_ENTRIES";
+
+/// Calls sent before their replies are read.
+const DEPTH: u32 = 128;
+
+/// Steps of a phase whose times are told one by one, so that one that grows is seen.
+const PARTS: u32 = 10;
+
+/// What the server may hold more than before, in KiB. Its objects held open take about 1 KiB each.
+const GROWTH_KIB_MAX: u64 = 64 << 10;
+const GROWTH_KIB_MAX_CAMPAIGN: u64 = 192 << 10;
+
+struct Wide {
+    server: TestServer,
+    peer: Peer,
+    dir: Vec<u8>,
+    entries: u32,
+    /// Of pipelined calls; those made one by one have smaller ones.
+    xid: u32,
+    began: Instant,
+}
+
+impl Wide {
+    fn start(entries: u32, settings: &[(&str, &str)]) -> Self {
+        let server = TestServer::start_with(settings);
+        let mut peer = Peer::mount(&server);
+        let root = peer.root.clone();
+        let location = DirOpArgs3 { dir: FileHandle3(&root), name: b"wide" };
+        let reply = peer.call(&MkdirArgs { location, attributes: Sattr3::NONE });
+        let dir = match Reply::parse(&reply).unwrap().results::<MkdirArgs<'_>>().unwrap() {
+            Res::Ok(made) => made.object.unwrap().0.to_vec(),
+            Res::Fail(status, _) => panic!("{status:?}"),
+        };
+        Self { server, peer, dir, entries, xid: 1 << 31, began: Instant::now() }
+    }
+
+    /// Calls for every entry, so many at a time; each call must succeed.
+    fn for_all(&mut self, phase: &str, call: impl Fn(u32, &[u8], &[u8]) -> Vec<u8>) {
+        let dir = self.dir.clone();
+        let mut parts = Vec::new();
+        let mut part_began = Instant::now();
+        let part = (self.entries / PARTS).max(1);
+        for first in (0..self.entries).step_by(DEPTH as usize) {
+            let last = (first + DEPTH).min(self.entries);
+            let mut bytes = Vec::new();
+            for number in first..last {
+                self.xid += 1;
+                bytes.extend(call(self.xid, &dir, name(number).as_bytes()));
+            }
+            self.peer.send(&bytes);
+            for _ in first..last {
+                let reply = self.peer.receive();
+                let body = Reply::parse(&reply).unwrap().body.unwrap();
+                assert_eq!(body[..4], [0; 4], "{phase}");
+            }
+            if last / part > first / part {
+                parts.push(part_began.elapsed());
+                part_began = Instant::now();
+            }
+        }
+        self.report(phase, &parts);
+    }
+
+    /// Every name must come once: `page` gives what follows a cookie, and whether that is all.
+    fn list(
+        &mut self,
+        phase: &str,
+        page: impl Fn(&mut Peer, &[u8], u64, &mut dyn FnMut(&[u8], u64)) -> bool,
+    ) {
+        let mut seen = vec![false; self.entries as usize];
+        let (mut cookie, mut pages) = (0, 0);
+        loop {
+            let from = cookie;
+            let done = page(&mut self.peer, &self.dir.clone(), from, &mut |name, next| {
+                cookie = next;
+                if let Some(number) = number(name) {
+                    assert!(!std::mem::replace(&mut seen[number], true), "{number} came twice");
+                }
+            });
+            pages += 1;
+            if done {
+                break;
+            }
+            assert_ne!(cookie, from, "a page without entries");
+        }
+        assert!(seen.iter().all(|seen| *seen), "{phase} has left names out");
+        self.report(&format!("{phase}, {pages} pages"), &[]);
+    }
+
+    fn report(&mut self, phase: &str, parts: &[Duration]) {
+        let took = self.began.elapsed().as_secs_f64();
+        let parts: Vec<String> = parts.iter().map(|p| format!("{:.1}", p.as_secs_f64())).collect();
+        eprintln!(
+            "{phase}: {} entries in {took:.1} s, {:.0}/s, resident {} MiB; each tenth (s): {}",
+            self.entries,
+            f64::from(self.entries) / took,
+            self.server.resident_kib() >> 10,
+            parts.join(" "),
+        );
+        self.began = Instant::now();
+    }
+}
+
+fn name(number: u32) -> String {
+    format!("a-name-of-the-usual-length-{number:08}")
+}
+
+fn number(name: &[u8]) -> Option<usize> {
+    str::from_utf8(name).ok()?.strip_prefix("a-name-of-the-usual-length-")?.parse().ok()
+}
+
+#[test]
+fn a_wide_directory_is_made_listed_and_emptied_in_bounded_memory() {
+    let campaign = std::env::var(ENTRIES).ok().map(|count| count.parse().unwrap());
+    let process = ("WEIR_NAMESPACE_DURABILITY", "process");
+    let (entries, growth, settings) = match campaign {
+        Some(entries) => (entries, GROWTH_KIB_MAX_CAMPAIGN, &[process][..]),
+        None => (20_000, GROWTH_KIB_MAX, &[process, ("WEIR_CACHED_OBJECTS_MAX", "1000")][..]),
+    };
+    let mut wide = Wide::start(entries, settings);
+    let before = wide.server.resident_kib();
+    eprintln!("resident before: {} MiB", before >> 10);
+    wide.for_all("CREATE", |xid, dir, name| {
+        let location = DirOpArgs3 { dir: FileHandle3(dir), name };
+        let how = CreateHow3::Guarded(Sattr3 { mode: Some(0o644), ..Sattr3::NONE });
+        crate::peer::encoded(xid, &CreateArgs { location, how })
+    });
+    wide.list("READDIR", |peer, dir, cookie, each| {
+        let (dir, cookie_verifier) = (FileHandle3(dir), [0; 8]);
+        let reply = peer.call(&ReaddirArgs { dir, cookie, cookie_verifier, count: 64 << 10 });
+        match Reply::parse(&reply).unwrap().results::<ReaddirArgs<'_>>().unwrap() {
+            Res::Ok(page) => {
+                page.entries.iter().for_each(|entry| each(entry.name, entry.cookie));
+                page.eof
+            }
+            Res::Fail(status, _) => panic!("{status:?}"),
+        }
+    });
+    wide.list("READDIRPLUS", |peer, dir, cookie, each| {
+        let (dir, cookie_verifier) = (FileHandle3(dir), [0; 8]);
+        let (dir_count, max_count) = (64 << 10, 64 << 10);
+        let args = ReaddirplusArgs { dir, cookie, cookie_verifier, dir_count, max_count };
+        let reply = peer.call(&args);
+        match Reply::parse(&reply).unwrap().results::<ReaddirplusArgs<'_>>().unwrap() {
+            Res::Ok(page) => {
+                for entry in page.entries.iter() {
+                    assert!(entry.attributes.is_some() && entry.handle.is_some());
+                    each(entry.name, entry.cookie);
+                }
+                page.eof
+            }
+            Res::Fail(status, _) => panic!("{status:?}"),
+        }
+    });
+    wide.for_all("REMOVE", |xid, dir, name| {
+        let object = DirOpArgs3 { dir: FileHandle3(dir), name };
+        crate::peer::encoded(xid, &RemoveArgs { object })
+    });
+    let root = wide.peer.root.clone();
+    let object = DirOpArgs3 { dir: FileHandle3(&root), name: b"wide" };
+    let reply = wide.peer.call(&RmdirArgs { object });
+    let removed = Reply::parse(&reply).unwrap().results::<RmdirArgs<'_>>().unwrap();
+    assert!(matches!(removed, Res::Ok(_)), "empty: {removed:?}");
+    let after = wide.server.resident_kib();
+    assert!(after < before + growth, "the server grew from {before} to {after} KiB");
+}
