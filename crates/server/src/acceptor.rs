@@ -81,6 +81,7 @@ fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &TcpListen
 }
 
 fn take(engine: &Engine, complaints: &mut Complaints, socket: TcpStream, peer: SocketAddr) {
+    tracing::debug!(%peer, "connected");
     if let Err(error) = prepare(&socket, engine.keepalive) {
         tracing::warn!(%peer, %error, "connection refused: its socket can't be set up");
         return;

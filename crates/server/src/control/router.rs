@@ -20,6 +20,17 @@ const REQUEST_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The API for whoever can reach the listener.
 pub(super) fn open(state: ControlState) -> Router {
+    handlers(state).layer(middleware::from_fn(noted))
+}
+
+/// The API for whoever has the token.
+pub(super) fn guarded(state: ControlState, token: &str) -> Router {
+    handlers(state)
+        .layer(middleware::from_fn_with_state(Token::new(token), auth::require))
+        .layer(middleware::from_fn(noted))
+}
+
+fn handlers(state: ControlState) -> Router {
     Router::new()
         .route(routes::SERVER, get(info::server))
         .route(routes::HEALTH, get(info::health))
@@ -42,9 +53,12 @@ pub(super) fn open(state: ControlState) -> Router {
         .with_state(state)
 }
 
-/// The API for whoever has the token.
-pub(super) fn guarded(state: ControlState, token: &str) -> Router {
-    open(state).layer(middleware::from_fn_with_state(Token::new(token), auth::require))
+/// Notes each request in the log, without its headers: the token is in one.
+async fn noted(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    tracing::debug!(%method, %path, status = response.status().as_u16(), "asked of the API");
+    response
 }
 
 /// Refuses bodies that announce themselves too large, and ends requests that take too long. A
