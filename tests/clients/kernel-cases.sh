@@ -137,7 +137,7 @@ default_lists() (
     cd "$remote" && mkdir -m 755 handed && setfacl -d -m u:5001:rwx,g::-,o::- handed && umask 077 &&
         touch handed/file && mkdir handed/sub && [ "$(stat -c %a handed/file)" = 660 ] &&
         as 5001 sh -c 'echo mine >>handed/file' && refused as 5002 cat handed/file &&
-        getfacl -d -n handed/sub | grep -qx 'user:5001:rwx' && as 5001 touch handed/sub/file && remount &&
+        getfacl -d -n handed/sub | grep -qx 'user:5001:rwx' && as 5001 touch handed/sub/file && cd / && remount &&
         getfacl -n "$remote/handed/sub" | grep -qx 'default:user:5001:rwx'
 )
 
