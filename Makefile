@@ -25,10 +25,10 @@ check: ## the fast part: formatting, lints, docs, licences, house rules
 bench: ## microbenchmarks (the gate's cost per admission)
 	cargo bench --workspace --locked
 
-peers: ## Weir beside NFS-Ganesha and a bare loop on this machine (needs root; docs/performance)
+peers: ## Weir beside NFS-Ganesha, a bare loop and, with BEFORE=, an earlier weir (needs root; docs/performance)
 	cargo xtask preflight peers
 	cargo build --release --locked
-	target/release/weir-peers --out $(PEERS_OUT)
+	target/release/weir-peers --out $(PEERS_OUT) $(if $(BEFORE),--before $(BEFORE))
 
 crash: ## KILLS kills in each durability mode, CUTS power cuts on each file system (needs root; docs/crash)
 	cargo xtask preflight

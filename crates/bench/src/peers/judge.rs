@@ -57,6 +57,8 @@ pub(super) struct Row {
     pub(super) ganesha: Figures,
     /// The bare loop.
     pub(super) bare: Figures,
+    /// An earlier build of Weir, if there was one to compare with.
+    pub(super) before: Option<Figures>,
     /// What Ganesha may cost for the row to count, in µs.
     pub(super) ganesha_bound_us: f64,
     /// The bars.
@@ -67,6 +69,7 @@ pub(super) struct Row {
 pub(super) const OVER_BARE: &str = "CPU per operation against the bare loop, µs";
 pub(super) const CPU_RATIO: &str = "Weir ÷ Ganesha, CPU per operation";
 pub(super) const RATE_RATIO: &str = "Weir ÷ Ganesha, operations per second";
+pub(super) const SLOWER: &str = "CPU per operation above the earlier build's, %";
 
 impl Figures {
     /// From the rounds, of which there is at least one.
@@ -102,9 +105,13 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 impl Row {
-    /// Judges one workload.
-    pub(super) fn new(trial: &Trial, on: Filesystem, servers: [Figures; 3]) -> Self {
-        let [weir, ganesha, bare] = servers;
+    /// Judges one workload, measured on Weir, Ganesha, the bare loop and perhaps an earlier build.
+    pub(super) fn new(
+        trial: &Trial,
+        on: Filesystem,
+        [weir, ganesha, bare]: [Figures; 3],
+        before: Option<Figures>,
+    ) -> Self {
         let ganesha_bound_us = trial.ganesha_bound_us(on);
         let untuned = ganesha.median.server_us > ganesha_bound_us;
         let void = if untuned {
@@ -115,7 +122,7 @@ impl Row {
             None
         };
         let own = weir.median.server_us;
-        let bars = vec![
+        let mut bars = vec![
             judge(
                 OVER_BARE,
                 own,
@@ -138,8 +145,13 @@ impl Row {
                 at_least,
             ),
         ];
+        if let Some(before) = &before {
+            let same = Same::new(before.clone(), weir.clone());
+            let bound = Some(same.noise_percent.max(2.0));
+            bars.push(judge(SLOWER, same.difference_percent, bound, None, at_most));
+        }
         let workload = trial.name;
-        Self { workload, filesystem: on, weir, ganesha, bare, ganesha_bound_us, bars }
+        Self { workload, filesystem: on, weir, ganesha, bare, before, ganesha_bound_us, bars }
     }
 
     /// The bar of this name.
@@ -243,7 +255,7 @@ mod tests {
     }
 
     fn verdicts(weir: Figures, ganesha: Figures, bare: Figures) -> Vec<Verdict> {
-        let row = Row::new(&TRIALS[0], Filesystem::Ext4, [weir, ganesha, bare]);
+        let row = Row::new(&TRIALS[0], Filesystem::Ext4, [weir, ganesha, bare], None);
         row.bars.iter().map(|bar| bar.verdict).collect()
     }
 
@@ -290,10 +302,25 @@ mod tests {
     }
 
     #[test]
+    fn slower_than_before_is_what_passes_the_noise_of_the_rounds() {
+        let slower = |own: f64, before: &[f64]| {
+            let sample = |&server_us| Sample { server_us, ..Sample::default() };
+            let before = Figures::new(before.iter().map(sample).collect());
+            let servers = [figures(own, 1e5), figures(27.0, 4e4), figures(2.0, 1e6)];
+            let row = Row::new(&TRIALS[0], Filesystem::Ext4, servers, Some(before));
+            row.bar(SLOWER).unwrap().verdict
+        };
+        assert_eq!(slower(4.07, &[4.0]), Verdict::Pass);
+        assert_eq!(slower(4.1, &[4.0]), Verdict::Miss);
+        assert_eq!(slower(4.1, &[3.8, 4.0, 4.2]), Verdict::Pass);
+        assert_eq!(slower(2.0, &[4.0]), Verdict::Pass);
+    }
+
+    #[test]
     fn figures_without_a_bar_are_reported() {
         let sequential = TRIALS.iter().find(|trial| trial.cpu_ratio.is_none()).unwrap();
         let servers = [figures(10.0, 2.0), figures(20.0, 1.0), figures(9.0, 2.0)];
-        let row = Row::new(sequential, Filesystem::Xfs, servers);
+        let row = Row::new(sequential, Filesystem::Xfs, servers, None);
         assert_eq!(row.bar(CPU_RATIO).unwrap().verdict, Verdict::Reported);
         assert_eq!(row.bar(OVER_BARE).unwrap().bound, Some(11.25));
     }

@@ -40,6 +40,8 @@ pub struct Options {
     pub weir: PathBuf,
     /// The `weir-bare` program.
     pub bare: PathBuf,
+    /// The `weir` program of an earlier build: did anything become slower since?
+    pub before: Option<PathBuf>,
     /// For file system images and logs; needs 6 GiB.
     pub work: PathBuf,
     /// For `peers.json` and `peers.html`.
@@ -133,20 +135,33 @@ fn compare(
     }
     let disk = Disk::make(&options.work, filesystem.name(), filesystem, DISK_BYTES)?;
     eprintln!("laying files out on {}", filesystem.name());
-    let (weir, directory) = servers::weir(&options.weir, &disk, &options.work, "process")?;
+    let served = |exe, name, durability| servers::weir(exe, &disk, &options.work, name, durability);
+    let (weir, directory) = served(&options.weir, "weir", "process")?;
     measure::lay_out(&weir.target, &options.times)?;
+    let before = match &options.before {
+        Some(exe) => Some(served(exe, "before", "process")?.0),
+        None => None,
+    };
+    if let Some(before) = &before {
+        measure::lay_out(&before.target, &options.times)?;
+    }
     let ganesha = servers::ganesha(&directory, &options.work)?;
     let bare = servers::bare(&options.bare, &directory)?;
-    let peers = [weir, ganesha, bare];
     for trial in trials {
-        let [weir, ganesha, bare] = rounds(options, &disk, trial, &peers, stop)?;
-        let row = Row::new(trial, filesystem, [weir, ganesha, bare]);
+        let row = if let Some(before) = &before {
+            let peers = [&weir, &ganesha, &bare, before];
+            let [weir, ganesha, bare, before] = rounds(options, &disk, trial, &peers, stop)?;
+            Row::new(trial, filesystem, [weir, ganesha, bare], Some(before))
+        } else {
+            let servers = rounds(options, &disk, trial, &[&weir, &ganesha, &bare], stop)?;
+            Row::new(trial, filesystem, servers, None)
+        };
         eprintln!("{}", present::line(&row));
         report.rows.push(row);
         write(options, report)?;
         if trial.name == CREATE_REMOVE {
-            let (stable, _) = servers::weir(&options.weir, &disk, &options.work, "power")?;
-            let [figures] = rounds(options, &disk, trial, &[stable], stop)?;
+            let (stable, _) = served(&options.weir, "weir-power", "power")?;
+            let [figures] = rounds(options, &disk, trial, &[&stable], stop)?;
             report.power.push((filesystem, figures));
         }
     }
@@ -158,7 +173,7 @@ fn rounds<const N: usize>(
     options: &Options,
     disk: &Disk,
     trial: &Trial,
-    peers: &[Peer; N],
+    peers: &[&Peer; N],
     stop: &Stop,
 ) -> Result<[Figures; N]> {
     let mut samples: [Vec<_>; N] = std::array::from_fn(|_| Vec::new());

@@ -1,7 +1,7 @@
 //! The comparison's tables and page.
 
 use super::Report;
-use super::judge::{CPU_RATIO, OVER_BARE, RATE_RATIO, Row, Verdict};
+use super::judge::{CPU_RATIO, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
 use super::plan::Filesystem;
 use crate::report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
 use std::io::IsTerminal;
@@ -38,7 +38,7 @@ pub(super) fn print(report: &Report) {
 
 /// The bars, row by row.
 fn bars(report: &Report) -> Table {
-    let columns = vec![
+    let mut columns = vec![
         Column::words("workload"),
         Column::words("on"),
         Column::figures("Weir µs/op"),
@@ -48,6 +48,11 @@ fn bars(report: &Report) -> Table {
         Column::figures("CPU ÷ Ganesha"),
         Column::figures("op/s ÷ Ganesha"),
     ];
+    let compared = report.rows.iter().any(|row| row.before.is_some());
+    if compared {
+        columns.push(Column::figures("before µs/op"));
+        columns.push(Column::figures("now % dearer"));
+    }
     let rows = report.rows.iter().map(|row| {
         let judged = |what: &str, text: String| {
             let verdict = row.bar(what).map_or(Verdict::Void, |bar| bar.verdict);
@@ -61,7 +66,7 @@ fn bars(report: &Report) -> Table {
         };
         let allowed = row.bar(OVER_BARE).and_then(|bar| bar.bound).unwrap_or(0.0);
         let known = row.ganesha.median.server_us <= row.ganesha_bound_us;
-        vec![
+        let mut cells = vec![
             row.workload.into(),
             row.filesystem.name().into(),
             judged(OVER_BARE, format!("{:.2}", row.weir.median.server_us)),
@@ -73,7 +78,13 @@ fn bars(report: &Report) -> Table {
             ),
             ratio(CPU_RATIO, "≤"),
             ratio(RATE_RATIO, "≥"),
-        ]
+        ];
+        if let Some(before) = &row.before {
+            let bar = row.bar(SLOWER).map_or((0.0, 0.0), |b| (b.value, b.bound.unwrap_or(0.0)));
+            cells.push(format!("{:.2}", before.median.server_us).into());
+            cells.push(judged(SLOWER, format!("{:+.1} (≤ {:.1})", bar.0, bar.1)));
+        }
+        cells
     });
     Table { columns, rows: rows.collect() }
 }
@@ -244,7 +255,8 @@ fn rates(report: &Report) -> Table {
     ];
     let rows = report.rows.iter().flat_map(|row| {
         let servers = [("Weir", &row.weir), ("Ganesha", &row.ganesha), ("bare loop", &row.bare)];
-        servers.map(|(name, figures)| {
+        let before = row.before.iter().map(|figures| ("earlier Weir", figures));
+        servers.into_iter().chain(before).map(|(name, figures)| {
             let median = figures.median;
             let (least, most) = figures.server_us_range;
             let limit = if median.generator_saturated { " *" } else { "" };

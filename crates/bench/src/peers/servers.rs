@@ -32,15 +32,16 @@ pub(super) struct Peer {
     _server: Option<Server>,
 }
 
-/// Weir on a data directory in `disk`, with one volume, and the directory of that volume.
+/// Weir on a data directory `name` in `disk`, with one volume, and the directory of that volume.
 pub(super) fn weir(
     exe: &Path,
     disk: &Disk,
     logs: &Path,
+    name: &str,
     durability: &str,
 ) -> Result<(Peer, PathBuf)> {
-    let data = disk.path().join(format!("weir-{durability}"));
-    let log = logs.join(format!("weir-{durability}.log"));
+    let data = disk.path().join(name);
+    let log = logs.join(format!("{name}.log"));
     let server = Server::start(exe, &data, &log, &["--namespace-durability", durability])?;
     let operator = Operator::connect(server.data())?;
     operator.make_pool("peers", POOL_TEBIBYTES, None)?;

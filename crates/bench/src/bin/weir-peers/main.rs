@@ -39,6 +39,10 @@ struct Arguments {
     /// Only this file system.
     #[arg(long, value_parser = filesystem)]
     filesystem: Option<Filesystem>,
+    /// The `weir` program of an earlier build, which takes its turns too: nothing may have become
+    /// dearer by more than the noise.
+    #[arg(long)]
+    before: Option<PathBuf>,
     /// The program runs in its own namespaces already.
     #[arg(long, hide = true)]
     inside: bool,
@@ -84,6 +88,10 @@ fn compare(arguments: Arguments) -> Result<bool> {
     let options = Options {
         weir: beside("weir")?,
         bare: beside("weir-bare")?,
+        before: arguments
+            .before
+            .map(|path| path.canonicalize().with_context(|| format!("{}", path.display())))
+            .transpose()?,
         work: arguments.work,
         out: arguments.out,
         times,
