@@ -3,14 +3,17 @@
 //!
 //! Objects with uncommitted data are synced too before they are closed; see [`super::uncommitted`].
 //!
-//! A failed sync is reported to everybody it covered, and once more to whoever syncs the object
-//! next: the kernel tells each descriptor of lost data only once, and we have one for all clients.
+//! A failed sync is reported to everybody who waits for it. Where it may have lost data that was
+//! answered as UNSTABLE, those who have yet to ask for a sync of that are told too: the next one is
+//! a failure all the same, since the kernel tells each descriptor of lost data only once, and we
+//! have one for all clients. What nobody was answered for needs that not.
 //! [`LocalStore::sync_failures`] counts failures, so that the server can change its write verifier
 //! and make clients send again what may be lost.
 
 use super::LocalStore;
 use super::inode::{Inode, Reach};
 use super::volume::Volume;
+use crate::error::fs_error;
 use crate::sync::{AcqRel, Arc, Mutex, Promise, Relaxed, now, promise};
 use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
@@ -36,7 +39,16 @@ struct Group {
     running: bool,
     extent: Extent,
     waiting: Vec<Promise<FsResult<()>>>,
-    failed: bool,
+    /// What the next round has to report of those before.
+    failed: Option<FsError>,
+}
+
+/// A sync that failed.
+#[derive(Clone, Copy, Debug)]
+struct Failure {
+    error: FsError,
+    /// Data that was answered as UNSTABLE may be lost with it.
+    uncommitted: bool,
 }
 
 impl std::fmt::Debug for Group {
@@ -56,24 +68,27 @@ impl SyncGroup {
 
     /// Does the next sync have to report a failure? Then the object must stay in memory.
     pub(super) fn has_failed(&self) -> bool {
-        self.0.lock().failed
+        self.0.lock().failed.is_some()
     }
 
     /// Syncs once for all who wait now. True if more have come meanwhile.
-    fn round(&self, sync: impl FnOnce(Extent) -> Result<(), Errno>) -> bool {
+    fn round(&self, sync: impl FnOnce(Extent) -> Result<(), Failure>) -> bool {
         let mut group = self.0.lock();
         let waiting = std::mem::take(&mut group.waiting);
         let extent = std::mem::take(&mut group.extent);
         drop(group);
-        let result = sync(extent);
+        let failure = sync(extent).err();
         let mut group = self.0.lock();
-        let failed_before = std::mem::replace(&mut group.failed, result.is_err());
+        let before = group.failed.take();
+        let error = failure.map(|failure| failure.error).or(before);
+        if failure.is_some_and(|failure| failure.uncommitted || before.is_some()) {
+            group.failed = error;
+        }
         let more = !group.waiting.is_empty();
         group.running = more;
         drop(group);
-        let answer = if result.is_err() || failed_before { Err(FsError::Io) } else { Ok(()) };
         for waiter in waiting {
-            waiter.give(answer);
+            waiter.give(error.map_or(Ok(()), Err));
         }
         more
     }
@@ -131,10 +146,10 @@ fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
     });
 }
 
-fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
+fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Failure> {
     volume.syncs.fetch_add(1, Relaxed);
     volume.pace.sync_began();
-    inode.uncommitted.forget();
+    let uncommitted = inode.uncommitted.forget();
     let result = match (inode.kind, extent) {
         _ if inode.reach == Reach::Path => syncfs(&volume.root.fd),
         (FileKind::Regular, Extent::Data) => fdatasync(&inode.fd),
@@ -143,12 +158,21 @@ fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Errno> {
         _ => syncfs(&volume.root.fd),
     };
     volume.pace.sync_ended(now());
-    if let Err(errno) = result {
+    result.map_err(|errno| {
         volume.sync_failures.fetch_add(1, AcqRel);
-        let (errno, fileid) = (errno.raw_os_error(), inode.fileid);
-        tracing::error!(errno, fileid, "sync failed; written data may be lost");
+        let (number, fileid) = (errno.raw_os_error(), inode.fileid);
+        tracing::error!(errno = number, fileid, "sync failed; written data may be lost");
+        Failure { error: sync_error(errno), uncommitted }
+    })
+}
+
+/// What a failed sync is to who waited for it. Most of what the kernel may say is about the sync
+/// and not about the object; that the device had no room is worth telling.
+fn sync_error(errno: Errno) -> FsError {
+    match fs_error(errno) {
+        room @ (FsError::NoSpace | FsError::QuotaExceeded | FsError::ReadOnly) => room,
+        _ => FsError::Io,
     }
-    result
 }
 
 #[cfg(test)]
@@ -200,7 +224,7 @@ mod tests {
     #[test]
     fn a_failure_is_reported_to_all_it_covered_and_to_the_next_round() {
         let group = SyncGroup::default();
-        let round = |result: Result<(), Errno>| {
+        let round = |result: Result<(), Failure>| {
             let (a, a_answer) = promise();
             let (b, b_answer) = promise();
             group.join(a, Extent::Data);
@@ -208,10 +232,20 @@ mod tests {
             group.round(|_| result);
             [outcome(a_answer).flatten(), outcome(b_answer).flatten()]
         };
-        assert_eq!(round(Err(Errno::IO)), [Some(Err(FsError::Io)); 2]);
+        let [full, broken] = [FsError::NoSpace, FsError::Io];
+        let lost = Failure { error: full, uncommitted: true };
+        assert_eq!(round(Err(lost)), [Some(Err(full)); 2]);
         assert!(group.has_failed());
-        assert_eq!(round(Ok(())), [Some(Err(FsError::Io)); 2]);
+        assert_eq!(round(Ok(())), [Some(Err(full)); 2]);
         assert!(!group.has_failed());
         assert_eq!(round(Ok(())), [Some(Ok(())); 2]);
+        // All who have an interest are told at once.
+        let known = Failure { error: broken, uncommitted: false };
+        assert_eq!(round(Err(known)), [Some(Err(broken)); 2]);
+        assert_eq!(round(Ok(())), [Some(Ok(())); 2]);
+        // Not by a second failure either is it forgotten that somebody is to be told.
+        assert_eq!(round(Err(lost)), [Some(Err(full)); 2]);
+        assert_eq!(round(Err(known)), [Some(Err(broken)); 2]);
+        assert_eq!(round(Ok(())), [Some(Err(broken)); 2]);
     }
 }

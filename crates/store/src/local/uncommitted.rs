@@ -54,11 +54,13 @@ impl Uncommitted {
         }
     }
 
-    /// A sync begins, which will cover all that was noted.
-    pub(super) fn forget(&self) {
-        if self.is.swap(false, AcqRel) {
+    /// A sync begins, which will cover all that was noted. Was there anything?
+    pub(super) fn forget(&self) -> bool {
+        let was = self.is.swap(false, AcqRel);
+        if was {
             self.crowd.objects.fetch_sub(1, AcqRel);
         }
+        was
     }
 }
 

@@ -115,7 +115,8 @@ fn data_that_is_lost_is_told_of_although_nobody_has_its_file_open() {
     });
     assert!(told, "the data is lost and nobody knows");
     let file = block_on(bed.store.resolve(&key)).unwrap();
-    assert_eq!(block_on(bed.store.commit(&file)).err(), Some(FsError::Io));
+    // The device says why, and the kernel passes it on.
+    assert_eq!(block_on(bed.store.commit(&file)).err(), Some(FsError::NoSpace));
     // Written again, as the changed verifier makes clients do, it is safe.
     device.mend();
     fill(&bed, &file);
