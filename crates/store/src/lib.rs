@@ -17,6 +17,8 @@ mod pool;
 mod sync;
 #[expect(unsafe_code, reason = "the system calls that rustix lacks")]
 mod sys;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use creds::{reset_identity, switches_identity};
 pub use local::{Counted, Counting, Durability, Inode, LocalStore, OpenError, Options};

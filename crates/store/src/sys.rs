@@ -175,6 +175,6 @@ fn check(returned: libc::c_long) -> Result<libc::c_long, Errno> {
     if returned < 0 { Err(last_error()) } else { Ok(returned) }
 }
 
-fn last_error() -> Errno {
+pub(crate) fn last_error() -> Errno {
     std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
