@@ -21,12 +21,19 @@ bitflags::bitflags! {
     }
 }
 
+/// The mode's group bits, which are the mask of an access control list.
+const MASK_BITS: u32 = 0o070;
+
 /// Is the access control list needed to decide for `cred`? Not where there is none, and neither
 /// for the owner nor for the superuser, for whom the mode says all.
+///
+/// Nor where its mask is empty: there Linux decides by the mode as well (`acl_permission_check` in
+/// its `fs/namei.c`), so that whom the list names gets what others get. POSIX.1e would give nothing;
+/// but as the kernel decides about names, data must not be decided otherwise.
 #[inline]
 #[must_use]
 pub fn asks_acl(attr: &Attr, cred: &Credentials) -> bool {
-    attr.has_acl && !cred.is_root() && cred.uid != attr.uid
+    attr.has_acl && attr.mode & MASK_BITS != 0 && !cred.is_root() && cred.uid != attr.uid
 }
 
 /// May `cred` do all of `want` with an object of these attributes?
@@ -154,5 +161,8 @@ mod tests {
         assert!(may_read(&attr, acl.as_ref(), &owner) && may_write(&attr, acl.as_ref(), &owner));
         assert!(!asks_acl(&attr, &owner) && !asks_acl(&attr, &Credentials::ROOT));
         assert!(!asks_acl(&file(0o070), &Credentials::new(11, 20)));
+        let masked = Attr { mode: 0o005, ..attr };
+        assert!(allows(&masked, acl.as_ref(), &Credentials::new(11, 9), Access::READ));
+        assert!(!allows(&masked, acl.as_ref(), &Credentials::new(12, 20), Access::READ));
     }
 }
