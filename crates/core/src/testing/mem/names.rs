@@ -73,6 +73,7 @@ impl Tree {
         if self.entry(dir, name)?.is_some() {
             return Err(FsError::Exists);
         }
+        rules::may_add(self.node(dir)?, cred)?;
         let special = |kind| Body::Special(kind, DeviceNumber::default());
         let device = |kind, number: &DeviceNumber| {
             let body = Body::Special(kind, *number);
@@ -108,8 +109,8 @@ impl Tree {
         rules::may_add(parent, cred)?;
         let directory = matches!(body, Body::Directory(_));
         let symlink = matches!(body, Body::Symlink(_));
-        let default_mode = if symlink { 0o777 } else { 0 };
-        let (gid, mode) = rules::inherit(parent, set.mode.unwrap_or(default_mode), directory, cred);
+        let asked = if symlink { 0o777 } else { set.mode.unwrap_or(0) };
+        let (gid, mode) = rules::inherit(parent, asked, directory, cred);
         let default_acl = parent.default_acl.clone().filter(|_| !symlink);
         let acl = default_acl.as_ref().map(|default| default.inherited(mode));
         let mode = acl.as_ref().map_or(mode, |acl| mode & !0o777 | acl.mode_bits());
@@ -117,17 +118,13 @@ impl Tree {
         let node = self.node_mut(ino)?;
         node.acl = acl.filter(|acl| !acl.is_mode());
         node.default_acl = default_acl.filter(|_| directory);
-        let rest = SetAttr { mode: None, ..*set };
+        // A size of zero is what it has already.
+        let rest = SetAttr { mode: None, size: set.size.filter(|size| *size > 0), ..*set };
         if let Err(error) = rules::may_set(self.node(ino)?, &rest, cred) {
             self.nodes.remove(&ino);
             return Err(error);
         }
         self.apply(ino, &rest, cred)?;
-        if set.uid.is_some() || set.gid.is_some() {
-            // The mode asked for is the one it ends with, as chmod after chown leaves it.
-            let node = self.node_mut(ino)?;
-            node.set_mode(rules::chmod(mode, node.gid, cred));
-        }
         self.touch_dir(dir, i64::from(directory))?;
         self.directory_mut(dir)?.insert(name.as_bytes(), ino);
         Ok(ino)
@@ -183,12 +180,15 @@ impl Tree {
         (to_dir, to): Place<'_>,
         cred: &Credentials,
     ) -> FsResult<(Change, Change)> {
+        self.directory(from_dir)?;
+        self.directory(to_dir)?;
         let before = (self.searched(from_dir, cred)?, self.searched(to_dir, cred)?);
         if from.is_special() || to.is_special() {
             return Err(FsError::Invalid);
         }
         let source = self.entry(from_dir, from)?.ok_or(FsError::NotFound)?;
         let target = self.entry(to_dir, to)?;
+        self.may_nest((from_dir, source), (to_dir, target))?;
         if target != Some(source) {
             self.may_rename((from_dir, source), (to_dir, target), cred)?;
             let directory = self.directory(source).is_ok();
@@ -208,6 +208,31 @@ impl Tree {
         Ok((self.changed(from_dir, before.0)?, self.changed(to_dir, before.1)?))
     }
 
+    /// Neither end of a rename may be above the other; said before anything else about them, also
+    /// where the caller could change neither (Linux, `lock_rename`).
+    fn may_nest(
+        &self,
+        (from_dir, source): (u64, u64),
+        (to_dir, target): (u64, Option<u64>),
+    ) -> FsResult<()> {
+        if from_dir == to_dir {
+            return Ok(());
+        }
+        if self.directory(source).is_ok() && self.is_within(to_dir, source)? {
+            return Err(FsError::Invalid);
+        }
+        match target {
+            Some(target)
+                if self.directory(target).is_ok() && self.is_within(from_dir, target)? =>
+            {
+                Err(FsError::NotEmpty)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The order is the kernel's (`vfs_rename`): the old name, the new one, the directory that
+    /// moves, and what only the file system knows last.
     fn may_rename(
         &self,
         (from_dir, source): (u64, u64),
@@ -216,9 +241,6 @@ impl Tree {
     ) -> FsResult<()> {
         let moved = self.node(source)?;
         let is_directory = self.directory(source).is_ok();
-        if is_directory && self.is_within(to_dir, source)? {
-            return Err(FsError::Invalid);
-        }
         rules::may_take_out(self.node(from_dir)?, moved, cred)?;
         match target {
             None => rules::may_add(self.node(to_dir)?, cred)?,
@@ -227,10 +249,7 @@ impl Tree {
                 match (is_directory, self.directory(target).is_ok()) {
                     (true, false) => return Err(FsError::NotDirectory),
                     (false, true) => return Err(FsError::IsDirectory),
-                    (true, true) if !self.directory(target)?.is_empty() => {
-                        return Err(FsError::NotEmpty);
-                    }
-                    _ => {}
+                    (true, true) | (false, false) => {}
                 }
             }
         }
@@ -238,7 +257,12 @@ impl Tree {
         if is_directory && from_dir != to_dir && !moved.allows(cred, Access::WRITE) {
             return Err(FsError::AccessDenied);
         }
-        Ok(())
+        match target {
+            Some(target) if is_directory && !self.directory(target)?.is_empty() => {
+                Err(FsError::NotEmpty)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Is `dir` the directory `top` or anywhere below it?
@@ -265,11 +289,11 @@ impl Tree {
         name: Name<'_>,
         cred: &Credentials,
     ) -> FsResult<(Attr, Change)> {
-        let before = self.searched(dir, cred)?;
         let attr = self.attr(object)?;
         if attr.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
+        let before = self.searched(dir, cred)?;
         if self.entry(dir, name)?.is_some() {
             return Err(FsError::Exists);
         }

@@ -97,7 +97,7 @@ pub(super) struct Node {
     pub(super) atime: Timestamp,
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
-    /// Of an exclusive create, until times are set.
+    /// Of an exclusive create, until data or times are set.
     pub(super) verifier: Option<[u8; 8]>,
     pub(super) body: Body,
 }
@@ -108,8 +108,12 @@ impl Node {
         access::allows(&self.attr(0), self.acl.as_ref(), cred, want)
     }
 
-    /// Sets permission and set-id bits, and the entries of the list that stand for them.
+    /// Sets permission and set-id bits, and the entries of the list that stand for them. A symbolic
+    /// link has no mode of its own on Linux.
     pub(super) fn set_mode(&mut self, mode: u32) {
+        if matches!(self.body, Body::Symlink(_)) {
+            return;
+        }
         self.mode = mode;
         self.acl = self.acl.take().map(|acl| acl.with_mode(mode));
     }

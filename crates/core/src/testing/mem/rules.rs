@@ -55,17 +55,14 @@ pub(super) fn may_set(node: &Node, set: &SetAttr, cred: &Credentials) -> FsResul
         need(access::may_write(&attr, node.acl.as_ref(), cred), FsError::AccessDenied)?;
         need(size <= FILE_BYTES_MAX, FsError::TooLarge)?;
     }
-    for time in [set.atime, set.mtime] {
-        match time {
-            SetTime::Keep => {}
-            SetTime::To(_) => need(owner, FsError::NotPermitted)?,
-            SetTime::ServerNow => {
-                let writer = node.allows(cred, Access::WRITE);
-                need(owner || writer, FsError::AccessDenied)?;
-            }
+    match (set.atime, set.mtime) {
+        (SetTime::Keep, SetTime::Keep) => Ok(()),
+        // As `utimensat` has it: who may write may touch, but not choose, nor set one time alone.
+        (SetTime::ServerNow, SetTime::ServerNow) => {
+            need(owner || node.allows(cred, Access::WRITE), FsError::AccessDenied)
         }
+        _ => need(owner, FsError::NotPermitted),
     }
-    Ok(())
 }
 
 /// May `cred` change the lists of this object?
@@ -78,6 +75,14 @@ pub(super) fn may_set_acl(node: &Node, cred: &Credentials) -> FsResult<()> {
 pub(super) fn without_privileges(mode: u32) -> u32 {
     let setgid = if mode & GROUP_EXECUTE == 0 { 0 } else { SETGID };
     mode & !(SETUID | setgid)
+}
+
+/// The mode that a file of this mode and group has after `cred` changed its owner: as after a
+/// change of data, and setgid is gone also where `cred` is none of the group it had
+/// (`setattr_should_drop_sgid` of Linux).
+pub(super) fn chowned(mode: u32, gid: u32, cred: &Credentials) -> u32 {
+    let member = cred.is_root() || cred.in_group(gid);
+    without_privileges(mode) & if member { !0 } else { !SETGID }
 }
 
 /// The mode that `cred` gets when asking for `mode` by chmod on an object of group `gid`.

@@ -52,7 +52,9 @@ fn only_the_owner_changes_mode_and_times_and_only_root_gives_away() {
     assert_eq!(set(&store, file, with_mode(0o600), &BOB), Err(FsError::NotPermitted));
     let to = SetAttr { mtime: SetTime::To(Timestamp::default()), ..SetAttr::default() };
     assert_eq!(set(&store, file, to, &BOB), Err(FsError::NotPermitted));
-    let now = SetAttr { mtime: SetTime::ServerNow, ..SetAttr::default() };
+    let touch = SetAttr { mtime: SetTime::ServerNow, ..SetAttr::default() };
+    assert_eq!(set(&store, file, touch, &BOB), Err(FsError::NotPermitted), "one time alone");
+    let now = SetAttr { atime: SetTime::ServerNow, ..touch };
     assert!(set(&store, file, now, &BOB).is_ok(), "a writer may set the present time");
     let give = SetAttr { uid: Some(11), ..SetAttr::default() };
     assert_eq!(set(&store, file, give, &ALICE), Err(FsError::NotPermitted));

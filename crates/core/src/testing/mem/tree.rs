@@ -150,6 +150,7 @@ impl Tree {
             let node = self.node_mut(ino)?;
             node.mode = rules::without_privileges(node.mode);
             (node.mtime, node.ctime) = (now, now);
+            node.verifier = None;
         }
         let change = Change { before: Some(before), after: Some(self.attr(ino)?) };
         let count = u32::try_from(len).map_err(|_| FsError::TooLarge)?;
@@ -209,7 +210,7 @@ impl Tree {
         self.attr(ino)
     }
 
-    /// Makes the changes, in the order chown, chmod, truncate, times; they are allowed.
+    /// Makes the changes, in the order truncate, chown, chmod, times; they are allowed.
     pub(super) fn apply(&mut self, ino: u64, set: &SetAttr, cred: &Credentials) -> FsResult<()> {
         if *set == SetAttr::default() {
             return Ok(());
@@ -220,21 +221,22 @@ impl Tree {
         }
         let node = self.node_mut(ino)?;
         node.ctime = now;
-        if set.uid.is_some() || set.gid.is_some() {
-            node.uid = set.uid.unwrap_or(node.uid);
-            node.gid = set.gid.unwrap_or(node.gid);
-            if !matches!(node.body, Body::Directory(_)) {
-                node.mode = rules::without_privileges(node.mode);
-            }
-        }
-        if let Some(mode) = set.mode {
-            node.set_mode(rules::chmod(mode, node.gid, cred));
-        }
         if set.size.is_some() {
             node.mtime = now;
+            node.verifier = None;
             if !cred.is_root() {
                 node.mode = rules::without_privileges(node.mode);
             }
+        }
+        if set.uid.is_some() || set.gid.is_some() {
+            if !matches!(node.body, Body::Directory(_)) {
+                node.mode = rules::chowned(node.mode, node.gid, cred);
+            }
+            node.uid = set.uid.unwrap_or(node.uid);
+            node.gid = set.gid.unwrap_or(node.gid);
+        }
+        if let Some(mode) = set.mode {
+            node.set_mode(rules::chmod(mode, node.gid, cred));
         }
         for (time, how) in [(&mut node.atime, set.atime), (&mut node.mtime, set.mtime)] {
             match how {
