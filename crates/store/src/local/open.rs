@@ -14,7 +14,12 @@ use crate::sys::{self, handle_of, open_handle};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
+use std::time::Duration;
 use weir_core::{AclKind, Attr, FileKind, FsError, FsResult, Name, ObjectKey};
+
+/// How long an object may take to be made of which another's handle reminds the kernel.
+const MAKING_PAUSE: Duration = Duration::from_millis(1);
+const MAKING_PAUSES_MAX: u32 = 20;
 
 /// An object opened by path only, and what the kernel says of it.
 pub(super) struct Found {
@@ -56,16 +61,11 @@ impl Volume {
     pub(super) fn open_key(&self, key: &ObjectKey) -> FsResult<Arc<Inode>> {
         let fd = match &self.kept {
             Some(kept) => kept.open(key)?,
-            None => {
-                let open = || as_root(|root| open_handle(root, &self.root.fd, key, OFlags::PATH));
-                self.retry_short(|| open().unwrap_or(Err(Errno::IO))).map_err(
-                    |errno| match errno {
-                        // The kernel's words for a handle whose object is gone.
-                        Errno::STALE | Errno::NOENT | Errno::INVAL => FsError::Stale,
-                        other => fs_error(other),
-                    },
-                )?
-            }
+            None => self.open_handle(key).map_err(|errno| match errno {
+                // The kernel's words for a handle whose object is gone.
+                Errno::STALE | Errno::NOENT | Errno::INVAL => FsError::Stale,
+                other => fs_error(other),
+            })?,
         };
         let found = self.identify(fd)?;
         if found.key != *key {
@@ -129,6 +129,22 @@ impl Volume {
         let attrs = Attrs::new(first, lists, self.cache_metadata);
         let inode = new_inode(fd, reach, key, &attr, attrs, Shape::UNKNOWN, &self.crowd);
         Ok(self.hold(inode, mark))
+    }
+
+    /// While an object gets the inode number of one that is gone, the kernel has ENOMEM for the
+    /// handle of the latter (`find_inode_fast` refuses what is still being made, and ext4 takes that
+    /// for a lack of memory). A moment later it says that the handle is stale; the client would
+    /// wait for seconds.
+    fn open_handle(&self, key: &ObjectKey) -> Result<OwnedFd, Errno> {
+        let open = || as_root(|root| open_handle(root, &self.root.fd, key, OFlags::PATH));
+        let open = || self.retry_short(|| open().unwrap_or(Err(Errno::IO)));
+        for _ in 0..MAKING_PAUSES_MAX {
+            match open() {
+                Err(Errno::NOMEM) => std::thread::sleep(MAKING_PAUSE),
+                done => return done,
+            }
+        }
+        open()
     }
 
     /// Opens for use what is open by path only: files for reading and writing, directories for

@@ -37,6 +37,35 @@ fn caches_agree_with_the_kernel_after_concurrent_changes() {
     });
 }
 
+#[test]
+fn a_key_of_what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
+    everywhere(|bed| {
+        let dir = bed.make(&bed.root(), b"dir", &MakeKind::Directory).unwrap();
+        let gone: Vec<_> = (0..64)
+            .map(|_| {
+                let key = bed.store.key(&bed.create(&dir, b"f", 0o644, &ROOT).unwrap());
+                bed.remove(&dir, b"f").unwrap();
+                key
+            })
+            .collect();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    bed.create(&dir, b"f", 0o644, &ROOT).unwrap();
+                    bed.remove(&dir, b"f").unwrap();
+                }
+                done.store(true, std::sync::atomic::Ordering::Relaxed);
+            });
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                for key in &gone {
+                    assert_eq!(block_on(bed.store.resolve(key)).map(drop), Err(FsError::Stale));
+                }
+            }
+        });
+    });
+}
+
 fn disturb(store: &LocalStore, dirs: [&str; 2], mut random: Random) {
     let dirs = dirs.map(|dir| {
         block_on(store.lookup(&store.root(), Name::new(dir.as_bytes()).unwrap())).unwrap().0
