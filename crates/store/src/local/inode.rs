@@ -4,6 +4,7 @@ use super::acl::Lists;
 use super::attrs::{Attrs, Mutation};
 use super::commit::SyncGroup;
 use super::shape::Shape;
+use super::turns::Turns;
 use super::uncommitted::Uncommitted;
 use crate::sync::{AtomicBool, Mutex, Relaxed, RwLock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,6 +39,7 @@ pub struct Inode {
     pub(super) names: Mutex<u64>,
     pub(super) syncs: SyncGroup,
     pub(super) uncommitted: Uncommitted,
+    pub(super) turns: Turns,
     /// The last name is gone.
     pub(super) gone: AtomicBool,
 }

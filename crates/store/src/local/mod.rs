@@ -27,6 +27,7 @@ mod rename;
 mod set_attr;
 mod shape;
 mod table;
+mod turns;
 mod uncommitted;
 mod units;
 mod usage;

@@ -5,6 +5,7 @@ use super::attrs::{Attrs, attr_of};
 use super::commit::SyncGroup;
 use super::inode::{Inode, Reach};
 use super::shape::Shape;
+use super::turns::Turns;
 use super::uncommitted::{Crowd, Uncommitted};
 use super::volume::Volume;
 use crate::creds::as_root;
@@ -222,6 +223,7 @@ pub(super) fn new_inode(
         names: Mutex::new(0),
         syncs: SyncGroup::default(),
         uncommitted: Uncommitted::none(crowd),
+        turns: Turns::default(),
         gone: AtomicBool::new(false),
     }
 }

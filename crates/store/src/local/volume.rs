@@ -105,6 +105,11 @@ impl Volume {
         self.pace.wrote(began, ended, delay);
         done
     }
+
+    /// Does `change` in the pool, where it may wait.
+    fn changed<T>(&self, change: impl FnOnce(&Self, Waiting) -> Step<T>) -> FsResult<T> {
+        self.paced(now(), || change(self, Waiting::Allowed)).map_err(Stop::error)
+    }
 }
 
 impl LocalStore {
@@ -131,11 +136,16 @@ impl LocalStore {
         &self,
         change: impl FnOnce(&Volume, Waiting) -> Step<T> + Send + 'static,
     ) -> FsResult<T> {
-        self.pooled(move |volume| match volume.paced(now(), || change(volume, Waiting::Allowed)) {
-            Ok(done) => Ok(done),
-            Err(stop) => Err(stop.error()),
-        })
-        .await
+        self.pooled(move |volume| volume.changed(change)).await
+    }
+
+    /// The same after other changes to the data of this file that wait; see [`super::turns`].
+    pub(super) async fn pooled_change_in_turn<T: Send + 'static>(
+        &self,
+        inode: &Arc<Inode>,
+        change: impl FnOnce(&Volume, Waiting) -> Step<T> + Send + 'static,
+    ) -> FsResult<T> {
+        self.in_turn(inode, move |volume| volume.changed(change)).await
     }
 
     /// Runs anything that may block in the pool.
