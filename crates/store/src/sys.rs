@@ -1,6 +1,7 @@
 //! Thin wrappers of the system calls that rustix lacks, and the setup of the process. No policy.
 
 use crate::creds::{AsRoot, as_root};
+use crate::error::fs_error;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, pread};
@@ -8,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
 use std::time::Duration;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
-use weir_core::{FsError, FsResult, ObjectKey};
+use weir_core::{FsResult, ObjectKey};
 
 const HANDLE_BYTES: usize = OBJECT_KEY_BYTES_MAX - 1;
 
@@ -36,14 +37,15 @@ pub fn prepare_process() -> std::io::Result<u64> {
 /// act on the object of one that is open by path only. Opened once, so that it works under every
 /// identity.
 pub(crate) fn own_descriptors() -> FsResult<BorrowedFd<'static>> {
-    static DIRECTORY: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let open = || {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        as_root(|_| rustix::fs::open("/proc/self/fd", flags, rustix::fs::Mode::empty()).ok())
-            .ok()
-            .flatten()
-    };
-    DIRECTORY.get_or_init(open).as_ref().map(AsFd::as_fd).ok_or(FsError::Io)
+    static DIRECTORY: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(directory) = DIRECTORY.get() {
+        return Ok(directory.as_fd());
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = || rustix::fs::open("/proc/self/fd", flags, rustix::fs::Mode::empty());
+    // What fails for a lack of descriptors must not be remembered.
+    let opened = as_root(|_| open())?.map_err(fs_error)?;
+    Ok(DIRECTORY.get_or_init(|| opened).as_fd())
 }
 
 /// The kernel's handle of an open object as a key (type, then bytes), and the id of its mount.

@@ -17,7 +17,7 @@ use super::{LocalStore, Options};
 use crate::creds::as_root;
 use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
-use crate::sys::{handle_of, open_handle};
+use crate::sys::{handle_of, open_handle, own_descriptors};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
 use rustix::io::Errno;
@@ -110,6 +110,9 @@ impl LocalStore {
             let mended = fchmod(&top, Mode::from_raw_mode(OWNER_ALONE));
             at.check("make its directory the server's alone", mended)?;
         }
+        // Needed for every file later, when descriptors may have run out.
+        let own = own_descriptors().map(drop).map_err(std::io::Error::other);
+        own.map_err(|error| at.cause("open /proc/self/fd", error))?;
         let meta = at.subdirectory(&top, "meta", OWNER_ALONE)?;
         at.check_format(&meta)?;
         at.subdirectory(&top, "snap", OWNER_ALONE)?;
