@@ -7,7 +7,8 @@ use weir_core::FsError;
 pub(crate) fn fs_error(errno: Errno) -> FsError {
     match errno {
         Errno::PERM => FsError::NotPermitted,
-        Errno::ACCESS => FsError::AccessDenied,
+        // A running program can't be written.
+        Errno::ACCESS | Errno::TXTBSY => FsError::AccessDenied,
         Errno::NOENT => FsError::NotFound,
         Errno::STALE => FsError::Stale,
         Errno::EXIST => FsError::Exists,

@@ -10,6 +10,7 @@ use super::commit::Extent;
 use super::inode::{Inode, Reach};
 use super::lookup::OwnName;
 use super::open::{new_inode, without_atime};
+use super::remove::take_back;
 use super::set_attr::{CUT_INLINE_MAX, set_made, set_size};
 use super::shape::Shape;
 use super::volume::{Step, Volume, Waiting};
@@ -72,7 +73,11 @@ fn create(
     let (mode, rest) = split(how);
     let mutation = dir.begin();
     let made = if rest == SetAttr::default() {
-        open_new(volume, dir, name, mode, cred).and_then(|fd| made(volume, fd, 1))
+        open_new(volume, dir, name, mode, cred).and_then(|fd| {
+            made(volume, fd, 1).inspect_err(|_| {
+                take_back(dir, name, false);
+            })
+        })
     } else {
         make_whole(volume, dir, name, (mode, &rest), cred)
     };

@@ -3,6 +3,7 @@
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
+use super::remove::take_back;
 use super::set_attr::set_made;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
@@ -63,7 +64,9 @@ fn make(
     }
     let mutation = dir.begin();
     as_caller(cred, |_| make_name(dir, name, kind, set))??;
-    let object = volume.open_name(dir, name)?;
+    let object = volume.open_name(dir, name).inspect_err(|_| {
+        take_back(dir, name, *kind == MakeKind::Directory);
+    })?;
     volume.names.replace(dir, name, &object, &mut lock);
     let rest = SetAttr { mode: None, size: None, ..*set };
     if let Err(error) = set_ids(&object, set).and_then(|()| set_made(volume, &object, &rest, cred))

@@ -169,9 +169,10 @@ impl Volume {
         let both = OFlags::RDWR | OFlags::CLOEXEC;
         match self.with_descriptors(|| without_atime(both, open)) {
             Ok(fd) => return Ok((fd, Reach::Full)),
-            Err(FsError::Busy) => return Err(FsError::Busy),
             // Read-only file system, immutable file, running program, or not ours to write.
-            Err(_) => {}
+            Err(FsError::ReadOnly | FsError::NotPermitted | FsError::AccessDenied) => {}
+            // Anything else may pass, and the file is held open for long.
+            Err(other) => return Err(other),
         }
         let reading = OFlags::RDONLY | OFlags::CLOEXEC;
         match self.with_descriptors(|| without_atime(reading, open)) {

@@ -109,14 +109,20 @@ impl Volume {
         made: &Inode,
         lock: &mut Guard<'_, u64>,
     ) {
-        let directory = made.kind == FileKind::Directory;
-        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let done = as_root(|_| unlinkat(&dir.fd, name.as_bytes(), flags));
         self.names.forget(dir, name, lock);
-        if done == Ok(Ok(())) {
+        if take_back(dir, name, made.kind == FileKind::Directory) {
             self.bury(made);
-        } else {
-            tracing::warn!(?name, "can't take back what could not be made whole");
         }
     }
+}
+
+/// Takes back a name that was just made and that nobody knows yet, as root; the caller holds the
+/// directory's lock. Is it gone?
+pub(super) fn take_back(dir: &Inode, name: Name<'_>, directory: bool) -> bool {
+    let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    let done = as_root(|_| unlinkat(&dir.fd, name.as_bytes(), flags)) == Ok(Ok(()));
+    if !done {
+        tracing::warn!(?name, "can't take back what could not be made whole");
+    }
+    done
 }
