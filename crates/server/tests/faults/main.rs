@@ -6,5 +6,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod data;
+mod names;
+mod power;
+mod slow;
 mod syncs;
 mod world;

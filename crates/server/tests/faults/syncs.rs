@@ -136,7 +136,7 @@ fn a_create_whose_sync_fails_is_told_so_and_the_same_call_is_told_the_same() {
         }
     };
     // The file is synced first, and then its directory.
-    for (xid, when) in [(7000, When::First(1)), (7001, When::After(1))] {
+    for (xid, when) in [(7000, When::First(1)), (7001, When::Nth(2))] {
         let rule = Rule::new(&[Kind::Sync], world.root("one"), FAILS).when(when);
         let fails = world.kernel.add(rule);
         client.send_as(xid, &create_args(&one, "file"));

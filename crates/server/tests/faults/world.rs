@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
 use weir_core::Credentials;
@@ -14,7 +15,7 @@ use weir_nfs::v3::wire::{
 };
 use weir_qos::{Level, Qos};
 use weir_server::{Server, ServerConfig, VolumeLive};
-use weir_store::testing::Kernel;
+use weir_store::testing::{Kernel, PowerCut};
 
 const TIB: u64 = 1 << 40;
 
@@ -22,12 +23,17 @@ const TIB: u64 = 1 << 40;
 pub(crate) struct World {
     pub(crate) kernel: Kernel,
     pub(crate) server: Server,
-    _directory: tempfile::TempDir,
+    config: ServerConfig,
+    directory: tempfile::TempDir,
 }
 
 impl World {
     pub(crate) fn start() -> Self {
-        Self::start_volumes(ServerConfig::default(), &["one", "other"])
+        Self::start_with(ServerConfig::default())
+    }
+
+    pub(crate) fn start_with(settings: ServerConfig) -> Self {
+        Self::start_volumes(settings, &["one", "other"])
     }
 
     /// With a volume `small` too, whose contract is 16 bytes a second.
@@ -55,7 +61,7 @@ impl World {
         }
         drop(catalog);
         let (kernel, server) = Kernel::under(|| Server::start(&config).unwrap()).unwrap();
-        Self { kernel, server, _directory: directory }
+        Self { kernel, server, config, directory }
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -71,6 +77,18 @@ impl World {
     pub(crate) fn live(&self, volume: &str) -> VolumeLive {
         let id = self.server.catalog().snapshot().volume_named(volume).unwrap().id;
         self.server.plane().volume_live(id).unwrap()
+    }
+
+    /// Stops the server, does something to what it leaves, and starts it again on another address,
+    /// with a power that can be cut.
+    pub(crate) fn restart(self, meanwhile: impl FnOnce() -> Arc<PowerCut>) -> Self {
+        let Self { kernel, server, config, directory } = self;
+        kernel.lift_all();
+        server.stop().unwrap();
+        let power = meanwhile();
+        let start = || Server::start(&config).unwrap();
+        let (kernel, server) = Kernel::with_power(&power, start).unwrap();
+        Self { kernel, server, config, directory }
     }
 
     pub(crate) fn stop(self) {

@@ -115,8 +115,13 @@ impl Seen {
             let name = memory.text(*args.get(name)?)?;
             let name = OsStr::from_bytes(&name);
             let dir = *args.get(dir)?;
-            let here = low(dir) == libc::AT_FDCWD;
-            Some(if here { PathBuf::from(name) } else { path_of(dir)?.join(name) })
+            if low(dir) == libc::AT_FDCWD {
+                return Some(PathBuf::from(name));
+            }
+            let path = path_of(dir)?.join(name);
+            // An object by the number of its descriptor: see `own_descriptors`.
+            let descriptor = path.starts_with("/proc") && name.to_str()?.parse::<u32>().is_ok();
+            Some(if descriptor { std::fs::read_link(path).ok()? } else { path })
         };
         let path = match number {
             libc::SYS_openat

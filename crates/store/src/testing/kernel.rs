@@ -1,6 +1,6 @@
 //! The kernel as threads under test see it.
 
-use super::call::{Kind, Memory, Seen};
+use super::call::{Memory, Seen};
 use super::notify::{Notice, Verdict, answer, install, next};
 use super::power::PowerCut;
 use super::rules::{Fault, Rule, RuleId, Rules};
@@ -16,13 +16,8 @@ pub struct Kernel(Arc<Shared>);
 struct Shared {
     listener: OwnedFd,
     memory: Memory,
-    state: Mutex<State>,
+    rules: Mutex<Rules>,
     struck: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    rules: Rules,
     power: Option<Arc<PowerCut>>,
 }
 
@@ -36,6 +31,24 @@ impl Kernel {
     /// # Panics
     /// If `what` does.
     pub fn under<T: Send>(what: impl FnOnce() -> T + Send) -> std::io::Result<(Self, T)> {
+        Self::watched(None, what)
+    }
+
+    /// As [`Kernel::under`], with `power` to be cut.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_power<T: Send>(
+        power: &Arc<PowerCut>,
+        what: impl FnOnce() -> T + Send,
+    ) -> std::io::Result<(Self, T)> {
+        Self::watched(Some(Arc::clone(power)), what)
+    }
+
+    fn watched<T: Send>(
+        power: Option<Arc<PowerCut>>,
+        what: impl FnOnce() -> T + Send,
+    ) -> std::io::Result<(Self, T)> {
         let memory = Memory::open()?;
         std::thread::scope(|scope| {
             let (installed, listener) = promise();
@@ -45,8 +58,8 @@ impl Kernel {
             });
             let listener = weir_core::testing::block_on(listener);
             let listener = listener.unwrap_or(Err(rustix::io::Errno::NOSYS))?;
-            let (state, struck) = (Mutex::default(), Condvar::new());
-            let kernel = Self(Arc::new(Shared { listener, memory, state, struck }));
+            let (rules, struck) = (Mutex::default(), Condvar::new());
+            let kernel = Self(Arc::new(Shared { listener, memory, rules, struck, power }));
             let serving = kernel.clone();
             spawn("weir-test-kernel".to_owned(), move || serving.serve())?;
             match run.join() {
@@ -59,38 +72,33 @@ impl Kernel {
     /// Puts a rule in force, after those that are.
     #[must_use]
     pub fn add(&self, rule: Rule) -> RuleId {
-        self.0.state.lock().rules.add(rule)
+        self.0.rules.lock().add(rule)
     }
 
     /// Ends a rule; what it held goes on.
     pub fn lift(&self, id: RuleId) {
-        let held = self.0.state.lock().rules.lift(id);
+        let held = self.0.rules.lock().lift(id);
         self.go_on(held);
     }
 
     /// Ends all rules.
     pub fn lift_all(&self) {
-        let held = self.0.state.lock().rules.lift_all();
+        let held = self.0.rules.lock().lift_all();
         self.go_on(held);
     }
 
     /// How often a rule in force has struck.
     #[must_use]
     pub fn hits(&self, id: RuleId) -> u64 {
-        self.0.state.lock().rules.hits(id)
+        self.0.rules.lock().hits(id)
     }
 
     /// Waits until a rule in force has struck so often.
     pub fn wait_for(&self, id: RuleId, hits: u64) {
-        let mut state = self.0.state.lock();
-        while state.rules.hits(id) < hits {
-            state = wait(&self.0.struck, state);
+        let mut rules = self.0.rules.lock();
+        while rules.hits(id) < hits {
+            rules = wait(&self.0.struck, rules);
         }
-    }
-
-    /// Lets `power` see the syncs from now on.
-    pub fn watch(&self, power: Arc<PowerCut>) {
-        self.0.state.lock().power = Some(power);
     }
 
     fn go_on(&self, held: Vec<u64>) {
@@ -111,19 +119,13 @@ impl Kernel {
     fn decide(&self, notice: Notice) -> Option<Verdict> {
         let shared = &*self.0;
         let Some(seen) = Seen::of(notice, &shared.memory) else { return Some(Verdict::Continue) };
-        let mut state = shared.state.lock();
-        let fault = state.rules.judge(&seen);
-        let power = state.power.clone();
-        drop(state);
+        let fault = shared.rules.lock().judge(&seen);
         shared.struck.notify_all();
+        if let Some(power) = &shared.power {
+            power.sees(&seen, fault);
+        }
         match fault {
-            None => {
-                if let (Kind::Sync, Some(power)) = (seen.kind, power) {
-                    // Covers what was done before it, and nothing else has to be covered.
-                    power.synced(&seen);
-                }
-                Some(Verdict::Continue)
-            }
+            None => Some(Verdict::Continue),
             Some(Fault::Fail(errno)) => Some(Verdict::Fail(errno)),
             Some(Fault::Short(most)) => {
                 Some(seen.shortened(most, &shared.memory).map_or_else(Verdict::Fail, Verdict::Done))

@@ -1,11 +1,14 @@
 //! What a power cut leaves: of every file what its last sync covered, and of every directory the
 //! names. That is what POSIX promises and no more. The file systems under us keep more than that,
 //! because they write their journals in order; so a store that passes here owes nothing to them.
+//! A sync that fails takes what it should have covered with it: the kernel holds the pages for
+//! written from then on, and a later sync does not cover them unless they are written again.
 //! For cuts of a real device see `weir-crash`.
 
-use super::call::Seen;
+use super::call::{Kind, Seen};
+use super::rules::Fault;
 use crate::sync::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -13,8 +16,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Zeros of this size become holes again.
-const BLOCK: usize = 4096;
+/// What the kernel reads and writes. Pages of zeros become holes again.
+const PAGE: usize = 4096;
 
 /// The directory tree below one place as a power cut would leave it.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ type Id = (u64, Option<SystemTime>);
 struct Stable {
     cut: bool,
     data: HashMap<Id, Vec<u8>>,
+    /// Pages of files that a failed sync has lost and nobody has written since.
+    lost: HashMap<Id, BTreeSet<usize>>,
     names: HashMap<Id, BTreeMap<OsString, Entry>>,
     attributes: HashMap<Id, Metadata>,
 }
@@ -64,19 +69,23 @@ impl PowerCut {
         Ok(Self { top: top.to_owned(), stable: Mutex::new(stable) })
     }
 
-    /// A sync is about to be carried out.
-    pub(super) fn synced(&self, seen: &Seen) {
+    /// A call comes to `fault`, or is carried out.
+    pub(super) fn sees(&self, seen: &Seen, fault: Option<Fault>) {
         let mut stable = self.stable.lock();
         if stable.cut || !(seen.path.starts_with(&self.top) || seen.is_of_everything()) {
             return;
         }
-        let covered = if seen.is_of_everything() {
-            stable.cover_all(&self.top)
-        } else {
-            stable.cover(&seen.open(), seen.is_of_data_alone())
+        let failed = matches!(fault, Some(Fault::Fail(_)));
+        let followed = match seen.kind {
+            Kind::Write if !failed => stable.written(seen),
+            Kind::Sync if failed => stable.lose(&seen.open()),
+            // It covers what was done before it, and nothing else has to be covered.
+            Kind::Sync if seen.is_of_everything() => stable.cover_all(&self.top),
+            Kind::Sync => stable.cover(&seen.open(), seen.is_of_data_alone()),
+            _ => Ok(()),
         };
-        if let Err(error) = covered {
-            tracing::error!(%error, path = %seen.path.display(), "a sync could not be followed");
+        if let Err(error) = followed {
+            tracing::error!(%error, path = %seen.path.display(), "a call could not be followed");
         }
     }
 
@@ -104,8 +113,8 @@ impl PowerCut {
         let top = id(&fs::metadata(&self.top)?);
         stable.build(&self.top, top, &mut left, &mut HashMap::new())?;
         fs::remove_dir_all(&aside)?;
-        stable.cut = false;
-        Ok(())
+        *stable = Stable::default();
+        stable.cover_all(&self.top)
     }
 }
 
@@ -134,10 +143,47 @@ impl Stable {
             });
             self.names.insert(id, names.collect::<io::Result<_>>()?);
         } else if attributes.is_file() {
-            self.data.insert(id, fs::read(path)?);
+            self.cover_data(id, fs::read(path)?);
         }
         if !data_alone {
             self.attributes.insert(id, attributes);
+        }
+        Ok(())
+    }
+
+    /// A sync covers a file that holds `data`.
+    fn cover_data(&mut self, id: Id, mut data: Vec<u8>) {
+        let before = self.data.remove(&id).unwrap_or_default();
+        for page in self.lost.get(&id).into_iter().flatten() {
+            let (from, to) = (page * PAGE, data.len().min((page + 1) * PAGE));
+            let Some(part) = data.get_mut(from..to) else { continue };
+            part.fill(0);
+            let old = before.get(from..to.min(before.len())).unwrap_or(&[]);
+            part[..old.len()].copy_from_slice(old);
+        }
+        self.data.insert(id, data);
+    }
+
+    /// A sync of the object at `path` fails.
+    fn lose(&mut self, path: &Path) -> io::Result<()> {
+        let attributes = fs::metadata(path)?;
+        if attributes.is_file() {
+            let (id, data) = (id(&attributes), fs::read(path)?);
+            let before = self.data.get(&id).map_or(&[][..], Vec::as_slice);
+            let old = |page: usize| before.chunks(PAGE).nth(page);
+            let dirty = data.chunks(PAGE).enumerate().filter(|(page, new)| old(*page) != Some(new));
+            self.lost.entry(id).or_default().extend(dirty.map(|(page, _)| page));
+        }
+        Ok(())
+    }
+
+    /// Pages are written, for the first time or again.
+    fn written(&mut self, seen: &Seen) -> io::Result<()> {
+        let Some((offset, count)) = seen.range else { return Ok(()) };
+        let lost = self.lost.get_mut(&id(&fs::metadata(seen.open())?));
+        if let (Some(lost), Ok(from)) = (lost, usize::try_from(offset)) {
+            let to = from.saturating_add(count).div_ceil(PAGE);
+            lost.retain(|page| !(from / PAGE..to).contains(page));
         }
         Ok(())
     }
@@ -179,9 +225,9 @@ impl Stable {
     fn refill(&self, path: &Path, id: Id) -> io::Result<()> {
         let data = self.data.get(&id).map_or(&[][..], Vec::as_slice);
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-        for (number, block) in data.chunks(BLOCK).enumerate() {
+        for (number, block) in data.chunks(PAGE).enumerate() {
             if block.iter().any(|&byte| byte != 0) {
-                file.write_all_at(block, (number * BLOCK) as u64)?;
+                file.write_all_at(block, (number * PAGE) as u64)?;
             }
         }
         file.set_len(data.len() as u64)?;

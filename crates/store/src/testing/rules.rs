@@ -23,8 +23,8 @@ pub enum When {
     Always,
     /// To the first so many.
     First(u64),
-    /// To all but the first so many.
-    After(u64),
+    /// To this one, counted from 1.
+    Nth(u64),
     /// To one in so many, by chance that the seed decides.
     OneIn(u64, u64),
 }
@@ -139,7 +139,7 @@ impl InForce {
         match self.rule.when {
             When::Always => true,
             When::First(count) => self.met <= count,
-            When::After(count) => self.met > count,
+            When::Nth(number) => self.met == number,
             When::OneIn(parts, _) => {
                 // splitmix64
                 self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
