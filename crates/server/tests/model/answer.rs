@@ -8,8 +8,11 @@
 //! - the size before a COMMIT, which changes none and so need not be known before;
 //! - the order of a directory's entries, and how they are spread over pages;
 //! - file ids and handles, of which is compared whether they name the same object as before;
+//! - whether a RENAME onto a directory with entries is NFS3ERR_EXIST, as RFC 1813 §3.3.14 and XFS have
+//!   it, or NFS3ERR_NOTEMPTY, as ext4 has it;
 //! - file slots of FSSTAT, which the file system has and no quota speaks of.
 
+use crate::step::Bytes;
 use std::collections::BTreeMap;
 use weir_core::{Acl, Attr, DeviceNumber, FileKind, Timestamp};
 use weir_nfs::v3::wire::{Fattr3, FileType, NfsTime3, Status};
@@ -43,9 +46,9 @@ pub(crate) enum Body {
         before: Option<u64>,
     },
     Data(Vec<u8>, bool),
-    Target(Vec<u8>),
+    Target(Bytes),
     Access(u32),
-    Names(BTreeMap<Vec<u8>, Option<Listed>>),
+    Names(BTreeMap<Bytes, Option<Listed>>),
     Space {
         total: u64,
         free: u64,
@@ -82,13 +85,9 @@ impl std::fmt::Debug for Body {
             Self::Changed { before } => write!(f, "Changed(from size {before:?})"),
             Self::Written { count, before } => write!(f, "Written({count}, from {before:?})"),
             Self::Data(data, eof) => write_data(f, data, *eof),
-            Self::Target(target) => write!(f, "Target({})", target.escape_ascii()),
+            Self::Target(target) => write!(f, "Target({target:?})"),
             Self::Access(bits) => write!(f, "Access({bits:#x})"),
-            Self::Names(names) => {
-                let names =
-                    names.iter().map(|(name, listed)| (name.escape_ascii().to_string(), listed));
-                f.debug_list().entries(names).finish()
-            }
+            Self::Names(names) => f.debug_map().entries(names).finish(),
             Self::Space { total, free, available } => {
                 write!(f, "Space({total} total, {free} free, {available} available)")
             }
@@ -155,6 +154,12 @@ fn client_time(time: Timestamp) -> Option<Timestamp> {
 }
 
 impl Answer {
+    /// One of a RENAME, with one status where there may be either of two.
+    pub(crate) fn of_rename(self) -> Self {
+        let status = if self.status == Status::EXIST { Status::NOTEMPTY } else { self.status };
+        Self { status, ..self }
+    }
+
     pub(crate) fn ok(told: Vec<Option<Seen>>, body: Body) -> Self {
         Self { status: Status::OK, told, body, complaints: Vec::new() }
     }

@@ -3,7 +3,8 @@
 use crate::answer::CLIENT_TIMES_END;
 use crate::random::Random;
 use crate::step::{
-    Again, At, DIRECTORIES, FILES, Guard, How, Kind, Op, SLOTS, Stable, Step, With, callers, lists,
+    Again, At, Bytes, DIRECTORIES, FILES, Guard, How, Kind, Op, SLOTS, Stable, Step, With, callers,
+    lists,
 };
 use weir_core::attr::SetTime;
 use weir_core::limits::FILE_BYTES_MAX;
@@ -24,7 +25,7 @@ pub(crate) fn plan(seed: u64, steps: usize) -> Plan {
     let quota_bytes = random.pick(&[1 << 20, 1 << 20, 4 << 20, 1 << 28]);
     let cached_objects_max = random.pick(&[16, 64, 65_536]);
     let metadata_cache = !random.one_in(4);
-    let names = random.pick(&[6, 12, 60]);
+    let names = random.pick(&[5, 10, 40]);
     let mut generator = Generator { random, names };
     let steps = (0..steps).map(|_| generator.step()).collect();
     Plan { quota_bytes, cached_objects_max, metadata_cache, steps }
@@ -84,8 +85,10 @@ impl Generator {
             820..860 => Op::Rmdir { at: At { dir: self.dir(), name: self.dir_name() } },
             860..920 => self.rename(),
             920..950 => Op::Link { object: file, at: self.at() },
-            950..970 => self.list(),
-            970..980 => Op::Fsstat { object },
+            950..965 => self.list(),
+            965..968 => Op::Page { begin: Some(self.random.index(DIRECTORIES)) },
+            968..975 => Op::Page { begin: None },
+            975..980 => Op::Fsstat { object },
             980..984 => Op::Commit { object: file },
             984..991 => Op::Getacl { object },
             991..999 => self.setacl(object),
@@ -116,8 +119,8 @@ impl Generator {
         At { dir: self.dir(), name: self.name() }
     }
 
-    fn name(&mut self) -> Vec<u8> {
-        match self.random.below(100) {
+    fn name(&mut self) -> Bytes {
+        Bytes(match self.random.below(100) {
             0 => b".".to_vec(),
             1 => b"..".to_vec(),
             2 => match self.random.below(8) {
@@ -129,15 +132,15 @@ impl Generator {
             },
             3 => b"\xff\xfe not UTF-8".to_vec(),
             _ => format!("n{}", self.random.below(self.names)).into_bytes(),
-        }
+        })
     }
 
     /// A name that is mostly a directory's.
-    fn dir_name(&mut self) -> Vec<u8> {
+    fn dir_name(&mut self) -> Bytes {
         if self.random.one_in(8) {
             return self.name();
         }
-        format!("d{}", self.random.below(6)).into_bytes()
+        Bytes(format!("d{}", self.random.below(5)).into_bytes())
     }
 
     fn rename(&mut self) -> Op {
@@ -283,12 +286,13 @@ impl Generator {
     fn make(&mut self) -> Op {
         let kind = match self.random.below(12) {
             0..7 => Kind::Directory,
-            7..10 => Kind::Symlink(match self.random.below(12) {
+            7..10 => Kind::Symlink(Bytes(match self.random.below(12) {
                 0 => vec![],
-                1 => vec![b't'; 4095],
+                // XFS holds no more.
+                1 => vec![b't'; 1023],
                 2 => vec![b't'; 4096],
                 _ => format!("../n{}", self.random.below(self.names)).into_bytes(),
-            }),
+            })),
             10 => Kind::Fifo,
             _ if self.random.one_in(3) => Kind::CharDevice(1, 3),
             _ => Kind::Socket,

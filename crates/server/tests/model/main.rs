@@ -11,6 +11,7 @@
 #![cfg(test)]
 
 mod answer;
+mod cursor;
 mod direct;
 mod generate;
 mod random;
@@ -23,9 +24,11 @@ mod usage;
 mod wire;
 
 use run::{Tally, run};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use step::Op;
 use weir_nfs::v3::wire::Status;
 
 const SEEDS: u64 = 100;
@@ -65,12 +68,41 @@ fn random_operations_answer_alike_in_memory_on_disk_and_over_the_wire() {
     let tally = total.into_inner().unwrap();
     let steps: u64 = tally.values().sum();
     let seconds = began.elapsed().as_secs_f64();
+    if (first, seeds, operations) == (0, SEEDS, OPERATIONS) {
+        assert_reached(&tally);
+    }
     eprintln!(
         "{seeds} seeds, {steps} operations each in memory, on the local store and over the wire, \
          all answered alike, in {seconds:.0} s"
     );
     for ((operation, status), count) in &tally {
         eprintln!("  {operation:<9} {:?} {count}", Status(*status));
+    }
+}
+
+/// Each operation has succeeded, and every reason to refuse one that there is was met.
+fn assert_reached(tally: &Tally) {
+    let operations: BTreeSet<_> = tally.keys().map(|(operation, _)| *operation).collect();
+    let succeeded = operations.iter().filter(|operation| tally.contains_key(&(**operation, 0)));
+    assert_eq!((operations.len(), succeeded.count()), (Op::KINDS, Op::KINDS));
+    for status in [
+        Status::PERM,
+        Status::NOENT,
+        Status::ACCES,
+        Status::EXIST,
+        Status::NOTDIR,
+        Status::ISDIR,
+        Status::INVAL,
+        Status::FBIG,
+        Status::NAMETOOLONG,
+        Status::NOTEMPTY,
+        Status::DQUOT,
+        Status::STALE,
+        Status::NOT_SYNC,
+        Status::NOTSUPP,
+        Status::TOOSMALL,
+    ] {
+        assert!(tally.keys().any(|key| key.1 == status.0), "{status:?} was never met");
     }
 }
 

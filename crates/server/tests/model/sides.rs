@@ -152,7 +152,7 @@ mod walk {
             let with = With::Objects { dir_count: 8192 };
             let listed = play(sides, Op::List { dir, with, bytes: 32 << 10 })?;
             let Body::Names(names) = listed.body else { unreachable!("{listed:?}") };
-            for name in names.into_keys().filter(|name| name != b"." && name != b"..") {
+            for name in names.into_keys().filter(|name| name.0 != b"." && name.0 != b"..") {
                 let into = next;
                 next += 1;
                 let found = play(sides, Op::Lookup { at: At { dir, name }, into })?;

@@ -37,12 +37,25 @@ pub(crate) enum Again {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) dir: usize,
-    pub(crate) name: Vec<u8>,
+    pub(crate) name: Bytes,
+}
+
+/// A name or the target of a link; a long one is shown in part.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.get(..40) {
+            Some(front) => write!(f, "\"{}…\" ({} bytes)", front.escape_ascii(), self.0.len()),
+            None => write!(f, "\"{}\"", self.0.escape_ascii()),
+        }
+    }
 }
 
 impl std::fmt::Debug for At {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "\"{}\" in {}", self.name.escape_ascii(), self.dir)
+        write!(f, "{:?} in {}", self.name, self.dir)
     }
 }
 
@@ -109,6 +122,10 @@ pub(crate) enum Op {
         with: With,
         bytes: u32,
     },
+    /// One more page of a listing that the steps between may disturb, or its first.
+    Page {
+        begin: Option<usize>,
+    },
     Fsstat {
         object: usize,
     },
@@ -128,6 +145,9 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// How many different [`name`](Self::name)s there are.
+    pub(crate) const KINDS: usize = 23;
+
     /// The procedure that it is, in the words of RFC 1813.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -148,12 +168,29 @@ impl Op {
             Self::Link { .. } => "LINK",
             Self::List { with: With::Names, .. } => "READDIR",
             Self::List { .. } => "READDIRPLUS",
+            Self::Page { .. } => "a page",
             Self::Fsstat { .. } => "FSSTAT",
             Self::Commit { .. } => "COMMIT",
             Self::Getacl { .. } => "GETACL",
             Self::Setacl { .. } => "SETACL",
             Self::Restart => "restart",
         }
+    }
+}
+
+impl Op {
+    /// The names that may come or go by it.
+    pub(crate) fn changed_names(&self) -> impl Iterator<Item = &[u8]> {
+        let (first, second) = match self {
+            Self::Create { at, .. }
+            | Self::Make { at, .. }
+            | Self::Remove { at }
+            | Self::Rmdir { at }
+            | Self::Link { at, .. } => (Some(at), None),
+            Self::Rename { from, to } => (Some(from), Some(to)),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second).map(|at| at.name.0.as_slice())
     }
 }
 
@@ -185,7 +222,7 @@ pub(crate) enum How {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
-    Symlink(Vec<u8>),
+    Symlink(Bytes),
     Fifo,
     Socket,
     CharDevice(u32, u32),

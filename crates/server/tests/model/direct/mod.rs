@@ -5,9 +5,10 @@ mod data;
 mod names;
 
 use crate::answer::{Answer, Body, Seen};
+use crate::cursor::Cursor;
 use crate::rights::Subject;
 use crate::slots::Slots;
-use crate::step::{Guard, Op, Step, callers, lists};
+use crate::step::{Bytes, Guard, Op, Step, callers, lists};
 use weir_core::attr::Change;
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_core::testing::block_on;
@@ -20,6 +21,8 @@ use weir_nfs::v3::wire::Status;
 pub(crate) struct Direct<S: Store> {
     pub(crate) store: S,
     slots: Slots<ObjectKey>,
+    cursor: Option<Cursor<ObjectKey>>,
+    complaints: Vec<String>,
     /// The store knows nothing of `fs.protected_hardlinks`, which this machine's kernel enforces.
     links_protected: bool,
 }
@@ -72,7 +75,7 @@ fn size_before(change: &Change) -> Option<u64> {
 impl<S: Store> Direct<S> {
     pub(crate) fn new(store: S) -> Self {
         let slots = Slots::new(&store.key(&store.root()));
-        Self { store, slots, links_protected: false }
+        Self { store, slots, cursor: None, complaints: vec![], links_protected: false }
     }
 
     /// Of a store that no kernel is behind: enforces what an administrator of this machine may
@@ -87,7 +90,7 @@ impl<S: Store> Direct<S> {
         let cred = &callers()[step.by];
         // Which objects' attributes come with a failure.
         let about: Vec<usize> = match &step.op {
-            Op::Getattr { .. } | Op::Restart => vec![],
+            Op::Getattr { .. } | Op::Page { .. } | Op::Restart => vec![],
             Op::Rename { from, to } => vec![from.dir, to.dir],
             Op::Link { object, at } => vec![*object, at.dir],
             Op::Lookup { at, .. }
@@ -106,10 +109,16 @@ impl<S: Store> Direct<S> {
             | Op::Getacl { object }
             | Op::Setacl { object, .. } => vec![*object],
         };
-        match self.carry_out(&step.op, cred) {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.touch(&step.op);
+        }
+        let answer = match self.carry_out(&step.op, cred) {
             Ok((told, body)) => Answer::ok(told, body),
             Err(status) => Answer::failed(status, self.attributes_after(&about)),
-        }
+        };
+        let rename = matches!(step.op, Op::Rename { .. });
+        let answer = if rename { answer.of_rename() } else { answer };
+        Answer { complaints: std::mem::take(&mut self.complaints), ..answer }
     }
 
     fn carry_out(&mut self, op: &Op, cred: &Credentials) -> Result<Told, Status> {
@@ -124,7 +133,7 @@ impl<S: Store> Direct<S> {
             Op::Readlink { object } => {
                 let found = self.found(*object)?;
                 let target = block_on(self.store.read_link(&found.object))?;
-                Ok((vec![seen(&found.attr)], Body::Target(target)))
+                Ok((vec![seen(&found.attr)], Body::Target(Bytes(target))))
             }
             Op::Read { object, offset, count } => self.read(*object, *offset, *count, cred),
             Op::Write { .. } => self.write(op, cred),
@@ -135,6 +144,10 @@ impl<S: Store> Direct<S> {
             Op::Rename { from, to } => self.rename(from, to, cred),
             Op::Link { object, at } => self.link(*object, at, cred),
             Op::List { dir, with, bytes } => self.list(*dir, *with, *bytes, cred),
+            Op::Page { begin } => {
+                self.page(*begin, cred);
+                Ok((vec![], Body::Nothing))
+            }
             Op::Fsstat { object } => {
                 let attr = self.found(*object)?.attr;
                 let space = block_on(self.store.fs_stat())?;

@@ -2,7 +2,8 @@
 
 use super::{Direct, Told, after, need, seen};
 use crate::answer::{Body, Listed, Seen};
-use crate::step::{At, How, Kind, With};
+use crate::cursor::Cursor;
+use crate::step::{At, Bytes, How, Kind, With};
 use std::collections::BTreeMap;
 use weir_core::store::{CreateHow, DirEntry, MakeKind};
 use weir_core::testing::block_on;
@@ -15,17 +16,23 @@ const LIST_BYTES: usize = (4 + 84) + 8 + 4 + 4;
 const ENTRY_BYTES: usize = 4 + 8 + 4 + 8;
 
 /// A name that may exist; an empty one is NFS3ERR_ACCES (RFC 1813 §3.2).
-fn existing(name: &[u8]) -> Result<Name<'_>, Status> {
-    if name.is_empty() {
+fn existing(name: &Bytes) -> Result<Name<'_>, Status> {
+    if name.0.is_empty() {
         return Err(Status::ACCES);
     }
-    Ok(Name::new(name)?)
+    Ok(Name::new(&name.0)?)
 }
 
 /// A name to be made.
-fn fresh(name: &[u8]) -> Result<Name<'_>, Status> {
+fn fresh(name: &Bytes) -> Result<Name<'_>, Status> {
     let name = existing(name)?;
     if name.is_special() { Err(Status::EXIST) } else { Ok(name) }
+}
+
+/// A name to rename from or to.
+fn movable(name: &Bytes) -> Result<Name<'_>, Status> {
+    let name = existing(name)?;
+    if name.is_special() { Err(Status::INVAL) } else { Ok(name) }
 }
 
 /// What `cred` may ask for of an object that it makes: it can't make others the owner.
@@ -78,9 +85,9 @@ impl<S: Store> Direct<S> {
         let (dir, name) = (self.object(at.dir)?, fresh(&at.name)?);
         let kind = match kind {
             Kind::Directory => MakeKind::Directory,
-            Kind::Symlink(target) => match target.len() {
+            Kind::Symlink(target) => match target.0.len() {
                 0 => return Err(Status::INVAL),
-                1..4096 => MakeKind::Symlink(target.clone()),
+                1..4096 => MakeKind::Symlink(target.0.clone()),
                 _ => return Err(Status::NAMETOOLONG),
             },
             Kind::Fifo => MakeKind::Fifo,
@@ -115,11 +122,7 @@ impl<S: Store> Direct<S> {
 
     pub(super) fn rename(&self, from: &At, to: &At, cred: &Credentials) -> Result<Told, Status> {
         let (source, target) = (self.object(from.dir)?, self.object(to.dir)?);
-        let movable = |name| match existing(name)? {
-            special if special.is_special() => Err(Status::INVAL),
-            name => Ok(name),
-        };
-        let (old, new) = (movable(from.name.as_slice())?, movable(to.name.as_slice())?);
+        let (old, new) = (movable(&from.name)?, movable(&to.name)?);
         let (left, entered) = block_on(self.store.rename(&source, old, &target, new, cred))?;
         Ok((vec![after(&left), after(&entered)], Body::Nothing))
     }
@@ -185,7 +188,7 @@ impl<S: Store> Direct<S> {
                 }
                 cookie = entry.cookie;
                 let listed = with_objects.then(|| self.listed(&entry));
-                let twice = names.insert(entry.name.to_vec(), listed).is_some();
+                let twice = names.insert(Bytes(entry.name.to_vec()), listed).is_some();
                 assert!(!twice, "{} is listed twice", entry.name.escape_ascii());
             }
             last = page.eof.then_some(page.attr).or(last);
@@ -194,6 +197,28 @@ impl<S: Store> Direct<S> {
             }
         }
         Ok((vec![last.as_ref().map(Seen::of)], Body::Names(names)))
+    }
+
+    /// Any answer will do, but the names must be right when the directory ends.
+    pub(super) fn page(&mut self, begin: Option<usize>, cred: &Credentials) {
+        if let Some(slot) = begin {
+            let Ok((_, Body::Names(names))) = self.list(slot, With::Names, 4096, cred) else {
+                return;
+            };
+            let names = names.into_keys().map(|name| name.0);
+            self.cursor = Some(Cursor::new(*self.slots.get(slot), names));
+        }
+        let Some(mut cursor) = self.cursor.take() else { return };
+        let Ok(dir) = block_on(self.store.resolve(&cursor.dir)) else { return };
+        let page = block_on(self.store.read_dir(&dir, cursor.cookie, 3, 4096, false)).unwrap();
+        for entry in &page.entries {
+            self.complaints.extend(cursor.note(&entry.name, entry.cookie));
+        }
+        if page.eof {
+            self.complaints.extend(cursor.end());
+        } else {
+            self.cursor = Some(cursor);
+        }
     }
 
     fn listed(&self, entry: &DirEntry) -> Listed {

@@ -2,7 +2,7 @@
 
 use super::{Wire, answer, location, seen, size_before};
 use crate::answer::{Answer, Body};
-use crate::step::{At, Guard, How, Kind, Op, Stable, Step, data};
+use crate::step::{At, Bytes, Guard, How, Kind, Op, Stable, Step, data};
 use weir_core::{SetAttr, SetTime};
 use weir_nfs::v3::wire::{
     AccessArgs, AccessBits, CommitArgs, CreateArgs, CreateHow3, DeviceData3, FileHandle3,
@@ -123,7 +123,7 @@ impl Wire {
         let link = self.handle(slot);
         let record = self.call(&ReadlinkArgs { symlink: FileHandle3(&link) });
         answer(self.results::<ReadlinkArgs<'_>>(&record), |read| {
-            (vec![seen(read.attributes)], Body::Target(read.data.to_vec()))
+            (vec![seen(read.attributes)], Body::Target(Bytes(read.data.to_vec())))
         })
     }
 
@@ -186,7 +186,7 @@ impl Wire {
                 return self.made(into, result);
             }
             Kind::Symlink(target) => {
-                let record = self.call(&SymlinkArgs { location, attributes, data: target });
+                let record = self.call(&SymlinkArgs { location, attributes, data: &target.0 });
                 let result = self.results::<SymlinkArgs<'_>>(&record);
                 return self.made(into, result);
             }
@@ -217,7 +217,7 @@ impl Wire {
         let status = result.status();
         let (Res::Ok(wcc) | Res::Fail(_, wcc)) = result;
         let told = vec![self.after(&wcc.from_dir_wcc), self.after(&wcc.to_dir_wcc)];
-        Answer { status, ..Answer::ok(told, Body::Nothing) }
+        Answer { status, ..Answer::ok(told, Body::Nothing) }.of_rename()
     }
 
     fn link(&mut self, slot: usize, at: &At) -> Answer {

@@ -2,7 +2,8 @@
 
 use super::{Wire, answer, seen};
 use crate::answer::{Answer, Body, Listed};
-use crate::step::{With, lists};
+use crate::cursor::Cursor;
+use crate::step::{Bytes, With, lists};
 use std::collections::BTreeMap;
 use weir_core::{Acl, AclKind, Attr};
 use weir_nfs::acl::wire::{AclMask, GetaclArgs, ListBytes, SetaclArgs};
@@ -11,10 +12,13 @@ use weir_nfs::v3::wire::{EntryPlus3, FileHandle3, ReaddirArgs, ReaddirplusArgs, 
 /// More pages than any directory here has.
 const PAGES_MAX: usize = 10_000;
 
+/// Room for a few short names, or for one of the longest.
+const PAGE_BYTES: u32 = 400;
+
 /// The entries of a directory so far, and where to go on.
 #[derive(Default)]
 struct Progress {
-    names: BTreeMap<Vec<u8>, Option<Listed>>,
+    names: BTreeMap<Bytes, Option<Listed>>,
     cookie: u64,
     verifier: [u8; 8],
 }
@@ -88,7 +92,7 @@ impl Wire {
 
     fn note(&mut self, progress: &mut Progress, name: &[u8], cookie: u64, listed: Option<Listed>) {
         progress.cookie = cookie;
-        if progress.names.insert(name.to_vec(), listed).is_some() {
+        if progress.names.insert(Bytes(name.to_vec()), listed).is_some() {
             self.complain(format!("{} is listed twice", name.escape_ascii()));
         }
     }
@@ -99,6 +103,30 @@ impl Wire {
         let bytes = record.len() - 28;
         if bytes > bytes_max as usize {
             self.complain(format!("{bytes} bytes where {bytes_max} were asked for"));
+        }
+    }
+
+    /// Any answer will do, but the names must be right when the directory ends.
+    pub(super) fn page(&mut self, begin: Option<usize>) {
+        if let Some(slot) = begin {
+            let Body::Names(names) = self.list(slot, With::Names, 4096).body else { return };
+            let names = names.into_keys().map(|name| name.0);
+            self.cursor = Some(Cursor::new(self.handle(slot), names));
+        }
+        let Some(mut cursor) = self.cursor.take() else { return };
+        let (cookie, cookie_verifier) = (cursor.cookie, cursor.verifier);
+        let dir = FileHandle3(&cursor.dir);
+        let record = self.call(&ReaddirArgs { dir, cookie, cookie_verifier, count: PAGE_BYTES });
+        // Gone, or closed to this caller.
+        let Res::Ok(page) = self.results::<ReaddirArgs<'_>>(&record) else { return };
+        for entry in page.entries.iter() {
+            self.complaints.extend(cursor.note(entry.name, entry.cookie));
+        }
+        cursor.verifier = page.cookie_verifier;
+        if page.eof {
+            self.complaints.extend(cursor.end());
+        } else {
+            self.cursor = Some(cursor);
         }
     }
 

@@ -6,6 +6,7 @@ mod lists;
 mod server;
 
 use crate::answer::{Answer, Body, Seen};
+use crate::cursor::Cursor;
 use crate::slots::Slots;
 use crate::step::{Again, At, Op, Step, callers};
 use connection::Connection;
@@ -22,6 +23,7 @@ pub(crate) struct Wire {
     callers: Vec<Caller>,
     xid: u32,
     slots: Slots<Vec<u8>>,
+    cursor: Option<Cursor<Vec<u8>>>,
     /// Of the last WRITE or COMMIT in this life of the server.
     verifier: Option<[u8; 8]>,
     complaints: Vec<String>,
@@ -42,6 +44,7 @@ impl Wire {
             callers,
             xid: 1,
             slots: Slots::new(&root),
+            cursor: None,
             verifier: None,
             complaints: Vec::new(),
             by: 0,
@@ -51,9 +54,16 @@ impl Wire {
 
     pub(crate) fn play(&mut self, step: &Step) -> Answer {
         (self.by, self.again) = (step.by, step.again);
+        if let Some(cursor) = &mut self.cursor {
+            cursor.touch(&step.op);
+        }
         let mut answer = match &step.op {
             Op::Restart => self.restart(),
             Op::List { dir, with, bytes } => self.list(*dir, *with, *bytes),
+            Op::Page { begin } => {
+                self.page(*begin);
+                Answer::ok(vec![], Body::Nothing)
+            }
             Op::Getacl { object } => self.get_acl(*object),
             Op::Setacl { object, access, default } => self.set_acl(*object, *access, *default),
             _ => self.play_call(step),
@@ -177,7 +187,7 @@ fn size_before(wcc: &WccData) -> Option<u64> {
 }
 
 fn location<'a>(dir: &'a [u8], at: &'a At) -> DirOpArgs3<'a> {
-    DirOpArgs3 { dir: FileHandle3(dir), name: &at.name }
+    DirOpArgs3 { dir: FileHandle3(dir), name: &at.name.0 }
 }
 
 /// An answer from a result whose failure has attributes.
