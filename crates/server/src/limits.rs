@@ -38,13 +38,21 @@ pub(crate) const LENT_MAX: usize = 16;
 /// Bytes of such buffers, all connections of a worker. Beyond: a connection gets one.
 pub(crate) const LENT_BYTES_WORKER_MAX: usize = 256 << 20;
 
-/// Seconds from the first byte of a record to its last. Beyond: the connection is closed, since a
-/// peer that slow holds a buffer for nothing.
+/// Bytes of a record that must arrive within [`RECORD_SECONDS`], unless that ends it.
+pub(crate) const RECORD_PROGRESS_BYTES: usize = 16 << 10;
+
+/// Seconds in which an unfinished record must grow by [`RECORD_PROGRESS_BYTES`] while the server
+/// reads from its connection. Beyond: the connection is closed, since a peer that slow holds a
+/// buffer for nothing.
 pub(crate) const RECORD_SECONDS: u64 = 60;
 
-/// Bytes of buffers that hold parts of records, all connections of a worker. Beyond: those are
-/// closed whose part has been there the longest.
+/// Bytes of buffers that hold parts of records, all connections of a worker. Beyond: a record has
+/// only [`RECORD_SECONDS_CROWDED`]; those that have not grown for longest are given up. Records
+/// that grow are never, since under a heavy load honest ones hold more than this.
 pub(crate) const PARTIAL_BYTES_WORKER_MAX: usize = 256 << 20;
+
+/// See [`PARTIAL_BYTES_WORKER_MAX`].
+pub(crate) const RECORD_SECONDS_CROWDED: u64 = 5;
 
 /// Rounds of receiving on one connection before the others get their turn.
 pub(crate) const RECV_ROUNDS_MAX: usize = 4;

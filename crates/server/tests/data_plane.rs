@@ -660,20 +660,29 @@ fn when_all_connections_are_taken_the_greediest_gives_up_an_idle_one() {
 }
 
 #[test]
-fn unfinished_records_hold_bounded_memory_and_the_oldest_are_given_up() {
+fn unfinished_records_that_do_not_grow_hold_bounded_memory_and_the_oldest_are_given_up() {
     const PEERS: usize = 240;
     let fixture = Fixture::with(|config| config.workers = 1);
     let mut good = fixture.connect();
     let open = good.mount("/open");
     let part = [&(0x8000_0000u32 | 1 << 20).to_be_bytes()[..], &vec![0; 300 << 10]].concat();
+    let mut honest = fixture.connect();
+    honest.socket.write_all(&part).unwrap();
     let mut slow: Vec<Peer> = (0..PEERS).map(|_| fixture.connect()).collect();
     for peer in &mut slow {
-        // Given up already, perhaps: there are more of them than fit.
-        let _taken = peer.socket.write_all(&part);
+        peer.socket.write_all(&part).unwrap();
     }
-    while fixture.server.plane().totals().connections_misbehaved == 0 {
-        std::thread::yield_now();
+    for _ in 0..20 {
+        // Older than all the others, and growing.
+        honest.socket.write_all(&[0; 20 << 10]).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        if fixture.server.plane().totals().connections_misbehaved > 0 {
+            break;
+        }
     }
+    honest.socket.set_nonblocking(true).unwrap();
+    let pending = honest.socket.read(&mut [0]).unwrap_err();
+    assert_eq!(pending.kind(), std::io::ErrorKind::WouldBlock, "it is still awaited");
     let xid = good.getattr(&open);
     assert_eq!(good.next_xid(), xid, "others are served meanwhile");
     let closed = fixture.server.plane().totals().connections_misbehaved;

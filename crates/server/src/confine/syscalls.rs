@@ -231,10 +231,6 @@ pub(super) const DEADLY: &[c_long] = &[
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
     libc::SYS_syslog,
-    // Keys that the kernel holds for others.
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_kexec_file_load,
     #[cfg(target_arch = "x86_64")]

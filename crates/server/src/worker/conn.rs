@@ -47,8 +47,10 @@ pub(crate) struct Conn {
     pub(crate) token: u64,
     /// When something was received last.
     pub(crate) active: Mono,
-    /// When the record began to arrive of which a part is here, if there is one.
+    /// When the record began to arrive, or grew by a good part, of which a part is here.
     pub(crate) partial_since: Option<Mono>,
+    /// How much of it was here then.
+    pub(crate) partial_then: usize,
     /// What the worker's sum of partial records holds for this connection.
     pub(crate) partial_accounted: usize,
     /// What epoll watches for now.
@@ -108,6 +110,7 @@ impl Conn {
             token,
             active: now,
             partial_since: None,
+            partial_then: 0,
             partial_accounted: 0,
             interest: EventFlags::IN,
             in_flight: 0,
@@ -181,6 +184,12 @@ impl Conn {
     pub(crate) fn partial_bytes(&self) -> usize {
         let window = self.window.as_ref().map_or(0, |window| window.buffer.len());
         if self.blocked { 0 } else { window + self.partial.len() + self.deframer.held() }
+    }
+
+    /// Bytes of that part.
+    pub(crate) fn partial_received(&self) -> usize {
+        let window = self.window.as_ref().map_or(0, |window| window.end - window.start);
+        window + self.partial.len() + self.deframer.held()
     }
 
     /// Did the client close in an orderly way, after it had taken every reply?

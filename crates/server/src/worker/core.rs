@@ -11,8 +11,8 @@ use crate::engine::{self, Engine, ServedVolume, View};
 use crate::gate::{Stopped, Ticket};
 use crate::groups::LookUp;
 use crate::limits::{
-    IN_FLIGHT_MAX, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TASKS_WORKER_MAX,
-    UNSENT_BYTES_MAX,
+    IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX,
+    SEND_EARLY_BYTES, TASKS_WORKER_MAX, UNSENT_BYTES_MAX,
 };
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
@@ -182,10 +182,15 @@ impl Core {
         conn.partial_accounted = bytes;
         self.partials -= usize::from(conn.partial_since.is_some());
         self.partials += usize::from(bytes > 0);
+        let received = conn.partial_received();
+        let grown = received >= conn.partial_then.saturating_add(RECORD_PROGRESS_BYTES);
         conn.partial_since = match conn.partial_since {
             _ if bytes == 0 => None,
-            Some(since) if !whole => Some(since),
-            _ => Some(self.now),
+            Some(since) if !whole && !grown => Some(since),
+            _ => {
+                conn.partial_then = received;
+                Some(self.now)
+            }
         };
     }
 

@@ -23,7 +23,10 @@ use self::core::Core;
 use crate::admission::{Origin, Shed};
 use crate::engine::Engine;
 use crate::gate::{Stopped, Ticket};
-use crate::limits::{LINGER_SECONDS, PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX};
+use crate::limits::{
+    LINGER_SECONDS, PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECORD_SECONDS_CROWDED,
+    RECV_ROUNDS_MAX,
+};
 use crate::retransmit::{Asker, Caller};
 use crate::sync::Arc;
 use conn::{Conn, Received};
@@ -43,7 +46,7 @@ const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;
 
 /// Time between looks for records that take too long to arrive.
-const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Close this connection.
 #[derive(Clone, Copy, Debug)]
@@ -351,30 +354,31 @@ impl Worker {
         }
     }
 
-    /// Closes connections whose records take too long to arrive, or hold too much meanwhile.
+    /// Closes connections whose records do not grow, sooner where they hold too much meanwhile.
     fn sweep(&mut self) {
-        if self.core.partials == 0 {
+        let now = self.core.now;
+        if self.core.partials == 0 || now < self.sweep_at {
             return;
         }
-        let now = self.core.now;
-        if now >= self.sweep_at {
-            self.sweep_at = now + SWEEP;
-            let late = Duration::from_secs(RECORD_SECONDS);
-            let slow = |conn: &Conn| conn.partial_since.is_some_and(|at| now.since(at) > late);
-            let slow: Vec<u64> = self
-                .conns
-                .iter()
-                .filter_map(|(_, conn)| slow(conn).then_some(conn.token))
-                .collect();
-            for token in slow {
-                self.give_up(token, "a record takes too long to arrive");
+        self.sweep_at = now + SWEEP;
+        let crowded = Duration::from_secs(RECORD_SECONDS_CROWDED);
+        let mut stalled = Vec::new();
+        for (_, conn) in &mut self.conns {
+            let Some(since) = &mut conn.partial_since else { continue };
+            if !conn.interest.contains(EventFlags::IN) {
+                // It is the server that does not read.
+                *since = now;
+            } else if now.since(*since) > crowded {
+                stalled.push((*since, conn.token));
             }
         }
-        while self.core.partial_bytes > PARTIAL_BYTES_WORKER_MAX {
-            let partial = self.conns.iter().filter(|(_, conn)| conn.partial_since.is_some());
-            let oldest = partial.min_by_key(|(_, conn)| conn.partial_since);
-            let Some(token) = oldest.map(|(_, conn)| conn.token) else { return };
-            self.give_up(token, "too many records are unfinished, and this one the longest");
+        stalled.sort_unstable();
+        for (since, token) in stalled {
+            if now.since(since) > Duration::from_secs(RECORD_SECONDS) {
+                self.give_up(token, "a record takes too long to arrive");
+            } else if self.core.partial_bytes > PARTIAL_BYTES_WORKER_MAX {
+                self.give_up(token, "too many records are unfinished, and this one does not grow");
+            }
         }
     }
 

@@ -16,8 +16,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use weir_core::{FsError, FsResult};
 
-/// Writes that a thread does before other work of the volume gets its turn.
-const ROUND: usize = 32;
+/// Writes that a thread does before other work of the volume gets its turn: few, for it waits
+/// behind that many of 1 MiB for each of eight files.
+const ROUND: usize = 8;
 
 type Turn = Box<dyn FnOnce(&Volume) + Send>;
 
