@@ -81,10 +81,12 @@ impl SyncGroup {
         let mut group = self.0.lock();
         let before = group.failed.take();
         let error = failure.map(|failure| failure.error).or(before);
-        if failure.is_some_and(|failure| failure.uncommitted || before.is_some()) {
+        let more = !group.waiting.is_empty();
+        // The kernel tells a failure once, and those who came while it was found out may have lost
+        // data too.
+        if failure.is_some_and(|failure| failure.uncommitted || before.is_some() || more) {
             group.failed = error;
         }
-        let more = !group.waiting.is_empty();
         group.running = more;
         drop(group);
         for waiter in waiting {
@@ -162,6 +164,8 @@ fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Failure> {
         volume.sync_failures.fetch_add(1, AcqRel);
         let (number, fileid) = (errno.raw_os_error(), inode.fileid);
         tracing::error!(errno = number, fileid, "sync failed; written data may be lost");
+        // A write may have ended while the file was synced, and be noted only now.
+        let uncommitted = uncommitted || inode.kind == FileKind::Regular;
         Failure { error: sync_error(errno), uncommitted }
     })
 }
