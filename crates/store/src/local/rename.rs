@@ -9,6 +9,7 @@ use crate::creds::as_caller;
 use crate::error::fs_error;
 use crate::sync::Arc;
 use rustix::fs::{RenameFlags, renameat_with};
+use rustix::io::Errno;
 use weir_core::attr::Change;
 use weir_core::{Credentials, FileKind, FsError, FsResult, Name};
 
@@ -51,6 +52,14 @@ impl LocalStore {
     }
 }
 
+fn rename_error(errno: Errno) -> FsError {
+    match errno {
+        // XFS's word for a directory in the way that is not empty; POSIX allows both.
+        Errno::EXIST => FsError::NotEmpty,
+        other => fs_error(other),
+    }
+}
+
 fn rename(
     volume: &Volume,
     from: Side<'_>,
@@ -72,7 +81,7 @@ fn rename(
     let rename = || {
         let flags = RenameFlags::empty();
         as_caller(cred, |_| renameat_with(&from.dir.fd, old, &to.dir.fd, new, flags))?
-            .map_err(fs_error)
+            .map_err(rename_error)
     };
     let source = match volume.locked_lookup(from.dir, from.name, waiting) {
         // Whether the caller may know that is the kernel's to say.
