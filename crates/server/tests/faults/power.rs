@@ -4,21 +4,21 @@
 //!
 //! Everything follows from the seed. `WEIR_SEED=n` plays one game alone.
 
-use crate::world::{Client, Failure, World, at, create_args};
+use crate::world::{Client, Failure, World, at};
 use rustix::io::Errno;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use weir_nfs::v3::wire::{CreateArgs, RemoveArgs, RenameArgs, StableHow, Status};
+use weir_nfs::v3::wire::{RenameArgs, StableHow, Status};
 use weir_server::ServerConfig;
 use weir_server::config::NamespaceDurability;
 use weir_store::testing::{Fault, Kind, PowerCut, Rule, When};
 
-const GAMES: u64 = 6;
-const LIVES: usize = 3;
-const MOVES: usize = 60;
-const NAMES: usize = 5;
+const GAMES: u64 = 40;
+const LIVES: u64 = 4;
+/// Most syncs before the power goes.
+const SYNCS: usize = 40;
+const NAMES: usize = 4;
 /// A write fills whole pages with one byte.
 const PAGE: usize = 4096;
 const PAGES: usize = 6;
@@ -61,6 +61,7 @@ impl Known {
 /// A client, and what it was promised.
 struct Player {
     random: Random,
+    power: Arc<PowerCut>,
     files: BTreeMap<String, Known>,
     /// Names of which it is not known what they lead to.
     doubt: Vec<String>,
@@ -75,58 +76,66 @@ impl Player {
     fn step(&mut self, client: &mut Client, root: &[u8]) {
         let name = self.name();
         match self.random.below(10) {
-            0..5 => self.write(client, &name),
-            5..7 => self.commit(client, &name),
+            0..4 => self.write(client, &name),
+            4..7 => self.commit(client, &name),
             7 => self.remove(client, root, &name),
             8 => self.rename(client, root, &name),
             _ => self.create(client, root, &name),
         }
     }
 
+    /// What a reply promises: nothing if the power went before it came.
+    fn promised<T>(&self, result: Result<T, Failure>) -> Option<T> {
+        result.ok().filter(|_| !self.power.is_cut())
+    }
+
     fn create(&mut self, client: &mut Client, root: &[u8], name: &str) {
         if self.files.contains_key(name) {
             return;
         }
-        match client.create(root, name) {
-            Ok(handle) => {
-                self.files.insert(name.to_owned(), Known::new(handle));
-            }
-            Err(_) => self.clear(client, root, &[name]),
+        let made = client.create(root, name);
+        match self.promised(made) {
+            Some(handle) => drop(self.files.insert(name.to_owned(), Known::new(handle))),
+            None => self.clear(client, root, &[name]),
         }
     }
 
     fn write(&mut self, client: &mut Client, name: &str) {
         let (first, count) = (self.random.below(PAGES), 1 + self.random.below(2));
         let stable = [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync];
-        let stable = stable[self.random.below(5).saturating_sub(2)];
+        let stable = stable[self.random.below(6).saturating_sub(3)];
         self.fill = self.fill % 250 + 1;
         let fill = self.fill;
-        let Some(known) = self.files.get_mut(name) else { return };
+        let Some(known) = self.files.get(name) else { return };
         let pages = first..(first + count).min(PAGES);
         let data = vec![fill; pages.len() * PAGE];
         let done = client.write(&known.handle, (first * PAGE) as u64, &data, stable);
+        let done = self.promised(done);
+        let Some(known) = self.files.get_mut(name) else { return };
         for page in &mut known.pages[pages] {
             match &done {
-                Ok(done) if done.committed != StableHow::Unstable => {
+                Some(done) if done.committed != StableHow::Unstable => {
                     *page = Page { stable: fill, ..Page::default() };
                 }
-                Ok(done) => page.uncommitted.push((fill, Some(done.verifier))),
-                Err(_) => page.uncommitted.push((fill, None)),
+                done => page.uncommitted.push((fill, done.map(|done| done.verifier))),
             }
         }
     }
 
     fn commit(&mut self, client: &mut Client, name: &str) {
-        if let Some(known) = self.files.get_mut(name)
-            && let Ok(verifier) = client.commit(&known.handle)
-        {
+        let Some(known) = self.files.get(name) else { return };
+        let verifier = client.commit(&known.handle);
+        if let (Some(verifier), Some(known)) = (self.promised(verifier), self.files.get_mut(name)) {
             committed(known, verifier);
         }
     }
 
     fn remove(&mut self, client: &mut Client, root: &[u8], name: &str) {
-        if self.files.remove(name).is_some() && client.remove(root, name).is_err() {
-            self.clear(client, root, &[name]);
+        if self.files.remove(name).is_some() {
+            let removed = client.remove(root, name);
+            if self.promised(removed).is_none() {
+                self.clear(client, root, &[name]);
+            }
         }
     }
 
@@ -137,11 +146,11 @@ impl Player {
         }
         let Some(known) = self.files.remove(from) else { return };
         let args = RenameArgs { from: at(root, from), to: at(root, &to) };
-        if client.ask(&args, |result| result.status()) == Status::OK {
-            self.files.insert(to, known);
-        } else {
-            self.files.remove(&to);
-            self.clear(client, root, &[from, &to]);
+        let status = client.ask(&args, |result| result.status());
+        let renamed = if status == Status::OK { Ok(()) } else { Err((status, None)) };
+        match self.promised(renamed) {
+            Some(()) => drop(self.files.insert(to, known)),
+            None => self.clear(client, root, &[from, &to]),
         }
     }
 
@@ -154,26 +163,6 @@ impl Player {
             assert!((0..3).any(|_| client.remove(root, name).is_err_and(gone)), "{name}");
             self.doubt.push((*name).to_owned());
         }
-    }
-
-    /// Begins one more operation and does not wait for its reply.
-    fn last(&mut self, client: &mut Client, root: &[u8]) {
-        let [name, to] = [self.name(), self.name()];
-        match (self.random.below(3), self.files.contains_key(&name)) {
-            (0, true) => {
-                client.send(&RemoveArgs { object: at(root, &name) });
-            }
-            (1, true) if name != to => {
-                client.send(&RenameArgs { from: at(root, &name), to: at(root, &to) });
-                self.doubt.push(to);
-            }
-            (_, true) => return,
-            (_, false) => {
-                let how = create_args(root, &name).how;
-                client.send(&CreateArgs { location: at(root, &name), how });
-            }
-        }
-        self.doubt.push(name);
     }
 
     /// Looks whether everything that was promised is there.
@@ -233,14 +222,10 @@ fn committed(known: &mut Known, verifier: [u8; 8]) {
     }
 }
 
-fn volume(world: &World) -> PathBuf {
-    world.root("one").parent().unwrap().to_owned()
-}
-
 /// The same with a power that can be cut. What a clean stop leaves counts as stable.
 fn with_power(world: World) -> (World, Arc<PowerCut>) {
-    let (volume, power) = (volume(&world), OnceCell::new());
-    let watch = || Arc::new(PowerCut::new(&volume).unwrap());
+    let (root, power) = (world.root("one"), OnceCell::new());
+    let watch = || Arc::new(PowerCut::new(root.parent().unwrap()).unwrap());
     let world = world.restart(|| Arc::clone(power.get_or_init(watch)));
     (world, power.into_inner().unwrap())
 }
@@ -256,10 +241,10 @@ fn restored(world: World, power: &Arc<PowerCut>) -> World {
 fn play(seed: u64) {
     eprintln!("WEIR_SEED={seed}");
     let config = ServerConfig { workers: 1, ..ServerConfig::default() };
-    let (mut world, power) = with_power(World::start_with(config));
-    let volume = volume(&world);
+    let (mut world, power) = with_power(World::start_in_memory(config));
     let (random, files) = (Random(seed), BTreeMap::new());
-    let mut player = Player { random, files, doubt: Vec::new(), fill: 0 };
+    let mut player =
+        Player { random, power: Arc::clone(&power), files, doubt: Vec::new(), fill: 0 };
     for life in 0..LIVES {
         let mut client = world.connect();
         let root = client.mount("/one");
@@ -269,21 +254,20 @@ fn play(seed: u64) {
         }
         player.doubt.clear();
         player.send_again(&mut client);
-        let when = When::OneIn(6, seed.wrapping_add(life as u64));
-        let rule = Rule::new(&[Kind::Sync], volume.join("root"), Fault::Fail(Errno::IO));
-        let rule = world.kernel.add(rule.when(when));
-        for _ in 0..player.random.below(MOVES) {
+        let rule = Rule::new(&[Kind::Sync], world.root("one"), Fault::Fail(Errno::IO));
+        let rule = world.kernel.add(rule.when(When::OneIn(5, seed * LIVES + life)));
+        power.cut_after(player.random.below(SYNCS) as u64);
+        while !power.is_cut() {
             player.step(&mut client, &root);
         }
         world.kernel.lift(rule);
-        player.last(&mut client, &root);
-        power.cut();
         drop(client);
         world = restored(world, &power);
     }
     let mut client = world.connect();
     let root = client.mount("/one");
     player.audit(&mut client, &root);
+    drop(client);
     world.stop();
 }
 
@@ -298,10 +282,12 @@ fn after_power_cuts_and_failed_syncs_everything_promised_is_there() {
 #[test]
 fn names_that_were_not_promised_may_go_and_the_volume_is_whole() {
     let namespace_durability = NamespaceDurability::Process;
-    let world = World::start_with(ServerConfig { namespace_durability, ..ServerConfig::default() });
+    let world =
+        World::start_in_memory(ServerConfig { namespace_durability, ..ServerConfig::default() });
     let mut client = world.connect();
     let root = client.mount("/one");
     client.create(&root, "kept").unwrap();
+    drop(client);
     let (world, power) = with_power(world);
     let mut client = world.connect();
     let kept = client.lookup(&root, "kept").unwrap();
@@ -324,5 +310,6 @@ fn names_that_were_not_promised_may_go_and_the_volume_is_whole() {
         std::thread::yield_now();
     }
     assert_eq!(client.used(&root), 8192);
+    drop(client);
     world.stop();
 }

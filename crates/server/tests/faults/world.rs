@@ -33,16 +33,22 @@ impl World {
     }
 
     pub(crate) fn start_with(settings: ServerConfig) -> Self {
-        Self::start_volumes(settings, &["one", "other"])
+        Self::start_volumes(settings, &["one", "other"], tempfile::tempdir().unwrap())
+    }
+
+    /// On a file system in memory, where there is one: for tests of which the disk is no part.
+    pub(crate) fn start_in_memory(settings: ServerConfig) -> Self {
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Self::start_volumes(settings, &["one", "other"], directory.unwrap())
     }
 
     /// With a volume `small` too, whose contract is 16 bytes a second.
     pub(crate) fn start_small() -> Self {
-        Self::start_volumes(ServerConfig::default(), &["one", "other", "small"])
+        let directory = tempfile::tempdir().unwrap();
+        Self::start_volumes(ServerConfig::default(), &["one", "other", "small"], directory)
     }
 
-    fn start_volumes(settings: ServerConfig, names: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+    fn start_volumes(settings: ServerConfig, names: &[&str], directory: tempfile::TempDir) -> Self {
         let config = ServerConfig {
             data: directory.path().to_owned(),
             nfs: vec!["127.0.0.1:0".parse().unwrap()],

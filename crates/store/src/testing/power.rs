@@ -32,6 +32,8 @@ type Id = (u64, Option<SystemTime>);
 #[derive(Debug, Default)]
 struct Stable {
     cut: bool,
+    /// The power goes with this many more syncs.
+    syncs_left: Option<u64>,
     data: HashMap<Id, Vec<u8>>,
     /// Pages of files that a failed sync has lost and nobody has written since.
     lost: HashMap<Id, BTreeSet<usize>>,
@@ -76,6 +78,9 @@ impl PowerCut {
             return;
         }
         let failed = matches!(fault, Some(Fault::Fail(_)));
+        if seen.kind == Kind::Sync && !failed && stable.goes_now() {
+            return;
+        }
         let followed = match seen.kind {
             Kind::Write if !failed => stable.written(seen),
             Kind::Sync if failed => stable.lose(&seen.open()),
@@ -92,6 +97,11 @@ impl PowerCut {
     /// The power is cut: what is done from now on is lost.
     pub fn cut(&self) {
         self.stable.lock().cut = true;
+    }
+
+    /// The power goes when `syncs` more have been carried out, with the next.
+    pub fn cut_after(&self, syncs: u64) {
+        self.stable.lock().syncs_left = Some(syncs);
     }
 
     /// Is it? What a server said before that it has promised.
@@ -119,6 +129,16 @@ impl PowerCut {
 }
 
 impl Stable {
+    /// Does the power go with the sync that comes now?
+    fn goes_now(&mut self) -> bool {
+        match &mut self.syncs_left {
+            Some(0) => self.cut = true,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.cut
+    }
+
     fn cover_all(&mut self, at: &Path) -> io::Result<()> {
         self.cover(at, false)?;
         for entry in fs::read_dir(at)? {
