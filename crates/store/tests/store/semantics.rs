@@ -541,3 +541,18 @@ fn users_of_this_machine_are_kept_out_of_the_volume_s_directory() {
     drop(Bed::open(path.clone(), options(), "temp"));
     assert_eq!(mode(&path), 0o700);
 }
+
+#[test]
+fn a_rename_over_a_directory_with_entries_is_refused_alike_everywhere() {
+    everywhere(|bed| {
+        let root = bed.root();
+        let [_, full] =
+            [b"from", b"into"].map(|name| bed.make(&root, name, &MakeKind::Directory).unwrap());
+        bed.create(&full, b"entry", 0o644, &ROOT).unwrap();
+        let [from, to] = [b"from", b"into"].map(|name| Name::new(name).unwrap());
+        let rename = || block_on(bed.store.rename(&root, from, &root, to, &ROOT)).map(drop);
+        assert_eq!(rename(), Err(FsError::NotEmpty));
+        bed.remove(&full, b"entry").unwrap();
+        assert_eq!(rename(), Ok(()));
+    });
+}
