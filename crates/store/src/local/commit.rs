@@ -252,4 +252,21 @@ mod tests {
         assert_eq!(round(Err(known)), [Some(Err(broken)); 2]);
         assert_eq!(round(Ok(())), [Some(Err(broken)); 2]);
     }
+
+    #[test]
+    fn who_came_while_a_failure_was_found_out_is_told_of_it() {
+        let group = SyncGroup::default();
+        let (first, first_answer) = promise();
+        let (late, late_answer) = promise();
+        group.join(first, Extent::Data);
+        group.round(|_| {
+            group.join(late, Extent::Data);
+            Err(Failure { error: FsError::Io, uncommitted: false })
+        });
+        assert_eq!(outcome(first_answer).flatten(), Some(Err(FsError::Io)));
+        // The kernel has told it, and finds nothing wrong any more.
+        group.round(|_| Ok(()));
+        assert_eq!(outcome(late_answer).flatten(), Some(Err(FsError::Io)));
+        assert!(!group.has_failed());
+    }
 }
