@@ -72,10 +72,10 @@ pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
 /// gone. Beyond: a connection gets one request at a time, and new connections are refused.
 pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
 
-/// Bytes of finished replies that are sent at once, before more of a batch is served: what was
-/// just read is still in the processor's cache when the kernel copies it, and its buffer is warm
-/// for the next reply.
-pub(crate) const SEND_EARLY_BYTES: usize = 128 << 10;
+/// Bytes of finished replies that are sent at once, before more of a batch is served. More would
+/// leave the processor's cache before the kernel copies it; less would wake the peer more often
+/// than it has work for.
+pub(crate) const SEND_EARLY_BYTES: usize = 512 << 10;
 
 /// Bytes of finished replies of one connection that its socket did not take. Beyond: its requests
 /// wait, rather than fill cold memory.
