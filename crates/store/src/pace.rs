@@ -12,9 +12,10 @@
 //!   1 s, were quick.
 //!
 //! On a busy machine a write also takes long when the scheduler gives the processor to somebody
-//! else meanwhile, and the pool would only make that worse: that time doesn't count. Learning it
-//! costs a system call before each write, so it is watched only for pooled writes, and for 100 ms
-//! after a slow write of which it isn't known ([`Pace::watches`]).
+//! else meanwhile, or the hypervisor to another guest, and the pool would only make that worse: a
+//! write in which the thread did not go to sleep is quick. Learning whether it did costs a system
+//! call before each write, so it is watched only for pooled writes, and for 100 ms after a slow
+//! write of which it isn't known ([`Pace::watches`]).
 
 use crate::sync::{AcqRel, Acquire, AtomicU32, AtomicU64, Relaxed};
 use std::time::Duration;
@@ -27,7 +28,7 @@ const CALM_AFTER_SYNC: Duration = Duration::from_millis(100);
 /// Quick writes in a row, and the time they must span, before writes return to the worker.
 const QUICK_RUN: u32 = 64;
 const QUICK_SPAN: Duration = Duration::from_secs(1);
-/// How long the scheduler's delays are watched after a slow write for which they weren't.
+/// How long sleeps are watched after a slow write for which they weren't.
 const SUSPICION: Duration = Duration::from_millis(100);
 /// "Never": no slow write is being lived down, no sync was seen.
 const NEVER: u64 = 0;
@@ -84,24 +85,22 @@ impl Pace {
         self.syncs.ended(now);
     }
 
-    /// Should the scheduler's delays be watched for a write that begins now?
+    /// Should it be watched whether a write that begins now goes to sleep?
     pub(crate) fn watches(&self, now: Mono) -> bool {
         self.pooled_since.load(Relaxed) != NEVER || now.0 < self.suspects_until.load(Relaxed)
     }
 
-    /// A write that began at `began` has ended at `now`, wherever it ran. `delay` tells how long
-    /// of that it was ready to run and only waited for a processor, if that was watched; it is
-    /// asked for slow writes only.
-    pub(crate) fn wrote(&self, began: Mono, now: Mono, delay: impl FnOnce() -> Option<Duration>) {
-        let took = now.since(began);
-        if took > QUICK {
-            match delay() {
-                Some(delay) if took.saturating_sub(delay) > QUICK => {
+    /// A write that began at `began` has ended at `now`, wherever it ran. `slept` tells whether its
+    /// thread went to sleep in it, if that was watched; it is asked for slow writes only.
+    pub(crate) fn wrote(&self, began: Mono, now: Mono, slept: impl FnOnce() -> Option<bool>) {
+        if now.since(began) > QUICK {
+            match slept() {
+                Some(true) => {
                     self.quick.store(0, Relaxed);
                     self.pooled_since.store(now.0 + 1, Relaxed);
                     return;
                 }
-                Some(_) => {}
+                Some(false) => {}
                 None => self.suspects_until.store((now + SUSPICION).0, Relaxed),
             }
         }
@@ -148,7 +147,7 @@ mod tests {
     fn a_slow_write_is_lived_down_by_64_quick_ones_over_a_second() {
         let pace = Pace::default();
         let slow_end = Mono::ZERO + MS + Duration::from_nanos(1);
-        pace.wrote(Mono::ZERO, slow_end, || Some(Duration::ZERO));
+        pace.wrote(Mono::ZERO, slow_end, || Some(true));
         for _ in 0..200 {
             pace.wrote(slow_end, slow_end + MS, || None);
         }
@@ -161,14 +160,14 @@ mod tests {
     #[test]
     fn few_quick_writes_over_a_long_time_are_not_enough_and_a_slow_one_starts_over() {
         let pace = Pace::default();
-        pace.wrote(Mono::ZERO, Mono::from_secs(1), || Some(Duration::ZERO));
+        pace.wrote(Mono::ZERO, Mono::from_secs(1), || Some(true));
         let quick = |second| {
             let at = Mono::from_secs(second);
             pace.wrote(at, at, || None);
         };
         (2..65).for_each(quick);
         assert!(!pace.inline(Mono::from_secs(65)), "63 of them");
-        pace.wrote(Mono::from_secs(65), Mono::from_secs(66), || Some(Duration::ZERO));
+        pace.wrote(Mono::from_secs(65), Mono::from_secs(66), || Some(true));
         quick(67);
         assert!(!pace.inline(Mono::from_secs(68)), "the run began again");
     }
@@ -176,7 +175,7 @@ mod tests {
     #[test]
     fn exactly_one_millisecond_is_quick() {
         let pace = Pace::default();
-        pace.wrote(Mono::ZERO, Mono::ZERO + MS, || Some(Duration::ZERO));
+        pace.wrote(Mono::ZERO, Mono::ZERO + MS, || Some(true));
         assert!(pace.inline(Mono::ZERO + MS));
     }
 
@@ -187,10 +186,10 @@ mod tests {
         let end = Mono::from_millis(5);
         pace.wrote(Mono::ZERO, end, || None);
         assert!(pace.inline(end) && pace.watches(end));
-        pace.wrote(end, Mono::from_millis(10), || Some(4 * MS));
-        assert!(pace.inline(end), "all but 1 ms it waited for the processor");
+        pace.wrote(end, Mono::from_millis(10), || Some(false));
+        assert!(pace.inline(end), "its processor was taken away, that was all");
         assert!(!pace.watches(Mono::from_millis(105)));
-        pace.wrote(end, Mono::from_millis(20), || Some(Duration::ZERO));
+        pace.wrote(end, Mono::from_millis(20), || Some(true));
         assert!(!pace.inline(Mono::from_millis(20)));
         assert!(pace.watches(Mono::from_secs(100)), "as long as writes are pooled");
     }

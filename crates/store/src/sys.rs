@@ -4,10 +4,9 @@ use crate::creds::{AsRoot, as_root};
 use crate::error::fs_error;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
-use rustix::io::{Errno, pread};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
-use std::time::Duration;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
 use weir_core::{FsResult, ObjectKey};
 
@@ -126,24 +125,15 @@ pub(crate) fn read_cached(
     Ok(got)
 }
 
-thread_local! {
-    /// The calling thread's scheduler statistics, held open because they are read often.
-    static SCHEDULER: Option<OwnedFd> = {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        rustix::fs::open("/proc/thread-self/schedstat", flags, rustix::fs::Mode::empty()).ok()
-    };
-}
-
-/// How long the calling thread has been ready to run and waited for a processor, in all its life.
-/// Always zero where the kernel doesn't tell.
-pub(crate) fn run_delay() -> Duration {
-    let mut text = [0; 64];
-    let read = |fd: &Option<OwnedFd>| pread(fd.as_ref()?, &mut text, 0).ok();
-    let length = SCHEDULER.try_with(read).ok().flatten().unwrap_or(0);
-    // "time on the processor, time waiting for one (both ns), turns"
-    let mut words = text.get(..length).unwrap_or(&[]).split(|&byte| byte == b' ');
-    let delay = words.nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
-    Duration::from_nanos(delay.unwrap_or(0))
+/// How often the calling thread has gone to sleep of its own accord, in all its life: for a lock,
+/// the disk or the kernel's throttle, and not because its processor was taken away.
+pub(crate) fn sleeps() -> i64 {
+    // SAFETY: all of `rusage` is integers, for which zeroes are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a valid `rusage` for the kernel to write to. It fails for a bad address
+    // or a bad first argument only.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nvcsw
 }
 
 /// Sets the thread's file system user and gives the former one.

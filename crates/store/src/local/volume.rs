@@ -11,7 +11,7 @@ use super::{Durability, LocalStore};
 use crate::pace::Pace;
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Weak, now};
-use crate::sys::run_delay;
+use crate::sys::sleeps;
 use weir_core::{FsError, FsResult, Mono};
 
 /// One volume.
@@ -96,13 +96,9 @@ impl Volume {
 
     /// Does `change`, which begins now, and lets the pace learn from how long it took.
     fn paced<T>(&self, began: Mono, change: impl FnOnce() -> T) -> T {
-        // The clock is read inside the watched span, so that no delay counts against the write.
-        let watched = self.pace.watches(began).then(|| (run_delay(), now()));
+        let before = self.pace.watches(began).then(sleeps);
         let done = change();
-        let ended = now();
-        let began = watched.map_or(began, |(_, began)| began);
-        let delay = || watched.map(|(before, _)| run_delay().saturating_sub(before));
-        self.pace.wrote(began, ended, delay);
+        self.pace.wrote(began, now(), || before.map(|before| sleeps() > before));
         done
     }
 
