@@ -242,6 +242,15 @@ shows_quota() {
     return 1
 }
 
+# What the client's own tools say of the mount and of its calls.
+statistics() {
+    local before
+    mkdirs() { nfsstat -c -3 -l | awk '$(NF - 1) == "mkdir:" { print $NF }'; }
+    nfsstat -m && nfsstat -m | grep -A 1 "^$remote from $server:/work" | grep -q 'vers=3,rsize=1048576,wsize=1048576' &&
+        before=$(mkdirs) && mkdir "$remote"/counted-{1..7} && rmdir "$remote"/counted-{1..7} &&
+        [ $(($(mkdirs) - ${before:-0})) = 7 ] && [ "$(df --output=iavail "$remote" | tail -n 1)" -gt 0 ]
+}
+
 keeps_quota() (
     cd /mnt/small && refused dd if=/dev/zero of=fill bs=1M count=100 conv=fsync 2>/tmp/complaint
     cat /tmp/complaint
@@ -334,6 +343,7 @@ check direct-and-synchronous-writes direct_writes
 check mapped-memory mapped_memory
 check shows-changes-on-close close_to_open
 check shows-and-changes-the-quota shows_quota
+check tells-the-tools-of-the-client statistics
 mount_volume small /mnt/small
 check keeps-to-the-quota keeps_quota
 mount_volume public /mnt/public
