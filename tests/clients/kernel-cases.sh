@@ -245,7 +245,7 @@ shows_quota() {
 # What the client's own tools say of the mount and of its calls.
 statistics() {
     local before
-    mkdirs() { nfsstat -c -3 -l | awk '$(NF - 1) == "mkdir:" { print $NF }'; }
+    mkdirs() { nfsstat -c -3 -l | awk 'NF > 1 && $(NF - 1) == "mkdir:" { print $NF }'; }
     nfsstat -m && nfsstat -m | grep -A 1 "^$remote from $server:/work" | grep -q 'vers=3,rsize=1048576,wsize=1048576' &&
         before=$(mkdirs) && mkdir "$remote"/counted-{1..7} && rmdir "$remote"/counted-{1..7} &&
         [ $(($(mkdirs) - ${before:-0})) = 7 ] && [ "$(df --output=iavail "$remote" | tail -n 1)" -gt 0 ]
