@@ -68,7 +68,7 @@ drop() { on "$1" "kill \$(cat /tmp/$2.pid)"; }
 # asks NAME WORDS HOW KIND START LENGTH: a process asks, says so, and ends.
 asks() {
     local words
-    words=$(on "$1" "$work/share/locker file $3 $4 $5 $6 >/tmp/ask & for _ in \$(seq 900); do [ -s /tmp/ask ] && break; sleep 0.1; done
+    words=$(on "$1" "rm -f /tmp/ask; $work/share/locker file $3 $4 $5 $6 >/tmp/ask & for _ in \$(seq 900); do [ -s /tmp/ask ] && break; sleep 0.1; done
         kill \$! 2>/dev/null; cat /tmp/ask")
     echo "$1 was told: $words"
     [ "$words" = "$2" ]
