@@ -3,6 +3,7 @@
 
 use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
+use crate::model::Pool;
 use crate::owner;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -197,6 +198,35 @@ pub(crate) fn check_vacant(
 pub(crate) fn claim_pool(path: &Path, instance: &str, pool: u32) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
     write_whole(path, MARKER, format!("{instance} {pool}\n").as_bytes())
+}
+
+/// Is the directory of `pool` there, and marked as its own? Not where its file system isn't mounted,
+/// and what was put there then would be out of sight as soon as it is.
+pub(crate) fn check_claim(pool: &Pool, instance: &str) -> Result<()> {
+    let (name, directory) = (pool.name.clone(), pool.directory.clone());
+    let marker = directory.join(MARKER);
+    match std::fs::read_to_string(&marker) {
+        Ok(mark) if mark.trim() == format!("{instance} {}", pool.id) => Ok(()),
+        Ok(_) => Err(CatalogError::PoolForeign { pool: name, directory }),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(CatalogError::PoolAway { pool: name, directory })
+        }
+        Err(error) => Err(at(&marker)(error)),
+    }
+}
+
+/// Makes the empty directory of a new volume, for the store to fill. It is there before the
+/// catalogue knows the volume, so that a volume without one is a volume that was lost.
+pub(crate) fn make_volume(path: &Path) -> Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+    if !is_vacant(path) {
+        let reason = "something is in it that is no volume of this catalogue".to_owned();
+        return Err(CatalogError::BadPath { path: path.to_owned(), reason });
+    }
+    for parent in path.ancestors().skip(1).take(2) {
+        File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
+    }
+    Ok(())
 }
 
 /// Is `path` missing or an empty directory?

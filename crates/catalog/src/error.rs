@@ -155,6 +155,39 @@ pub enum CatalogError {
         /// Why, and what would be allowed.
         reason: String,
     },
+    /// The directory of a pool has no mark: it is not what was made for the pool.
+    #[error(
+        "pool {pool:?} is not in {}: the file \"weir-pool\", which marks it, is missing; is its file system mounted? Mount it and start the server again",
+        directory.display()
+    )]
+    PoolAway {
+        /// The pool.
+        pool: String,
+        /// Its directory.
+        directory: PathBuf,
+    },
+    /// The directory of a pool is marked as that of another.
+    #[error(
+        "{} belongs to another pool or another data directory than pool {pool:?}, as its file \"weir-pool\" says: mount the right file system there and start the server again",
+        directory.display()
+    )]
+    PoolForeign {
+        /// The pool.
+        pool: String,
+        /// Its directory.
+        directory: PathBuf,
+    },
+    /// The directory of a volume is gone.
+    #[error(
+        "the directory of volume {volume:?}, {}, is missing: restore it and start the server again, or delete the volume",
+        directory.display()
+    )]
+    VolumeAway {
+        /// The volume.
+        volume: String,
+        /// Its directory.
+        directory: PathBuf,
+    },
     /// Another server has the data directory.
     #[error(
         "another weir server{} is using {}: stop it first, or give this one a data directory of its own",
@@ -293,6 +326,9 @@ impl CatalogError {
             Self::RuleExists { .. } => "rule_exists",
             Self::NoSuchRule { .. } => "no_such_rule",
             Self::BadPath { .. } => "bad_path",
+            Self::PoolAway { .. } => "pool_away",
+            Self::PoolForeign { .. } => "pool_foreign",
+            Self::VolumeAway { .. } => "volume_away",
             Self::Locked { .. } => "locked",
             Self::NotDataDirectory { .. } => "not_a_data_directory",
             Self::ForeignOwner { .. } => "foreign_owner",
@@ -322,7 +358,10 @@ impl CatalogError {
             | Self::UsageUnknown { .. }
             | Self::TooMany { .. } => Fault::Conflict,
             Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } => Fault::Infeasible,
-            Self::Locked { .. }
+            Self::PoolAway { .. }
+            | Self::PoolForeign { .. }
+            | Self::VolumeAway { .. }
+            | Self::Locked { .. }
             | Self::ForeignOwner { .. }
             | Self::NotDataDirectory { .. }
             | Self::NewerFormat { .. }

@@ -1,6 +1,8 @@
 //! What the catalogue holds, as immutable values: pools, volumes, export rules, and the snapshot
 //! of them all that the data plane works from.
 
+use crate::directory;
+use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -167,7 +169,7 @@ macro_rules! words {
 
         impl FromStr for $type {
             type Err = UnknownWord;
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+            fn from_str(word: &str) -> std::result::Result<Self, UnknownWord> {
                 match word {
                     $($word => Ok(Self::$variant),)+
                     _ => Err(UnknownWord {
@@ -189,6 +191,8 @@ words!(Squash, "squash", "none, root or all", "none" => None, "root" => Root, "a
 pub struct Snapshot {
     /// Grows by one with every change, across restarts too.
     pub generation: u64,
+    /// The random name of the data directory, in the marks of its pools.
+    instance: String,
     pools: BTreeMap<PoolId, Arc<Pool>>,
     volumes: BTreeMap<VolumeId, Arc<Volume>>,
     pool_names: HashMap<String, PoolId>,
@@ -196,11 +200,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of these pools and volumes.
-    #[must_use]
-    pub fn new(generation: u64, pools: Vec<Pool>, volumes: Vec<Volume>) -> Self {
+    /// A snapshot of these pools and volumes, in the data directory named `instance`.
+    pub(crate) fn new(
+        generation: u64,
+        instance: String,
+        pools: Vec<Pool>,
+        volumes: Vec<Volume>,
+    ) -> Self {
         Self {
             generation,
+            instance,
             pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
             volume_names: volumes.iter().map(|volume| (volume.name.clone(), volume.id)).collect(),
             pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
@@ -245,6 +254,22 @@ impl Snapshot {
     /// The volumes of one pool, by id.
     pub fn volumes_of(&self, pool: PoolId) -> impl Iterator<Item = &Arc<Volume>> {
         self.volumes().filter(move |volume| volume.pool == pool)
+    }
+
+    /// Is `volume` where it was made, in the marked directory of its pool? To be asked before it
+    /// is opened, so that nothing else is served in its place.
+    ///
+    /// # Errors
+    /// `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.
+    pub fn check_place(&self, volume: &Volume) -> Result<()> {
+        if let Some(pool) = self.pool(volume.pool) {
+            directory::check_claim(pool, &self.instance)?;
+        }
+        if volume.directory.is_dir() {
+            return Ok(());
+        }
+        let (volume, directory) = (volume.name.clone(), volume.directory.clone());
+        Err(CatalogError::VolumeAway { volume, directory })
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let generation = db.query_row("SELECT generation FROM meta", [], |row| row.get(0))?;
     let pools = pools(db, data_dir)?;
     let volumes = volumes(db, &pools)?;
-    Ok(Snapshot::new(generation, pools.into_values().collect(), volumes))
+    Ok(Snapshot::new(generation, instance(db)?, pools.into_values().collect(), volumes))
 }
 
 /// The random name of this data directory, which marks the pools that are its own.
@@ -61,7 +61,7 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
             id,
             name: row.get(1)?,
             pool: pool.id,
-            directory: pool.directory.join("volumes").join(id.to_string()),
+            directory: place(pool, id),
             quota_bytes,
             throughput,
             limit,
@@ -69,6 +69,11 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
         });
     }
     Ok(volumes)
+}
+
+/// The directory of a volume.
+pub(crate) fn place(pool: &Pool, volume: VolumeId) -> PathBuf {
+    pool.directory.join("volumes").join(volume.to_string())
 }
 
 fn exports(db: &Connection) -> Result<BTreeMap<VolumeId, Vec<ExportRule>>> {

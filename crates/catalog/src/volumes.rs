@@ -1,12 +1,12 @@
-//! Making, changing and deleting volumes. Their trees are not touched here: a deleted volume's is
-//! *condemned*, and whoever removes it says so when it is done.
+//! Making, changing and deleting volumes. Of their trees only the empty top is made here: a deleted
+//! volume's is *condemned*, and whoever removes it says so when it is done.
 
 use crate::catalog::{Catalog, Mode, Outcome};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
 use crate::model::{ExportRule, Pool, Snapshot, Volume};
 use crate::rows::{self, capacity, terms};
-use crate::{names, pools};
+use crate::{directory, names, pools};
 use rusqlite::params;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,11 +46,11 @@ pub struct Condemned {
 }
 
 impl Catalog {
-    /// Makes a volume with the default export rules.
+    /// Makes a volume with the default export rules, and its directory.
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
-    /// `ThroughputMissing`, `Infeasible`.
+    /// `ThroughputMissing`, `Infeasible`, `PoolAway`, `PoolForeign`, `BadPath`, `Io`.
     pub fn create_volume(&self, new: &NewVolume, mode: Mode) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
         self.mutate(mode, |tx, now| {
@@ -70,7 +70,12 @@ impl Catalog {
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
-            rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())
+            rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())?;
+            directory::check_claim(pool, self.instance())?;
+            match mode {
+                Mode::Preview => Ok(()),
+                Mode::Commit => directory::make_volume(&rows::place(pool, VolumeId(id))),
+            }
         })
     }
 

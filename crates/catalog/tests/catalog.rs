@@ -253,3 +253,53 @@ fn two_data_directories_never_share_a_pool() {
     first.delete_pool("s", Mode::Commit).unwrap();
     second.create_pool(&new, Mode::Commit).unwrap();
 }
+
+#[test]
+fn a_volume_is_only_where_it_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = with_pool(dir.path(), Qos::Auto);
+    catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
+    let snapshot = catalog.snapshot();
+    let made = snapshot.volume_named("v").unwrap();
+    let mark = dir.path().join("pools/1/weir-pool");
+    snapshot.check_place(made).unwrap();
+
+    // As where the file system of the pool is not mounted.
+    let own = std::fs::read_to_string(&mark).unwrap();
+    std::fs::remove_file(&mark).unwrap();
+    assert_eq!(snapshot.check_place(made).unwrap_err().code(), "pool_away");
+    for mode in [Mode::Preview, Mode::Commit] {
+        let refused = catalog.create_volume(&volume("w", TIB, None), mode).unwrap_err();
+        assert_eq!((refused.code(), refused.fault()), ("pool_away", Fault::Internal));
+        assert!(refused.to_string().contains("mounted"), "{refused}");
+    }
+    // Another pool's, and another data directory's.
+    for foreign in [own.replace(" 1", " 2"), own.replace(&own[..4], "????")] {
+        std::fs::write(&mark, foreign).unwrap();
+        assert_eq!(snapshot.check_place(made).unwrap_err().code(), "pool_foreign");
+    }
+    std::fs::write(&mark, own).unwrap();
+    std::fs::remove_dir(&made.directory).unwrap();
+    let refused = snapshot.check_place(made).unwrap_err();
+    assert_eq!(refused.code(), "volume_away");
+    assert!(refused.to_string().contains("\"v\""), "{refused}");
+}
+
+#[test]
+fn a_new_volume_gets_an_empty_directory_or_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = with_pool(dir.path(), Qos::Auto);
+    let first = dir.path().join("pools/1/volumes/1");
+    catalog.create_volume(&volume("v", TIB, None), Mode::Preview).unwrap();
+    assert!(!first.exists());
+    // What a stop before the commit leaves is used, what somebody else put there is not.
+    std::fs::create_dir_all(first.join("letters")).unwrap();
+    let refused = catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap_err();
+    assert_eq!(refused.code(), "bad_path");
+    assert_eq!(catalog.snapshot().volumes().count(), 0);
+    std::fs::remove_dir(first.join("letters")).unwrap();
+    let outcome = catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
+    let made = outcome.snapshot.volume_named("v").unwrap();
+    assert_eq!(made.directory, first);
+    outcome.snapshot.check_place(made).unwrap();
+}

@@ -747,3 +747,27 @@ fn showmount_sees_what_is_exported_to_whom_and_who_mounted_it() {
     assert_eq!(mounts(&mut peer), [""; 0]);
     fixture.server.stop().unwrap();
 }
+
+#[test]
+fn a_volume_whose_directory_is_gone_is_not_served_as_an_empty_one() {
+    let fixture = Fixture::start();
+    let catalog = fixture.server.catalog();
+    let (name, pool) = ("lost".to_owned(), "pool".to_owned());
+    let new = NewVolume { name, pool, quota_bytes: TIB, throughput: None };
+    catalog.create_volume(&new, Mode::Commit).unwrap();
+    let snapshot = catalog.snapshot();
+    let lost = snapshot.volume_named("lost").unwrap();
+    let aside = lost.directory.with_extension("aside");
+    std::fs::rename(&lost.directory, &aside).unwrap();
+    let refused = fixture.server.plane().apply(catalog.snapshot()).unwrap_err().to_string();
+    assert!(refused.contains("missing: restore it"), "{refused}");
+    assert!(fixture.server.plane().volume_live(lost.id).is_none());
+    assert!(!lost.directory.exists(), "nothing is made in its place");
+    let mut peer = fixture.connect();
+    peer.mount("/open");
+
+    std::fs::rename(&aside, &lost.directory).unwrap();
+    fixture.server.plane().apply(catalog.snapshot()).unwrap();
+    peer.mount("/lost");
+    fixture.server.stop().unwrap();
+}

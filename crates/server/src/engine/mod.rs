@@ -190,7 +190,9 @@ impl Engine {
         }
     }
 
-    fn open(&self, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
+    fn open(&self, snapshot: &Snapshot, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
+        let failed = |reason: String| PlaneError::Volume { name: spec.name.clone(), reason };
+        snapshot.check_place(spec).map_err(|error| failed(error.to_string()))?;
         let options = weir_store::Options {
             quota_bytes: spec.quota_bytes,
             namespace_durability: self.settings.namespace_durability,
@@ -198,9 +200,8 @@ impl Engine {
             cached_objects_max: self.settings.cached_objects_max,
             pool: Arc::clone(&self.settings.pool),
         };
-        let store = LocalStore::open(&spec.directory, &options).map_err(|error| {
-            PlaneError::Volume { name: spec.name.clone(), reason: error.to_string() }
-        })?;
+        let store = LocalStore::open(&spec.directory, &options)
+            .map_err(|error| failed(error.to_string()))?;
         let nfs = weir_nfs::v3::Volume {
             id: spec.id,
             fsid: FSID_PREFIX | u64::from(spec.id.0),
@@ -253,7 +254,7 @@ impl Plane for Engine {
         for spec in snapshot.volumes() {
             let volume = match old.by_id(spec.id) {
                 Some(mounted) => Ok(Arc::clone(&mounted.volume)),
-                None => self.open(spec),
+                None => self.open(&snapshot, spec),
             };
             match volume {
                 Ok(volume) => new.insert(Mounted { volume, spec: Arc::clone(spec) }),

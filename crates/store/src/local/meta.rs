@@ -19,7 +19,7 @@ use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
 use crate::sys::{handle_of, open_handle, own_descriptors};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
+use rustix::fs::{Dir, Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
 use rustix::io::Errno;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -74,6 +74,16 @@ pub enum OpenError {
         /// The volume's directory.
         path: PathBuf,
     },
+    /// There are files and no word of the format, so the usage and more may be lost, too.
+    #[error(
+        "the volume at {0} holds files, but {0}/meta/format is missing: restore it from a copy; or, \
+         if {0}/root is what it was, write \"{FORMAT_WORD} {FORMAT}\" there",
+        path.display()
+    )]
+    NoFormat {
+        /// The volume's directory.
+        path: PathBuf,
+    },
     /// The file system has no handles that could be given to clients.
     #[error(
         "the file system of {} can't make file handles: put the data directory on ext4, XFS \
@@ -87,7 +97,7 @@ pub enum OpenError {
 }
 
 impl LocalStore {
-    /// Opens the volume in `directory`, making what is missing. Blocks.
+    /// Opens the volume in `directory`, or makes one where nothing is. Blocks.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -114,10 +124,12 @@ impl LocalStore {
         let own = own_descriptors().map(drop).map_err(std::io::Error::other);
         own.map_err(|error| at.cause("open /proc/self/fd", error))?;
         let meta = at.subdirectory(&top, "meta", OWNER_ALONE)?;
-        at.check_format(&meta)?;
         at.subdirectory(&top, "snap", OWNER_ALONE)?;
-        let root = at.subdirectory(&top, "root", 0o755)?;
-        at.check("sync its directory", fsync(&top))?;
+        let root = if at.has_format(&meta)? {
+            at.check("open its root", openat(&top, "root", DIRECTORY, Mode::empty()))?
+        } else {
+            at.make(&top, &meta)?
+        };
 
         let stat = at.check("read its root", fstat(&root))?;
         let (key, mount) = handle_of(&root).map_err(|errno| match errno {
@@ -210,29 +222,44 @@ impl Place<'_> {
         self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
     }
 
-    /// Writes the format of a fresh volume, or checks that of an existing one.
-    fn check_format(self, meta: &OwnedFd) -> Result<(), OpenError> {
-        match read_file(meta, FORMAT_FILE) {
-            Err(Errno::NOENT) => {
-                // First, so that a volume with a format has a usage.
-                let empty = State::Clean { used: 0 }.to_string();
-                self.check("write meta/usage", replace_file(meta, record::FILE, &empty))?;
-                let text = format!("{FORMAT_WORD} {FORMAT}\n");
-                self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))
+    /// Does the volume say which format it has? One that doesn't was not made to the end.
+    fn has_format(self, meta: &OwnedFd) -> Result<bool, OpenError> {
+        let text = match read_file(meta, FORMAT_FILE) {
+            Err(Errno::NOENT) => return Ok(false),
+            read => self.check("read meta/format", read)?,
+        };
+        let version = text.trim_end().strip_prefix(FORMAT_WORD);
+        match version.and_then(|v| v.strip_prefix(' ')?.parse::<u32>().ok()) {
+            Some(found) if found > FORMAT => {
+                Err(OpenError::NewerFormat { path: self.0.into(), found })
             }
-            Err(errno) => Err(self.cause("read meta/format", errno.into())),
-            Ok(text) => {
-                let version = text.trim_end().strip_prefix(FORMAT_WORD);
-                match version.and_then(|v| v.strip_prefix(' ')?.parse::<u32>().ok()) {
-                    Some(found) if found > FORMAT => {
-                        Err(OpenError::NewerFormat { path: self.0.into(), found })
-                    }
-                    Some(1..=FORMAT) => Ok(()),
-                    _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
-                }
-            }
+            Some(1..=FORMAT) => Ok(true),
+            _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
         }
     }
+
+    /// Makes the root, and when all is there the format.
+    fn make(self, top: &OwnedFd, meta: &OwnedFd) -> Result<OwnedFd, OpenError> {
+        let root = self.subdirectory(top, "root", 0o755)?;
+        if !self.check("read its root", is_empty(&root))? {
+            return Err(OpenError::NoFormat { path: self.0.into() });
+        }
+        self.check("sync its directory", fsync(top))?;
+        let empty = State::Clean { used: 0 }.to_string();
+        self.check("write meta/usage", replace_file(meta, record::FILE, &empty))?;
+        let text = format!("{FORMAT_WORD} {FORMAT}\n");
+        self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))?;
+        Ok(root)
+    }
+}
+
+fn is_empty(directory: &OwnedFd) -> Result<bool, Errno> {
+    for entry in Dir::read_from(directory)? {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 pub(super) fn read_file(directory: &OwnedFd, name: &str) -> Result<String, Errno> {

@@ -462,6 +462,43 @@ fn a_newer_format_is_refused_and_the_usage_survives_a_clean_stop() {
     });
 }
 
+#[test]
+fn a_volume_with_files_that_lost_its_format_or_its_root_is_not_taken_for_a_new_one() {
+    everywhere(|bed| {
+        bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();
+        bed.store.close().unwrap();
+        let (format, root) = (bed.directory.join("meta/format"), bed.directory.join("root"));
+        let open = || LocalStore::open(&bed.directory, &bed.options);
+        std::fs::remove_file(&format).unwrap();
+        let refused = open().unwrap_err();
+        assert!(matches!(refused, OpenError::NoFormat { .. }), "{refused}");
+        assert!(refused.to_string().contains("write \"weir-volume 1\" there"), "{refused}");
+        assert!(!format.exists());
+        std::fs::write(&format, "weir-volume 1\n").unwrap();
+        open().unwrap();
+
+        std::fs::rename(&root, bed.directory.join("aside")).unwrap();
+        let refused = open().unwrap_err();
+        assert!(matches!(refused, OpenError::Directory { what: "open its root", .. }), "{refused}");
+        assert!(!root.exists());
+        std::fs::rename(bed.directory.join("aside"), &root).unwrap();
+        open().unwrap();
+    });
+}
+
+#[test]
+fn a_volume_that_was_not_made_to_the_end_is_made_at_the_next_opening() {
+    everywhere(|bed| {
+        for made in [&["meta"][..], &["meta", "snap", "root"]] {
+            let place = bed.directory.with_extension(made.len().to_string());
+            made.iter().for_each(|name| std::fs::create_dir_all(place.join(name)).unwrap());
+            let opened = LocalStore::open(&place, &bed.options).unwrap();
+            assert_eq!((opened.used_bytes(), opened.usage_is_known()), (0, true));
+            assert!(place.join("meta/format").exists());
+        }
+    });
+}
+
 /// A fresh volume is counted in the background; `close` notes the usage only once that is done.
 fn wait_until_counted(bed: &Bed) {
     while !bed.store.usage_is_known() {
