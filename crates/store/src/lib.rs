@@ -23,4 +23,4 @@ pub mod testing;
 pub use creds::{reset_identity, switches_identity};
 pub use local::{Counted, Counting, Durability, Inode, LocalStore, OpenError, Options};
 pub use pool::Pool;
-pub use sys::prepare_process;
+pub use sys::{MAP_FILE, prepare_process};

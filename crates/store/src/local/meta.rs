@@ -18,8 +18,8 @@ use crate::creds::as_root;
 use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
 use crate::sys::{handle_of, open_handle, own_descriptors};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Dir, Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Dir, Mode, OFlags, fchmod, fstat, fsync, mkdirat, open, openat, renameat};
 use rustix::io::Errno;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -138,7 +138,7 @@ impl LocalStore {
         })?;
         let by_handle = as_root(|proof| open_handle(proof, &root, &key, OFlags::PATH).is_ok());
         let objects_max = options.cached_objects_max.max(OBJECTS_MIN);
-        let space = at.check("read its file system", fstatvfs(&root))?;
+        let unit = at.check("read its file system", Unit::on_file_system_of(root.as_fd()))?;
         let lane = Arc::new(options.pool.lane(LANE));
         let recorded = Record::read(&meta);
         let crowd = Crowd::new(objects_max);
@@ -160,7 +160,7 @@ impl LocalStore {
             pace: options.pool.pace_of(stat.st_dev),
             syncs: AtomicU64::new(0),
             sync_failures: AtomicU64::new(0),
-            unit: Unit::on_blocks_of(space.f_frsize),
+            unit,
             label: directory.display().to_string(),
             closing: AtomicBool::new(false),
         });
