@@ -14,6 +14,7 @@ mod audit;
 mod choose;
 mod client;
 mod content;
+mod ground;
 mod op;
 mod operator;
 mod phase;
