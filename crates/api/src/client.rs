@@ -124,6 +124,15 @@ impl Client {
         Ok(text)
     }
 
+    /// A backup of the catalogue, as the content of a file. It holds the key of file handles.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn catalog_backup(&self) -> Result<Vec<u8>> {
+        let (status, body) = self.exchange(Method::GET, routes::CATALOG_BACKUP, Vec::new()).await?;
+        Ok(succeed(status, &body)?.into())
+    }
+
     /// All pools.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! | `/v1/volumes/{name}` | GET; PATCH: change; DELETE, with its files |
 //! | `/v1/volumes/{name}/exports` | GET: list; PUT: replace all; POST: add one; DELETE `?network=`: remove one |
 //! | `/v1/volumes/{name}/rescan` | POST: count its usage anew, in the background |
+//! | `/v1/catalog/backup` | GET: a backup of the catalogue, as a SQLite file |
 //! | `/healthz`, `/readyz` | GET: for probes, without a token |
 //! | `/metrics` | GET: Prometheus text |
 //!
@@ -32,6 +33,8 @@ pub const VOLUME: &str = "/v1/volumes/{name}";
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
 /// The recount of one volume's usage.
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
+/// A backup of the catalogue.
+pub const CATALOG_BACKUP: &str = "/v1/catalog/backup";
 /// Answers as long as the process does.
 pub const LIVENESS: &str = "/healthz";
 /// Answers well while every volume is being served.

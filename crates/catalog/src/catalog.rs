@@ -5,7 +5,7 @@ use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
 use crate::model::Snapshot;
-use crate::{owner, rows, schema};
+use crate::{owner, restore, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -62,11 +62,12 @@ impl Catalog {
     /// `minimums` that are there already stay as they are.
     ///
     /// # Errors
-    /// `Locked` if another server has it; `NotDataDirectory`, `ForeignOwner`, `NewerFormat`, `BadSecret`,
-    /// `Damaged`, `Io`, `Database`.
+    /// `Locked` if another server has it; `NotDataDirectory`, `ForeignOwner`, `RestoreInterrupted`,
+    /// `NewerFormat`, `BadSecret`, `Damaged`, `Io`, `Database`.
     pub fn open_with(directory: &Path, minimums: Minimums) -> Result<Self> {
         let directory = directory::prepare(directory)?;
         let lock = Lock::take(&directory)?;
+        restore::check_finished(&directory)?;
         owner::protect_files(&directory)?;
         let secret = directory::secret(&directory)?;
         let db = schema::open(&directory.join("weir.db"))?;

@@ -1,6 +1,7 @@
 //! The data directory and the pools' directories: who owns them, the lock, the secret. Not the
 //! trees of the volumes, which are the store's.
 
+use crate::check::Finding;
 use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
 use crate::model::Pool;
@@ -9,6 +10,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+use weir_core::VolumeId;
 
 /// Marks a pool's directory with whose it is.
 const MARKER: &str = "weir-pool";
@@ -16,7 +18,8 @@ const SECRET_BYTES: usize = 16;
 /// Shortest token an operator may put in place of the one that is made.
 const TOKEN_CHARS_MIN: usize = 32;
 
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError {
+/// A failure at `path`.
+pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError {
     move |source| CatalogError::Io { path: path.to_owned(), source }
 }
 
@@ -82,6 +85,44 @@ pub(crate) fn secret(directory: &Path) -> Result<[u8; SECRET_BYTES]> {
     bytes.try_into().map_err(|_| CatalogError::BadSecret { path: directory.join("handle.key") })
 }
 
+/// The secret, which must be there.
+pub(crate) fn existing_secret(directory: &Path) -> Result<[u8; SECRET_BYTES]> {
+    let path = directory.join("handle.key");
+    let bytes = std::fs::read(&path).map_err(at(&path))?;
+    bytes.try_into().map_err(|_| CatalogError::BadSecret { path })
+}
+
+/// The database of a data directory, which must be there.
+pub(crate) fn existing_catalog(directory: &Path) -> Result<PathBuf> {
+    let path = directory.join("weir.db");
+    match path.try_exists() {
+        Ok(true) => Ok(path),
+        Ok(false) => Err(CatalogError::NoCatalog { directory: directory.to_owned() }),
+        Err(source) => Err(at(&path)(source)),
+    }
+}
+
+/// What is wrong with the secrets of a data directory. A token that isn't there will be made.
+pub(crate) fn find_secrets(directory: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match existing_secret(directory) {
+        Ok(_) => {}
+        Err(CatalogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let told = "handle.key is missing: restore it from a copy; the server would make a new one, and every client would have to mount anew";
+            findings.push(Finding::error("no_secret", told.to_owned()));
+        }
+        Err(error) => findings.push(Finding::error(error.code(), error.to_string())),
+    }
+    let path = directory.join("api.token");
+    if let Ok(bytes) = std::fs::read(&path)
+        && valid_token(bytes).is_none()
+    {
+        let error = CatalogError::BadToken { path };
+        findings.push(Finding::error(error.code(), error.to_string()));
+    }
+    findings
+}
+
 /// The token of the API, made once: 64 hexadecimal digits of chance.
 pub(crate) fn token(directory: &Path) -> Result<String> {
     let make = || {
@@ -89,10 +130,12 @@ pub(crate) fn token(directory: &Path) -> Result<String> {
         Ok((digits + "\n").into_bytes())
     };
     let bytes = read_or_make(directory, "api.token", make)?;
+    valid_token(bytes).ok_or_else(|| CatalogError::BadToken { path: directory.join("api.token") })
+}
+
+fn valid_token(bytes: Vec<u8>) -> Option<String> {
     let token = String::from_utf8(bytes).ok().map(|token| token.trim().to_owned());
-    token
-        .filter(|token| token.len() >= TOKEN_CHARS_MIN)
-        .ok_or_else(|| CatalogError::BadToken { path: directory.join("api.token") })
+    token.filter(|token| token.len() >= TOKEN_CHARS_MIN)
 }
 
 fn random<const N: usize>() -> Result<Vec<u8>> {
@@ -119,7 +162,7 @@ fn read_or_make(
 }
 
 /// Writes a file that is there either whole or not at all, and stays after a power cut.
-fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
     let mut file = OpenOptions::new()
         .write(true)
@@ -227,6 +270,12 @@ pub(crate) fn make_volume(path: &Path) -> Result<()> {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
     }
     Ok(())
+}
+
+/// The volumes of which there are trees in a pool's directory.
+pub(crate) fn trees(pool: &Path) -> impl Iterator<Item = VolumeId> {
+    let entries = pool.join("volumes").read_dir().into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(VolumeId))
 }
 
 /// Is `path` missing or an empty directory?

@@ -235,6 +235,57 @@ pub enum CatalogError {
         /// The newest format this version knows.
         known: i64,
     },
+    /// There is nothing to back up or to check.
+    #[error("there is no catalogue in {}: is this the data directory?", directory.display())]
+    NoCatalog {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A restore would replace a catalogue.
+    #[error(
+        "there is a catalogue in {} already: --replace puts the backup in its place and keeps it beside",
+        directory.display()
+    )]
+    CatalogExists {
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// A restore was cut short.
+    #[error(
+        "a restore in {} was interrupted: run `weir catalog restore` again",
+        directory.display()
+    )]
+    RestoreInterrupted {
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// The file is no backup.
+    #[error("{} is no backup of a catalogue", path.display())]
+    NotBackup {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The backup was written by a newer version.
+    #[error(
+        "{} was written by a newer weir (version {found} of backups, this one knows up to {known}): use that version",
+        path.display()
+    )]
+    NewerBackup {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version this one knows.
+        known: i64,
+    },
+    /// The backup is damaged.
+    #[error("the backup {} is damaged, use another: {what}", path.display())]
+    DamagedBackup {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The secret for file handles is damaged.
     #[error(
         "{} must hold 16 bytes: restore it from a copy, or remove it to have a new one made, after which every client must mount anew",
@@ -333,6 +384,12 @@ impl CatalogError {
             Self::NotDataDirectory { .. } => "not_a_data_directory",
             Self::ForeignOwner { .. } => "foreign_owner",
             Self::NewerFormat { .. } => "newer_format",
+            Self::NoCatalog { .. } => "no_catalog",
+            Self::CatalogExists { .. } => "catalog_exists",
+            Self::RestoreInterrupted { .. } => "restore_interrupted",
+            Self::NotBackup { .. } => "not_a_backup",
+            Self::NewerBackup { .. } => "newer_backup",
+            Self::DamagedBackup { .. } => "damaged_backup",
             Self::BadSecret { .. } => "bad_secret",
             Self::BadToken { .. } => "bad_token",
             Self::Damaged(_) => "damaged",
@@ -365,6 +422,12 @@ impl CatalogError {
             | Self::ForeignOwner { .. }
             | Self::NotDataDirectory { .. }
             | Self::NewerFormat { .. }
+            | Self::NoCatalog { .. }
+            | Self::CatalogExists { .. }
+            | Self::RestoreInterrupted { .. }
+            | Self::NotBackup { .. }
+            | Self::NewerBackup { .. }
+            | Self::DamagedBackup { .. }
             | Self::BadSecret { .. }
             | Self::BadToken { .. }
             | Self::Damaged(_)

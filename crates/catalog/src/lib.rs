@@ -1,14 +1,18 @@
 //! The catalogue: capacity pools, volumes and export rules, their feasibility, their persistence
-//! in SQLite, and the immutable [`Snapshot`]s that the rest of the server reads without a lock.
+//! in SQLite with its backups, and the immutable [`Snapshot`]s that the rest of the server reads
+//! without a lock.
 //!
 //! What is *not* here: HTTP, sockets, and the files of the volumes. The catalogue decides and
 //! remembers; the data plane is told the outcome as a snapshot.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod catalog;
+mod check;
 mod directory;
 mod error;
 mod exports;
+mod image;
 pub mod limits;
 mod model;
 mod monitored;
@@ -16,17 +20,21 @@ mod names;
 mod network;
 mod owner;
 mod pools;
+mod restore;
 mod rows;
 mod schema;
 mod volumes;
 
+pub use backup::{BackupInfo, backup_stopped, inspect_backup};
 pub use catalog::{Catalog, Mode, Outcome};
+pub use check::{Finding, Report, Severity, check};
 pub use error::{Allowed, CatalogError, Fault, Result, Thing};
 pub use limits::Minimums;
 pub use model::{ANONYMOUS_ID, Access, ExportRule, Pool, Snapshot, Squash, UnknownWord, Volume};
 pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};
 pub use pools::{NewPool, PoolChange};
+pub use restore::{Replace, Restored, restore};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::contract::{Change, Level, Qos};
 pub use weir_qos::rate::BytesPerSecond;

@@ -1,6 +1,7 @@
 //! That secrets are their owner's alone, also where they exist already: loose modes are mended with
 //! a warning, a foreign owner is refused.
 
+use crate::check::Finding;
 use crate::error::{CatalogError, Result};
 use crate::model::Pool;
 use rustix::process::geteuid;
@@ -11,11 +12,12 @@ use std::path::Path;
 
 /// What lies in a data directory beside pools and the API's socket, which is made anew at each
 /// start. `.new` is left behind where a crash cut the making of a file short.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "weir.lock",
     "weir.db",
     "weir.db-wal",
     "weir.db-shm",
+    "weir.db.new",
     "handle.key",
     "handle.key.new",
     "api.token",
@@ -25,6 +27,7 @@ const FILES: [&str; 8] = [
 const NOT_OWNER: u32 = 0o077;
 /// Writing by the group and by others.
 const OTHERS_WRITE: u32 = 0o022;
+const OTHERS_WARNING: &str = "others may write to this pool's directory, and so replace its volumes: make it the server's alone (chown, chmod 700)";
 
 /// Checks who owns the data directory.
 pub(crate) fn check_directory(directory: &Path) -> Result<()> {
@@ -60,19 +63,46 @@ pub(crate) fn protect_files(directory: &Path) -> Result<()> {
 pub(crate) fn protect_pool(pool: &Pool) -> Result<()> {
     // A pool whose file system isn't mounted is for its volumes to report.
     let Ok(meta) = metadata(&pool.directory) else { return Ok(()) };
-    let foreign = meta.uid() != geteuid().as_raw();
-    if foreign || meta.mode() & OTHERS_WRITE != 0 {
-        tracing::warn!(
-            pool = pool.name,
-            directory = %pool.directory.display(),
-            "others may write to this pool's directory, and so replace its volumes: make it the server's alone (chown, chmod 700)"
-        );
+    if others_write(&meta) {
+        tracing::warn!(pool = pool.name, directory = %pool.directory.display(), "{OTHERS_WARNING}");
     }
     let volumes = pool.directory.join("volumes");
     match metadata(&volumes) {
         Ok(meta) if meta.uid() == geteuid().as_raw() => mend(&volumes, &meta, 0o700),
         _ => Ok(()),
     }
+}
+
+fn others_write(meta: &Metadata) -> bool {
+    meta.uid() != geteuid().as_raw() || meta.mode() & OTHERS_WRITE != 0
+}
+
+/// What is wrong with the owners and modes of a data directory and the files in it.
+pub(crate) fn find(directory: &Path) -> Vec<Finding> {
+    let paths = FILES.iter().map(|name| directory.join(name)).chain([directory.to_owned()]);
+    let mut findings = Vec::new();
+    for path in paths {
+        let Ok(meta) = metadata(&path) else { continue };
+        if let Err(error) = own(&path, &meta) {
+            findings.push(Finding::error(error.code(), error.to_string()));
+        }
+        if meta.mode() & NOT_OWNER != 0 {
+            let (shown, mode) = (path.display(), meta.mode() & 0o7777);
+            let told = format!(
+                "{shown} has mode {mode:o}: others can use it until the next start of the server, which mends that"
+            );
+            findings.push(Finding::warning("loose_mode", told));
+        }
+    }
+    findings
+}
+
+/// The same for a pool's directory.
+pub(crate) fn find_in_pool(pool: &Pool) -> Option<Finding> {
+    let meta = metadata(&pool.directory).ok().filter(others_write)?;
+    let (name, place, mode) = (&pool.name, pool.directory.display(), meta.mode() & 0o7777);
+    let told = format!("pool {name}, {place}, mode {mode:o}: {OTHERS_WARNING}");
+    Some(Finding::warning("pool_exposed", told))
 }
 
 fn metadata(path: &Path) -> Result<Metadata> {

@@ -1,7 +1,8 @@
 //! The tables, as numbered migrations. A migration that has been released never changes.
 
 use crate::error::{CatalogError, Result};
-use rusqlite::{Connection, TransactionBehavior};
+use crate::image;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::Path;
 
 /// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`.
@@ -66,9 +67,7 @@ const MIGRATIONS: &[&str] = &[
 /// Opens the database at `path` in its newest format, made if it isn't there.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     let mut db = Connection::open(path)?;
-    // Nobody else opens it while the server runs. So the index of the log is kept in memory of our
-    // own instead of a mapped file, which would end the server (SIGBUS) when the disk fails.
-    db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    keep_to_ourselves(&db)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", "ON")?;
@@ -76,18 +75,49 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
-fn migrate(db: &mut Connection, path: &Path) -> Result<()> {
-    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+/// Opens the database that is at `path`, in the format it has.
+pub(crate) fn open_as_it_is(path: &Path) -> Result<Connection> {
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    keep_to_ourselves(&db)?;
+    Ok(db)
+}
+
+/// Nobody else opens it while the server runs. So the index of the log is kept in memory of our
+/// own instead of a mapped file, which would end the server (SIGBUS) when the disk fails.
+fn keep_to_ourselves(db: &Connection) -> Result<()> {
+    Ok(db.pragma_update(None, "locking_mode", "EXCLUSIVE")?)
+}
+
+/// A copy of `db`, which came from `path`, in the newest format, in memory.
+pub(crate) fn newest(db: &Connection, path: &Path) -> Result<Connection> {
+    let mut copy = image::of(db)?;
+    migrate(&mut copy, path)?;
+    Ok(copy)
+}
+
+/// The format of `db`, which came from `path`.
+///
+/// # Errors
+/// `NewerFormat` if this version doesn't know it.
+pub(crate) fn known_format(db: &Connection, path: &Path) -> Result<i64> {
+    let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    pending(found, path).map(|_| found)
+}
+
+/// What leads from format `found` to the newest.
+fn pending(found: i64, path: &Path) -> Result<&'static [&'static str]> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let pending = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done..));
-    let Some(pending) = pending else {
-        return Err(CatalogError::NewerFormat { path: path.to_owned(), found, known });
-    };
-    for migration in pending {
+    pending.ok_or_else(|| CatalogError::NewerFormat { path: path.to_owned(), found, known })
+}
+
+/// Brings `db`, which came from `path`, to the newest format, all at once or not at all.
+pub(crate) fn migrate(db: &mut Connection, path: &Path) -> Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in pending(known_format(&tx, path)?, path)? {
         tx.execute_batch(migration)?;
     }
-    tx.pragma_update(None, "user_version", known)?;
+    tx.pragma_update(None, "user_version", MIGRATIONS.len())?;
     tx.commit()?;
     Ok(())
 }

@@ -8,6 +8,7 @@
 mod acceptor;
 mod admission;
 mod bound;
+mod check;
 mod clock;
 pub mod config;
 mod confine;
@@ -26,6 +27,7 @@ mod sync;
 mod udp;
 mod worker;
 
+pub use check::check;
 pub use config::ServerConfig;
 pub use confine::ConfineError;
 pub use plane::{Plane, PlaneError, Totals, VolumeLive};

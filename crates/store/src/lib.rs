@@ -21,6 +21,8 @@ mod sys;
 pub mod testing;
 
 pub use creds::{reset_identity, switches_identity};
-pub use local::{Counted, Counting, Durability, Inode, LocalStore, OpenError, Options};
+pub use local::{
+    Counted, Counting, Durability, Inode, LocalStore, OpenError, Options, volume_format,
+};
 pub use pool::Pool;
 pub use sys::{MAP_FILE, prepare_process};

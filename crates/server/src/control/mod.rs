@@ -5,6 +5,7 @@
 //! to a change is sent when the change is in force.
 
 mod auth;
+mod backup;
 mod change;
 mod convert;
 mod exports;

@@ -2,7 +2,7 @@
 
 use super::auth::{self, Token};
 use super::failure::Failure;
-use super::{ControlState, exports, info, pools, volumes};
+use super::{ControlState, backup, exports, info, pools, volumes};
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -46,6 +46,7 @@ fn handlers(state: ControlState) -> Router {
             routes::EXPORTS,
             get(exports::list).put(exports::set).post(exports::add).delete(exports::remove),
         )
+        .route(routes::CATALOG_BACKUP, get(backup::backup))
         .fallback(unknown_route)
         .method_not_allowed_fallback(unknown_method)
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))

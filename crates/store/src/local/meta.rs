@@ -96,6 +96,17 @@ pub enum OpenError {
     },
 }
 
+/// The format of the volume in `directory`, without opening it for service: nothing is made or
+/// changed.
+///
+/// # Errors
+/// `NewerFormat`, `DamagedFormat`, and `Directory` where there is no volume or it can't be read.
+pub fn volume_format(directory: &Path) -> Result<u32, OpenError> {
+    let at = Place(directory);
+    let meta = at.check("open meta", open(directory.join("meta"), DIRECTORY, Mode::empty()))?;
+    at.known_format(&at.check("read meta/format", read_file(&meta, FORMAT_FILE))?)
+}
+
 impl LocalStore {
     /// Opens the volume in `directory`, or makes one where nothing is. Blocks.
     ///
@@ -224,16 +235,20 @@ impl Place<'_> {
 
     /// Does the volume say which format it has? One that doesn't was not made to the end.
     fn has_format(self, meta: &OwnedFd) -> Result<bool, OpenError> {
-        let text = match read_file(meta, FORMAT_FILE) {
-            Err(Errno::NOENT) => return Ok(false),
-            read => self.check("read meta/format", read)?,
-        };
+        match read_file(meta, FORMAT_FILE) {
+            Err(Errno::NOENT) => Ok(false),
+            read => self.known_format(&self.check("read meta/format", read)?).map(|_| true),
+        }
+    }
+
+    /// What a format file says, if this server can read such a volume.
+    fn known_format(self, text: &str) -> Result<u32, OpenError> {
         let version = text.trim_end().strip_prefix(FORMAT_WORD);
         match version.and_then(|v| v.strip_prefix(' ')?.parse::<u32>().ok()) {
             Some(found) if found > FORMAT => {
                 Err(OpenError::NewerFormat { path: self.0.into(), found })
             }
-            Some(1..=FORMAT) => Ok(true),
+            Some(known @ 1..=FORMAT) => Ok(known),
             _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
         }
     }

@@ -40,7 +40,7 @@ use crate::error::fs_error;
 use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
 pub use inode::Inode;
-pub use meta::OpenError;
+pub use meta::{OpenError, volume_format};
 pub use recount::{Counted, Counting};
 use rustix::fs::{readlinkat, syncfs};
 use weir_core::attr::Change;

@@ -7,6 +7,7 @@ mod alone;
 mod coherence;
 mod common;
 mod failing;
+mod formats;
 mod model;
 mod semantics;
 mod usage;

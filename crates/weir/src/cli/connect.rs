@@ -11,10 +11,10 @@ use weir_api::{Client, ClientError};
 const TOKEN_BYTES_MAX: u64 = 4096;
 
 /// Runs a command that speaks to a server.
-pub(crate) fn with_client(
+pub(crate) fn with_client<T>(
     global: &Global,
-    command: impl Future<Output = Result<()>>,
-) -> Result<()> {
+    command: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(command).map_err(|error| explain(global, error))
 }

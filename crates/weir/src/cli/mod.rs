@@ -2,6 +2,7 @@
 //! configuration to the server, the others speak to a running server through its API.
 
 mod bench;
+mod catalog;
 mod config;
 mod confirm;
 mod connect;
@@ -106,6 +107,9 @@ enum Command {
     /// Say who may mount a volume, and as whom
     #[command(subcommand)]
     Export(export::ExportCommand),
+    /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules
+    #[command(subcommand)]
+    Catalog(catalog::CatalogCommand),
     /// Tell whether the server serves all its volumes
     Health,
     /// Measure a NAS: load it, and report rate, latency and errors
@@ -124,6 +128,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Pool(command) => connect::with_client(&global, pool::run(&global, &command)),
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
+        Command::Catalog(command) => catalog::run(&global, &command),
         Command::Bench(args) => bench::run(&global, &args),
         Command::Demo(args) => demo::run(&global, &args),
         Command::Health => connect::with_client(&global, health::run(&global)),

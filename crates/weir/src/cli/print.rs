@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use weir_api::{ApiError, Changed, ClientError, LimitChange};
+use weir_catalog::CatalogError;
 use weir_core::units::Rate;
 
 /// The command line makes no sense, in a way that only shows once it runs.
@@ -26,7 +27,10 @@ pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
     };
     match (output, error.downcast_ref()) {
         (Output::Json, Some(ClientError::Refused { error, .. })) => json_error(error),
-        (Output::Json, _) => json_error(&ApiError::new(code, in_full(error))),
+        (Output::Json, _) => {
+            let code = error.downcast_ref().map_or(code, CatalogError::code);
+            json_error(&ApiError::new(code, in_full(error)));
+        }
         (Output::Table, _) => eprintln!("weir: {}", in_full(error)),
     }
     status

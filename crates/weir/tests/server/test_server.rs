@@ -4,6 +4,7 @@
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -82,12 +83,27 @@ impl TestServer {
 
     /// Ends it with `signal` and starts it again on the same data and port, without settings.
     pub(crate) fn restart(&mut self, signal: &str) {
+        self.stop(signal);
+        self.serve_again();
+    }
+
+    /// Ends it with `signal`.
+    pub(crate) fn stop(&mut self, signal: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
         let status = self.process.wait().unwrap();
         assert!(signal == "KILL" || status.success(), "ended with {status}");
+    }
+
+    /// Starts it again after a stop.
+    pub(crate) fn serve_again(&mut self) {
         self.process = serve(&self.data, self.port, &[]);
         self.await_answer();
+    }
+
+    /// Its data directory.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
     }
 
     /// Memory it holds now, in KiB (`VmRSS`).

@@ -1,0 +1,45 @@
+//! Whole databases in memory: a copy of one that is in use, and its bytes.
+//!
+//! A copy is taken page by page with SQLite's backup interface, at one moment, and so carries a
+//! damage of the original with it.
+
+use crate::error::Result;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, MAIN_DB, ffi};
+use std::io::Cursor;
+
+/// Where a database's header says how it is to be read and written: 1 is with a rollback journal,
+/// 2 with a log beside it (SQLite's file format, §1.3.3).
+const JOURNAL: std::ops::RangeInclusive<usize> = 18..=19;
+
+/// Copies `from`, as it is now, over all of `to`.
+pub(crate) fn copy(from: &Connection, to: &mut Connection) -> Result<()> {
+    // All pages in one step, during which nobody else writes.
+    match Backup::new(from, to)?.step(-1)? {
+        StepResult::Done => Ok(()),
+        _ => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None).into()),
+    }
+}
+
+/// A copy of `db` in memory.
+pub(crate) fn of(db: &Connection) -> Result<Connection> {
+    let mut image = Connection::open_in_memory()?;
+    copy(db, &mut image)?;
+    Ok(image)
+}
+
+/// The file that `image` would be: a single one, that can be read where nothing can be written.
+pub(crate) fn bytes(mut image: Connection) -> Result<Vec<u8>> {
+    let mut bytes = image.serialize(MAIN_DB)?.to_vec();
+    if let Some(journal) = bytes.get_mut(JOURNAL) {
+        journal.fill(1);
+    }
+    Ok(bytes)
+}
+
+/// The database that such `bytes` are.
+pub(crate) fn read(bytes: &[u8]) -> Result<Connection> {
+    let mut image = Connection::open_in_memory()?;
+    image.deserialize_read_exact(MAIN_DB, Cursor::new(bytes), bytes.len(), false)?;
+    Ok(image)
+}

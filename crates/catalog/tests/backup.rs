@@ -1,0 +1,288 @@
+//! Backups as an operator relies on them: whole, restorable, and never in the place of something
+//! else.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use rusqlite::Connection;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use weir_catalog::{
+    Catalog, CatalogError, Level, Mode, MonitoredHost, NewPool, NewVolume, Qos, Replace, Severity,
+    backup_stopped, check, inspect_backup, restore,
+};
+
+const GIB: u64 = 1 << 30;
+
+fn pool(name: &str) -> NewPool {
+    let (level, qos) = (Level::Premium, Qos::Auto);
+    NewPool { name: name.to_owned(), level, size_bytes: 1024 * GIB, qos, directory: None }
+}
+
+fn volume(name: &str) -> NewVolume {
+    NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes: GIB, throughput: None }
+}
+
+/// A catalogue with a pool, a volume and its tree.
+fn with_volume(data: &Path) -> Catalog {
+    let catalog = Catalog::open(data).unwrap();
+    catalog.create_pool(&pool("p"), Mode::Commit).unwrap();
+    add(&catalog, "v");
+    catalog
+}
+
+/// A volume more, with its tree, as the server would make it.
+fn add(catalog: &Catalog, name: &str) {
+    let made = catalog.create_volume(&volume(name), Mode::Commit).unwrap();
+    let tree = &made.snapshot.volume_named(name).unwrap().directory;
+    std::fs::create_dir_all(tree.join("root")).unwrap();
+}
+
+fn take(backup: &[u8], data: &Path) -> weir_catalog::Result<weir_catalog::Restored> {
+    restore(data, Path::new("the-backup"), backup, Replace::Never)
+}
+
+/// What a check says, as codes.
+fn codes(data: &Path) -> Vec<&'static str> {
+    check(data, None).unwrap().findings.iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn a_backup_brings_everything_back_in_another_directory() {
+    let base = tempfile::tempdir().unwrap();
+    let (data, other) = (base.path().join("data"), base.path().join("other"));
+    let catalog = with_volume(&data);
+    let host = MonitoredHost {
+        address: "10.0.0.2".parse().unwrap(),
+        name: b"\xff\0odd".to_vec(),
+        local: "10.0.0.1".parse().unwrap(),
+    };
+    catalog.monitor_host(&host).unwrap();
+    let (before, key) = (catalog.snapshot(), *catalog.handle_secret());
+    let backup = catalog.backup().unwrap();
+    let info = inspect_backup(Path::new("b"), &backup).unwrap();
+    assert_eq!((info.pools, info.volumes), (1, 1));
+    assert_eq!(info.weir, env!("CARGO_PKG_VERSION"));
+    assert!(info.taken > 1_700_000_000, "{}", info.taken);
+
+    let restored = take(&backup, &other).unwrap();
+    assert_eq!((restored.info, restored.kept), (info, None));
+    for name in ["weir.db", "handle.key"] {
+        let mode = other.join(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{name}");
+    }
+    let after = Catalog::open(&other).unwrap();
+    assert_eq!(*after.handle_secret(), key);
+    assert_eq!(after.monitored_hosts().unwrap(), [host]);
+    let (old, new) = (before.volume_named("v").unwrap(), after.snapshot());
+    let new = new.volume_named("v").unwrap();
+    let there = other.canonicalize().unwrap();
+    assert_eq!(new.directory, there.join("pools/1/volumes/1"));
+    let moved = weir_catalog::Volume { directory: new.directory.clone(), ..(**old).clone() };
+    assert_eq!(**new, moved);
+}
+
+#[test]
+fn a_backup_of_a_stopped_server_is_that_of_a_running_one() {
+    let base = tempfile::tempdir().unwrap();
+    let catalog = with_volume(base.path());
+    let locked = backup_stopped(base.path()).unwrap_err();
+    assert!(matches!(locked, CatalogError::Locked { .. }), "{locked}");
+    let running = catalog.backup().unwrap();
+    drop(catalog);
+    let stopped = backup_stopped(base.path()).unwrap();
+    let text = |backup: &[u8]| {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("backup");
+        std::fs::write(&path, backup).unwrap();
+        // Read as from a medium that nothing can be written to.
+        let uri = format!("file:{}?immutable=1", path.display());
+        let db = Connection::open(uri).unwrap();
+        let lines = "SELECT instance || generation FROM meta UNION SELECT name || pool FROM volumes
+            UNION SELECT volume || network FROM export_rules UNION SELECT hex(handle_key) FROM backup";
+        let mut query = db.prepare(lines).unwrap();
+        let rows = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.map(Result::unwrap).collect::<Vec<_>>()
+    };
+    assert_eq!(text(&running), text(&stopped));
+    assert_eq!(text(&running).len(), 5);
+    let nothing = tempfile::tempdir().unwrap();
+    let refused = backup_stopped(nothing.path()).unwrap_err();
+    assert!(matches!(refused, CatalogError::NoCatalog { .. }), "{refused}");
+    assert_eq!(nothing.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn changes_of_after_the_backup_are_never_taken_for_later_ones() {
+    let base = tempfile::tempdir().unwrap();
+    let catalog = with_volume(base.path());
+    let backup = catalog.backup().unwrap();
+    let state = catalog.next_nsm_state().unwrap();
+    add(&catalog, "w");
+    let forgotten = catalog.snapshot().volume_named("w").unwrap().clone();
+    let generation = catalog.snapshot().generation;
+    drop(catalog);
+    let kept = restore(base.path(), Path::new("b"), &backup, Replace::Kept).unwrap().kept.unwrap();
+    assert!(kept.ends_with("replaced-1"));
+    let catalog = Catalog::open(base.path()).unwrap();
+    assert!(catalog.snapshot().volume_named("w").is_none());
+    assert!(catalog.snapshot().generation > generation);
+    let later = catalog.next_nsm_state().unwrap();
+    assert!(later > state && later % 2 == 1, "{state} {later}");
+    add(&catalog, "w");
+    let again = catalog.snapshot().volume_named("w").unwrap().clone();
+    assert!(again.id > forgotten.id);
+    assert_ne!(again.directory, forgotten.directory);
+    drop(catalog);
+    // The tree of the forgotten volume is told of, as is one that is gone.
+    std::fs::remove_dir_all(&again.directory).unwrap();
+    assert_eq!(codes(base.path()), ["volume_away", "unknown_tree"]);
+}
+
+#[test]
+fn ids_leap_also_where_nothing_was_made_before_the_backup() {
+    let base = tempfile::tempdir().unwrap();
+    let backup = Catalog::open(base.path()).unwrap().backup().unwrap();
+    drop(with_volume(base.path()));
+    restore(base.path(), Path::new("b"), &backup, Replace::Kept).unwrap();
+    let catalog = with_volume(base.path());
+    let snapshot = catalog.snapshot();
+    assert!(snapshot.volume_named("v").unwrap().id.0 > 1);
+    assert!(snapshot.pool_named("p").unwrap().id.0 > 1);
+}
+
+#[test]
+fn a_catalogue_is_replaced_only_when_told_and_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let catalog = with_volume(base.path());
+    let backup = catalog.backup().unwrap();
+    let (locked, running) = (take(&backup, base.path()).unwrap_err(), "uses it");
+    assert!(matches!(locked, CatalogError::Locked { .. }), "{running}: {locked}");
+    add(&catalog, "w");
+    catalog.api_token().unwrap();
+    drop(catalog);
+    let token = std::fs::read(base.path().join("api.token")).unwrap();
+    let refused = take(&backup, base.path()).unwrap_err();
+    assert!(matches!(refused, CatalogError::CatalogExists { .. }), "{refused}");
+    assert!(Catalog::open(base.path()).unwrap().snapshot().volume_named("w").is_some());
+    for number in 1..=2 {
+        let restored = restore(base.path(), Path::new("b"), &backup, Replace::Kept).unwrap();
+        assert!(restored.kept.unwrap().ends_with(format!("replaced-{number}")));
+    }
+    assert!(Catalog::open(base.path()).unwrap().snapshot().volume_named("w").is_none());
+    assert_eq!(std::fs::read(base.path().join("api.token")).unwrap(), token);
+    // What was kept is a catalogue by itself.
+    let kept = base.path().join("replaced-1");
+    assert!(Catalog::open(&kept).unwrap().snapshot().volume_named("w").is_some());
+}
+
+#[test]
+fn an_interrupted_restore_keeps_the_server_from_starting_until_it_is_done_again() {
+    let base = tempfile::tempdir().unwrap();
+    let catalog = with_volume(base.path());
+    let backup = catalog.backup().unwrap();
+    drop(catalog);
+    // As it is between moving the old catalogue aside and putting the new one in its place.
+    std::fs::write(base.path().join("restoring"), "").unwrap();
+    std::fs::remove_file(base.path().join("weir.db")).unwrap();
+    std::fs::write(base.path().join("weir.db.new"), "half").unwrap();
+    let refused = Catalog::open(base.path()).unwrap_err();
+    assert!(matches!(refused, CatalogError::RestoreInterrupted { .. }), "{refused}");
+    restore(base.path(), Path::new("b"), &backup, Replace::Kept).unwrap();
+    assert!(Catalog::open(base.path()).unwrap().snapshot().volume_named("v").is_some());
+}
+
+#[test]
+fn what_is_no_whole_backup_is_refused_and_changes_nothing() {
+    let base = tempfile::tempdir().unwrap();
+    let (data, other) = (base.path().join("data"), base.path().join("other"));
+    let catalog = with_volume(&data);
+    for number in 0..200 {
+        add(&catalog, &format!("more-{number}"));
+    }
+    let backup = catalog.backup().unwrap();
+    let refused = |bytes: &[u8]| {
+        let error = take(bytes, &other).unwrap_err();
+        assert!(!other.exists(), "{error}");
+        error.code()
+    };
+    assert_eq!(refused(b"no database at all"), "not_a_backup");
+    assert_eq!(refused(b""), "not_a_backup");
+    assert_eq!(refused(&std::fs::read(data.join("weir.db")).unwrap()), "not_a_backup");
+    let mut damaged = backup.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 4096].fill(0x5a);
+    assert_eq!(refused(&damaged), "damaged_backup");
+    assert_eq!(refused(&backup[..backup.len() - 4096]), "damaged_backup");
+    let changed = |sql: &str| {
+        let path = base.path().join("changed");
+        std::fs::write(&path, &backup).unwrap();
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        refused(&std::fs::read(&path).unwrap())
+    };
+    assert_eq!(changed("UPDATE backup SET version = 2"), "newer_backup");
+    assert_eq!(changed("UPDATE backup SET handle_key = x'00'"), "damaged_backup");
+    assert_eq!(changed("DELETE FROM backup"), "not_a_backup");
+    assert_eq!(changed("PRAGMA user_version = 99"), "newer_format");
+    assert_eq!(
+        changed("PRAGMA foreign_keys = OFF; DELETE FROM pools"),
+        "damaged_backup",
+        "volumes without a pool"
+    );
+    take(&backup, &other).unwrap();
+}
+
+#[test]
+fn a_check_finds_what_is_wrong_and_mends_nothing() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    let catalog = with_volume(&data);
+    let online = check(&data, Some(&catalog.backup().unwrap())).unwrap();
+    assert_eq!(online.findings, []);
+    assert!(matches!(check(&data, None), Err(CatalogError::Locked { .. })));
+    drop(catalog);
+    let report = check(&data, None).unwrap();
+    assert_eq!((report.snapshot.volumes().count(), report.findings), (1, vec![]));
+
+    let loosen = |path: &Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let key = data.join("handle.key");
+    loosen(&key, 0o644);
+    assert_eq!(codes(&data), ["loose_mode"]);
+    assert_eq!(check(&data, None).unwrap().findings[0].severity, Severity::Warning);
+    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    loosen(&key, 0o600);
+    std::fs::write(&key, "short").unwrap();
+    assert_eq!(codes(&data), ["bad_secret"]);
+    std::fs::remove_file(&key).unwrap();
+    assert_eq!(codes(&data), ["no_secret"]);
+    assert!(!key.exists());
+    std::fs::write(&key, [7; 16]).unwrap();
+    loosen(&key, 0o600);
+
+    let place = data.join("pools/1");
+    loosen(&place, 0o777);
+    assert_eq!(codes(&data), ["pool_exposed"]);
+    loosen(&place, 0o700);
+    std::fs::rename(place.join("weir-pool"), place.join("other")).unwrap();
+    assert_eq!(codes(&data), ["pool_away"]);
+    std::fs::rename(&place, data.join("elsewhere")).unwrap();
+    assert_eq!(codes(&data), ["pool_away"]);
+    assert!(!place.exists());
+}
+
+#[test]
+fn a_check_finds_a_damaged_database() {
+    let base = tempfile::tempdir().unwrap();
+    let catalog = with_volume(base.path());
+    for number in 0..200 {
+        add(&catalog, &format!("more-{number}"));
+    }
+    drop(catalog);
+    let path = base.path().join("weir.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 8192 * 4096;
+    bytes[middle..middle + 4096].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    assert!(codes(base.path()).contains(&"database_damaged"), "{:?}", codes(base.path()));
+}

@@ -1,0 +1,120 @@
+//! Catalogues of earlier versions, kept as SQL text in `tests/formats`: each is opened by this
+//! version with all that is in it, and so is a backup of each.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails is a test that fails")]
+
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use weir_catalog::{
+    Access, BytesPerSecond, Catalog, ExportRule, Level, Mode, NewVolume, Qos, Replace, Squash,
+    backup_stopped, check, restore,
+};
+
+const TIB: u64 = 1 << 40;
+const KEY: [u8; 16] = *b"sixteen bytes...";
+
+/// The format that this version writes.
+fn newest() -> i64 {
+    let base = tempfile::tempdir().unwrap();
+    drop(Catalog::open(base.path()).unwrap());
+    let db = Connection::open(base.path().join("weir.db")).unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+/// A data directory as a version of `format` left it.
+fn directory_of(format: i64, data: &Path) {
+    std::fs::create_dir(data).unwrap();
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/formats/{format}.sql"));
+    let text = std::fs::read_to_string(&text)
+        .unwrap_or_else(|error| panic!("a new format needs one of the last: {text:?}: {error}"));
+    let db = Connection::open(data.join("weir.db")).unwrap();
+    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    db.execute_batch(&text).unwrap();
+    std::fs::write(data.join("handle.key"), KEY).unwrap();
+    let own: String = db.query_row("SELECT instance FROM meta", [], |row| row.get(0)).unwrap();
+    std::fs::create_dir_all(data.join("pools/2")).unwrap();
+    std::fs::write(data.join("pools/2/weir-pool"), format!("{own} 2\n")).unwrap();
+}
+
+/// Everything that all formats have.
+fn has_everything(catalog: &Catalog) {
+    let snapshot = catalog.snapshot();
+    let (fast, shared) =
+        (snapshot.pool_named("fast").unwrap(), snapshot.pool_named("shared").unwrap());
+    assert_eq!((fast.id.0, fast.level, fast.qos), (2, Level::Premium, Qos::Auto));
+    assert_eq!(fast.directory, catalog.directory().join("pools/2"));
+    assert_eq!((shared.size_bytes, shared.qos), (10 * TIB, Qos::Manual));
+    assert_eq!(shared.directory, PathBuf::from("/srv/shared"));
+    let (home, scratch) =
+        (snapshot.volume_named("home").unwrap(), snapshot.volume_named("scratch").unwrap());
+    assert_eq!((home.id.0, home.quota_bytes, home.throughput), (3, TIB, None));
+    assert_eq!(home.limit, BytesPerSecond::from_mib(64));
+    assert_eq!((scratch.id.0, scratch.limit), (7, BytesPerSecond::from_mib(48)));
+    assert_eq!(scratch.directory, PathBuf::from("/srv/shared/volumes/7"));
+    let rules = [
+        ExportRule {
+            network: "10.9.0.0/16".parse().unwrap(),
+            access: Access::ReadOnly,
+            squash: Squash::All,
+            anon_uid: 1000,
+            anon_gid: 1001,
+        },
+        ExportRule { squash: Squash::Root, ..ExportRule::open("10.0.0.0/8".parse().unwrap()) },
+    ];
+    assert_eq!(home.exports, rules);
+    assert_eq!(scratch.exports, [ExportRule::open("fd00::/8".parse().unwrap())]);
+    assert_eq!((snapshot.pools().count(), snapshot.volumes().count()), (2, 2));
+    assert_eq!(*catalog.handle_secret(), KEY);
+    let condemned = catalog.condemned().unwrap();
+    assert_eq!((condemned.len(), condemned[0].volume.0), (1, 9));
+}
+
+#[test]
+fn the_catalogue_of_every_earlier_format_is_opened_with_all_that_is_in_it() {
+    let newest = newest();
+    assert!(newest > 1);
+    for format in 1..newest {
+        let base = tempfile::tempdir().unwrap();
+        let data = base.path().join("data");
+        directory_of(format, &data);
+        // Looking does not upgrade.
+        assert_eq!(check(&data, None).unwrap().format, format);
+        let catalog = Catalog::open(&data).unwrap();
+        has_everything(&catalog);
+        assert_eq!(catalog.snapshot().generation, 17);
+        // It goes on from there, and no id comes twice.
+        let quota_bytes = TIB;
+        let new =
+            NewVolume { name: "new".into(), pool: "fast".into(), quota_bytes, throughput: None };
+        let made = catalog.create_volume(&new, Mode::Commit).unwrap();
+        assert_eq!(made.snapshot.volume_named("new").unwrap().id.0, 10);
+        drop(catalog);
+        assert_eq!(check(&data, None).unwrap().format, newest);
+    }
+}
+
+#[test]
+fn a_backup_of_every_earlier_format_can_be_restored() {
+    for format in 1..newest() {
+        let base = tempfile::tempdir().unwrap();
+        let (data, other) = (base.path().join("data"), base.path().join("other"));
+        directory_of(format, &data);
+        let backup = backup_stopped(&data).unwrap();
+        assert_eq!(check(&data, None).unwrap().format, format);
+        let restored = restore(&other, Path::new("b"), &backup, Replace::Never).unwrap();
+        assert_eq!(restored.info.format, format);
+        has_everything(&Catalog::open(&other).unwrap());
+    }
+}
+
+#[test]
+fn what_format_2_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(2, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let hosts = catalog.monitored_hosts().unwrap();
+    assert_eq!((hosts.len(), &*hosts[0].name), (1, &b"\xff\0odd"[..]));
+    assert_eq!(catalog.next_nsm_state().unwrap(), 43);
+}

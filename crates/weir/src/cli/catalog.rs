@@ -1,0 +1,237 @@
+//! `weir catalog`: backups of the catalogue, and whether it is as it should be.
+
+use super::{Global, Output, connect, print};
+use anyhow::{Context, Result, bail};
+use clap::Subcommand;
+use serde_json::json;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use weir_catalog::{BackupInfo, CatalogError, Finding, Replace, Report, Restored, Severity};
+
+/// Longest backup that is read, in bytes.
+const BACKUP_BYTES_MAX: u64 = 1 << 30;
+
+/// Back up, restore and check the catalogue: pools, volumes, contracts and export rules.
+#[derive(Subcommand)]
+pub(crate) enum CatalogCommand {
+    /// Back up the catalogue into a file, while the server runs or not
+    ///
+    /// The file is one SQLite database with pools, volumes, contracts, export rules and the hosts that
+    /// hold locks, as they are at one moment, and with the key of file handles, so that clients go on
+    /// after a restore. Keep it like the data: whoever has it can forge file handles. The volumes'
+    /// files are not in it, nor the API's token.
+    #[command(after_long_help = "\
+Examples:
+  weir --data /var/lib/weir catalog backup /backup/weir.backup
+  weir --data /var/lib/weir catalog backup --overwrite /backup/weir.backup")]
+    Backup {
+        /// The file, which its owner alone may read
+        file: PathBuf,
+        /// Replace a file that is there; it stays as it is until the new one is whole
+        #[arg(long)]
+        overwrite: bool,
+    },
+    /// Make a backup the catalogue of a data directory whose server is stopped
+    ///
+    /// The backup may be of this version or of an older one. A catalogue that is there is kept, in
+    /// a directory replaced-N. Volumes made after the backup are unknown afterwards; their files stay
+    /// where they are, and no later volume takes their place. What is not as it should be is told.
+    #[command(after_long_help = "\
+Examples:
+  weir --data /var/lib/weir catalog restore /backup/weir.backup
+  weir --data /var/lib/weir catalog restore --replace /backup/weir.backup")]
+    Restore {
+        /// The backup
+        file: PathBuf,
+        /// Replace the catalogue that is there, and keep it beside
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Check the catalogue of a data directory, or a backup
+    ///
+    /// Looks whether the database is whole and of a format this version knows, who may read the
+    /// secrets, and whether every pool's and volume's directory is there and of a known format.
+    /// Changes nothing; the server may run. Ends with 1 if something is lost or can't be served.
+    #[command(after_long_help = "\
+Examples:
+  weir --data /var/lib/weir catalog check
+  weir catalog check --backup /backup/weir.backup")]
+    Check {
+        /// A backup to check instead
+        #[arg(long, value_name = "FILE")]
+        backup: Option<PathBuf>,
+    },
+}
+
+/// Does as `command` says.
+pub(crate) fn run(global: &Global, command: &CatalogCommand) -> Result<()> {
+    match command {
+        CatalogCommand::Backup { file, overwrite } => backup(global, file, *overwrite),
+        CatalogCommand::Restore { file, replace } => {
+            restore(global, file, if *replace { Replace::Kept } else { Replace::Never })
+        }
+        CatalogCommand::Check { backup: Some(file) } => check_backup(global.output, file),
+        CatalogCommand::Check { backup: None } => check(global),
+    }
+}
+
+fn backup(global: &Global, file: &Path, overwrite: bool) -> Result<()> {
+    if !overwrite && file.symlink_metadata().is_ok() {
+        bail!("{} is there already: give another name, or --overwrite", file.display());
+    }
+    let bytes = match global.server {
+        Some(_) => from_server(global)?,
+        None => match weir_catalog::backup_stopped(data(global)?) {
+            Err(CatalogError::Locked { .. }) => from_server(global)?,
+            made => made?,
+        },
+    };
+    // Before it takes the place of another, which may be good.
+    let info = weir_catalog::inspect_backup(file, &bytes).map_err(|error| match error {
+        CatalogError::DamagedBackup { what, .. } => CatalogError::Damaged(what),
+        other => other,
+    })?;
+    write_whole(file, &bytes).with_context(|| format!("can't write {}", file.display()))?;
+    if global.output == Output::Json {
+        return print::json(&json!({ "file": file, "bytes": bytes.len(), "backup": shown(&info) }));
+    }
+    print::text(&format!("{}: {}\n", file.display(), told(&info)))
+}
+
+fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
+    let directory = data(global)?;
+    let Restored { info, kept } = weir_catalog::restore(directory, file, &read(file)?, replace)?;
+    let report = weir_server::check(directory, None)?;
+    if global.output == Output::Json {
+        return print::json(&json!({
+            "backup": shown(&info),
+            "kept": kept,
+            "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        }));
+    }
+    print::text(&format!("restored {}\n", told(&info)))?;
+    if let Some(kept) = kept {
+        print::text(&format!("what was there before is in {}\n", kept.display()))?;
+    }
+    print_findings(&report)
+}
+
+fn check(global: &Global) -> Result<()> {
+    if global.server.is_some() {
+        bail!(print::usage("check looks at files: run it on the server's machine, with --data"));
+    }
+    let directory = data(global)?;
+    let report = match weir_server::check(directory, None) {
+        Err(CatalogError::Locked { .. }) => {
+            weir_server::check(directory, Some(&from_server(global)?))?
+        }
+        report => report?,
+    };
+    let (pools, volumes) = (report.snapshot.pools().count(), report.snapshot.volumes().count());
+    let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+    let errors = report.findings.iter().filter(is_error).count();
+    if global.output == Output::Json {
+        print::json(&json!({
+            "ok": errors == 0,
+            "format": report.format,
+            "pools": pools,
+            "volumes": volumes,
+            "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        print_findings(&report)?;
+        let format = report.format;
+        print::text(&format!("format {format}, {pools} pools, {volumes} volumes: "))?;
+        print::text(if report.findings.is_empty() { "all is well\n" } else { "see above\n" })?;
+    }
+    match errors {
+        0 => Ok(()),
+        1 => bail!("the catalogue has an error"),
+        _ => bail!("the catalogue has {errors} errors"),
+    }
+}
+
+fn check_backup(output: Output, file: &Path) -> Result<()> {
+    let info = weir_catalog::inspect_backup(file, &read(file)?)?;
+    match output {
+        Output::Json => print::json(&shown(&info)),
+        Output::Table => print::text(&format!("{}: {}\n", file.display(), told(&info))),
+    }
+}
+
+/// A backup from the server that runs.
+fn from_server(global: &Global) -> Result<Vec<u8>> {
+    let client = connect::client(global)?;
+    connect::with_client(global, async move { Ok(client.catalog_backup().await?) })
+}
+
+fn data(global: &Global) -> Result<&Path> {
+    let data = global.data.as_deref();
+    data.ok_or_else(|| print::usage("which data directory? give --data DIR, or set WEIR_DATA"))
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let unreadable = || format!("can't read {}", file.display());
+    let opened = File::open(file).with_context(unreadable)?;
+    let mut bytes = Vec::new();
+    opened.take(BACKUP_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(unreadable)?;
+    if bytes.len() as u64 > BACKUP_BYTES_MAX {
+        bail!("{} is longer than any backup", file.display());
+    }
+    Ok(bytes)
+}
+
+/// Writes a file that is its owner's alone, is there either whole or not at all, and stays after a
+/// power cut.
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut name = file.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        // Gone, or left by a backup that was cut short.
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut made = options.write(true).create_new(true).mode(0o600).open(&new)?;
+    let written = made.write_all(bytes).and_then(|()| made.sync_all());
+    let named = written.and_then(|()| std::fs::rename(&new, file));
+    if named.is_err() {
+        // The first error is the one to tell.
+        let _removed = std::fs::remove_file(&new);
+    }
+    named?;
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn told(info: &BackupInfo) -> String {
+    let BackupInfo { weir, format, pools, volumes, .. } = info;
+    format!("catalogue of format {format}, {pools} pools, {volumes} volumes, taken by weir {weir}")
+}
+
+fn shown(info: &BackupInfo) -> serde_json::Value {
+    let BackupInfo { taken, weir, format, pools, volumes } = info;
+    json!({ "taken": taken, "weir": weir, "format": format, "pools": pools, "volumes": volumes })
+}
+
+fn finding(finding: &Finding) -> serde_json::Value {
+    let Finding { severity, code, message } = finding;
+    json!({ "severity": severity_word(*severity), "code": code, "message": message })
+}
+
+fn print_findings(report: &Report) -> Result<()> {
+    for finding in &report.findings {
+        print::text(&format!("{}: {}\n", severity_word(finding.severity), finding.message))?;
+    }
+    Ok(())
+}
+
+const fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
