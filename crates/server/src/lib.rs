@@ -19,6 +19,7 @@ mod groups;
 mod limits;
 mod locks;
 pub mod metrics;
+mod notify;
 pub mod plane;
 mod retransmit;
 pub mod rpcbind;

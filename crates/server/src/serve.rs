@@ -13,6 +13,7 @@ use crate::control::{self, ControlState};
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
+use crate::notify::ServiceManager;
 use crate::plane::{Plane, PlaneError};
 use crate::rpcbind::{Portmap, RegisterError, Registration};
 use crate::sync::Arc;
@@ -85,6 +86,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let manager = ServiceManager::from_environment()?;
         let bound = Bound::open(config)?;
         // Threads, which come next, inherit what is left.
         confine(config)?;
@@ -103,7 +105,12 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
                 std::process::exit(1);
             });
         };
-        server.run(config, asked).await
+        let (engine, what) = (Arc::clone(&server.engine), server.in_words());
+        server
+            .run(config, async move {
+                manager.attend(&what, || engine.roll_call(), asked).await;
+            })
+            .await
     })
 }
 
@@ -193,6 +200,15 @@ impl Server {
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// What it serves, for people.
+    fn in_words(&self) -> String {
+        let snapshot = self.catalog.snapshot();
+        let served = snapshot.volumes().filter(|one| self.engine.volume_live(one.id).is_some());
+        let (served, all) = (served.count(), snapshot.volumes().count());
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        format!("serving {served} of {all} volumes on {}", addresses.join(", "))
     }
 
     /// Serves the control plane until `until`, then stops everything.

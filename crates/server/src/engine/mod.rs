@@ -20,7 +20,7 @@ use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
 use crate::retransmit::{Clients, client_at};
 use crate::rpcbind::Portmap;
-use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock, mpsc};
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
@@ -170,6 +170,19 @@ impl Engine {
         for door in &self.doors {
             door.inbox.post(Message::Drain(grace));
         }
+    }
+
+    /// Asks every worker, and the lock manager, for a sign of life: the channel ends when all have
+    /// given theirs.
+    pub(crate) fn roll_call(&self) -> mpsc::Receiver<()> {
+        let (absent, all_there) = mpsc::channel(1);
+        for door in &self.doors {
+            door.inbox.post(Message::RollCall(absent.clone()));
+        }
+        if let Some(locks) = &self.locks {
+            locks.roll_call(absent);
+        }
+        all_there
     }
 
     /// A worker leaves although operations are still under way.

@@ -18,7 +18,7 @@ pub(crate) use service::{Life, Service};
 pub(crate) use thread::LockThread;
 
 use crate::limits::LOCK_CALLS_MAX;
-use crate::sync::{Arc, AtomicUsize, Ordering};
+use crate::sync::{Arc, AtomicUsize, Ordering, mpsc};
 use crate::worker::{Inbox, Message};
 use std::net::SocketAddr;
 use weir_core::VolumeId;
@@ -86,6 +86,11 @@ impl LockDoor {
     /// A call that was handed over is answered.
     pub(crate) fn answered(&self) {
         self.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Has the thread drop `absent`, as a sign of life.
+    pub(crate) fn roll_call(&self, absent: mpsc::Sender<()>) {
+        self.inbox.post(Message::RollCall(absent));
     }
 
     /// A volume is gone, and all locks in it.

@@ -43,6 +43,7 @@ impl LockThread {
                     Message::Ask(asked) => self.service.ask(*asked),
                     Message::Wake(slot) => self.service.woken(slot),
                     Message::VolumeGone(volume) => self.service.volume_gone(volume),
+                    Message::RollCall(absent) => drop(absent),
                     // What else there is is for workers.
                     _ => {}
                 }

@@ -2,14 +2,14 @@
 //!
 //! The queue is bounded by what sends to it: one message per waiting request, per pending task,
 //! per connection accepted, two per answered request, one per call to the lock manager and per
-//! change of a contract.
+//! change of a contract, and one roll call at a time.
 
 use crate::admission::Shed;
 use crate::engine::ServedVolume;
 use crate::gate::Ticket;
 use crate::locks::Asked;
 use crate::retransmit::Caller;
-use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock, mpsc};
 use rustix::event::{EventfdFlags, eventfd};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -39,6 +39,8 @@ pub(crate) enum Message {
     VolumeGone(VolumeId),
     /// Close one connection of this origin, if there is one that is idle.
     Shed(Arc<Shed>),
+    /// Drop this, as a sign of life.
+    RollCall(mpsc::Sender<()>),
     /// Finish what is in flight and leave, at the latest after this long.
     Drain(Duration),
 }

@@ -165,6 +165,7 @@ impl Worker {
                     }
                 }
                 Message::Shed(shed) => self.shed(&shed),
+                Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),
                 // For the lock manager; never sent here.
                 Message::Ask(_) | Message::VolumeGone(_) => {}

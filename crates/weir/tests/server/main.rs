@@ -5,6 +5,7 @@
 mod backup;
 mod hardening;
 mod hostile;
+mod notify;
 mod peer;
 mod rust_client;
 mod test_server;
