@@ -14,7 +14,6 @@ mod audit;
 mod choose;
 mod client;
 mod content;
-mod ground;
 mod op;
 mod operator;
 mod phase;

@@ -2,7 +2,6 @@
 
 use super::audit::Compared;
 use super::client::{Client, Role, Tally};
-use super::ground;
 use super::operator;
 use super::victim::{self, Setup, Victim};
 use super::world::{Finding, TICK, World};
@@ -13,7 +12,6 @@ use crate::rng::Rng;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -75,7 +73,7 @@ pub(super) struct Outcome {
     /// Comparisons of a client's whole tree with the server's, and what they covered.
     pub(super) audits: u64,
     pub(super) compared: Compared,
-    /// Comparisons of a volume's usage, in units of 4 KiB, with what its files hold.
+    /// Comparisons of a volume's usage, in units of 4 KiB, with what clients had written.
     pub(super) usages: u64,
     /// Changes of the catalogue that were answered.
     pub(super) catalogue_changes: u64,
@@ -110,7 +108,6 @@ pub(super) fn run(phase: &Phase<'_>, stop: &Stop) -> Result<Outcome> {
         operator.make_volume(name, POOL, VOLUME_GIBIBYTES)?;
     }
     let roots = [victim.mount(&format!("/{BUSY}"))?, victim.mount(&format!("/{QUIET}"))?];
-    let directories = [operator.directory(BUSY)?, operator.directory(QUIET)?];
     let durable_names = phase.setup.durability == "power";
     let world = World::new(victim.address(), phase.seed, durable_names);
     world.begin_life();
@@ -119,7 +116,6 @@ pub(super) fn run(phase: &Phase<'_>, stop: &Stop) -> Result<Outcome> {
         world: &world,
         victim,
         roots,
-        directories,
         rng: Rng::new(phase.seed),
         outcome: Outcome::default(),
     };
@@ -149,8 +145,6 @@ struct Course<'a> {
     victim: Victim,
     /// Top directories of the busy and the quiet volume.
     roots: [Box<[u8]>; 2],
-    /// What they are on disk.
-    directories: [PathBuf; 2],
     rng: Rng,
     outcome: Outcome,
 }
@@ -245,9 +239,12 @@ impl<'a> Course<'a> {
             }
             std::thread::sleep(TICK);
         }
-        for volume in 0..self.roots.len() {
-            if let Some(held) = self.held(volume)? {
-                self.compare_usage(volume, held)?;
+        let last = self.phase.clients - 1;
+        for (root, range) in [(0, 0..last), (1, last..last + 1)] {
+            // Unknown where a client had to begin anew.
+            let used = self.world.used_by(range).filter(|_| self.usage_is_certain());
+            if let (Some(blocks), Some(root)) = (used, self.roots.get(root).cloned()) {
+                self.compare_usage(&root, blocks * super::content::BLOCK)?;
             }
         }
         self.world.pause(false);
@@ -257,24 +254,16 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// The bytes that a volume's files hold: as their clients know, who wrote them; after a power
-    /// cut, of which nobody knows what it left of uncommitted data, as the file system says.
-    fn held(&self, volume: usize) -> Result<Option<u64>> {
-        if self.phase.event == Event::PowerCut {
-            return self.directories.get(volume).map(|below| ground::data_below(below)).transpose();
-        }
-        let last = self.phase.clients - 1;
-        let clients = if volume == 0 { 0..last } else { last..last + 1 };
-        // Unknown where a client had to begin anew.
-        Ok(self.world.used_by(clients).map(|blocks| blocks * super::content::BLOCK))
+    /// Trees whose names may be lost are left behind.
+    fn usage_is_certain(&self) -> bool {
+        self.phase.event == Event::Kill || self.world.durable_names
     }
 
     /// Usage is counted anew after an unclean stop: it must become right.
-    fn compare_usage(&mut self, volume: usize, expected: u64) -> Result<()> {
-        let Some(root) = self.roots.get(volume).cloned() else { return Ok(()) };
+    fn compare_usage(&mut self, root: &[u8], expected: u64) -> Result<()> {
         let begun = Instant::now();
         loop {
-            let used = victim::space(self.world.address, &root)?;
+            let used = victim::space(self.world.address, root)?;
             if used == expected {
                 self.outcome.usages += 1;
                 return Ok(());

@@ -3,7 +3,7 @@
 use super::cases::{Case, POOLS};
 use anyhow::{Context, Result};
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
@@ -78,21 +78,6 @@ impl Operator {
         self.wait(self.client.change_volume(volume, &change, Dry::No), || {
             format!("giving the volume {volume} {gibibytes} GiB")
         })
-    }
-
-    /// The directory that holds a volume's files, on the server.
-    ///
-    /// # Errors
-    /// In the server's own words.
-    pub fn directory(&self, volume: &str) -> Result<PathBuf> {
-        let ask = async {
-            let volume = self.client.volume(volume).await?;
-            let pool = self.client.pool(&volume.pool).await?;
-            Ok::<_, ClientError>((pool.directory, volume.id))
-        };
-        let (pool, id) =
-            self.runtime.block_on(ask).with_context(|| format!("looking for {volume}"))?;
-        Ok(Path::new(&pool).join("volumes").join(id.to_string()).join("root"))
     }
 
     fn create_pool(

@@ -4,7 +4,7 @@ use crate::demo::{Operator, Process, Server, wait_for};
 use crate::disk::Disk;
 use crate::report::Series;
 use crate::{NfsTarget, Target};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -46,7 +46,7 @@ pub(super) fn weir(
     let operator = Operator::connect(server.data())?;
     operator.make_pool("peers", POOL_TEBIBYTES, None)?;
     operator.make_volume("peer", "peers", VOLUME_GIBIBYTES)?;
-    let directory = operator.directory("peer")?;
+    let directory = volume_directory(&data)?;
     let peer = Peer {
         series: Series::Weir,
         target: Target::Nfs(NfsTarget::new(server.nfs(), "/peer")),
@@ -55,6 +55,24 @@ pub(super) fn weir(
         _server: Some(server),
     };
     Ok((peer, directory))
+}
+
+/// The directory that holds the files of the only volume under `data`.
+fn volume_directory(data: &Path) -> Result<PathBuf> {
+    let mut pending = vec![data.to_owned()];
+    while let Some(dir) = pending.pop() {
+        if dir.file_name().is_some_and(|name| name == "volumes") {
+            for entry in std::fs::read_dir(&dir)?.flatten() {
+                let root = entry.path().join("root");
+                if root.is_dir() {
+                    return Ok(root);
+                }
+            }
+        }
+        let inner = std::fs::read_dir(&dir)?.flatten().map(|entry| entry.path());
+        pending.extend(inner.filter(|path| path.is_dir()));
+    }
+    bail!("no volume directory under {}", data.display())
 }
 
 /// Ganesha on `directory`, and the port mapper it asks for.
@@ -143,5 +161,14 @@ mod tests {
         let text = configure(Path::new("/srv/here"), Path::new("/var/state"));
         assert!(!text.contains('@') && text.contains("Path = \"/srv/here\";"));
         assert!(text.contains("NFS_Port = 12049;") && text.contains("MNT_Port = 12050;"));
+    }
+
+    #[test]
+    fn finds_the_volume_wherever_the_pool_lies() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(volume_directory(data.path()).is_err());
+        let root = data.path().join("pools/1/volumes/7/root");
+        std::fs::create_dir_all(&root).unwrap();
+        assert_eq!(volume_directory(data.path()).unwrap(), root);
     }
 }
