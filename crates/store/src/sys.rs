@@ -6,7 +6,6 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::ops::Range;
 use std::sync::OnceLock;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
 use weir_core::{FsResult, ObjectKey};
@@ -19,37 +18,6 @@ struct KernelHandle {
     bytes: u32,
     kind: i32,
     data: [u8; HANDLE_BYTES],
-}
-
-/// The request of `ioctl` that shows where a file's data is (`FS_IOC_FIEMAP`).
-pub const MAP_FILE: libc::c_ulong = 0xc020_660b;
-/// Extents that one call shows.
-const EXTENTS: usize = 32;
-/// No extent of the file lies behind this one.
-const EXTENT_LAST: u32 = 1;
-
-/// The kernel's `struct fiemap`, with room for some extents.
-#[repr(C)]
-struct ExtentMap {
-    start: u64,
-    length: u64,
-    flags: u32,
-    mapped: u32,
-    count: u32,
-    reserved: u32,
-    extents: [ExtentEntry; EXTENTS],
-}
-
-/// The kernel's `struct fiemap_extent`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct ExtentEntry {
-    logical: u64,
-    physical: u64,
-    length: u64,
-    reserved_wide: [u64; 2],
-    flags: u32,
-    reserved: [u32; 3],
 }
 
 /// Sets the process up to serve: created modes are the client's alone (umask 0), and as many
@@ -155,38 +123,6 @@ pub(crate) fn read_cached(
     // SAFETY: the kernel has initialised `got` bytes after `start`, within the capacity.
     unsafe { out.set_len(start + got) };
     Ok(got)
-}
-
-/// Stretches of a file that are allocated, or are to be when what was written goes to disk.
-pub(crate) struct Extents {
-    pub(crate) found: Vec<Range<u64>>,
-    /// Are there more behind the last of them?
-    pub(crate) more: bool,
-}
-
-/// The first extents that reach into the `length` bytes from `start` on, of which there must be
-/// some. They may begin before and end behind. Writes nothing back for that.
-pub(crate) fn extents(fd: BorrowedFd<'_>, start: u64, length: u64) -> Result<Extents, Errno> {
-    let mut map = ExtentMap {
-        start,
-        length,
-        flags: 0,
-        mapped: 0,
-        #[expect(clippy::cast_possible_truncation, reason = "32")]
-        count: EXTENTS as u32,
-        reserved: 0,
-        extents: [ExtentEntry::default(); EXTENTS],
-    };
-    // SAFETY: `map` is a valid `fiemap` whose `count` says for how many extents there is room; the
-    // kernel writes only into it.
-    let done = unsafe { libc::ioctl(fd.as_raw_fd(), MAP_FILE, &raw mut map) };
-    check(done.into())?;
-    let shown = map.extents.get(..map.mapped as usize).ok_or(Errno::OVERFLOW)?;
-    let range = |extent: &ExtentEntry| extent.logical..extent.logical.saturating_add(extent.length);
-    Ok(Extents {
-        found: shown.iter().map(range).collect(),
-        more: shown.len() == EXTENTS && shown.iter().all(|extent| extent.flags & EXTENT_LAST == 0),
-    })
 }
 
 /// How often the calling thread has gone to sleep of its own accord, in all its life: for a lock,

@@ -3,7 +3,6 @@
 use libc::c_long;
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 use std::collections::BTreeMap;
-use weir_store::MAP_FILE;
 
 /// What serving uses, with any arguments.
 ///
@@ -258,7 +257,7 @@ pub(super) fn allowed_if(pid: u32) -> Result<Rules, BackendError> {
     rules.insert(libc::SYS_socket, one_of(families.map(|family| is(0, flag(family))))?);
     rules.insert(libc::SYS_socketpair, one_of([is(0, flag(libc::AF_UNIX))])?);
     // Not those that type into terminals or change file systems.
-    let requests = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TCGETS, MAP_FILE];
+    let requests = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TCGETS];
     rules.insert(libc::SYS_ioctl, one_of(requests.map(|request| is(1, request)))?);
     // Names of threads and of memory.
     let options = [libc::PR_SET_NAME, libc::PR_SET_VMA];

@@ -18,8 +18,10 @@ use crate::creds::as_root;
 use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
 use crate::sys::{handle_of, open_handle, own_descriptors};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Dir, Mode, OFlags, fchmod, fstat, fsync, mkdirat, open, openat, renameat};
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    Dir, Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat,
+};
 use rustix::io::Errno;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -74,9 +76,9 @@ pub enum OpenError {
         /// The volume's directory.
         path: PathBuf,
     },
-    /// There are files and no word of the format, so the usage and more may be lost, too.
+    /// There are files or a usage and no word of the format, so more may be lost, too.
     #[error(
-        "the volume at {0} holds files, but {0}/meta/format is missing: restore it from a copy; or, \
+        "the volume at {0} was in use, but {0}/meta/format is missing: restore it from a copy; or, \
          if {0}/root is what it was, write \"{FORMAT_WORD} {FORMAT}\" there",
         path.display()
     )]
@@ -149,7 +151,7 @@ impl LocalStore {
         })?;
         let by_handle = as_root(|proof| open_handle(proof, &root, &key, OFlags::PATH).is_ok());
         let objects_max = options.cached_objects_max.max(OBJECTS_MIN);
-        let unit = at.check("read its file system", Unit::on_file_system_of(root.as_fd()))?;
+        let space = at.check("read its file system", fstatvfs(&root))?;
         let lane = Arc::new(options.pool.lane(LANE));
         let recorded = Record::read(&meta);
         let crowd = Crowd::new(objects_max);
@@ -171,7 +173,7 @@ impl LocalStore {
             pace: options.pool.pace_of(stat.st_dev),
             syncs: AtomicU64::new(0),
             sync_failures: AtomicU64::new(0),
-            unit,
+            unit: Unit::on_blocks_of(space.f_frsize),
             label: directory.display().to_string(),
             closing: AtomicBool::new(false),
         });
@@ -255,9 +257,13 @@ impl Place<'_> {
 
     /// Makes the root, and when all is there the format.
     fn make(self, top: &OwnedFd, meta: &OwnedFd) -> Result<OwnedFd, OpenError> {
+        let no_format = || OpenError::NoFormat { path: self.0.into() };
+        if !matches!(Record::read(meta), State::Missing | State::Clean { used: 0 }) {
+            return Err(no_format());
+        }
         let root = self.subdirectory(top, "root", 0o755)?;
         if !self.check("read its root", is_empty(&root))? {
-            return Err(OpenError::NoFormat { path: self.0.into() });
+            return Err(no_format());
         }
         self.check("sync its directory", fsync(top))?;
         let empty = State::Clean { used: 0 }.to_string();

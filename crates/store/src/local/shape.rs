@@ -12,11 +12,11 @@ use crate::creds::as_root;
 use crate::error::fs_error;
 use crate::sync::WriteGuard;
 use rustix::fd::BorrowedFd;
-use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, ftruncate, seek};
 use rustix::io::Errno;
 use weir_core::{Attr, FsResult};
 
-/// The data of a file longer than this is looked for in the pool: there may be many stretches.
+/// The holes of a file longer than this are looked for in the pool: there may be many.
 const SCAN_INLINE_MAX: u64 = 64 << 20;
 
 /// A regular file's length and data. Other objects have none.
@@ -60,13 +60,18 @@ impl Shape {
     /// Asks the kernel. Stops what may not wait before a scan that may take long.
     pub(super) fn load(&mut self, fd: BorrowedFd<'_>, unit: Unit, waiting: Waiting) -> Step<()> {
         let Attr { size, used, nlink, .. } = stat(fd)?;
-        if size > SCAN_INLINE_MAX {
-            waiting.or_stop()?;
-        }
-        let data = match unit.try_data(fd, 0, size) {
+        let data = match seek(fd, SeekFrom::Hole(0)) {
+            _ if size == 0 => 0,
+            Ok(hole) if hole >= size => unit.up(size),
+            Ok(_) => {
+                if size > SCAN_INLINE_MAX {
+                    waiting.or_stop()?;
+                }
+                unit.data(fd, 0, size)?
+            }
             // Open by path only.
             Err(Errno::BADF) => estimate(unit, size, used),
-            asked => asked.map_err(fs_error)?,
+            Err(errno) => return Err(fs_error(errno).into()),
         };
         // Whoever found the file by a name may have been overtaken by the removal of that name.
         *self = Self { known: true, linked: nlink > 0, size, data };

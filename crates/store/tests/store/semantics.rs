@@ -481,6 +481,12 @@ fn a_volume_with_files_that_lost_its_format_or_its_root_is_not_taken_for_a_new_o
         let refused = open().unwrap_err();
         assert!(matches!(refused, OpenError::Directory { what: "open its root", .. }), "{refused}");
         assert!(!root.exists());
+        std::fs::remove_file(&format).unwrap();
+        std::fs::write(bed.directory.join("meta/usage"), "weir-usage 2 clean 8192\n").unwrap();
+        let refused = open().unwrap_err();
+        assert!(matches!(refused, OpenError::NoFormat { .. }), "a usage: {refused}");
+        std::fs::write(&format, "weir-volume 1\n").unwrap();
+        assert!(!root.exists());
         std::fs::rename(bed.directory.join("aside"), &root).unwrap();
         open().unwrap();
     });
