@@ -272,6 +272,13 @@ pub(crate) fn make_volume(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Does the directory carry the mark of any pool of the data directory called `instance`?
+pub(crate) fn is_marked_by(pool: &Path, instance: &str) -> bool {
+    std::fs::read_to_string(pool.join(MARKER)).is_ok_and(|mark| {
+        mark.trim().strip_prefix(instance).is_some_and(|id| id.trim().parse::<u32>().is_ok())
+    })
+}
+
 /// The volumes of which there are trees in a pool's directory.
 pub(crate) fn trees(pool: &Path) -> impl Iterator<Item = VolumeId> {
     let entries = pool.join("volumes").read_dir().into_iter().flatten().flatten();
@@ -288,7 +295,10 @@ fn is_vacant(path: &Path) -> bool {
 
 /// Gives a deleted pool's directory back. While trees of deleted volumes are still being removed
 /// the mark stays; it hinders nobody, because its pool no longer lives.
-pub(crate) fn release_pool(path: &Path, is_default: bool) {
+pub(crate) fn release_pool(path: &Path, instance: &str, is_default: bool) {
+    if !is_marked_by(path, instance) {
+        return;
+    }
     let volumes = path.join("volumes");
     if std::fs::remove_dir(&volumes).is_err() && volumes.exists() {
         return;
@@ -363,7 +373,9 @@ mod tests {
         assert!(check_vacant(&path, "bbbb", |_| false).is_err());
         assert!(check_vacant(&path, "aaaa", |id| id == 1).is_err());
         check_vacant(&path, "aaaa", |_| false).unwrap();
-        release_pool(&path, true);
+        release_pool(&path, "bbbb", true);
+        assert!(path.exists(), "it is another's");
+        release_pool(&path, "aaaa", true);
         assert!(!path.exists());
         std::fs::create_dir_all(path.join("volumes/7")).unwrap();
         assert!(check_vacant(&path, "aaaa", |_| false).is_err());

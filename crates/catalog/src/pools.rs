@@ -131,7 +131,7 @@ impl Catalog {
         })?;
         if let (Mode::Commit, Some(pool)) = (mode, gone) {
             let is_default = pool.directory.starts_with(self.directory());
-            directory::release_pool(&pool.directory, is_default);
+            directory::release_pool(&pool.directory, self.instance(), is_default);
         }
         Ok(outcome)
     }

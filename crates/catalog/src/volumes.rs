@@ -8,7 +8,7 @@ use crate::model::{ExportRule, Pool, Snapshot, Volume};
 use crate::rows::{self, capacity, terms};
 use crate::{directory, names, pools};
 use rusqlite::params;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::VolumeId;
 use weir_qos::contract::{Infeasible, Qos};
@@ -140,6 +140,14 @@ impl Catalog {
             })?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
+    }
+
+    /// Is the directory of a condemned tree still that of a pool of ours? Not where its file system
+    /// isn't mounted, or somebody else's is: then nothing there may be removed.
+    #[must_use]
+    pub fn may_remove(&self, condemned: &Condemned) -> bool {
+        let pool = condemned.directory.parent().and_then(Path::parent);
+        pool.is_some_and(|pool| directory::is_marked_by(pool, self.instance()))
     }
 
     /// Forgets a condemned tree that has been removed.

@@ -57,6 +57,13 @@ impl Trash {
 
 fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
     let directory = &condemned.directory;
+    if !catalog.may_remove(condemned) {
+        tracing::warn!(
+            path = %directory.display(),
+            "a deleted volume's files stay: its pool's mark is not there, or another's is; mount the pool's file system and start the server again"
+        );
+        return;
+    }
     match remove_tree(directory, leaving) {
         Ok(Removal::CutShort) => {}
         Ok(Removal::Done) => {
@@ -162,6 +169,7 @@ fn trash_name(directory: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_catalog::{Mode, NewVolume};
 
     static STAYING: AtomicBool = AtomicBool::new(false);
 
@@ -184,6 +192,41 @@ mod tests {
         assert_eq!(fs::read_to_string(&keep).unwrap(), "precious");
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
         assert_eq!(remove_tree(&volume, &STAYING).unwrap(), Removal::Done);
+    }
+
+    #[test]
+    fn only_trees_in_a_pool_of_our_own_are_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&base.path().join("data")).unwrap();
+        let (level, size_bytes) = (weir_catalog::Level::Standard, 4 << 40);
+        let (name, directory) = ("p".to_owned(), Some(base.path().join("pool")));
+        let new = weir_catalog::NewPool {
+            name,
+            level,
+            size_bytes,
+            qos: weir_catalog::Qos::Auto,
+            directory,
+        };
+        catalog.create_pool(&new, Mode::Commit).unwrap();
+        let (name, pool) = ("v".to_owned(), "p".to_owned());
+        let new = NewVolume { name, pool, quota_bytes: 1 << 40, throughput: None };
+        catalog.create_volume(&new, Mode::Commit).unwrap();
+        let tree = base.path().join("pool/volumes/1");
+        fs::write(tree.join("file"), "x").unwrap();
+        let mark = base.path().join("pool/weir-pool");
+        let own = fs::read_to_string(&mark).unwrap();
+        catalog.delete_volume("v", Mode::Commit).unwrap();
+        let condemned = catalog.condemned().unwrap().remove(0);
+        fs::write(&mark, own.replace(&own[..4], "????")).unwrap();
+        remove_one(&catalog, &condemned, &STAYING);
+        fs::remove_file(&mark).unwrap();
+        remove_one(&catalog, &condemned, &STAYING);
+        assert!(tree.join("file").exists());
+        assert_eq!(catalog.condemned().unwrap().len(), 1, "it is not forgotten");
+        fs::write(&mark, own).unwrap();
+        remove_one(&catalog, &condemned, &STAYING);
+        assert!(!tree.exists());
+        assert!(catalog.condemned().unwrap().is_empty());
     }
 
     #[test]
