@@ -15,9 +15,8 @@ use std::time::Duration;
 const JOBS: u32 = 40;
 const DEPTH: u32 = 32;
 const BLOCK_BYTES: u32 = 8192;
-/// Each job's own file: small, for the quota is what the contract follows from. All files together
-/// are first written back 30 s into the load, which must not take a slow machine's processors.
-const FILE_BYTES: u64 = 512 << 10;
+/// Each job's own file: small, for the quota is what the contract follows from.
+const FILE_BYTES: u64 = 2 << 20;
 /// When the quota is changed, in seconds since the load began.
 const RESIZE_AT_S: [f64; 3] = [4.0, 8.0, 12.0];
 
