@@ -61,14 +61,16 @@ pub struct Report {
 /// and volumes. `served` is a backup from the server that uses it, if one does.
 ///
 /// # Errors
-/// `Locked` if a server uses the directory and `served` is missing, `NoCatalog`, `NewerFormat`,
-/// `Io`, `Database`.
+/// `Locked` if a server uses the directory and `served` is missing, `NoCatalog`, `ForeignOwner`,
+/// `NewerFormat`, `Io`, `Database`.
 pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
     let path = directory::existing_catalog(directory)?;
     let directory = &directory.canonicalize().map_err(directory::at(directory))?;
     let image = match served {
         Some(bytes) => image::read(bytes)?,
         None => {
+            // Opening it would leave files of ours among somebody else's.
+            owner::check_directory(directory)?;
             let _lock = directory::Lock::take(directory)?;
             image::of(&schema::open_as_it_is(&path)?)?
         }
@@ -86,13 +88,12 @@ pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
     }
     findings.extend(owner::find(directory));
     findings.extend(directory::find_secrets(directory));
-    let content = schema::newest(&image, &path).and_then(|newest| {
-        Ok((rows::load(&newest, directory)?, rows::instance(&newest)?, condemned(&newest)?))
-    });
+    let content = schema::newest(&image, &path)
+        .and_then(|newest| Ok((rows::load(&newest, directory)?, condemned(&newest)?)));
     let snapshot = match content {
-        Ok((snapshot, instance, condemned)) => {
+        Ok((snapshot, condemned)) => {
             for pool in snapshot.pools() {
-                findings.extend(find_in_pool(&snapshot, pool, &instance, &condemned));
+                findings.extend(find_in_pool(&snapshot, pool, &condemned));
             }
             snapshot
         }
@@ -137,14 +138,9 @@ fn condemned(db: &Connection) -> Result<BTreeSet<VolumeId>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn find_in_pool(
-    snapshot: &Snapshot,
-    pool: &Pool,
-    instance: &str,
-    condemned: &BTreeSet<VolumeId>,
-) -> Vec<Finding> {
+fn find_in_pool(snapshot: &Snapshot, pool: &Pool, condemned: &BTreeSet<VolumeId>) -> Vec<Finding> {
     let finding = |error: CatalogError| Finding::error(error.code(), error.to_string());
-    if let Err(error) = directory::check_claim(pool, instance) {
+    if let Err(error) = snapshot.check_pool(pool) {
         return vec![finding(error)];
     }
     let mut findings: Vec<_> = owner::find_in_pool(pool).into_iter().collect();

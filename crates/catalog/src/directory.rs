@@ -266,6 +266,7 @@ pub(crate) fn make_volume(path: &Path) -> Result<()> {
         let reason = "something is in it that is no volume of this catalogue".to_owned();
         return Err(CatalogError::BadPath { path: path.to_owned(), reason });
     }
+    // The names of the volume and of the directory of volumes, which may be new too.
     for parent in path.ancestors().skip(1).take(2) {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
     }

@@ -256,6 +256,11 @@ impl Snapshot {
         self.volumes().filter(move |volume| volume.pool == pool)
     }
 
+    /// Is the directory of `pool` there, and marked as its own?
+    pub(crate) fn check_pool(&self, pool: &Pool) -> Result<()> {
+        directory::check_claim(pool, &self.instance)
+    }
+
     /// Is `volume` where it was made, in the marked directory of its pool? To be asked before it
     /// is opened, so that nothing else is served in its place.
     ///
@@ -263,7 +268,7 @@ impl Snapshot {
     /// `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.
     pub fn check_place(&self, volume: &Volume) -> Result<()> {
         if let Some(pool) = self.pool(volume.pool) {
-            directory::check_claim(pool, &self.instance)?;
+            self.check_pool(pool)?;
         }
         if volume.directory.is_dir() {
             return Ok(());

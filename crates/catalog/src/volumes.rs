@@ -71,7 +71,7 @@ impl Catalog {
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
             rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())?;
-            directory::check_claim(pool, self.instance())?;
+            now.check_pool(pool)?;
             match mode {
                 Mode::Preview => Ok(()),
                 Mode::Commit => directory::make_volume(&rows::place(pool, VolumeId(id))),

@@ -260,6 +260,15 @@ fn a_check_finds_what_is_wrong_and_mends_nothing() {
     std::fs::write(&key, [7; 16]).unwrap();
     loosen(&key, 0o600);
 
+    if rustix::process::geteuid().is_root() {
+        let files = || data.read_dir().unwrap().count();
+        let before = files();
+        std::os::unix::fs::chown(&data, Some(1001), None).unwrap();
+        assert!(matches!(check(&data, None), Err(CatalogError::ForeignOwner { .. })));
+        std::os::unix::fs::chown(&data, Some(0), None).unwrap();
+        assert_eq!(files(), before);
+    }
+
     let place = data.join("pools/1");
     loosen(&place, 0o777);
     assert_eq!(codes(&data), ["pool_exposed"]);

@@ -143,7 +143,9 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let changed = client.delete_volume(volume, dry(*dry_run)).await?;
             let live = changed.item.as_ref().and_then(|volume| volume.live);
             let done = match (dry_run, live) {
-                (false, _) => format!("volume {volume} deleted; its files are being removed"),
+                (false, _) => {
+                    format!("volume {volume} deleted; its files are removed in the background")
+                }
                 (true, None) => format!("volume {volume} would be deleted with all its files"),
                 (true, Some(live)) => {
                     let used = counted(live.used_bytes);
