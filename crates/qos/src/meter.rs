@@ -234,6 +234,12 @@ impl Meter {
         self.changing.store(false, Ordering::Release);
     }
 
+    /// What the slice in force yields in `nanos`, in bytes.
+    pub(crate) fn yields(&self, nanos: u64) -> u64 {
+        let rate = self.slices[self.load().slot()].rate();
+        narrow(u128::from(rate) * u128::from(nanos) / 1_000_000_000)
+    }
+
     /// Whether somebody waits, so that the rate is what holds the volume back at this moment.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
@@ -318,8 +324,8 @@ fn rescaled(ticks: u64, now: u64, old: u64, new: u64) -> u64 {
     }
 }
 
-fn narrow(ticks: u128) -> u64 {
-    u64::try_from(ticks).unwrap_or(u64::MAX)
+fn narrow(number: u128) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -11,8 +11,15 @@
 //! O(1), a deficit round needs a quantum as large as the largest request, and a client whose few
 //! small requests are all served within one turn leaves the round and loses the rest of it: with
 //! sixteen 4 KiB requests in flight beside a peer's 256 KiB writes it gets a fifth of the volume
-//! instead of half. Here it is back in time for its share. What two clients that both wait have
-//! been served differs by at most one largest request of each.
+//! instead of half. Here it is back in time for its share.
+//!
+//! # A turn
+//!
+//! In its turn a connection is served as many requests as the rate pays for in `TURN_NANOS`, at
+//! most `TURN_BYTES` and at least one. Their replies then leave in one system call and wake the client
+//! once, where turns of one request send as many packets to as many clients. Turns count for shares
+//! by their bytes, so they change who goes first and not who gets how much: what two clients that
+//! both wait have been served differs by at most one turn of each.
 //!
 //! # Cost
 //!
@@ -29,6 +36,16 @@ use weir_core::Mono;
 
 use self::round::{Place, Round};
 use crate::meter::Meter;
+
+/// How long a turn lasts, in nanoseconds: 2 ms.
+const TURN_NANOS: u64 = 2_000_000;
+
+/// The most bytes of a turn, unless it is a single request: eight requests of 8 KiB.
+const TURN_BYTES: u64 = 64 << 10;
+
+/// Who asked asks again no sooner than after this many nanoseconds: 1 ms. What becomes due
+/// meanwhile goes together.
+const PAUSE_NANOS: u64 = 1_000_000;
 
 /// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped
 /// form), or another protocol's identity of a client.
@@ -95,17 +112,26 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Parks a request that `meter` refused and closes the fast path. If it is the first to wait,
-    /// [`poll`](Self::poll) next: the meter may have been free again before the path was closed,
-    /// and nobody has asked yet when to come back.
-    pub fn push(&mut self, meter: &Meter, client: ClientKey, connection: u64, cost: u64, token: T) {
+    /// Parks a request that `meter` refused and closes the fast path. True if nobody goes before it:
+    /// [`poll`](Self::poll) next. Then either it is the first to wait, the meter may have been free
+    /// again before the path was closed, and nobody has asked yet when to come back; or its client
+    /// has less than its share, and need not wait until the others are asked about.
+    pub fn push(
+        &mut self,
+        meter: &Meter,
+        client: ClientKey,
+        connection: u64,
+        cost: u64,
+        token: T,
+    ) -> bool {
         if self.is_empty() {
             meter.set_waiting(true);
         }
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
         connection.waiters.push_back(Waiter { cost, token });
-        if connection.waiters.len() == 1 {
+        let alone = connection.waiters.len() == 1;
+        if alone {
             let client = &mut self.clients[connection.client];
             if !client.round.is_ready() {
                 client.place = self.round.join(client.place);
@@ -114,6 +140,7 @@ impl<T> Queue<T> {
         }
         self.len += 1;
         self.parked_cost = self.parked_cost.saturating_add(cost);
+        alone && self.first().is_some_and(|(first, _)| first == at)
     }
 
     /// Hands all requests that may go at `now` to `release`, in order, each charged to `meter`,
@@ -123,11 +150,12 @@ impl<T> Queue<T> {
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
     pub fn poll(&mut self, meter: &Meter, now: Mono, release: &mut impl FnMut(T)) -> Option<Mono> {
+        let turn = meter.yields(TURN_NANOS).min(TURN_BYTES);
         while let Some((at, cost)) = self.first() {
             if let Err(again) = meter.take_waiting(cost, now) {
-                return Some(again);
+                return Some(again.max(Mono(now.0.saturating_add(PAUSE_NANOS))));
             }
-            if let Some(token) = self.pop(at) {
+            if let Some(token) = self.pop(at, turn) {
                 release(token);
             }
         }
@@ -150,7 +178,7 @@ impl<T> Queue<T> {
             let was_ready = client.round.is_ready();
             client.round.leave(place);
             if was_ready && !client.round.is_ready() {
-                self.round.pause(client.place);
+                client.place = self.round.pause(client.place);
             }
             for waiter in waiters {
                 self.uncount(waiter.cost);
@@ -187,15 +215,16 @@ impl<T> Queue<T> {
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
-    /// Takes the first request of the connection whose turn it is.
-    fn pop(&mut self, at: usize) -> Option<T> {
+    /// Takes the first request of the connection whose turn it is; turns are of `turn` bytes.
+    fn pop(&mut self, at: usize, turn: u64) -> Option<T> {
         let connection = &mut self.connections[at];
         let Waiter { cost, token } = connection.waiters.pop_front()?;
-        let more = !connection.waiters.is_empty();
+        let next = connection.waiters.front().map(|waiter| waiter.cost);
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
-        connection.place = client.round.serve(connection.place, cost, more);
-        client.place = self.round.serve(client.place, cost, client.round.is_ready());
+        connection.place = client.round.serve(connection.place, cost, next, turn);
+        let next = client.round.first().and_then(|at| self.connections[at].waiters.front());
+        client.place = self.round.serve(client.place, cost, next.map(|waiter| waiter.cost), turn);
         self.uncount(cost);
         self.forget_settled(client_at);
         Some(token)

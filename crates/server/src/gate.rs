@@ -22,7 +22,8 @@ pub(crate) struct Ticket {
 
 /// What became of a request that had to wait.
 pub(crate) struct Parked {
-    /// Ask the gate again then: set for the worker whose request was the first in the queue.
+    /// Ask the gate again then: set for the worker whose request was the first in the queue, or
+    /// went before all others.
     pub(crate) ask_at: Option<Mono>,
     /// A bound on parked memory is reached: the connection must stop reading.
     pub(crate) full: bool,
@@ -151,6 +152,7 @@ impl Gate {
         mut request: Request,
         now: Mono,
         released: &mut Vec<Ticket>,
+        resumed: &mut Vec<Stopped>,
     ) -> Parked {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
@@ -160,11 +162,12 @@ impl Gate {
         let first = waiting.queue.is_empty();
         self.account(pinned);
         let ticket = Ticket { request, since: now, pinned };
-        waiting.queue.push(&self.meter, client, connection, cost, ticket);
+        let next = waiting.queue.push(&self.meter, client, connection, cost, ticket);
         if first {
             self.pumper.store(worker, Ordering::Relaxed);
         }
-        let ask_at = first.then(|| self.release(&mut waiting, now, released)).flatten();
+        let ask_at = next.then(|| self.release(&mut waiting, now, released)).flatten();
+        self.resume(&mut waiting, resumed);
         // With nobody waiting nobody would be told to go on.
         let full = !waiting.queue.is_empty() && self.is_full();
         if full {

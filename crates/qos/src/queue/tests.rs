@@ -91,7 +91,7 @@ fn equal_requests_alternate_between_clients_and_between_connections() {
     let (mut queue, meter) = (Queue::new(), open());
     for request in 0..3 {
         for (key, connection) in [(1, 10), (1, 11), (2, 20)] {
-            queue.push(&meter, client(key), connection, 8 * KIB, (connection, request));
+            queue.push(&meter, client(key), connection, TURN_BYTES, (connection, request));
         }
     }
     let order = released(&mut queue, &meter, START);
@@ -99,6 +99,39 @@ fn equal_requests_alternate_between_clients_and_between_connections() {
         order,
         [(10, 0), (20, 0), (11, 0), (20, 1), (10, 1), (20, 2), (11, 1), (10, 2), (11, 2)]
     );
+}
+
+#[test]
+fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
+    for (rate, requests) in [(MIB, 1), (16 * MIB, 4), (24 * MIB, 6), (48 * MIB, 8), (u64::MAX, 8)] {
+        let (mut queue, meter) = (Queue::new(), Meter::new(RateSlice::owned(BytesPerSecond(rate))));
+        for request in 0..48 {
+            queue.push(&meter, client(request % 2), request as u64 % 2, 8 * KIB, request % 2);
+        }
+        let mut order = Vec::new();
+        let mut now = START;
+        while let Some(again) = queue.poll(&meter, now, &mut |key| order.push(key)) {
+            now = again;
+        }
+        let turns: Vec<_> = order.chunk_by(|one, next| one == next).map(<[_]>::len).collect();
+        let whole = &turns[..turns.len() - 2];
+        assert!(whole.iter().all(|&turn| turn == requests), "{rate}: {turns:?}");
+    }
+}
+
+#[test]
+fn who_has_less_than_its_share_is_to_be_asked_about_at_once() {
+    let mut queue = Queue::new();
+    let meter = Meter::new(RateSlice::owned(BytesPerSecond(8 * KIB)));
+    assert!(queue.push(&meter, client(1), 1, 8 * KIB, 1), "the first to wait");
+    assert!(!queue.push(&meter, client(1), 1, 8 * KIB, 1), "behind itself");
+    assert!(!queue.push(&meter, client(2), 2, 8 * KIB, 2), "behind another");
+    assert_eq!(released(&mut queue, &meter, START), [1]);
+    assert!(!queue.push(&meter, client(3), 3, 8 * KIB, 3), "behind who came before");
+    assert_eq!(released(&mut queue, &meter, Mono::from_secs(3)), [2]);
+    assert_eq!(released(&mut queue, &meter, Mono::from_secs(4)), [3]);
+    // What 1 was served is more than what anybody had who joins at the clock.
+    assert!(queue.push(&meter, client(4), 4, 8 * KIB, 4), "before one that had a turn");
 }
 
 #[test]
@@ -165,7 +198,9 @@ fn coming_and_going_gains_nothing() {
 
 #[test]
 fn a_request_that_costs_nothing_still_ends_its_turn() {
-    let (mut queue, meter) = (Queue::new(), open());
+    let mut queue = Queue::new();
+    // A rate at which a turn is one byte.
+    let meter = Meter::new(RateSlice::owned(BytesPerSecond(500)));
     for request in 0..4 {
         queue.push(&meter, client(1), 1, 0, (1, request));
         queue.push(&meter, client(2), 2, 0, (2, request));
@@ -205,9 +240,9 @@ fn a_connection_may_carry_several_clients() {
 fn a_cancel_costs_the_client_no_part_of_its_turn() {
     let (mut queue, meter) = (Queue::new(), shut());
     for request in 0..4 {
-        queue.push(&meter, client(1), 10, 8 * KIB, (1, request));
-        queue.push(&meter, client(1), 11, 8 * KIB, (1, request));
-        queue.push(&meter, client(2), 20, 8 * KIB, (2, request));
+        queue.push(&meter, client(1), 10, TURN_BYTES, (1, request));
+        queue.push(&meter, client(1), 11, TURN_BYTES, (1, request));
+        queue.push(&meter, client(2), 20, TURN_BYTES, (2, request));
     }
     // The turn of client 1 has begun when its connection goes.
     assert_eq!(queue.poll(&meter, START, &mut |_| panic!("stopped")), Some(NEVER));
@@ -298,8 +333,8 @@ proptest! {
         }
     }
 
-    /// While two clients both wait, what they were served differs by at most one largest request
-    /// of each.
+    /// While two clients both wait, what they were served differs by at most one turn or
+    /// largest request of each.
     #[test]
     fn backlogged_clients_stay_even(
         costs in prop::collection::vec(prop::collection::vec(1_u64..=256 * KIB, 40), 2..6),

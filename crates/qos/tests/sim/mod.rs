@@ -177,8 +177,7 @@ impl World {
             self.serve(request);
         } else {
             let key = ClientKey(client.into());
-            self.queue.push(&self.meter, key, connection, cost, request);
-            if self.queue.len() == 1 {
+            if self.queue.push(&self.meter, key, connection, cost, request) {
                 self.pump();
             }
         }

@@ -219,7 +219,7 @@ impl Core {
         *conn.parked.entry(id).or_default() += 1;
         let volume = Arc::clone(&request.volume);
         let mut released = Vec::new();
-        let parked = volume.gate.park(request, self.now, &mut released);
+        let parked = volume.gate.park(request, self.now, &mut released, &mut self.resumed);
         self.released.extend(released);
         if parked.full {
             conn.stopped = Some(id);
