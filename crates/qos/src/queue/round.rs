@@ -68,13 +68,7 @@ impl Round {
 
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
     /// nothing waits, or when that would make it more than `turn` bytes.
-    pub(super) fn serve(
-        &mut self,
-        from: Place,
-        bytes: u64,
-        next: Option<u64>,
-        turn: u64,
-    ) -> Place {
+    pub(super) fn serve(&mut self, from: Place, bytes: u64, next: Option<u64>, turn: u64) -> Place {
         self.clock = from.order.start;
         // A request that costs nothing counts too.
         let served = from.served.saturating_add(bytes.max(1));

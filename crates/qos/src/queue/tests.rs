@@ -105,8 +105,8 @@ fn equal_requests_alternate_between_clients_and_between_connections() {
 fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
     for (rate, requests) in [(MIB, 1), (16 * MIB, 4), (24 * MIB, 6), (48 * MIB, 8), (u64::MAX, 8)] {
         let (mut queue, meter) = (Queue::new(), Meter::new(RateSlice::owned(BytesPerSecond(rate))));
-        for request in 0..48 {
-            queue.push(&meter, client(request % 2), request as u64 % 2, 8 * KIB, request % 2);
+        for request in 0..48_u64 {
+            queue.push(&meter, client((request % 2).into()), request % 2, 8 * KIB, request % 2);
         }
         let mut order = Vec::new();
         let mut now = START;
