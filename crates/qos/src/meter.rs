@@ -240,6 +240,11 @@ impl Meter {
         narrow(u128::from(rate) * u128::from(nanos) / 1_000_000_000)
     }
 
+    /// How long the slice in force takes for `bytes`, in nanoseconds.
+    pub(crate) fn takes(&self, bytes: u64) -> u64 {
+        ticks_of(bytes, self.slices[self.load().slot()].rate()) / TICKS_PER_NANO
+    }
+
     /// Whether somebody waits, so that the rate is what holds the volume back at this moment.
     #[must_use]
     pub fn is_waiting(&self) -> bool {

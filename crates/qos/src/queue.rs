@@ -7,7 +7,7 @@
 //! served within a connection. Competing clients so get max–min fair shares whatever their request
 //! sizes and depths, and forty connections of one client count as one client.
 //!
-//! Both levels are start-time fair queues rather than deficit round robin. To find a turn in
+//! Both levels are fair queues by virtual time rather than deficit round robin. To find a turn in
 //! O(1), a deficit round needs a quantum as large as the largest request, and a client whose few
 //! small requests are all served within one turn leaves the round and loses the rest of it: with
 //! sixteen 4 KiB requests in flight beside a peer's 256 KiB writes it gets a fifth of the volume
@@ -15,11 +15,13 @@
 //!
 //! # A turn
 //!
-//! In its turn a connection is served as many requests as the rate pays for in `TURN_NANOS`, at
-//! most `TURN_BYTES` and at least one. Their replies then leave in one system call and wake the client
-//! once, where turns of one request send as many packets to as many clients. Turns count for shares
-//! by their bytes, so they change who goes first and not who gets how much: what two clients that
-//! both wait have been served differs by at most one turn of each.
+//! In its turn a connection is served what it has waiting, as far as the rate pays for it in
+//! `TURN_NANOS`, at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies then
+//! leave in one system call and wake the client once, where turns of one request send as many packets
+//! to as many clients. A client that has little waiting has short turns, and they go before the
+//! long ones of others as long as it has not had as much as they. So it neither waits for all of
+//! those to be over nor loses its share to them. What two clients that both wait have been
+//! served differs by at most one turn of each.
 //!
 //! # Cost
 //!
@@ -43,9 +45,16 @@ const TURN_NANOS: u64 = 2_000_000;
 /// The most bytes of a turn, unless it is a single request: eight requests of 8 KiB.
 const TURN_BYTES: u64 = 64 << 10;
 
-/// Who asked asks again no sooner than after this many nanoseconds: 1 ms. What becomes due
-/// meanwhile goes together.
+/// The most requests of a turn.
+const TURN_REQUESTS: usize = 16;
+
+/// Who asked asks again no sooner than after this many nanoseconds, 1 ms, or after what
+/// [`PAUSE_BYTES`] take. What becomes due meanwhile goes together.
 const PAUSE_NANOS: u64 = 1_000_000;
+
+/// See [`PAUSE_NANOS`]. A client beside others gets its whole share only if it has more in flight
+/// than is let go at once.
+const PAUSE_BYTES: u64 = 32 << 10;
 
 /// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped
 /// form), or another protocol's identity of a client.
@@ -113,9 +122,10 @@ impl<T> Queue<T> {
     }
 
     /// Parks a request that `meter` refused and closes the fast path. True if nobody goes before it:
-    /// [`poll`](Self::poll) next. Then either it is the first to wait, the meter may have been free
-    /// again before the path was closed, and nobody has asked yet when to come back; or its client
-    /// has less than its share, and need not wait until the others are asked about.
+    /// [`poll`](Self::poll) as soon as all is parked that came with it. Then either it is the first
+    /// to wait, the meter may have been free again before the path was closed, and nobody has asked
+    /// yet when to come back; or its client has less than its share, and need not wait until the
+    /// others are asked about.
     pub fn push(
         &mut self,
         meter: &Meter,
@@ -134,9 +144,9 @@ impl<T> Queue<T> {
         if alone {
             let client = &mut self.clients[connection.client];
             if !client.round.is_ready() {
-                client.place = self.round.join(client.place);
+                client.place = self.round.join(client.place, cost);
             }
-            connection.place = client.round.join(connection.place);
+            connection.place = client.round.join(connection.place, cost);
         }
         self.len += 1;
         self.parked_cost = self.parked_cost.saturating_add(cost);
@@ -153,7 +163,8 @@ impl<T> Queue<T> {
         let turn = meter.yields(TURN_NANOS).min(TURN_BYTES);
         while let Some((at, cost)) = self.first() {
             if let Err(again) = meter.take_waiting(cost, now) {
-                return Some(again.max(Mono(now.0.saturating_add(PAUSE_NANOS))));
+                let pause = meter.takes(PAUSE_BYTES).min(PAUSE_NANOS);
+                return Some(again.max(Mono(now.0.saturating_add(pause))));
             }
             if let Some(token) = self.pop(at, turn) {
                 release(token);
@@ -222,9 +233,12 @@ impl<T> Queue<T> {
         let next = connection.waiters.front().map(|waiter| waiter.cost);
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
-        connection.place = client.round.serve(connection.place, cost, next, turn);
-        let next = client.round.first().and_then(|at| self.connections[at].waiters.front());
-        client.place = self.round.serve(client.place, cost, next.map(|waiter| waiter.cost), turn);
+        let own = || turn_of(&connection.waiters, turn);
+        connection.place = client.round.serve(connection.place, cost, next, own);
+        let next = client.round.first().map(|at| &self.connections[at].waiters);
+        let cost_of_next = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.cost);
+        let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
+        client.place = self.round.serve(client.place, cost, cost_of_next, own);
         self.uncount(cost);
         self.forget_settled(client_at);
         Some(token)
@@ -287,6 +301,19 @@ impl<T> Queue<T> {
         meter.set_waiting(false);
         *self = Self::new();
     }
+}
+
+/// The bytes of the next turn of a connection, at most `most` unless its first request is more.
+fn turn_of<T>(waiters: &VecDeque<Waiter<T>>, most: u64) -> u64 {
+    let mut bytes = 0_u64;
+    for waiter in waiters.iter().take(TURN_REQUESTS) {
+        let with = bytes.saturating_add(waiter.cost.max(1));
+        if bytes > 0 && with > most {
+            break;
+        }
+        bytes = with;
+    }
+    bytes
 }
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ pub(crate) struct Ticket {
 
 /// What became of a request that had to wait.
 pub(crate) struct Parked {
-    /// Ask the gate again then: set for the worker whose request was the first in the queue, or
-    /// went before all others.
-    pub(crate) ask_at: Option<Mono>,
+    /// The request was the first in the queue, or goes before all others: ask the gate once
+    /// everything is parked that came with it.
+    pub(crate) ask: bool,
     /// A bound on parked memory is reached: the connection must stop reading.
     pub(crate) full: bool,
 }
@@ -146,34 +146,24 @@ impl Gate {
         self.meter.is_waiting()
     }
 
-    /// Lets `request` wait its turn. It may be among those released at once into `released`.
-    pub(crate) fn park(
-        &self,
-        mut request: Request,
-        now: Mono,
-        released: &mut Vec<Ticket>,
-        resumed: &mut Vec<Stopped>,
-    ) -> Parked {
+    /// Lets `request` wait its turn.
+    pub(crate) fn park(&self, mut request: Request, now: Mono) -> Parked {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         let (client, connection, cost) = (request.client, request.connection, request.cost);
         let worker = request.worker;
         let mut waiting = lock(&self.waiting);
-        let first = waiting.queue.is_empty();
         self.account(pinned);
         let ticket = Ticket { request, since: now, pinned };
-        let next = waiting.queue.push(&self.meter, client, connection, cost, ticket);
-        if first {
+        let ask = waiting.queue.push(&self.meter, client, connection, cost, ticket);
+        if ask {
             self.pumper.store(worker, Ordering::Relaxed);
         }
-        let ask_at = next.then(|| self.release(&mut waiting, now, released)).flatten();
-        self.resume(&mut waiting, resumed);
-        // With nobody waiting nobody would be told to go on.
-        let full = !waiting.queue.is_empty() && self.is_full();
+        let full = self.is_full();
         if full {
             waiting.stopped.push(Stopped { worker, connection });
         }
-        Parked { ask_at, full }
+        Parked { ask, full }
     }
 
     /// Releases all that may go now; answers when to ask again, if anybody still waits.

@@ -544,6 +544,33 @@ fn a_stop_answers_what_waits_as_the_contract_lets_it() {
 }
 
 #[test]
+fn a_stop_answers_what_waits_though_those_before_it_have_left() {
+    let fixture = Fixture::with(|config| config.workers = 2);
+    // The connections go to the workers in turns.
+    let [mut other, mut peer] = [fixture.connect(), fixture.connect()];
+    let tiny = spent(&mut other);
+    let send = |peer: &mut Peer| {
+        let waiting = peer.write(&tiny, &[7; 8192]);
+        let marker = peer.getattr(&tiny);
+        assert_eq!(peer.next_xid(), marker);
+        waiting
+    };
+    send(&mut other);
+    let waiting = send(&mut peer);
+    let (catalog, plane) = (fixture.server.catalog().clone(), fixture.server.plane());
+    let stopping = stop_meanwhile(fixture);
+    drop(other);
+    // Time enough for a worker to leave that thinks it has nothing to do.
+    std::thread::sleep(Duration::from_millis(300));
+    let change = VolumeChange { quota_bytes: Some(90 * TIB), throughput: None };
+    catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
+    plane.apply(catalog.snapshot()).unwrap();
+    assert_eq!(peer.next_xid(), waiting);
+    drop(peer);
+    stopping.join().unwrap();
+}
+
+#[test]
 fn a_stop_drops_what_its_grace_does_not_reach() {
     let fixture = Fixture::with(|config| config.shutdown_grace = Duration::from_millis(300));
     let mut peer = fixture.connect();

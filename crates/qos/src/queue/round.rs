@@ -1,26 +1,33 @@
-//! Whose turn it is among parties that compete: start-time fair queueing (Goyal, Vin and Cheng,
-//! SIGCOMM 1996). Not here: what the parties are and what they have waiting.
+//! Whose turn it is among parties that compete: fair queueing by virtual time, with the clock of
+//! start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) and the order of finish times
+//! (Demers, Keshav and Shenker, SIGCOMM 1989). Not here: what the parties are and what they have
+//! waiting.
 //!
 //! Every party has a *start*: the bytes it would have been served by now, had it always had its
-//! equal share. The least start goes next; when its *turn* ends it moves on by what was served in
-//! it. The *clock* is the start of whoever was served last. A party that comes, or comes back, starts at the clock, or
-//! where its last request ended if that is further on. So it can neither save up a share that it
-//! did not use, nor gain by leaving and coming back.
+//! equal share. What it is going to be served in one go is its *turn*. Whose turn ends least far
+//! from zero goes next, and when the turn has ended its start has moved on by what was served. So
+//! who wants little goes before those whose turns are long, until it had as much as they.
+//!
+//! The *clock* is the least start of those that had something waiting when one of them was last
+//! served. A party that comes, or
+//! comes back, starts at the clock, or where its last turn ended if that is further on. So it can
+//! neither save up a share that it did not use, nor gain by leaving and coming back.
 
 use alloc::collections::BTreeSet;
 
 /// Where a party stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    order: Order,
+    start: u64,
+    turn: Turn,
     /// What it was served in a turn that has not ended.
     served: u64,
 }
 
-/// Equal starts go in the order in which they were reached.
+/// Equal ends go in the order in which the turns were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Order {
-    start: u64,
+struct Turn {
+    end: u64,
     serial: u64,
     party: usize,
 }
@@ -30,154 +37,213 @@ struct Order {
 pub(super) struct Round {
     clock: u64,
     serial: u64,
-    /// Parties with something waiting.
-    ready: BTreeSet<Order>,
-    /// Parties with nothing waiting, remembered while their start is ahead of the clock.
-    idle: BTreeSet<Order>,
+    /// The turns of parties with something waiting.
+    turns: BTreeSet<Turn>,
+    /// The starts of those parties.
+    starts: BTreeSet<(u64, usize)>,
+    /// The starts of parties with nothing waiting, remembered while they are ahead of the clock.
+    idle: BTreeSet<(u64, usize)>,
 }
 
 impl Round {
     pub(super) const fn new() -> Self {
-        Self { clock: 0, serial: 0, ready: BTreeSet::new(), idle: BTreeSet::new() }
+        Self {
+            clock: 0,
+            serial: 0,
+            turns: BTreeSet::new(),
+            starts: BTreeSet::new(),
+            idle: BTreeSet::new(),
+        }
     }
 
     /// Whose turn it is.
     pub(super) fn first(&self) -> Option<usize> {
-        self.ready.first().map(|place| place.party)
+        self.turns.first().map(|turn| turn.party)
     }
 
     /// Whether any party has something waiting.
     pub(super) fn is_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.turns.is_empty()
     }
 
     /// A new party, with nothing waiting yet.
     pub(super) fn enter(&mut self, party: usize) -> Place {
-        let place = self.place(self.clock, party);
-        self.idle.insert(place.order);
-        place
+        self.rest(self.clock, party)
     }
 
-    /// An idle party has something waiting from now on.
-    pub(super) fn join(&mut self, from: Place) -> Place {
-        self.idle.remove(&from.order);
-        let place = self.place(from.order.start.max(self.clock), from.order.party);
-        self.ready.insert(place.order);
-        place
+    /// An idle party has something waiting from now on, for a turn of `bytes`.
+    pub(super) fn join(&mut self, from: Place, bytes: u64) -> Place {
+        self.idle.remove(&(from.start, from.turn.party));
+        self.stand(from.start.max(self.clock), from.turn.party, bytes)
     }
 
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
-    /// nothing waits, or when that would make it more than `turn` bytes.
-    pub(super) fn serve(&mut self, from: Place, bytes: u64, next: Option<u64>, turn: u64) -> Place {
-        self.clock = from.order.start;
+    /// nothing waits or when that would exceed it; then `turn` says of how many bytes its next is.
+    pub(super) fn serve(
+        &mut self,
+        from: Place,
+        bytes: u64,
+        next: Option<u64>,
+        turn: impl FnOnce() -> u64,
+    ) -> Place {
+        if let Some(&(least, _)) = self.starts.first() {
+            self.clock = self.clock.max(least);
+        }
         // A request that costs nothing counts too.
         let served = from.served.saturating_add(bytes.max(1));
-        let from = Place { served, ..from };
-        match next {
-            Some(next) if served.saturating_add(next.max(1)) <= turn => from,
-            _ => self.end_turn(from, next.is_some()),
+        let after = from.start.saturating_add(served);
+        let Some(next) = next else {
+            self.leave(from);
+            return self.rest(after, from.turn.party);
+        };
+        if after.saturating_add(next.max(1)) <= from.turn.end {
+            return Place { served, ..from };
         }
+        self.withdraw(from);
+        self.stand(after, from.turn.party, turn())
     }
 
     /// What a ready party had waiting is gone, unserved.
     pub(super) fn pause(&mut self, from: Place) -> Place {
-        self.end_turn(from, false)
+        self.leave(from);
+        self.rest(from.start.saturating_add(from.served), from.turn.party)
     }
 
     /// A party is gone for good.
     pub(super) fn leave(&mut self, from: Place) {
-        self.ready.remove(&from.order);
-        self.idle.remove(&from.order);
+        self.withdraw(from);
+        self.idle.remove(&(from.start, from.turn.party));
     }
 
     /// Takes out an idle party that a newcomer would stand level with, so that nothing is lost by
     /// forgetting it.
     pub(super) fn forget(&mut self) -> Option<usize> {
-        let settled = *self.idle.first().filter(|order| order.start <= self.clock)?;
+        let settled = *self.idle.first().filter(|(start, _)| *start <= self.clock)?;
         self.idle.remove(&settled);
-        Some(settled.party)
+        Some(settled.1)
     }
 
     /// The parties with nothing waiting.
     pub(super) fn idle(&self) -> impl Iterator<Item = usize> {
-        self.idle.iter().map(|place| place.party)
+        self.idle.iter().map(|&(_, party)| party)
     }
 
-    fn end_turn(&mut self, from: Place, more: bool) -> Place {
-        self.ready.remove(&from.order);
-        let place = self.place(from.order.start.saturating_add(from.served), from.order.party);
-        if more {
-            self.ready.insert(place.order)
-        } else {
-            self.idle.insert(place.order)
-        };
-        place
-    }
-
-    fn place(&mut self, start: u64, party: usize) -> Place {
+    /// Puts a party among those with something waiting.
+    fn stand(&mut self, start: u64, party: usize, bytes: u64) -> Place {
         self.serial += 1;
-        Place { order: Order { start, serial: self.serial, party }, served: 0 }
+        let end = start.saturating_add(bytes.max(1));
+        let turn = Turn { end, serial: self.serial, party };
+        self.turns.insert(turn);
+        self.starts.insert((start, party));
+        Place { start, turn, served: 0 }
+    }
+
+    /// Puts a party among those with nothing waiting.
+    fn rest(&mut self, start: u64, party: usize) -> Place {
+        self.idle.insert((start, party));
+        Place { start, turn: Turn { end: start, serial: 0, party }, served: 0 }
+    }
+
+    fn withdraw(&mut self, from: Place) {
+        self.turns.remove(&from.turn);
+        self.starts.remove(&(from.start, from.turn.party));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
+
+    /// Serves 100 bytes of what waits in portions of 100.
+    fn serve(round: &mut Round, from: Place, more: bool, turn: u64) -> Place {
+        round.serve(from, 100, more.then_some(100), || turn)
+    }
 
     #[test]
     fn who_was_away_stands_level_with_a_newcomer_and_behind_those_who_waited() {
         let mut round = Round::new();
         let [away, mut present, waiting] = [1, 2, 3].map(|party| round.enter(party));
-        present = round.join(present);
+        present = round.join(present, 100);
         for _ in 0..10 {
-            present = round.serve(present, 100, Some(100), 0);
+            present = serve(&mut round, present, true, 100);
         }
         // The clock is at 900, where a party begins that joins now.
-        round.join(waiting);
-        round.join(away);
+        round.join(waiting, 100);
+        round.join(away, 100);
         let newcomer = round.enter(4);
-        round.join(newcomer);
-        let order = [3, 1, 4, 2];
-        let mut places: Vec<_> = round.ready.iter().copied().collect();
-        assert_eq!(places.iter().map(|place| place.party).collect::<Vec<_>>(), order);
-        places.retain(|place| place.party != 2);
-        assert!(places.iter().all(|place| place.start == 900), "{places:?}");
+        round.join(newcomer, 100);
+        let order: Vec<_> = round.turns.iter().map(|turn| (turn.party, turn.end)).collect();
+        assert_eq!(order, [(3, 1000), (1, 1000), (4, 1000), (2, 1100)]);
     }
 
     #[test]
-    fn a_turn_goes_on_until_its_bytes_are_served_or_nothing_waits() {
+    fn a_turn_goes_on_until_what_it_is_of_is_served() {
         let mut round = Round::new();
-        let [mut first, second, late] = [1, 2, 3].map(|party| round.enter(party));
-        first = round.join(first);
-        let second = round.join(second);
+        let [mut first, mut second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, 300)
+        });
         for _ in 0..2 {
-            first = round.serve(first, 100, Some(100), 300);
-            assert_eq!(round.first(), Some(1), "its turn has not ended");
+            assert_eq!(round.first(), Some(1));
+            first = serve(&mut round, first, true, 300);
         }
-        first = round.serve(first, 100, Some(100), 300);
-        assert_eq!(round.first(), Some(2));
-        let late = round.join(late);
-        round.serve(second, 100, None, 300);
-        assert_eq!(round.first(), Some(3));
-        let late = round.serve(late, 100, Some(100), 300);
-        assert_eq!(round.first(), Some(3));
-        round.pause(late);
-        assert_eq!(round.first(), Some(1));
-        assert_eq!(first.order.start, 300);
-        // Who went before the end of a turn is charged for what it was served, no more.
-        assert_eq!(round.idle.iter().map(|order| order.start).collect::<Vec<_>>(), [100, 100]);
+        assert_eq!(round.first(), Some(1), "its turn has not ended");
+        first = serve(&mut round, first, true, 300);
+        assert_eq!((round.first(), first.start), (Some(2), 300));
+        // Whose next request does not fit its turn has had it.
+        second = round.serve(second, 100, Some(201), || 201);
+        assert_eq!((round.first(), second.start), (Some(2), 100), "ends at 301");
+        second = round.serve(second, 201, Some(100), || 100);
+        assert_eq!((round.first(), second.start), (Some(2), 301), "ends at 401");
+        // What was served counts also where a turn is cut short, and no more than that.
+        first = serve(&mut round, first, true, 300);
+        assert_eq!(round.pause(first).start, 400);
+        assert_eq!(serve(&mut round, second, false, 0).start, 401);
+        assert!(!round.is_ready());
+    }
+
+    #[test]
+    fn who_wants_little_goes_first_until_it_had_as_much_as_the_others() {
+        let mut round = Round::new();
+        for party in 2..10 {
+            let place = round.enter(party);
+            round.join(place, 1000);
+        }
+        let mut little = round.enter(1);
+        for served in 0..9 {
+            little = round.join(little, 100);
+            assert_eq!(round.first(), Some(1), "{served}");
+            little = serve(&mut round, little, false, 0);
+        }
+        round.join(little, 101);
+        assert_eq!(round.first(), Some(2), "its turn ends further on than the others'");
+    }
+
+    #[test]
+    fn one_that_is_mostly_alone_saves_nothing_up_for_newcomers() {
+        let mut round = Round::new();
+        let mut alone = round.enter(1);
+        for _ in 0..10 {
+            alone = round.join(alone, 100);
+            alone = serve(&mut round, alone, false, 0);
+        }
+        assert_eq!((alone.start, round.enter(2).start), (1000, 900));
     }
 
     #[test]
     fn only_who_has_nothing_ahead_is_forgotten() {
         let mut round = Round::new();
-        let [first, second] = [1, 2].map(|party| round.enter(party));
-        let (first, second) = (round.join(first), round.join(second));
-        round.serve(first, 100, None, 0);
+        let [first, second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, 100)
+        });
+        serve(&mut round, first, false, 0);
         assert_eq!(round.forget(), None, "100 bytes ahead of the clock");
-        let second = round.serve(second, 100, Some(100), 0);
+        let second = serve(&mut round, second, true, 100);
         assert_eq!(round.forget(), None);
-        round.serve(second, 100, Some(100), 0);
+        serve(&mut round, second, true, 100);
         assert_eq!(round.forget(), Some(1));
         assert_eq!(round.forget(), None, "the other still waits");
     }

@@ -178,7 +178,7 @@ impl World {
         } else {
             let key = ClientKey(client.into());
             if self.queue.push(&self.meter, key, connection, cost, request) {
-                self.pump();
+                self.pump_at(self.now);
             }
         }
         if let Demand::Every(pause) = demand {
@@ -187,6 +187,7 @@ impl World {
     }
 
     fn pump(&mut self) {
+        self.pump_at = None;
         let mut released = Vec::new();
         let next = self.queue.poll(&self.meter, Mono(self.now), &mut |request| {
             released.push(request);
@@ -194,12 +195,18 @@ impl World {
         for request in released {
             self.serve(request);
         }
-        self.pump_at = next.filter(|&at| at != NEVER).map(|at| {
+        if let Some(at) = next.filter(|&at| at != NEVER) {
             let late = self.draw(self.lateness + 1);
-            let at = at.0.max(self.now) + late;
+            self.pump_at(at.0.max(self.now) + late);
+        }
+    }
+
+    /// Asks the queue at `at`, after all else that happens by then, unless it is asked before.
+    fn pump_at(&mut self, at: u64) {
+        if self.pump_at.is_none_or(|earlier| at < earlier) {
+            self.pump_at = Some(at);
             self.schedule(at, Event::Pump);
-            at
-        });
+        }
     }
 
     /// The store answers within a millisecond.

@@ -108,6 +108,11 @@ impl Core {
         self.timers.peek().map(|Reverse(timer)| timer.at)
     }
 
+    /// Does anybody wait, of any worker, at a gate that this one is to ask?
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.timers.iter().any(|Reverse(timer)| timer.volume.gate.waiting() > 0)
+    }
+
     /// Is there something to do before sleeping?
     pub(super) fn has_work(&self) -> bool {
         !(self.dirty.is_empty()
@@ -218,9 +223,7 @@ impl Core {
         let id = request.volume.id;
         *conn.parked.entry(id).or_default() += 1;
         let volume = Arc::clone(&request.volume);
-        let mut released = Vec::new();
-        let parked = volume.gate.park(request, self.now, &mut released, &mut self.resumed);
-        self.released.extend(released);
+        let parked = volume.gate.park(request, self.now);
         if parked.full {
             conn.stopped = Some(id);
             self.engine.counters.reading_stopped();
@@ -230,8 +233,8 @@ impl Core {
                  give volumes server addresses of their own if others on this connection suffer"
             );
         }
-        if let Some(at) = parked.ask_at {
-            self.arm(volume, at);
+        if parked.ask {
+            self.arm(volume, self.now);
         }
     }
 

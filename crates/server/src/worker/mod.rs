@@ -47,6 +47,8 @@ const EVENTS: usize = 256;
 
 /// Time between looks for records that take too long to arrive.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How often a worker that is to stop looks whether it may.
+const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Close this connection.
 #[derive(Clone, Copy, Debug)]
@@ -121,9 +123,15 @@ impl Worker {
             return Some(Timespec::default());
         }
         let sweep = (self.core.partials > 0).then_some(self.sweep_at);
-        let next = self.core.next_deadline().into_iter().chain(self.drain_until).chain(sweep);
+        // Nobody tells a worker that is to stop that no gate needs it any more.
+        let look = self.drain_until.map(|end| end.min(self.core.now + DRAIN_LOOK));
+        let next = self.core.next_deadline().into_iter().chain(look).chain(sweep);
         let next = next.min()?;
-        let wait = next.since(self.core.engine.clock.now());
+        let now = self.core.engine.clock.now();
+        if next <= now {
+            return Some(Timespec::default());
+        }
+        let wait = next.since(now);
         // Rounded up, so that it is not asked for a moment too early again and again.
         let wait = Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(0) + 1);
         Timespec::try_from(wait).ok()
@@ -134,8 +142,10 @@ impl Worker {
         if self.core.now >= deadline {
             return true;
         }
-        let answered =
-            self.core.tasks.len() == 0 && self.conns.iter().all(|(_, conn)| conn.half_closed);
+        // Requests of other workers may wait at a gate that this one is to ask.
+        let answered = self.core.tasks.len() == 0
+            && !self.core.is_waited_for()
+            && self.conns.iter().all(|(_, conn)| conn.half_closed);
         if answered && !self.lingering {
             self.lingering = true;
             self.drain_until =
