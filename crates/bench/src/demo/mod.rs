@@ -13,6 +13,7 @@ mod outcome;
 mod phase;
 mod present;
 mod process;
+mod processors;
 mod rate;
 mod server;
 mod stop;
@@ -62,24 +63,24 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let operator = Operator::connect(server.data())?;
     operator.make(&CASES)?;
     eprintln!("Made 3 pools and {} volumes through the API.", CASES.len());
-    let mut cases = Vec::new();
+    let (mut cases, mut processors) = (Vec::new(), Vec::new());
     for phase in Phase::ALL {
         let loaded = phase.cases();
         eprintln!("{}", phase.announcement());
-        for (case, (result, changes)) in
-            loaded.iter().zip(phase.run(server.nfs(), &operator, stop)?)
-        {
+        let done = phase.run(server.nfs(), &operator, stop)?;
+        for (case, (result, changes)) in loaded.iter().zip(done.cases) {
             if result.generator.saturated {
                 eprintln!("  The load generator was the limit for {}.", case.name);
             }
             cases.push(CaseOutcome::new(case, &result, changes));
         }
+        processors.push(done.processors);
     }
     drop(server);
     if stop.asked() {
         bail!("interrupted; the server and its data are gone");
     }
-    let outcome = Outcome::new(started_unix_s, cases);
+    let outcome = Outcome::new(started_unix_s, cases, processors);
     let json = serde_json::to_string_pretty(&outcome)? + "\n";
     write(&outcome, &json, &out)?;
     match options.format {
@@ -102,6 +103,11 @@ fn show(outcome: &Outcome, out: &std::path::Path, begun: Instant) {
     let colour = std::io::stdout().is_terminal();
     println!("{}", present::table(outcome).to_terminal(colour));
     println!("{}", present::changes(outcome).to_terminal(colour));
+    for (part, seconds) in (1..).zip(&outcome.processors) {
+        if let Some(summary) = processors::summary(seconds) {
+            println!("Load {part}: {summary}.");
+        }
+    }
     for miss in &outcome.misses {
         println!("MISS  {miss}");
     }

@@ -2,6 +2,7 @@
 
 use super::cases::{Case, Kind};
 use super::judge::{self, Change, Check};
+use super::processors::Second;
 use super::rate::Rate;
 use crate::stats::result::{Interval, Point, RunResult};
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub(super) struct Outcome {
     pub(super) units: Units,
     /// The cases.
     pub(super) cases: Vec<CaseOutcome>,
+    /// What the machine's processors did in the measured seconds of each load.
+    pub(super) processors: Vec<Vec<Second>>,
 }
 
 /// What the figures are counted in.
@@ -171,7 +174,11 @@ impl CaseOutcome {
 
 impl Outcome {
     /// Gathers the cases.
-    pub(super) fn new(started_unix_s: f64, cases: Vec<CaseOutcome>) -> Self {
+    pub(super) fn new(
+        started_unix_s: f64,
+        cases: Vec<CaseOutcome>,
+        processors: Vec<Vec<Second>>,
+    ) -> Self {
         let misses: Vec<String> = cases
             .iter()
             .flat_map(|case| {
@@ -192,6 +199,7 @@ impl Outcome {
                 throughput_series: "MiB/s in each second of the measured part",
             },
             cases,
+            processors,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::board::Board;
 use super::cases::{CASES, Case, Kind, RESIZES};
 use super::judge::Change;
 use super::operator::Operator;
+use super::processors::{Second, Watch};
 use crate::stats::result::RunResult;
 use crate::workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};
 use crate::{Control, NfsTarget, RunHandle, Target, prepare};
@@ -88,13 +89,9 @@ impl Phase {
         }
     }
 
-    /// Loads all cases at once. The result of each, and when its contract was changed.
-    pub(super) fn run(
-        self,
-        nfs: SocketAddr,
-        operator: &Operator,
-        stop: &Stop,
-    ) -> Result<Vec<(RunResult, Vec<Change>)>> {
+    /// Loads all cases at once. The result of each, and when its contract was changed; and what the
+    /// processors did in the measured part.
+    pub(super) fn run(self, nfs: SocketAddr, operator: &Operator, stop: &Stop) -> Result<Loaded> {
         let cases = self.cases();
         let (warmup_s, measured_s) = self.seconds();
         let mut board = Board::new(cases, warmup_s + measured_s);
@@ -110,24 +107,35 @@ impl Phase {
             let handle = prepared.spawn(Control::new(), board.observer(number))?;
             runs.push(Run { case: &cases[number], handle, changes: Vec::new() });
         }
+        let mut processors = Watch::new();
         while !runs.iter().all(|run| run.handle.is_finished()) {
             for run in &mut runs {
                 run.attend(operator, stop)?;
             }
             board.tick();
+            processors.look();
             std::thread::sleep(Duration::from_millis(5));
         }
         if stop.asked() {
             bail!("interrupted; the server and its data are removed");
         }
-        runs.into_iter()
-            .map(|run| {
-                let result =
-                    run.handle.wait().with_context(|| format!("loading {}", run.case.name))?;
-                Ok((result, run.changes))
-            })
-            .collect()
+        let cases = runs.into_iter().map(|run| {
+            let result = run.handle.wait().with_context(|| format!("loading {}", run.case.name))?;
+            Ok((result, run.changes))
+        });
+        Ok(Loaded {
+            cases: cases.collect::<Result<_>>()?,
+            processors: processors.seconds(warmup_s),
+        })
     }
+}
+
+/// What came of a part of the demo.
+pub(super) struct Loaded {
+    /// For each case what was measured, and when its contract was changed.
+    pub(super) cases: Vec<(RunResult, Vec<Change>)>,
+    /// What the processors did in the measured part.
+    pub(super) processors: Vec<Second>,
 }
 
 /// Blocks to read back: a thousand, or what two seconds of the contract allow.
