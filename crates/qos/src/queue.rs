@@ -53,7 +53,7 @@ const TURN_REQUESTS: usize = 16;
 const PAUSE_NANOS: u64 = 1_000_000;
 
 /// See [`PAUSE_NANOS`]. A client beside others gets its whole share only if it has more in flight
-/// than is let go at once.
+/// than the rate pays for in its round trip and this.
 const PAUSE_BYTES: u64 = 32 << 10;
 
 /// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped

@@ -283,7 +283,7 @@ fn a_small_shallow_client_keeps_its_half_beside_large_requests() {
             world.run_until(START + 12 * SECOND);
             let shares = shares(&world.done, 2, START + 2 * SECOND, START + 12 * SECOND);
             let off = shares[0].abs_diff(shares[1]);
-            assert!(off <= shares[0] / 50 + MIB, "{rate}, {large}: {shares:?}");
+            assert!(off <= 2 * MIB * (rate / (16 * MIB)), "{rate}, {large}: {shares:?}");
         }
     }
 }

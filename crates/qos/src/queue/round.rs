@@ -9,9 +9,9 @@
 //! who wants little goes before those whose turns are long, until it had as much as they.
 //!
 //! The *clock* is the least start of those that had something waiting when one of them was last
-//! served. A party that comes, or
-//! comes back, starts at the clock, or where its last turn ended if that is further on. So it can
-//! neither save up a share that it did not use, nor gain by leaving and coming back.
+//! served. A party that comes, or comes back, starts at the clock, or where its last turn ended if
+//! that is further on. So it can neither save up a share that it did not use, nor gain by leaving
+//! and coming back.
 
 use alloc::collections::BTreeSet;
 
