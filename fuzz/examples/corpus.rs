@@ -215,8 +215,8 @@ fn lists(session: &mut Session, dir: FileHandle3<'_>, file: FileHandle3<'_>) -> 
 fn handles() -> Result<()> {
     let root = Server::default().root();
     save("handle", "root", root.as_bytes())?;
-    save("handle", "longest", &[0xa5; 9 + 46])?;
-    save("handle", "empty-key", &[0; 9])
+    save("handle", "longest", &[0xa5; 13 + 42])?;
+    save("handle", "empty-key", &[0; 13])
 }
 
 /// Two hosts contend for a file, with a callback; shares; a restart. Numbers as the target reads them.

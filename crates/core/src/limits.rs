@@ -13,8 +13,8 @@ pub const IO_BYTES_MAX: u32 = 1 << 20;
 pub const HANDLE_BYTES_MAX: usize = 64;
 
 /// Largest store-specific object key, in bytes: what is left of a handle after version (1), key
-/// length (1), volume (4), snapshot (4) and MAC (8).
-pub const OBJECT_KEY_BYTES_MAX: usize = HANDLE_BYTES_MAX - 18;
+/// length (1), volume (4), snapshot (4), birth (4) and MAC (8).
+pub const OBJECT_KEY_BYTES_MAX: usize = HANDLE_BYTES_MAX - 22;
 
 /// Supplementary groups that a credential holds in place: as many as one on the wire carries
 /// (RFC 5531 appendix A, AUTH_SYS: 16).

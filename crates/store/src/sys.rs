@@ -3,7 +3,7 @@
 use crate::creds::{AsRoot, as_root};
 use crate::error::fs_error;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
@@ -47,7 +47,8 @@ pub(crate) fn own_descriptors() -> FsResult<BorrowedFd<'static>> {
     Ok(DIRECTORY.get_or_init(|| opened).as_fd())
 }
 
-/// The kernel's handle of an open object as a key (type, then bytes), and the id of its mount.
+/// The kernel's handle of an open object as a key (type, then bytes) with the object's birth, and
+/// the id of its mount.
 pub(crate) fn handle_of(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
     #[expect(clippy::cast_possible_truncation, reason = "45")]
     let mut handle = KernelHandle { bytes: HANDLE_BYTES as u32, kind: 0, data: [0; HANDLE_BYTES] };
@@ -72,7 +73,24 @@ pub(crate) fn handle_of(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
     let data = handle.data.get(..len).ok_or(Errno::OVERFLOW)?;
     key[1..=len].copy_from_slice(data);
     let key = key.get(..=len).unwrap_or(&[]);
-    Ok((ObjectKey::new(key).map_err(|_| Errno::OVERFLOW)?, mount))
+    Ok((ObjectKey::new(key).map_err(|_| Errno::OVERFLOW)?.born(birth(fd)?), mount))
+}
+
+/// A digest of the time at which an open object was made; 0 where the file system keeps none.
+///
+/// The kernel's handle has a generation for the same purpose, but XFS counts it on from what is on
+/// the disk, so after a power cut it gives a number that it has given before.
+fn birth(fd: impl AsFd) -> Result<u32, Errno> {
+    let found = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME)?;
+    if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
+        return Ok(0);
+    }
+    #[expect(clippy::cast_sign_loss, reason = "a digest")]
+    let seconds = found.stx_btime.tv_sec as u64;
+    let nanos = seconds.wrapping_mul(1_000_000_000).wrapping_add(found.stx_btime.tv_nsec.into());
+    #[expect(clippy::cast_possible_truncation, reason = "a digest")]
+    let digest = (nanos ^ (nanos >> 32)) as u32;
+    Ok(digest.max(1))
 }
 
 /// Opens the object with this key on the file system that `mount` is on. Needs

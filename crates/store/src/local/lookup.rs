@@ -25,7 +25,7 @@ impl LocalStore {
     #[inline]
     pub(super) async fn resolve_key(&self, key: &ObjectKey) -> FsResult<Arc<Inode>> {
         if let Some(inode) = self.0.table.get(key) {
-            return Ok(inode);
+            return if inode.key.may_be(key) { Ok(inode) } else { Err(FsError::Stale) };
         }
         let key = *key;
         Box::pin(self.pooled(move |volume| volume.open_key(&key))).await

@@ -69,7 +69,7 @@ impl Volume {
             })?,
         };
         let found = self.identify(fd)?;
-        if found.key != *key {
+        if !found.key.may_be(key) {
             return Err(FsError::Stale);
         }
         self.within(&found)?;

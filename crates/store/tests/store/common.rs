@@ -78,7 +78,8 @@ impl Place {
         Self { name: "temp", directory: tempfile::tempdir().unwrap(), mounted: None }
     }
 
-    fn loop_device(name: &'static str, flags: &[&str], mebibytes: u64) -> Self {
+    /// On a file system of this kind, made with these flags of `mkfs` on so many MiB.
+    pub(crate) fn loop_device(name: &'static str, flags: &[&str], mebibytes: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("image");
         File::create(&image).unwrap().set_len(mebibytes << 20).unwrap();

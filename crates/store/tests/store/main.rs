@@ -4,6 +4,7 @@
 
 mod acl;
 mod alone;
+mod births;
 mod coherence;
 mod common;
 mod failing;
