@@ -1,6 +1,7 @@
 //! The open catalogue: one writer at a time, a transaction for each change, and the snapshot that
 //! everyone else reads.
 
+use crate::claims::Claims;
 use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
@@ -19,6 +20,7 @@ pub struct Catalog {
     instance: String,
     secret: [u8; 16],
     minimums: Minimums,
+    claims: Claims,
     current: ArcSwap<Snapshot>,
     db: Mutex<Connection>,
     _lock: Lock,
@@ -71,13 +73,15 @@ impl Catalog {
         owner::protect_files(&directory)?;
         let secret = directory::secret(&directory)?;
         let db = schema::open(&directory.join("weir.db"))?;
-        let snapshot = rows::load(&db, &directory)?;
+        let claims = Claims::default();
+        let snapshot = rows::load(&db, &directory)?.held_with(&claims);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         Ok(Self {
             instance: rows::instance(&db)?,
             directory,
             secret,
             minimums,
+            claims,
             current: ArcSwap::from_pointee(snapshot),
             db: Mutex::new(db),
             _lock: lock,
@@ -115,6 +119,11 @@ impl Catalog {
         &self.instance
     }
 
+    /// The pools that this process has for itself.
+    pub(crate) const fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
     /// The smallest sizes allowed.
     #[must_use]
     pub const fn minimums(&self) -> Minimums {
@@ -133,7 +142,7 @@ impl Catalog {
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change(&tx, &before)?;
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
-        let after = Arc::new(rows::load(&tx, &self.directory)?);
+        let after = Arc::new(rows::load(&tx, &self.directory)?.held_with(&self.claims));
         let changes = differences(&before, &after);
         match mode {
             Mode::Preview => tx.rollback()?,

@@ -11,9 +11,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use weir_core::VolumeId;
+use weir_core::place::NEW_VOLUME_MARK;
 
 /// Marks a pool's directory with whose it is.
-const MARKER: &str = "weir-pool";
+pub(crate) const MARKER: &str = "weir-pool";
 const SECRET_BYTES: usize = 16;
 /// Shortest token an operator may put in place of the one that is made.
 const TOKEN_CHARS_MIN: usize = 32;
@@ -258,14 +259,22 @@ pub(crate) fn check_claim(pool: &Pool, instance: &str) -> Result<()> {
     }
 }
 
-/// Makes the empty directory of a new volume, for the store to fill. It is there before the
-/// catalogue knows the volume, so that a volume without one is a volume that was lost.
+/// Makes the directory of a new volume, marked as to be filled by the store. It is there before the
+/// catalogue knows the volume, so that a volume without one is a volume that was lost, and so is
+/// one whose directory has neither the mark nor what the store puts there.
 pub(crate) fn make_volume(path: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+    let mark = path.join(NEW_VOLUME_MARK);
+    // What an earlier attempt left, which ended before its volume was in the catalogue.
+    match std::fs::remove_file(&mark) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(at(&mark)(error)),
+        _ => {}
+    }
     if !is_vacant(path) {
         let reason = "something is in it that is no volume of this catalogue".to_owned();
         return Err(CatalogError::BadPath { path: path.to_owned(), reason });
     }
+    write_whole(path, NEW_VOLUME_MARK, b"")?;
     // The names of the volume and of the directory of volumes, which may be new too.
     for parent in path.ancestors().skip(1).take(2) {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;

@@ -177,6 +177,15 @@ pub enum CatalogError {
         /// Its directory.
         directory: PathBuf,
     },
+    /// Another process works in the pool.
+    #[error(
+        "another weir server is using the pool in {}: stop it first, or delete the pool there; a copy of a data directory must not be served beside the original, for both have the same pools",
+        directory.display()
+    )]
+    PoolBusy {
+        /// The pool's directory.
+        directory: PathBuf,
+    },
     /// The directory of a volume is gone.
     #[error(
         "the directory of volume {volume:?}, {}, is missing: restore it and start the server again, or delete the volume",
@@ -379,6 +388,7 @@ impl CatalogError {
             Self::BadPath { .. } => "bad_path",
             Self::PoolAway { .. } => "pool_away",
             Self::PoolForeign { .. } => "pool_foreign",
+            Self::PoolBusy { .. } => "pool_busy",
             Self::VolumeAway { .. } => "volume_away",
             Self::Locked { .. } => "locked",
             Self::NotDataDirectory { .. } => "not_a_data_directory",
@@ -417,6 +427,7 @@ impl CatalogError {
             Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } => Fault::Infeasible,
             Self::PoolAway { .. }
             | Self::PoolForeign { .. }
+            | Self::PoolBusy { .. }
             | Self::VolumeAway { .. }
             | Self::Locked { .. }
             | Self::ForeignOwner { .. }

@@ -9,6 +9,7 @@
 mod backup;
 mod catalog;
 mod check;
+mod claims;
 mod directory;
 mod error;
 mod exports;

@@ -1,6 +1,7 @@
 //! What the catalogue holds, as immutable values: pools, volumes, export rules, and the snapshot
 //! of them all that the data plane works from.
 
+use crate::claims::Claims;
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
@@ -193,6 +194,7 @@ pub struct Snapshot {
     pub generation: u64,
     /// The random name of the data directory, in the marks of its pools.
     instance: String,
+    claims: Claims,
     pools: BTreeMap<PoolId, Arc<Pool>>,
     volumes: BTreeMap<VolumeId, Arc<Volume>>,
     pool_names: HashMap<String, PoolId>,
@@ -210,11 +212,17 @@ impl Snapshot {
         Self {
             generation,
             instance,
+            claims: Claims::default(),
             pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
             volume_names: volumes.iter().map(|volume| (volume.name.clone(), volume.id)).collect(),
             pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
             volumes: volumes.into_iter().map(|volume| (volume.id, Arc::new(volume))).collect(),
         }
+    }
+
+    /// The same, of a catalogue that holds its pools with `claims`.
+    pub(crate) fn held_with(self, claims: &Claims) -> Self {
+        Self { claims: claims.clone(), ..self }
     }
 
     /// The pool with this id.
@@ -261,8 +269,18 @@ impl Snapshot {
         directory::check_claim(pool, &self.instance)
     }
 
-    /// Is `volume` where it was made, in the marked directory of its pool? To be asked before it
-    /// is opened, so that nothing else is served in its place.
+    /// Is `volume` where it was made, and its pool no other server's? To be asked before it is
+    /// opened, so that nothing else is served in its place. Holds the pool against other
+    /// processes, for as long as the catalogue is open.
+    ///
+    /// # Errors
+    /// `PoolBusy`, and those of [`Snapshot::check_place`].
+    pub fn claim(&self, volume: &Volume) -> Result<()> {
+        self.check_place(volume)?;
+        self.pool(volume.pool).map_or(Ok(()), |pool| self.claims.hold(&pool.directory))
+    }
+
+    /// Is `volume` where it was made, in the marked directory of its pool?
     ///
     /// # Errors
     /// `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.

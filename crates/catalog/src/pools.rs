@@ -131,6 +131,7 @@ impl Catalog {
         })?;
         if let (Mode::Commit, Some(pool)) = (mode, gone) {
             let is_default = pool.directory.starts_with(self.directory());
+            self.claims().release(&pool.directory);
             directory::release_pool(&pool.directory, self.instance(), is_default);
         }
         Ok(outcome)

@@ -50,7 +50,7 @@ impl Catalog {
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
-    /// `ThroughputMissing`, `Infeasible`, `PoolAway`, `PoolForeign`, `BadPath`, `Io`.
+    /// `ThroughputMissing`, `Infeasible`, `PoolAway`, `PoolForeign`, `PoolBusy`, `BadPath`, `Io`.
     pub fn create_volume(&self, new: &NewVolume, mode: Mode) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
         self.mutate(mode, |tx, now| {
@@ -74,7 +74,10 @@ impl Catalog {
             now.check_pool(pool)?;
             match mode {
                 Mode::Preview => Ok(()),
-                Mode::Commit => directory::make_volume(&rows::place(pool, VolumeId(id))),
+                Mode::Commit => {
+                    self.claims().hold(&pool.directory)?;
+                    directory::make_volume(&rows::place(pool, VolumeId(id)))
+                }
             }
         })
     }
@@ -142,12 +145,15 @@ impl Catalog {
         })
     }
 
-    /// Is the directory of a condemned tree still that of a pool of ours? Not where its file system
-    /// isn't mounted, or somebody else's is: then nothing there may be removed.
+    /// Is the directory of a condemned tree still that of a pool of ours, and nobody else's? Not
+    /// where its file system isn't mounted, somebody else's is, or another server works in it: then
+    /// nothing there may be removed.
     #[must_use]
     pub fn may_remove(&self, condemned: &Condemned) -> bool {
         let pool = condemned.directory.parent().and_then(Path::parent);
-        pool.is_some_and(|pool| directory::is_marked_by(pool, self.instance()))
+        pool.is_some_and(|pool| {
+            directory::is_marked_by(pool, self.instance()) && self.claims().hold(pool).is_ok()
+        })
     }
 
     /// Forgets a condemned tree that has been removed.

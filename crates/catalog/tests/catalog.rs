@@ -279,10 +279,47 @@ fn a_volume_is_only_where_it_was_made() {
         assert_eq!(snapshot.check_place(made).unwrap_err().code(), "pool_foreign");
     }
     std::fs::write(&mark, own).unwrap();
-    std::fs::remove_dir(&made.directory).unwrap();
+    std::fs::remove_dir_all(&made.directory).unwrap();
     let refused = snapshot.check_place(made).unwrap_err();
     assert_eq!(refused.code(), "volume_away");
     assert!(refused.to_string().contains("\"v\""), "{refused}");
+}
+
+#[test]
+fn two_copies_of_a_data_directory_never_work_in_one_pool() {
+    let dir = tempfile::tempdir().unwrap();
+    let (original, copy) = (dir.path().join("original"), dir.path().join("copy"));
+    let outside = dir.path().join("outside");
+    let catalog = Catalog::open(&original).unwrap();
+    let directory = Some(outside);
+    catalog.create_pool(&NewPool { directory, ..pool("p", Qos::Auto) }, Mode::Commit).unwrap();
+    catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
+    catalog.create_volume(&volume("gone", TIB, None), Mode::Commit).unwrap();
+    catalog.delete_volume("gone", Mode::Commit).unwrap();
+    drop(catalog);
+    std::fs::create_dir(&copy).unwrap();
+    for name in ["weir.db", "handle.key"] {
+        std::fs::copy(original.join(name), copy.join(name)).unwrap();
+    }
+
+    let (first, second) = (Catalog::open(&original).unwrap(), Catalog::open(&copy).unwrap());
+    let claim = |catalog: &Catalog| {
+        let snapshot = catalog.snapshot();
+        snapshot.claim(snapshot.volume_named("v").unwrap())
+    };
+    claim(&first).unwrap();
+    claim(&first).unwrap();
+    let refused = claim(&second).unwrap_err();
+    assert_eq!((refused.code(), refused.fault()), ("pool_busy", Fault::Internal));
+    let refused = second.create_volume(&volume("w", TIB, None), Mode::Commit).unwrap_err();
+    assert_eq!(refused.code(), "pool_busy");
+    assert_eq!(second.snapshot().volumes().count(), 1);
+    let condemned = second.condemned().unwrap();
+    assert!(!second.may_remove(&condemned[0]), "the other one's");
+    assert!(first.may_remove(&condemned[0]));
+    // The kernel lets go when the process ends, as it does here.
+    drop(first);
+    claim(&second).unwrap();
 }
 
 #[test]
@@ -298,8 +335,10 @@ fn a_new_volume_gets_an_empty_directory_or_none() {
     assert_eq!(refused.code(), "bad_path");
     assert_eq!(catalog.snapshot().volumes().count(), 0);
     std::fs::remove_dir(first.join("letters")).unwrap();
+    std::fs::write(first.join("new"), "").unwrap();
     let outcome = catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
     let made = outcome.snapshot.volume_named("v").unwrap();
     assert_eq!(made.directory, first);
+    assert!(first.join("new").exists(), "marked for the store to fill");
     outcome.snapshot.check_place(made).unwrap();
 }

@@ -18,6 +18,7 @@ pub mod handle;
 pub mod id;
 pub mod limits;
 pub mod name;
+pub mod place;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

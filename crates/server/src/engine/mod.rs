@@ -205,7 +205,7 @@ impl Engine {
 
     fn open(&self, snapshot: &Snapshot, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
         let failed = |reason: String| PlaneError::Volume { name: spec.name.clone(), reason };
-        snapshot.check_place(spec).map_err(|error| failed(error.to_string()))?;
+        snapshot.claim(spec).map_err(|error| failed(error.to_string()))?;
         let options = weir_store::Options {
             quota_bytes: spec.quota_bytes,
             namespace_durability: self.settings.namespace_durability,

@@ -20,13 +20,16 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
 use crate::sys::{handle_of, open_handle, own_descriptors};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    Dir, Mode, OFlags, fchmod, fstat, fstatvfs, fsync, mkdirat, open, openat, renameat,
+    Access, AtFlags, Dir, Mode, OFlags, accessat, fchmod, fstat, fstatvfs, fsync, mkdirat, open,
+    openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use weir_core::FsResult;
+use weir_core::place::NEW_VOLUME_MARK;
 
 /// The newest format this server writes and reads.
 const FORMAT: u32 = 1;
@@ -76,10 +79,11 @@ pub enum OpenError {
         /// The volume's directory.
         path: PathBuf,
     },
-    /// There are files or a usage and no word of the format, so more may be lost, too.
+    /// The volume was made once and there is no word of the format, so more may be lost, too.
     #[error(
-        "the volume at {0} was in use, but {0}/meta/format is missing: restore it from a copy; or, \
-         if {0}/root is what it was, write \"{FORMAT_WORD} {FORMAT}\" there",
+        "the volume at {0} is no new one, but {0}/meta/format is missing: restore it from a copy; \
+         or, if {0}/root is what it was, write \"{FORMAT_WORD} {FORMAT}\" there; or, if no file of \
+         it is to be kept, delete the volume and make it anew",
         path.display()
     )]
     NoFormat {
@@ -110,7 +114,8 @@ pub fn volume_format(directory: &Path) -> Result<u32, OpenError> {
 }
 
 impl LocalStore {
-    /// Opens the volume in `directory`, or makes one where nothing is. Blocks.
+    /// Opens the volume in `directory`. Makes a new one if the directory is missing or has the
+    /// mark of one that is still to be filled ([`NEW_VOLUME_MARK`]). Blocks.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -122,12 +127,7 @@ impl LocalStore {
 
     fn open_as_root(at: Place<'_>, options: &Options) -> Result<Self, OpenError> {
         let directory = at.0;
-        // Whoever could come in here would be past export rules and quotas.
-        DirBuilder::new()
-            .recursive(true)
-            .mode(OWNER_ALONE)
-            .create(directory)
-            .map_err(|error| at.cause("make its directory", error))?;
+        let is_new = at.make_directory()?;
         let top = at.check("open its directory", open(directory, DIRECTORY, Mode::empty()))?;
         if at.check("read its directory", fstat(&top))?.st_mode & !OWNER_ALONE & 0o777 != 0 {
             let mended = fchmod(&top, Mode::from_raw_mode(OWNER_ALONE));
@@ -136,13 +136,14 @@ impl LocalStore {
         // Needed for every file later, when descriptors may have run out.
         let own = own_descriptors().map(drop).map_err(std::io::Error::other);
         own.map_err(|error| at.cause("open /proc/self/fd", error))?;
-        let meta = at.subdirectory(&top, "meta", OWNER_ALONE)?;
-        at.subdirectory(&top, "snap", OWNER_ALONE)?;
-        let root = if at.has_format(&meta)? {
-            at.check("open its root", openat(&top, "root", DIRECTORY, Mode::empty()))?
+        if at.has_format(&top)? {
+            at.unmark(&top)?;
         } else {
-            at.make(&top, &meta)?
-        };
+            at.make(&top, is_new)?;
+        }
+        let subdirectory = |name| openat(&top, name, DIRECTORY, Mode::empty());
+        let root = at.check("open its root", subdirectory("root"))?;
+        let meta = at.check("open meta", subdirectory("meta"))?;
 
         let stat = at.check("read its root", fstat(&root))?;
         let (key, mount) = handle_of(&root).map_err(|errno| match errno {
@@ -235,9 +236,13 @@ impl Place<'_> {
         self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
     }
 
-    /// Does the volume say which format it has? One that doesn't was not made to the end.
-    fn has_format(self, meta: &OwnedFd) -> Result<bool, OpenError> {
-        match read_file(meta, FORMAT_FILE) {
+    /// Does the volume say which format it has?
+    fn has_format(self, top: &OwnedFd) -> Result<bool, OpenError> {
+        let meta = match openat(top, "meta", DIRECTORY, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(false),
+            meta => self.check("open meta", meta)?,
+        };
+        match read_file(&meta, FORMAT_FILE) {
             Err(Errno::NOENT) => Ok(false),
             read => self.known_format(&self.check("read meta/format", read)?).map(|_| true),
         }
@@ -255,10 +260,31 @@ impl Place<'_> {
         }
     }
 
-    /// Makes the root, and when all is there the format.
-    fn make(self, top: &OwnedFd, meta: &OwnedFd) -> Result<OwnedFd, OpenError> {
+    /// Makes the volume's directory, unless it is there. Was it missing?
+    fn make_directory(self) -> Result<bool, OpenError> {
+        let make = |directory: &Path, parents| {
+            // Whoever could come in here would be past export rules and quotas.
+            DirBuilder::new().recursive(parents).mode(OWNER_ALONE).create(directory)
+        };
+        let parents = self.0.parent().map_or(Ok(()), |parents| make(parents, true));
+        match parents.and_then(|()| make(self.0, false)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(self.cause("make its directory", error)),
+        }
+    }
+
+    /// Fills the directory of a new volume, the format last. One that was not filled to the end has
+    /// its mark still.
+    fn make(self, top: &OwnedFd, is_new: bool) -> Result<(), OpenError> {
         let no_format = || OpenError::NoFormat { path: self.0.into() };
-        if !matches!(Record::read(meta), State::Missing | State::Clean { used: 0 }) {
+        let marked = accessat(top, NEW_VOLUME_MARK, Access::EXISTS, AtFlags::empty());
+        if !is_new && marked.is_err() {
+            return Err(no_format());
+        }
+        let meta = self.subdirectory(top, "meta", OWNER_ALONE)?;
+        self.subdirectory(top, "snap", OWNER_ALONE)?;
+        if !matches!(Record::read(&meta), State::Missing | State::Clean { used: 0 }) {
             return Err(no_format());
         }
         let root = self.subdirectory(top, "root", 0o755)?;
@@ -267,10 +293,18 @@ impl Place<'_> {
         }
         self.check("sync its directory", fsync(top))?;
         let empty = State::Clean { used: 0 }.to_string();
-        self.check("write meta/usage", replace_file(meta, record::FILE, &empty))?;
+        self.check("write meta/usage", replace_file(&meta, record::FILE, &empty))?;
         let text = format!("{FORMAT_WORD} {FORMAT}\n");
-        self.check("write meta/format", replace_file(meta, FORMAT_FILE, &text))?;
-        Ok(root)
+        self.check("write meta/format", replace_file(&meta, FORMAT_FILE, &text))?;
+        self.unmark(top)
+    }
+
+    /// Takes the mark of a new volume away, for good.
+    fn unmark(self, top: &OwnedFd) -> Result<(), OpenError> {
+        match unlinkat(top, NEW_VOLUME_MARK, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            done => self.check("remove its mark \"new\"", done.and_then(|()| fsync(top))),
+        }
     }
 }
 

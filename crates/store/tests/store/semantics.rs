@@ -3,6 +3,7 @@
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use weir_core::attr::SetTime;
+use weir_core::place::NEW_VOLUME_MARK;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::{Credentials, FileKind, FsError, Name, SetAttr, Shared, Store, Timestamp};
 use weir_store::{Durability, LocalStore, OpenError, Options};
@@ -498,10 +499,41 @@ fn a_volume_that_was_not_made_to_the_end_is_made_at_the_next_opening() {
         for made in [&["meta"][..], &["meta", "snap", "root"]] {
             let place = bed.directory.with_extension(made.len().to_string());
             made.iter().for_each(|name| std::fs::create_dir_all(place.join(name)).unwrap());
+            let mark = place.join(NEW_VOLUME_MARK);
+            std::fs::write(&mark, "").unwrap();
             let opened = LocalStore::open(&place, &bed.options).unwrap();
             assert_eq!((opened.used_bytes(), opened.usage_is_known()), (0, true));
             assert!(place.join("meta/format").exists());
+            assert!(!mark.exists());
         }
+    });
+}
+
+#[test]
+fn an_emptied_directory_is_no_new_volume_and_nothing_is_made_in_it() {
+    everywhere(|bed| {
+        bed.store.close().unwrap();
+        for name in ["meta", "snap", "root"] {
+            std::fs::remove_dir_all(bed.directory.join(name)).unwrap();
+        }
+        let refused = LocalStore::open(&bed.directory, &bed.options).unwrap_err();
+        assert!(matches!(refused, OpenError::NoFormat { .. }), "{refused}");
+        assert!(refused.to_string().contains("delete the volume and make it anew"), "{refused}");
+        assert_eq!(bed.directory.read_dir().unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn the_mark_of_a_new_volume_does_not_outlive_its_making() {
+    everywhere(|bed| {
+        let file = bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();
+        bed.write(&file, 0, &[1; 5000]).unwrap();
+        bed.store.close().unwrap();
+        // As after a power cut between the format and the removal of the mark.
+        let mark = bed.directory.join(NEW_VOLUME_MARK);
+        std::fs::write(&mark, "").unwrap();
+        assert_eq!(bed.reopen().used_bytes(), 8192);
+        assert!(!mark.exists());
     });
 }
 

@@ -1,0 +1,53 @@
+//! Which pools this process has for itself. The mark in a pool's directory tells whose it is, but a
+//! copy of a data directory has the same name as the original; so whoever works in a pool also holds
+//! a lock on its mark, which the kernel lets go when the process ends.
+
+use crate::directory::{self, MARKER};
+use crate::error::{CatalogError, Result};
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The marks that are held, by the directories of their pools. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Claims(Arc<Mutex<HashMap<PathBuf, File>>>);
+
+/// Who holds what is no part of what a catalogue says.
+impl PartialEq for Claims {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Claims {}
+
+impl Claims {
+    /// Holds the pool in `directory`, which is marked, until it is let go or the process ends.
+    ///
+    /// # Errors
+    /// `PoolBusy` if another process holds it, `Io`.
+    pub(crate) fn hold(&self, directory: &Path) -> Result<()> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains_key(directory) {
+            return Ok(());
+        }
+        let mark = directory.join(MARKER);
+        let file = File::open(&mark).map_err(directory::at(&mark))?;
+        match file.try_lock() {
+            Ok(()) => {
+                held.insert(directory.to_owned(), file);
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => {
+                Err(CatalogError::PoolBusy { directory: directory.to_owned() })
+            }
+            Err(TryLockError::Error(source)) => Err(directory::at(&mark)(source)),
+        }
+    }
+
+    /// Lets go of the pool in `directory`.
+    pub(crate) fn release(&self, directory: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(directory);
+    }
+}
