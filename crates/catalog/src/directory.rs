@@ -274,9 +274,9 @@ pub(crate) fn make_volume(path: &Path) -> Result<()> {
         let reason = "something is in it that is no volume of this catalogue".to_owned();
         return Err(CatalogError::BadPath { path: path.to_owned(), reason });
     }
-    write_whole(path, NEW_VOLUME_MARK, b"")?;
-    // The names of the volume and of the directory of volumes, which may be new too.
-    for parent in path.ancestors().skip(1).take(2) {
+    File::create_new(&mark).map_err(at(&mark))?;
+    // The names of the mark, of the volume and of the directory of volumes, which may be new too.
+    for parent in path.ancestors().take(3) {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
     }
     Ok(())
