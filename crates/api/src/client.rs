@@ -5,8 +5,8 @@ use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
 use crate::{
-    Changed, ExportRule, Health, NewPool, NewVolume, Pool, PoolChange, ServerInfo, Volume,
-    VolumeChange,
+    Changed, ExportRule, Health, Level, LevelChange, NewLevel, NewPool, NewVolume, Pool,
+    PoolChange, ServerInfo, Volume, VolumeChange,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -131,6 +131,51 @@ impl Client {
     pub async fn catalog_backup(&self) -> Result<Vec<u8>> {
         let (status, body) = self.exchange(Method::GET, routes::CATALOG_BACKUP, Vec::new()).await?;
         Ok(succeed(status, &body)?.into())
+    }
+
+    /// All service levels, the published ones and the operator's own.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn levels(&self) -> Result<Vec<Level>> {
+        self.get(routes::LEVELS).await
+    }
+
+    /// One service level.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn level(&self, name: &str) -> Result<Level> {
+        self.get(&routes::path(routes::LEVEL, name)).await
+    }
+
+    /// Makes a service level.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_level(&self, new: &NewLevel, dry: Dry) -> Result<Changed<Level>> {
+        self.send(Method::POST, routes::LEVELS, Some(new), dry).await
+    }
+
+    /// Changes a service level, in force in all its pools when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn change_level(
+        &self,
+        name: &str,
+        change: &LevelChange,
+        dry: Dry,
+    ) -> Result<Changed<Level>> {
+        self.send(Method::PATCH, &routes::path(routes::LEVEL, name), Some(change), dry).await
+    }
+
+    /// Deletes a service level that no pool has.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn delete_level(&self, name: &str, dry: Dry) -> Result<Changed<Level>> {
+        self.send(Method::DELETE, &routes::path(routes::LEVEL, name), NOTHING, dry).await
     }
 
     /// All pools.

@@ -7,6 +7,7 @@
 
 mod client;
 mod error;
+mod level;
 pub mod limits;
 mod pool;
 pub mod routes;
@@ -16,10 +17,11 @@ mod words;
 
 pub use client::{Client, ClientError, Dry};
 pub use error::{Allowed, ApiError};
+pub use level::{Level, LevelChange, NewLevel};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
-pub use words::{Access, Level, Qos, Squash, UnknownWord};
+pub use words::{Access, Qos, Squash, UnknownWord};
 
 /// A rate in MiB/s, for the fields that repeat one for people.
 #[must_use]

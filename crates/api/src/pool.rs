@@ -1,6 +1,6 @@
 //! Capacity pools.
 
-use crate::words::{Level, Qos};
+use crate::words::Qos;
 use serde::{Deserialize, Serialize};
 
 /// A capacity pool.
@@ -10,8 +10,8 @@ pub struct Pool {
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// Its service level.
-    pub level: Level,
+    /// The name of its service level.
+    pub level: String,
     /// Its contract model.
     pub qos: Qos,
     /// Its size, bytes.
@@ -38,8 +38,8 @@ pub struct Pool {
 pub struct NewPool {
     /// Its name.
     pub name: String,
-    /// Its service level.
-    pub level: Level,
+    /// The name of its service level.
+    pub level: String,
     /// Its size, bytes.
     pub size_bytes: u64,
     /// Its contract model; auto if not said.
@@ -55,12 +55,12 @@ const fn auto() -> Qos {
 }
 
 /// What is to change about a pool; what is not said stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolChange {
-    /// The service level.
+    /// The name of the service level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<Level>,
+    pub level: Option<String>,
     /// The size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,

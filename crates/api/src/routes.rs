@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `/v1/server` | GET: [`ServerInfo`](crate::ServerInfo) |
 //! | `/v1/health` | GET: [`Health`](crate::Health) |
+//! | `/v1/levels` | GET: list; POST: make |
+//! | `/v1/levels/{name}` | GET; PATCH: change; DELETE |
 //! | `/v1/pools` | GET: list; POST: make |
 //! | `/v1/pools/{name}` | GET; PATCH: change; DELETE |
 //! | `/v1/volumes` | GET: list; POST: make |
@@ -21,6 +23,10 @@
 pub const SERVER: &str = "/v1/server";
 /// Is everything being served?
 pub const HEALTH: &str = "/v1/health";
+/// All service levels.
+pub const LEVELS: &str = "/v1/levels";
+/// One service level.
+pub const LEVEL: &str = "/v1/levels/{name}";
 /// All pools.
 pub const POOLS: &str = "/v1/pools";
 /// One pool.

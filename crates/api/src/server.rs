@@ -43,8 +43,8 @@ pub struct Changed<T> {
     pub dry_run: bool,
     /// The generation of the catalogue after it.
     pub generation: u64,
-    /// The volumes whose limits it changes; for a change of a pool all its volumes, also those
-    /// whose limits stay.
+    /// The volumes whose limits it changes; for a change of a pool or a level all its volumes,
+    /// also those whose limits stay.
     pub changes: Vec<LimitChange>,
     /// What was changed, as it is after it; nothing after a delete, whose dry run shows what
     /// would go.

@@ -108,9 +108,14 @@ pub struct NewVolume {
 }
 
 /// What is to change about a volume; what is not said stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {
+    /// The name of the pool to move to, with its files, which must lie on the same file system. In an
+    /// auto pool its limit is what its quota buys there; in a manual pool it keeps the limit that it
+    /// has, unless it is given another rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// The provisioned size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,

@@ -56,17 +56,6 @@ macro_rules! words {
 }
 
 words! {
-    /// The service level of a pool: MiB/s for each provisioned TiB.
-    Level, "service level",
-    /// 16 MiB/s per TiB.
-    Standard = "standard",
-    /// 64 MiB/s per TiB.
-    Premium = "premium",
-    /// 128 MiB/s per TiB.
-    Ultra = "ultra"
-}
-
-words! {
     /// How the volumes of a pool get their limits.
     Qos, "QoS model",
     /// From their quotas.
@@ -101,11 +90,11 @@ mod tests {
 
     #[test]
     fn json_and_text_spell_a_word_alike() {
-        for level in [Level::Standard, Level::Premium, Level::Ultra] {
-            assert_eq!(serde_json::to_string(&level).unwrap(), format!("\"{level}\""));
-            assert_eq!(level.to_string().parse(), Ok(level));
+        for squash in [Squash::None, Squash::Root, Squash::All] {
+            assert_eq!(serde_json::to_string(&squash).unwrap(), format!("\"{squash}\""));
+            assert_eq!(squash.to_string().parse(), Ok(squash));
         }
-        let error = "gold".parse::<Level>().unwrap_err();
-        assert_eq!(error.to_string(), "\"gold\" is no service level: use standard, premium, ultra");
+        let error = "gold".parse::<Qos>().unwrap_err();
+        assert_eq!(error.to_string(), "\"gold\" is no QoS model: use auto, manual");
     }
 }

@@ -6,7 +6,7 @@ use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
 use crate::model::Snapshot;
-use crate::{owner, restore, rows, schema};
+use crate::{owner, places, restore, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -76,6 +76,7 @@ impl Catalog {
         let claims = Claims::default();
         let snapshot = rows::load(&db, &directory)?.held_with(&claims);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
+        places::settle(&snapshot);
         Ok(Self {
             instance: rows::instance(&db)?,
             directory,

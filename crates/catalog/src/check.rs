@@ -2,8 +2,8 @@
 
 use crate::directory;
 use crate::error::{CatalogError, Result};
-use crate::model::{Pool, Snapshot};
-use crate::{image, owner, restore, rows, schema};
+use crate::model::{Pool, Snapshot, Volume};
+use crate::{image, owner, places, restore, rows, schema};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -138,6 +138,15 @@ fn condemned(db: &Connection) -> Result<BTreeSet<VolumeId>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// A move was cut short, or a backup from before one was restored.
+fn misplaced(volume: &Volume, stray: &Path) -> Finding {
+    let (name, stray) = (&volume.name, stray.display());
+    let told = format!(
+        "volume {name:?} is in {stray}, not in its own pool: the server puts it there when it starts"
+    );
+    Finding::warning("volume_misplaced", told)
+}
+
 fn find_in_pool(snapshot: &Snapshot, pool: &Pool, condemned: &BTreeSet<VolumeId>) -> Vec<Finding> {
     let finding = |error: CatalogError| Finding::error(error.code(), error.to_string());
     if let Err(error) = snapshot.check_pool(pool) {
@@ -145,7 +154,10 @@ fn find_in_pool(snapshot: &Snapshot, pool: &Pool, condemned: &BTreeSet<VolumeId>
     }
     let mut findings: Vec<_> = owner::find_in_pool(pool).into_iter().collect();
     let volumes = snapshot.volumes_of(pool.id);
-    findings.extend(volumes.filter_map(|one| snapshot.check_place(one).err().map(finding)));
+    findings.extend(volumes.filter_map(|one| match places::stray(snapshot, one) {
+        Some(stray) => Some(misplaced(one, &stray)),
+        None => snapshot.check_place(one).err().map(finding),
+    }));
     let known = |id: VolumeId| snapshot.volume(id).is_some() || condemned.contains(&id);
     for tree in directory::trees(&pool.directory).filter(|id| !known(*id)) {
         let (name, place) = (&pool.name, pool.directory.display());

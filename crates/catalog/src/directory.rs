@@ -296,7 +296,7 @@ pub(crate) fn trees(pool: &Path) -> impl Iterator<Item = VolumeId> {
 }
 
 /// Is `path` missing or an empty directory?
-fn is_vacant(path: &Path) -> bool {
+pub(crate) fn is_vacant(path: &Path) -> bool {
     match path.read_dir() {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == ErrorKind::NotFound,

@@ -13,6 +13,8 @@ pub type Result<T> = std::result::Result<T, CatalogError>;
 /// What is named or sized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
+    /// A service level.
+    Level,
     /// A capacity pool.
     Pool,
     /// A volume.
@@ -22,6 +24,7 @@ pub enum Thing {
 impl std::fmt::Display for Thing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::Level => "level",
             Self::Pool => "pool",
             Self::Volume => "volume",
         })
@@ -56,6 +59,68 @@ pub enum CatalogError {
         thing: Thing,
         /// The name, cut to a length fit to print.
         name: String,
+    },
+    /// No level has that name.
+    #[error("there is no level {name:?}: use {}, or make it with `weir level create`", known.join(", "))]
+    NoSuchLevel {
+        /// The name, cut to a length fit to print.
+        name: String,
+        /// The levels there are.
+        known: Vec<String>,
+    },
+    /// A published level was to be changed or deleted.
+    #[error(
+        "level {level:?} is a published one and stays as it is: make one of your own with `weir level create`"
+    )]
+    LevelPublished {
+        /// The level.
+        level: String,
+    },
+    /// The rate of a level is out of bounds.
+    #[error("{} for each TiB is no level: from 1 B/s to {} is allowed", Rate(*.asked), Rate(*.max).at_most())]
+    LevelRate {
+        /// Bytes per second asked for.
+        asked: u64,
+        /// Most bytes per second allowed.
+        max: u64,
+    },
+    /// A level would be too slow for what the volumes of its pools are given.
+    #[error(
+        "level {level:?} is that of pool {pool:?}, whose volumes need at least {} for each TiB: ask for that, or change the pool first",
+        Rate(*.least).at_least()
+    )]
+    LevelTooSlow {
+        /// The level.
+        level: String,
+        /// The pool that needs most.
+        pool: String,
+        /// Bytes per second for each TiB that it needs.
+        least: u64,
+    },
+    /// A level with pools was to be deleted.
+    #[error(
+        "level {level:?} is that of {pools} pool(s): give them another with `weir pool set` first"
+    )]
+    LevelInUse {
+        /// The level.
+        level: String,
+        /// How many pools have it.
+        pools: usize,
+    },
+    /// The files of a volume would have to be copied to move it.
+    #[error(
+        "the files of volume {volume:?} are in {}, on another file system than those of pool {pool:?}, {}: a move changes the contract and copies nothing; make a volume in pool {pool:?} and copy the files, or move to a pool on the same file system",
+        from.display(), to.display()
+    )]
+    OtherFileSystem {
+        /// The volume.
+        volume: String,
+        /// The pool it was to move to.
+        pool: String,
+        /// The directory of the pool it is in.
+        from: PathBuf,
+        /// That of the other.
+        to: PathBuf,
     },
     /// The size is out of bounds.
     #[error("{} is no size for a {thing}: from {} to {} is allowed", Bytes(*.asked), Bytes(*.min).at_least(), Bytes(*.max).at_most())]
@@ -347,7 +412,8 @@ pub enum Fault {
 /// The bounds within which a refused request would have been granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// The field at fault: `size_bytes`, `quota_bytes` or `throughput_bytes_per_second`.
+    /// The field at fault: `size_bytes`, `quota_bytes`, `throughput_bytes_per_second` or
+    /// `bytes_per_second_per_tib`.
     pub field: &'static str,
     /// The least allowed, if there is a least.
     pub min: Option<u64>,
@@ -355,6 +421,7 @@ pub struct Allowed {
     pub max: Option<u64>,
 }
 
+const LEVEL_RATE: &str = "bytes_per_second_per_tib";
 const SIZE: &str = "size_bytes";
 const QUOTA: &str = "quota_bytes";
 const THROUGHPUT: &str = "throughput_bytes_per_second";
@@ -368,6 +435,12 @@ impl CatalogError {
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuch { thing: Thing::Pool, .. } => "no_such_pool",
             Self::NoSuch { thing: Thing::Volume, .. } => "no_such_volume",
+            Self::NoSuch { thing: Thing::Level, .. } | Self::NoSuchLevel { .. } => "no_such_level",
+            Self::LevelPublished { .. } => "level_published",
+            Self::LevelRate { .. } => "level_rate_out_of_bounds",
+            Self::LevelTooSlow { .. } => "level_below_throughput",
+            Self::LevelInUse { .. } => "level_in_use",
+            Self::OtherFileSystem { .. } => "other_file_system",
             Self::Size { .. } => "size_out_of_bounds",
             Self::Infeasible { rule, .. } => match rule {
                 Infeasible::Quota { .. } => "pool_capacity_exceeded",
@@ -414,17 +487,25 @@ impl CatalogError {
         match self {
             Self::BadName { .. }
             | Self::Size { .. }
+            | Self::LevelRate { .. }
             | Self::ThroughputInAuto { .. }
             | Self::ThroughputMissing { .. }
             | Self::BadPath { .. }
             | Self::TooManyRules => Fault::Invalid,
-            Self::NoSuch { .. } | Self::NoSuchRule { .. } => Fault::NotFound,
+            Self::NoSuch { .. } | Self::NoSuchLevel { .. } | Self::NoSuchRule { .. } => {
+                Fault::NotFound
+            }
             Self::NameTaken { .. }
             | Self::PoolNotEmpty { .. }
+            | Self::LevelPublished { .. }
+            | Self::LevelInUse { .. }
+            | Self::OtherFileSystem { .. }
             | Self::RuleExists { .. }
             | Self::UsageUnknown { .. }
             | Self::TooMany { .. } => Fault::Conflict,
-            Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } => Fault::Infeasible,
+            Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } | Self::LevelTooSlow { .. } => {
+                Fault::Infeasible
+            }
             Self::PoolAway { .. }
             | Self::PoolForeign { .. }
             | Self::PoolBusy { .. }
@@ -452,7 +533,9 @@ impl CatalogError {
     pub const fn allowed(&self) -> Option<Allowed> {
         let (field, min, max) = match self {
             Self::Size { thing: Thing::Pool, min, max, .. } => (SIZE, Some(*min), Some(*max)),
-            Self::Size { thing: Thing::Volume, min, max, .. } => (QUOTA, Some(*min), Some(*max)),
+            Self::Size { min, max, .. } => (QUOTA, Some(*min), Some(*max)),
+            Self::LevelRate { max, .. } => (LEVEL_RATE, Some(1), Some(*max)),
+            Self::LevelTooSlow { least, .. } => (LEVEL_RATE, Some(*least), None),
             Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),
             Self::ThroughputMissing { free, .. } => (THROUGHPUT, Some(1), Some(*free)),
             Self::Infeasible { rule, .. } => match rule {

@@ -1,7 +1,13 @@
 //! Bounds of what the catalogue accepts, whatever the operator's own minimums are.
 
-/// Longest name of a pool or volume, in characters.
+use weir_qos::rate::BytesPerSecond;
+
+/// Longest name of a level, pool or volume, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
+/// Most service levels of the operator's own.
+pub const LEVELS_MAX: usize = 256;
+/// The most that one TiB buys at any level, 1 TiB/s: budgets of the largest pool stay exact.
+pub const LEVEL_RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 40);
 /// Most capacity pools.
 pub const POOLS_MAX: usize = 4096;
 /// Most volumes, all pools together.

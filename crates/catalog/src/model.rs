@@ -12,8 +12,19 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
-use weir_qos::contract::{Level, Qos};
+use weir_qos::contract::{self, Qos};
 use weir_qos::rate::BytesPerSecond;
+
+/// A service level: what each provisioned TiB of a pool buys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Unique among levels.
+    pub name: String,
+    /// What it comes to.
+    pub contract: contract::Level,
+    /// One of those that every catalogue has and nobody changes, or the operator's own?
+    pub published: bool,
+}
 
 /// A capacity pool: a size bought at a service level, out of which volumes are cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +34,7 @@ pub struct Pool {
     /// Unique among pools.
     pub name: String,
     /// Service level: the rate per provisioned TiB.
-    pub level: Level,
+    pub level: Arc<Level>,
     /// Provisioned size, bytes.
     pub size_bytes: u64,
     /// How volumes get their limits.
@@ -195,6 +206,7 @@ pub struct Snapshot {
     /// The random name of the data directory, in the marks of its pools.
     instance: String,
     claims: Claims,
+    levels: Vec<Arc<Level>>,
     pools: BTreeMap<PoolId, Arc<Pool>>,
     volumes: BTreeMap<VolumeId, Arc<Volume>>,
     pool_names: HashMap<String, PoolId>,
@@ -202,10 +214,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of these pools and volumes, in the data directory named `instance`.
+    /// A snapshot of these levels, pools and volumes, in the data directory named `instance`.
     pub(crate) fn new(
         generation: u64,
         instance: String,
+        levels: Vec<Arc<Level>>,
         pools: Vec<Pool>,
         volumes: Vec<Volume>,
     ) -> Self {
@@ -213,6 +226,7 @@ impl Snapshot {
             generation,
             instance,
             claims: Claims::default(),
+            levels,
             pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
             volume_names: volumes.iter().map(|volume| (volume.name.clone(), volume.id)).collect(),
             pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
@@ -223,6 +237,22 @@ impl Snapshot {
     /// The same, of a catalogue that holds its pools with `claims`.
     pub(crate) fn held_with(self, claims: &Claims) -> Self {
         Self { claims: claims.clone(), ..self }
+    }
+
+    /// The level of this name.
+    #[must_use]
+    pub fn level_named(&self, name: &str) -> Option<&Arc<Level>> {
+        self.levels().find(|level| level.name == name)
+    }
+
+    /// All levels: the published ones, slowest first, then the operator's own, by name.
+    pub fn levels(&self) -> impl Iterator<Item = &Arc<Level>> {
+        self.levels.iter()
+    }
+
+    /// The pools of one level, by id.
+    pub fn pools_of(&self, level: &Level) -> impl Iterator<Item = &Arc<Pool>> {
+        self.pools().filter(|pool| pool.level.name == level.name)
     }
 
     /// The pool with this id.
@@ -277,7 +307,12 @@ impl Snapshot {
     /// `PoolBusy`, and those of [`Snapshot::check_place`].
     pub fn claim(&self, volume: &Volume) -> Result<()> {
         self.check_place(volume)?;
-        self.pool(volume.pool).map_or(Ok(()), |pool| self.claims.hold(&pool.directory))
+        self.pool(volume.pool).map_or(Ok(()), |pool| self.hold(pool))
+    }
+
+    /// Holds `pool` against other processes, for as long as the catalogue is open.
+    pub(crate) fn hold(&self, pool: &Pool) -> Result<()> {
+        self.claims.hold(&pool.directory)
     }
 
     /// Is `volume` where it was made, in the marked directory of its pool?

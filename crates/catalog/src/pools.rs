@@ -5,20 +5,20 @@ use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
 use crate::model::{Pool, Snapshot};
 use crate::rows::{capacity, terms};
-use crate::{directory, names};
+use crate::{directory, levels, names};
 use rusqlite::params;
 use std::path::PathBuf;
 use std::sync::Arc;
 use weir_core::PoolId;
-use weir_qos::contract::{Level, Qos};
+use weir_qos::contract::Qos;
 
 /// A pool to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPool {
     /// Its name.
     pub name: String,
-    /// Its service level.
-    pub level: Level,
+    /// The name of its service level.
+    pub level: String,
     /// Its size, bytes.
     pub size_bytes: u64,
     /// Its contract model.
@@ -28,10 +28,10 @@ pub struct NewPool {
 }
 
 /// What is to change about a pool; `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolChange {
-    /// The service level.
-    pub level: Option<Level>,
+    /// The name of the service level.
+    pub level: Option<String>,
     /// The size, bytes.
     pub size_bytes: Option<u64>,
     /// The contract model. Going manual, each volume keeps the limit it has; going auto, each
@@ -43,7 +43,7 @@ impl Catalog {
     /// Makes a pool and its directory.
     ///
     /// # Errors
-    /// `BadName`, `NameTaken`, `Size`, `TooMany`, `BadPath`, `Io`.
+    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `BadPath`, `Io`.
     pub fn create_pool(&self, new: &NewPool, mode: Mode) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
@@ -54,6 +54,7 @@ impl Catalog {
             if now.pools().count() >= POOLS_MAX {
                 return Err(CatalogError::TooMany { thing: Thing::Pool, max: POOLS_MAX });
             }
+            let level = levels::find(now, &new.level)?;
             if let Some(path) = &new.directory {
                 let others = now.pools().map(|pool| (pool.name.as_str(), pool.directory.as_path()));
                 directory::check_pool_path(path, others)?;
@@ -61,7 +62,7 @@ impl Catalog {
             let path = new.directory.as_ref().map(|path| path.to_string_lossy().into_owned());
             tx.execute(
                 "INSERT INTO pools (name, level, size_bytes, qos, directory) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![new.name, new.level.name(), new.size_bytes, new.qos.name(), path],
+                params![new.name, level.name, new.size_bytes, new.qos.name(), path],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Pool, max: POOLS_MAX })?;
@@ -79,12 +80,16 @@ impl Catalog {
     /// Changes a pool's size, level or model, all at once.
     ///
     /// # Errors
-    /// `NoSuch`, `Size`, `Infeasible` where the pool as it is to be can't carry its volumes.
+    /// `NoSuch`, `NoSuchLevel`, `Size`, `Infeasible` where the pool as it is to be can't carry its volumes.
     pub fn change_pool(&self, name: &str, change: &PoolChange, mode: Mode) -> Result<Outcome> {
         self.mutate(mode, |tx, now| {
             let pool = find(now, name)?;
+            let level = match &change.level {
+                Some(name) => levels::find(now, name)?,
+                None => &pool.level,
+            };
             let next = Pool {
-                level: change.level.unwrap_or(pool.level),
+                level: Arc::clone(level),
                 size_bytes: change.size_bytes.unwrap_or(pool.size_bytes),
                 qos: change.qos.unwrap_or(pool.qos),
                 ..Pool::clone(pool)
@@ -101,7 +106,7 @@ impl Catalog {
                 .map_err(|rule| CatalogError::Infeasible { pool: pool.name.clone(), rule })?;
             tx.execute(
                 "UPDATE pools SET level = ?2, size_bytes = ?3, qos = ?4 WHERE id = ?1",
-                params![pool.id.0, next.level.name(), next.size_bytes, next.qos.name()],
+                params![pool.id.0, next.level.name, next.size_bytes, next.qos.name()],
             )?;
             let mut store = tx.prepare("UPDATE volumes SET throughput = ?2 WHERE id = ?1")?;
             for volume in now.volumes_of(pool.id) {

@@ -1,11 +1,12 @@
 //! Rows ↔ values: the one place that knows the columns of the tables.
 
 use crate::error::{CatalogError, Result};
-use crate::model::{ExportRule, Pool, Snapshot, Volume};
+use crate::model::{ExportRule, Level, Pool, Snapshot, Volume};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
 use weir_qos::contract::{self, Terms};
 use weir_qos::rate::BytesPerSecond;
@@ -13,9 +14,10 @@ use weir_qos::rate::BytesPerSecond;
 /// Reads the whole catalogue. Pools without a path of their own live under `data_dir`.
 pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let generation = db.query_row("SELECT generation FROM meta", [], |row| row.get(0))?;
-    let pools = pools(db, data_dir)?;
+    let levels = levels(db)?;
+    let pools = pools(db, data_dir, &levels)?;
     let volumes = volumes(db, &pools)?;
-    Ok(Snapshot::new(generation, instance(db)?, pools.into_values().collect(), volumes))
+    Ok(Snapshot::new(generation, instance(db)?, levels, pools.into_values().collect(), volumes))
 }
 
 /// The random name of this data directory, which marks the pools that are its own.
@@ -23,19 +25,43 @@ pub(crate) fn instance(db: &Connection) -> Result<String> {
     Ok(db.query_row("SELECT instance FROM meta", [], |row| row.get(0))?)
 }
 
-fn pools(db: &Connection, data_dir: &Path) -> Result<BTreeMap<PoolId, Pool>> {
+/// The published levels and the operator's own.
+fn levels(db: &Connection) -> Result<Vec<Arc<Level>>> {
+    let published = contract::Level::PUBLISHED.into_iter().map(|(name, contract)| {
+        Arc::new(Level { name: name.to_owned(), contract, published: true })
+    });
+    let mut levels: Vec<_> = published.collect();
+    let mut query = db.prepare("SELECT name, rate_per_tib FROM levels ORDER BY name")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, rate): (String, u64) = (row.get(0)?, row.get(1)?);
+        let no_rate = || CatalogError::Damaged(format!("level {name:?} buys nothing"));
+        let contract = contract::Level::new(BytesPerSecond(rate)).ok_or_else(no_rate)?;
+        levels.push(Arc::new(Level { name, contract, published: false }));
+    }
+    Ok(levels)
+}
+
+fn pools(
+    db: &Connection,
+    data_dir: &Path,
+    levels: &[Arc<Level>],
+) -> Result<BTreeMap<PoolId, Pool>> {
     let mut query = db.prepare("SELECT id, name, level, size_bytes, qos, directory FROM pools")?;
     let mut rows = query.query([])?;
     let mut pools = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let id = PoolId(row.get(0)?);
         let own: Option<String> = row.get(5)?;
+        let level: String = row.get(2)?;
+        let no_level = || CatalogError::Damaged(format!("pool {id} has no level {level:?}"));
+        let found = levels.iter().find(|one| one.name == level).ok_or_else(no_level)?;
         let directory =
             own.map_or_else(|| data_dir.join("pools").join(id.to_string()), PathBuf::from);
         let pool = Pool {
             id,
             name: row.get(1)?,
-            level: word(row, 2)?,
+            level: Arc::clone(found),
             size_bytes: row.get(3)?,
             qos: word(row, 4)?,
             directory,
@@ -121,7 +147,7 @@ pub(crate) fn store_exports(db: &Connection, volume: VolumeId, rules: &[ExportRu
 
 /// A pool as the contract arithmetic sees it.
 pub(crate) fn capacity(pool: &Pool) -> contract::Pool {
-    contract::Pool { level: pool.level, qos: pool.qos, size_bytes: pool.size_bytes }
+    contract::Pool { level: pool.level.contract, qos: pool.qos, size_bytes: pool.size_bytes }
 }
 
 /// A volume as the contract arithmetic sees it.

@@ -62,6 +62,12 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (address, name, local)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE levels (
+        name TEXT PRIMARY KEY,
+        rate_per_tib INTEGER NOT NULL CHECK (rate_per_tib > 0)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.

@@ -6,7 +6,7 @@ use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
 use crate::model::{ExportRule, Pool, Snapshot, Volume};
 use crate::rows::{self, capacity, terms};
-use crate::{directory, names, pools};
+use crate::{directory, names, places, pools};
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,8 +28,11 @@ pub struct NewVolume {
 }
 
 /// What is to change about a volume; `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
+    /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in a
+    /// manual pool it keeps the limit it has, unless it is given another rate.
+    pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
     /// The rate; in a manual pool only.
@@ -82,10 +85,13 @@ impl Catalog {
         })
     }
 
-    /// Changes a volume's quota or rate. `used_bytes` is what it holds, if that is known.
+    /// Changes a volume's quota, rate or pool, all at once. `used_bytes` is what it holds, if that is
+    /// known. A volume that moves keeps its files, its clients and its id; its tree is renamed into the
+    /// directory of its new pool.
     ///
     /// # Errors
-    /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `Infeasible`.
+    /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `Infeasible`; for a
+    /// move also `OtherFileSystem`, `PoolBusy`, `PoolAway`, `PoolForeign`, `VolumeAway`, `BadPath`, `Io`.
     pub fn change_volume(
         &self,
         name: &str,
@@ -93,11 +99,20 @@ impl Catalog {
         used_bytes: Option<u64>,
         mode: Mode,
     ) -> Result<Outcome> {
-        self.mutate(mode, |tx, now| {
+        let mut moved = None;
+        let outcome = self.mutate(mode, |tx, now| {
             let volume = find(now, name)?;
-            let pool = pool_of(now, volume)?;
+            let old_pool = pool_of(now, volume)?;
+            let pool = match &change.pool {
+                Some(name) => pools::find(now, name)?,
+                None => old_pool,
+            };
+            let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
-            let throughput = change.throughput.or(volume.throughput);
+            let throughput = change.throughput.or(match pool.qos {
+                Qos::Manual => Some(volume.limit),
+                Qos::Auto => None,
+            });
             if quota_bytes != volume.quota_bytes {
                 self.check_volume_size(quota_bytes)?;
             }
@@ -106,11 +121,23 @@ impl Catalog {
             }
             check_contract(now, pool, Some(volume.id), quota_bytes, throughput)?;
             tx.execute(
-                "UPDATE volumes SET quota_bytes = ?2, throughput = ?3 WHERE id = ?1",
-                params![volume.id.0, quota_bytes, throughput.map(|rate| rate.0)],
+                "UPDATE volumes SET quota_bytes = ?2, throughput = ?3, pool = ?4 WHERE id = ?1",
+                params![volume.id.0, quota_bytes, throughput.map(|rate| rate.0), pool.id.0],
             )?;
+            if moves {
+                places::check(now, volume, old_pool, pool)?;
+            }
+            if moves && mode == Mode::Commit {
+                places::carry_out(now, volume, old_pool, pool)?;
+                moved = Some((rows::place(pool, volume.id), volume.directory.clone()));
+            }
             Ok(())
-        })
+        });
+        if let (Err(_), Some((now, before))) = (&outcome, moved) {
+            // The change isn't on disk. Where this fails too, the next start puts it back.
+            let _put_back_later = places::rename(&now, &before);
+        }
+        outcome
     }
 
     /// Deletes a volume and condemns its tree.

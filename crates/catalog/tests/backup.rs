@@ -7,14 +7,14 @@ use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use weir_catalog::{
-    Catalog, CatalogError, Level, Mode, MonitoredHost, NewPool, NewVolume, Qos, Replace, Severity,
+    Catalog, CatalogError, Mode, MonitoredHost, NewPool, NewVolume, Qos, Replace, Severity,
     backup_stopped, check, inspect_backup, restore,
 };
 
 const GIB: u64 = 1 << 30;
 
 fn pool(name: &str) -> NewPool {
-    let (level, qos) = (Level::Premium, Qos::Auto);
+    let (level, qos) = ("premium".to_owned(), Qos::Auto);
     NewPool { name: name.to_owned(), level, size_bytes: 1024 * GIB, qos, directory: None }
 }
 

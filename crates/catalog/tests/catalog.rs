@@ -4,15 +4,15 @@
 
 use std::path::Path;
 use weir_catalog::{
-    BytesPerSecond, Catalog, CatalogError, ExportRule, Fault, IpNetwork, Level, Minimums, Mode,
-    NewPool, NewVolume, PoolChange, Qos, VolumeChange,
+    BytesPerSecond, Catalog, CatalogError, ExportRule, Fault, IpNetwork, Minimums, Mode, NewPool,
+    NewVolume, PoolChange, Qos, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
 fn pool(name: &str, qos: Qos) -> NewPool {
-    let (level, size_bytes) = (Level::Standard, 4 * TIB);
+    let (level, size_bytes) = ("standard".to_owned(), 4 * TIB);
     NewPool { name: name.to_owned(), level, size_bytes, qos, directory: None }
 }
 
@@ -102,7 +102,7 @@ fn a_quota_shrinks_only_to_what_the_volume_holds() {
     let catalog = with_pool(dir.path(), Qos::Auto);
     catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
     let shrink = |to, used| {
-        let change = VolumeChange { quota_bytes: Some(to), throughput: None };
+        let change = VolumeChange { quota_bytes: Some(to), ..VolumeChange::default() };
         catalog.change_volume("v", &change, used, Mode::Commit)
     };
     assert!(matches!(shrink(GIB, None), Err(CatalogError::UsageUnknown { .. })));
@@ -126,8 +126,8 @@ fn going_manual_keeps_every_limit_and_going_back_restores_the_quotas_own() {
     let manual = catalog.change_pool("p", &to(Qos::Manual), Mode::Commit).unwrap();
     assert!(manual.changes.is_empty());
     for (name, mib) in [("w", 16), ("v", 48)] {
-        let change =
-            VolumeChange { quota_bytes: None, throughput: Some(BytesPerSecond::from_mib(mib)) };
+        let throughput = Some(BytesPerSecond::from_mib(mib));
+        let change = VolumeChange { throughput, ..VolumeChange::default() };
         catalog.change_volume(name, &change, None, Mode::Commit).unwrap();
     }
     let planned = catalog.change_pool("p", &to(Qos::Auto), Mode::Preview).unwrap();

@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
-    Access, BytesPerSecond, Catalog, ExportRule, Level, Mode, NewVolume, Qos, Replace, Squash,
+    Access, BytesPerSecond, Catalog, ExportRule, Mode, NewVolume, Qos, Replace, Squash,
     backup_stopped, check, restore,
 };
 
@@ -41,7 +41,7 @@ fn has_everything(catalog: &Catalog) {
     let snapshot = catalog.snapshot();
     let (fast, shared) =
         (snapshot.pool_named("fast").unwrap(), snapshot.pool_named("shared").unwrap());
-    assert_eq!((fast.id.0, fast.level, fast.qos), (2, Level::Premium, Qos::Auto));
+    assert_eq!((fast.id.0, fast.level.name.as_str(), fast.qos), (2, "premium", Qos::Auto));
     assert_eq!(fast.directory, catalog.directory().join("pools/2"));
     assert_eq!((shared.size_bytes, shared.qos), (10 * TIB, Qos::Manual));
     assert_eq!(shared.directory, PathBuf::from("/srv/shared"));
@@ -117,4 +117,17 @@ fn what_format_2_brought_is_kept() {
     let hosts = catalog.monitored_hosts().unwrap();
     assert_eq!((hosts.len(), &*hosts[0].name), (1, &b"\xff\0odd"[..]));
     assert_eq!(catalog.next_nsm_state().unwrap(), 43);
+}
+
+#[test]
+fn what_format_3_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(3, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let snapshot = catalog.snapshot();
+    let own = snapshot.levels().find(|level| !level.published).unwrap();
+    assert_eq!(own.name, "elastic");
+    assert_eq!(own.contract.rate_per_tib(), BytesPerSecond::from_mib(32));
 }

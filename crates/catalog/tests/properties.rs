@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
-    BytesPerSecond, Catalog, ExportRule, Level, Mode, NewPool, NewVolume, Outcome, PoolChange, Qos,
+    BytesPerSecond, Catalog, ExportRule, Mode, NewPool, NewVolume, Outcome, PoolChange, Qos,
     Result, Snapshot, VolumeChange,
 };
 
@@ -14,22 +14,33 @@ const GIB: u64 = 1 << 30;
 
 #[derive(Clone, Debug)]
 enum Ask {
-    CreatePool(u8, Level, u64, Qos),
-    ChangePool(u8, Option<Level>, Option<u64>, Option<Qos>),
+    CreateLevel(u8, u64),
+    ChangeLevel(u8, u64),
+    DeleteLevel(u8),
+    CreatePool(u8, &'static str, u64, Qos),
+    ChangePool(u8, Option<&'static str>, Option<u64>, Option<Qos>),
     DeletePool(u8),
     CreateVolume(u8, u8, u64, Option<u64>),
     ChangeVolume(u8, Option<u64>, Option<u64>, u64),
+    MoveVolume(u8, u8, Option<u64>, Option<u64>),
     DeleteVolume(u8),
     AddExport(u8, u32, u8),
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    let level = || prop::sample::select(Level::ALL.to_vec());
+    let levels = ["standard", "premium", "ultra", "extreme", "level0", "level1"];
+    let level = move || prop::sample::select(levels.to_vec());
+    let per_tib = || (0u64..2000).prop_map(|n| n << 16);
     let qos = || prop::sample::select(Qos::ALL.to_vec());
     let size = || (1u64..64).prop_map(|n| n * 16 * GIB);
     let rate = || (0u64..20).prop_map(|n| n << 17);
     let (pool, volume) = (|| 0u8..3, || 0u8..5);
     prop_oneof![
+        1 => (0u8..2, per_tib()).prop_map(|(l, r)| Ask::CreateLevel(l, r)),
+        2 => (0u8..2, per_tib()).prop_map(|(l, r)| Ask::ChangeLevel(l, r)),
+        1 => (0u8..2).prop_map(Ask::DeleteLevel),
+        3 => (volume(), pool(), prop::option::of(size()), prop::option::of(rate()))
+            .prop_map(|(v, p, s, r)| Ask::MoveVolume(v, p, s, r)),
         2 => (pool(), level(), size(), qos()).prop_map(|(p, l, s, q)| Ask::CreatePool(p, l, s, q)),
         2 => (pool(), prop::option::of(level()), prop::option::of(size()), prop::option::of(qos()))
             .prop_map(|(p, l, s, q)| Ask::ChangePool(p, l, s, q)),
@@ -45,14 +56,23 @@ fn ask() -> impl Strategy<Value = Ask> {
 
 fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
     let (pool, volume) = (|n: &u8| format!("pool{n}"), |n: &u8| format!("vol{n}"));
+    let level_name = |n: &u8| format!("level{n}");
     match ask {
+        Ask::CreateLevel(l, rate) => {
+            catalog.create_level(&level_name(l), BytesPerSecond(*rate), mode)
+        }
+        Ask::ChangeLevel(l, rate) => {
+            catalog.change_level(&level_name(l), BytesPerSecond(*rate), mode)
+        }
+        Ask::DeleteLevel(l) => catalog.delete_level(&level_name(l), mode),
         Ask::CreatePool(p, level, size_bytes, qos) => {
-            let (level, size_bytes, qos) = (*level, *size_bytes, *qos);
+            let (level, size_bytes, qos) = ((*level).to_owned(), *size_bytes, *qos);
             let new = NewPool { name: pool(p), level, size_bytes, qos, directory: None };
             catalog.create_pool(&new, mode)
         }
         Ask::ChangePool(p, level, size_bytes, qos) => {
-            let change = PoolChange { level: *level, size_bytes: *size_bytes, qos: *qos };
+            let level = level.map(str::to_owned);
+            let change = PoolChange { level, size_bytes: *size_bytes, qos: *qos };
             catalog.change_pool(&pool(p), &change, mode)
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
@@ -63,8 +83,13 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
         }
         Ask::ChangeVolume(v, quota_bytes, rate, used) => {
             let throughput = rate.map(BytesPerSecond);
-            let change = VolumeChange { quota_bytes: *quota_bytes, throughput };
+            let change = VolumeChange { pool: None, quota_bytes: *quota_bytes, throughput };
             catalog.change_volume(&volume(v), &change, Some(*used), mode)
+        }
+        Ask::MoveVolume(v, p, quota_bytes, rate) => {
+            let (to, throughput) = (Some(pool(p)), rate.map(BytesPerSecond));
+            let change = VolumeChange { pool: to, quota_bytes: *quota_bytes, throughput };
+            catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::DeleteVolume(v) => catalog.delete_volume(&volume(v), mode),
         Ask::AddExport(v, addr, prefix) => {
@@ -81,16 +106,24 @@ fn promises_hold(snapshot: &Snapshot) {
         let quotas: u64 = volumes.iter().map(|volume| volume.quota_bytes).sum();
         assert!(quotas <= pool.size_bytes, "{}: {quotas} > {}", pool.name, pool.size_bytes);
         let limits: u64 = volumes.iter().map(|volume| volume.limit.0).sum();
-        assert!(limits <= pool.level.rate_for(pool.size_bytes).0, "{}", pool.name);
+        assert!(limits <= pool.level.contract.rate_for(pool.size_bytes).0, "{}", pool.name);
         for volume in volumes {
             assert_eq!(volume.throughput.is_some(), pool.qos == Qos::Manual, "{}", volume.name);
             assert!(volume.limit.0 > 0, "{}", volume.name);
             if pool.qos == Qos::Auto {
-                assert_eq!(volume.limit, pool.level.rate_for(volume.quota_bytes));
+                assert_eq!(volume.limit, pool.level.contract.rate_for(volume.quota_bytes));
             }
         }
     }
-    assert!(snapshot.volumes().all(|volume| snapshot.pool(volume.pool).is_some()));
+    // Its tree, with what was put into it, is where the catalogue says, and nowhere else.
+    for volume in snapshot.volumes() {
+        snapshot.check_place(volume).unwrap();
+        let own = volume.directory.join("own");
+        assert_eq!(std::fs::read_to_string(&own).unwrap(), volume.id.to_string());
+        let places = snapshot.pools().map(|pool| pool.directory.join("volumes"));
+        let trees = places.filter(|place| place.join(volume.id.to_string()).exists());
+        assert_eq!(trees.count(), 1, "{}", volume.name);
+    }
 }
 
 proptest! {
@@ -119,10 +152,11 @@ proptest! {
                 }
                 (planned, done) => panic!("{ask:?}: planned {planned:?}, did {done:?}"),
             }
-            promises_hold(&after);
             for volume in after.volumes().filter(|volume| before.volume(volume.id).is_none()) {
+                std::fs::write(volume.directory.join("own"), volume.id.to_string()).unwrap();
                 prop_assert!(ids.insert(volume.id), "id {} came twice", volume.id);
             }
+            promises_hold(&after);
             if step % 8 == 7 {
                 drop(catalog);
                 catalog = Catalog::open(dir.path()).unwrap();
@@ -143,7 +177,7 @@ proptest! {
         };
         let pool = NewPool {
             name: "p".to_owned(),
-            level: Level::Standard,
+            level: "standard".to_owned(),
             size_bytes: 10 * GIB + 12_345,
             qos: Qos::Manual,
             directory: None,

@@ -124,6 +124,12 @@ impl Bytes {
 }
 
 impl Rate {
+    /// As [`Bytes::at_least`].
+    #[must_use]
+    pub fn at_least(self) -> String {
+        Bytes(self.0).at_least() + "/s"
+    }
+
     /// As [`Bytes::at_most`].
     #[must_use]
     pub fn at_most(self) -> String {
@@ -279,6 +285,7 @@ mod tests {
             prop_assert!(parse_bytes(&Bytes(bytes).at_least()).unwrap() >= bytes);
             prop_assert!(parse_bytes(&Bytes(bytes).at_most()).unwrap() <= bytes);
             prop_assert!(parse_rate(&Rate(bytes).at_most()).unwrap() <= bytes);
+            prop_assert!(parse_rate(&Rate(bytes).at_least()).unwrap() >= bytes);
         }
 
         #[test]

@@ -11,35 +11,46 @@ use crate::rate::BytesPerSecond;
 /// Bytes in one TiB, as an exponent of two.
 const TIB_SHIFT: u32 = 40;
 
-/// The service level of a pool: how much throughput each TiB of it buys.
+/// The service level of a pool: how much throughput each TiB of it buys. Never nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// 16 MiB/s per TiB.
-    Standard,
-    /// 64 MiB/s per TiB.
-    Premium,
-    /// 128 MiB/s per TiB.
-    Ultra,
+pub struct Level {
+    rate_per_tib: BytesPerSecond,
 }
 
 impl Level {
-    /// All levels, slowest first.
-    pub const ALL: [Self; 3] = [Self::Standard, Self::Premium, Self::Ultra];
+    /// 16 MiB/s per TiB.
+    pub const STANDARD: Self = Self { rate_per_tib: BytesPerSecond::from_mib(16) };
+    /// 64 MiB/s per TiB.
+    pub const PREMIUM: Self = Self { rate_per_tib: BytesPerSecond::from_mib(64) };
+    /// 128 MiB/s per TiB: the name that Azure NetApp Files has for it.
+    pub const ULTRA: Self = Self { rate_per_tib: BytesPerSecond::from_mib(128) };
+    /// 128 MiB/s per TiB: the name that Google Cloud NetApp Volumes has for it.
+    pub const EXTREME: Self = Self { rate_per_tib: BytesPerSecond::from_mib(128) };
+
+    /// The published levels by name, slowest first. Beside them an operator may have others.
+    pub const PUBLISHED: [(&str, Self); 4] = [
+        ("standard", Self::STANDARD),
+        ("premium", Self::PREMIUM),
+        ("ultra", Self::ULTRA),
+        ("extreme", Self::EXTREME),
+    ];
+
+    /// A level at which one TiB buys `rate_per_tib`; `None` if that is nothing.
+    #[must_use]
+    pub fn new(rate_per_tib: BytesPerSecond) -> Option<Self> {
+        (rate_per_tib > BytesPerSecond::ZERO).then_some(Self { rate_per_tib })
+    }
 
     /// What one TiB buys.
     #[must_use]
     pub const fn rate_per_tib(self) -> BytesPerSecond {
-        BytesPerSecond::from_mib(match self {
-            Self::Standard => 16,
-            Self::Premium => 64,
-            Self::Ultra => 128,
-        })
+        self.rate_per_tib
     }
 
     /// What `bytes` of provisioned size buy, rounded down to a whole byte per second.
     #[must_use]
     pub fn rate_for(self, bytes: u64) -> BytesPerSecond {
-        let product = u128::from(bytes) * u128::from(self.rate_per_tib().0);
+        let product = u128::from(bytes) * u128::from(self.rate_per_tib.0);
         BytesPerSecond(narrow(product >> TIB_SHIFT))
     }
 
@@ -47,17 +58,15 @@ impl Level {
     /// that can be stated does.
     #[must_use]
     pub fn size_for(self, rate: BytesPerSecond) -> u64 {
-        narrow((u128::from(rate.0) << TIB_SHIFT).div_ceil(self.rate_per_tib().0.into()))
+        narrow((u128::from(rate.0) << TIB_SHIFT).div_ceil(self.rate_per_tib.0.into()))
     }
 
-    /// The name, as typed and as shown.
+    /// The slowest level at which `bytes` of provisioned size buy `rate`; the fastest that can be
+    /// stated if none does.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Premium => "premium",
-            Self::Ultra => "ultra",
-        }
+    pub fn least(rate: BytesPerSecond, bytes: u64) -> Self {
+        let per_tib = (u128::from(rate.0) << TIB_SHIFT).div_ceil(u128::from(bytes).max(1));
+        Self { rate_per_tib: BytesPerSecond(narrow(per_tib).max(1)) }
     }
 }
 
@@ -84,7 +93,7 @@ impl Qos {
     }
 }
 
-/// A word that names no level or no model.
+/// A word that names no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what}: use one of {allowed}")]
 pub struct UnknownName {
@@ -94,24 +103,9 @@ pub struct UnknownName {
     pub allowed: &'static str,
 }
 
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl fmt::Display for Qos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Level {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let unknown = UnknownName { what: "service level", allowed: "standard, premium, ultra" };
-        Self::ALL.into_iter().find(|level| level.name() == name).ok_or(unknown)
     }
 }
 
@@ -284,6 +278,21 @@ impl Pool {
             return Err(Infeasible::PoolThroughput { budget, needed, size_needed_bytes });
         }
         Ok(())
+    }
+
+    /// The slowest level at which the pool would carry its `volumes`, whatever level it has.
+    #[must_use]
+    pub fn least_level(&self, volumes: impl IntoIterator<Item = Terms>) -> Level {
+        match self.qos {
+            Qos::Auto => {
+                let least = volumes.into_iter().map(|volume| volume.quota_bytes).min();
+                Level::least(BytesPerSecond(1), least.unwrap_or(u64::MAX))
+            }
+            Qos::Manual => {
+                let needed = BytesPerSecond(narrow(Totals::of(volumes).rates));
+                Level::least(needed, self.size_bytes)
+            }
+        }
     }
 
     /// Whether the volume could do any I/O at all.

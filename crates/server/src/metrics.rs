@@ -249,7 +249,7 @@ impl PoolSums {
         Self {
             size: pool.size_bytes,
             allocated: volumes().map(|volume| volume.quota_bytes).sum(),
-            budget: pool.level.rate_for(pool.size_bytes).0,
+            budget: pool.level.contract.rate_for(pool.size_bytes).0,
             given: volumes().map(|volume| volume.limit.0).sum(),
         }
     }

@@ -23,7 +23,7 @@ use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, RemoveArgs, Res,
     Sattr3, SetattrArgs, StableHow, Status, WriteArgs,
 };
-use weir_qos::{Level, Qos};
+use weir_qos::Qos;
 use weir_server::{Server, ServerConfig};
 
 const MIB: u64 = 1 << 20;
@@ -54,7 +54,7 @@ impl Fixture {
         settings(&mut config);
         {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
-            let (name, level) = ("pool".to_owned(), Level::Standard);
+            let (name, level) = ("pool".to_owned(), "standard".to_owned());
             let pool =
                 NewPool { name, level, size_bytes: 1000 * TIB, qos: Qos::Auto, directory: None };
             catalog.create_pool(&pool, Mode::Commit).unwrap();
@@ -81,7 +81,7 @@ impl Fixture {
 
     /// Gives the tiny volume a contract that lets everything through.
     fn lift(&self) {
-        let change = VolumeChange { quota_bytes: Some(90 * TIB), throughput: None };
+        let change = VolumeChange { quota_bytes: Some(90 * TIB), ..VolumeChange::default() };
         let catalog = self.server.catalog();
         catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
         self.server.plane().apply(catalog.snapshot()).unwrap();
@@ -532,7 +532,7 @@ fn a_stop_answers_what_waits_as_the_contract_lets_it() {
     assert_eq!(peer.next_xid(), marker);
     let (catalog, plane) = (fixture.server.catalog().clone(), fixture.server.plane());
     let stopping = stop_meanwhile(fixture);
-    let change = VolumeChange { quota_bytes: Some(90 * TIB), throughput: None };
+    let change = VolumeChange { quota_bytes: Some(90 * TIB), ..VolumeChange::default() };
     catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
     plane.apply(catalog.snapshot()).unwrap();
     let mut answered: Vec<u32> = waiting.iter().map(|_| peer.next_xid()).collect();
@@ -562,7 +562,7 @@ fn a_stop_answers_what_waits_though_those_before_it_have_left() {
     drop(other);
     // Time enough for a worker to leave that thinks it has nothing to do.
     std::thread::sleep(Duration::from_millis(300));
-    let change = VolumeChange { quota_bytes: Some(90 * TIB), throughput: None };
+    let change = VolumeChange { quota_bytes: Some(90 * TIB), ..VolumeChange::default() };
     catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
     plane.apply(catalog.snapshot()).unwrap();
     assert_eq!(peer.next_xid(), waiting);

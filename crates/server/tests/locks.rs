@@ -22,7 +22,7 @@ use weir_nfs::rpcbind::wire::Mapping;
 use weir_nfs::v3::wire::{CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, Res as Nfs, Sattr3};
 use weir_nfs::xdr::{Encode, decode};
 use weir_nfs::{PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND};
-use weir_qos::{Level, Qos};
+use weir_qos::Qos;
 use weir_server::config::RpcbindMode;
 use weir_server::{Server, ServerConfig};
 
@@ -61,7 +61,7 @@ impl Bed {
         };
         {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
-            let (name, level) = ("pool".to_owned(), Level::Standard);
+            let (name, level) = ("pool".to_owned(), "standard".to_owned());
             let (size_bytes, qos) = (1000 * TIB, Qos::Auto);
             let pool = NewPool { name, level, size_bytes, qos, directory: None };
             catalog.create_pool(&pool, Mode::Commit).unwrap();

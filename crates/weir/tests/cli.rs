@@ -122,6 +122,38 @@ fn an_operator_makes_changes_and_deletes() {
 }
 
 #[test]
+fn an_operator_has_levels_of_their_own_and_moves_volumes() {
+    let server = Server::start();
+    let made = server.done("level create elastic --rate 32MiB/s");
+    assert_eq!(made, "level elastic: 32 MiB/s for each TiB\n");
+    server.done("pool create fast --level premium --size 4TiB");
+    server.done("pool create shared --level elastic --size 4TiB");
+    server.done("volume create home --pool fast --quota 1TiB");
+    let (status, message) = server.refused("pool create y --level gold --size 1TiB");
+    assert_eq!(status, 1);
+    assert!(message.contains("use standard, premium, ultra, extreme, elastic"), "{message}");
+    let plan = server.done("volume move home --to shared --dry-run");
+    assert!(plan.starts_with("Dry run, nothing is changed: volume home: quota 1 TiB"), "{plan}");
+    assert!(plan.contains("home    64 MiB/s      32 MiB/s"), "{plan}");
+    let moved = server.done("volume move home --to shared");
+    assert!(moved.starts_with("volume home: quota 1 TiB, limit 32 MiB/s, in pool shared\n"));
+    assert!(server.data.path().join("pools/2/volumes/1/root").is_dir());
+    let plan = server.done("level set elastic --rate 16MiB/s --dry-run");
+    assert!(plan.contains("home    32 MiB/s      16 MiB/s"), "{plan}");
+    let set = server.done("level set elastic --rate 48MiB/s");
+    assert!(set.contains("home    32 MiB/s      48 MiB/s"), "{set}");
+    let list = server.done("level list");
+    assert!(list.contains("elastic   48 MiB/s   own        1\n"), "{list}");
+    let (_, message) = server.refused("level set ultra --rate 1MiB/s");
+    assert!(message.contains("published"), "{message}");
+    let (_, message) = server.refused("level delete elastic");
+    assert!(message.contains("weir pool set"), "{message}");
+    server.done("pool set shared --level extreme");
+    server.done("level delete elastic");
+    server.stop();
+}
+
+#[test]
 fn a_rescan_says_what_a_volume_holds_and_what_was_thought() {
     let (server, pool) = (Server::start(), tempfile::tempdir().unwrap());
     let path = pool.path().join("p");
@@ -154,7 +186,7 @@ fn refusals_end_with_1_and_nonsense_with_2() {
         ("volume create x --pool fast --quota 10G", "write 10GiB"),
         ("volume create x --pool fast --quota 10", "no unit"),
         ("volume set home", "--quota"),
-        ("pool create y --level gold --size 1TiB", "use standard, premium, ultra"),
+        ("pool create y --qos gold --level standard --size 1TiB", "use auto, manual"),
         ("volume delete home", "--yes"),
         ("volume resize home 1TiB --quota 2TiB", "cannot be used with"),
     ] {
@@ -176,7 +208,7 @@ fn with_output_json_every_answer_and_every_error_is_json() {
     let plan = read(&server.done("--output json volume delete home --dry-run"));
     assert_eq!(plan["item"]["name"], "home");
     for line in [
-        "--output json pool create y --level gold --size 1TiB",
+        "--output json pool create y --qos gold --level ultra --size 1TiB",
         "pool create y --output=json",
         "volume lst --output json",
         "--output json pool",
@@ -185,8 +217,9 @@ fn with_output_json_every_answer_and_every_error_is_json() {
         let (status, message) = server.refused(line);
         assert_eq!((status, &read(&message)["code"]), (2, &"usage".into()), "{line}: {message}");
     }
-    let (_, message) = server.refused("pool create y --level gold --size 1TiB --output json");
-    assert!(message.contains("use standard, premium, ultra"), "{message}");
+    let (_, message) =
+        server.refused("pool create y --qos gold --level ultra --size 1TiB --output json");
+    assert!(message.contains("use auto, manual"), "{message}");
     let (status, message) = server.refused("volume lst -- --output json");
     assert_eq!((status, message.starts_with("error:")), (2, true), "{message}");
     server.stop();

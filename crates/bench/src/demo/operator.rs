@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
-use weir_api::{Level, NewPool, NewVolume, Qos, VolumeChange};
+use weir_api::{NewPool, NewVolume, Qos, VolumeChange};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -43,7 +43,7 @@ impl Operator {
     pub(super) fn make(&self, cases: &[Case]) -> Result<()> {
         for pool in POOLS {
             let qos = if pool.manual { Qos::Manual } else { Qos::Auto };
-            self.create_pool(pool.name, Level::Standard, qos, pool.tebibytes, None)?;
+            self.create_pool(pool.name, "standard", qos, pool.tebibytes, None)?;
         }
         for case in cases {
             let rate = case.set_mibps.map(|mibps| mibps * MIB);
@@ -58,7 +58,7 @@ impl Operator {
     /// # Errors
     /// In the server's own words.
     pub fn make_pool(&self, name: &str, tebibytes: u64, path: Option<&Path>) -> Result<()> {
-        self.create_pool(name, Level::Ultra, Qos::Auto, tebibytes, path)
+        self.create_pool(name, "ultra", Qos::Auto, tebibytes, path)
     }
 
     /// Makes a volume in a pool with the model auto.
@@ -83,14 +83,14 @@ impl Operator {
     fn create_pool(
         &self,
         name: &str,
-        level: Level,
+        level: &str,
         qos: Qos,
         tebibytes: u64,
         path: Option<&Path>,
     ) -> Result<()> {
         let new = NewPool {
             name: name.to_owned(),
-            level,
+            level: level.to_owned(),
             size_bytes: tebibytes * 1024 * GIB,
             qos,
             directory: path.map(|path| path.to_string_lossy().into_owned()),

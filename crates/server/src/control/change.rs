@@ -36,6 +36,8 @@ pub(super) enum Shown {
     Changed,
     /// All of the pool of this name: a change of a pool concerns no others.
     Pool(String),
+    /// All of the pools of the level of this name.
+    Level(String),
 }
 
 /// The answer to a change.
@@ -87,11 +89,13 @@ impl Control {
 
 /// The limits before and after of the volumes to be shown.
 fn limits(before: &Snapshot, outcome: &Outcome, shown: &Shown) -> Vec<LimitChange> {
+    let volumes = |pool: &Arc<Pool>| before.volumes_of(pool.id).map(|volume| volume.id);
     let volumes: Vec<VolumeId> = match shown {
         Shown::Changed => outcome.changes.iter().map(|change| change.volume).collect(),
-        Shown::Pool(name) => {
-            let volumes = |pool: &Arc<Pool>| before.volumes_of(pool.id).map(|volume| volume.id);
-            before.pool_named(name).into_iter().flat_map(volumes).collect()
+        Shown::Pool(name) => before.pool_named(name).into_iter().flat_map(volumes).collect(),
+        Shown::Level(name) => {
+            let level = before.level_named(name).into_iter();
+            level.flat_map(|level| before.pools_of(level)).flat_map(volumes).collect()
         }
     };
     let change = |id| {

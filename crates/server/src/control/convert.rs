@@ -5,19 +5,27 @@ use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
 use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Snapshot, Squash, Volume};
 
+/// A service level for an answer.
+pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
+    let rate = level.contract.rate_per_tib().0;
+    weir_api::Level {
+        name: level.name.clone(),
+        bytes_per_second_per_tib: rate,
+        mibps_per_tib: mibps(rate),
+        published: level.published,
+        pools: snapshot.pools_of(level).count(),
+    }
+}
+
 /// A pool for an answer.
 pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
-    let budget = pool.level.rate_for(pool.size_bytes).0;
+    let budget = pool.level.contract.rate_for(pool.size_bytes).0;
     let given = volumes().map(|volume| volume.limit.0).sum();
     weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
-        level: match pool.level {
-            Level::Standard => weir_api::Level::Standard,
-            Level::Premium => weir_api::Level::Premium,
-            Level::Ultra => weir_api::Level::Ultra,
-        },
+        level: pool.level.name.clone(),
         qos: match pool.qos {
             Qos::Auto => weir_api::Qos::Auto,
             Qos::Manual => weir_api::Qos::Manual,
@@ -121,15 +129,6 @@ pub(super) fn rule_asked(rule: &weir_api::ExportRule) -> Result<ExportRule, Fail
         anon_uid: rule.anon_uid,
         anon_gid: rule.anon_gid,
     })
-}
-
-/// A service level from a request.
-pub(super) const fn level(level: weir_api::Level) -> Level {
-    match level {
-        weir_api::Level::Standard => Level::Standard,
-        weir_api::Level::Premium => Level::Premium,
-        weir_api::Level::Ultra => Level::Ultra,
-    }
 }
 
 /// A contract model from a request.

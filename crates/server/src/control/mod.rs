@@ -11,6 +11,7 @@ mod convert;
 mod exports;
 mod failure;
 mod info;
+mod levels;
 mod listen;
 mod pools;
 mod router;

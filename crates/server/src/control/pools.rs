@@ -32,7 +32,7 @@ pub(super) async fn create(
     let name = new.name.clone();
     let new = NewPool {
         name: new.name,
-        level: convert::level(new.level),
+        level: new.level,
         size_bytes: new.size_bytes,
         qos: convert::qos(new.qos),
         directory: new.directory.map(Into::into),
@@ -55,7 +55,7 @@ pub(super) async fn change(
 ) -> Answer<Pool> {
     let (mode, Json(change)) = (mode(how)?, change?);
     let change = PoolChange {
-        level: change.level.map(convert::level),
+        level: change.level,
         size_bytes: change.size_bytes,
         qos: change.qos.map(convert::qos),
     };

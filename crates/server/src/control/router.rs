@@ -2,7 +2,7 @@
 
 use super::auth::{self, Token};
 use super::failure::Failure;
-use super::{ControlState, backup, exports, info, pools, volumes};
+use super::{ControlState, backup, exports, info, levels, pools, volumes};
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -37,6 +37,8 @@ fn handlers(state: ControlState) -> Router {
         .route(routes::LIVENESS, get(info::liveness))
         .route(routes::READINESS, get(info::readiness))
         .route(routes::METRICS, get(info::metrics))
+        .route(routes::LEVELS, get(levels::list).post(levels::create))
+        .route(routes::LEVEL, get(levels::show).patch(levels::change).delete(levels::delete))
         .route(routes::POOLS, get(pools::list).post(pools::create))
         .route(routes::POOL, get(pools::show).patch(pools::change).delete(pools::delete))
         .route(routes::VOLUMES, get(volumes::list).post(volumes::create))

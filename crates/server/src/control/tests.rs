@@ -11,7 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use weir_api::{
-    Client, ClientError, Dry, ExportRule, Level, NewPool, NewVolume, PoolChange, Qos, VolumeChange,
+    Client, ClientError, Dry, ExportRule, LevelChange, NewLevel, NewPool, NewVolume, PoolChange,
+    Qos, VolumeChange,
 };
 use weir_catalog::Snapshot;
 use weir_core::VolumeId;
@@ -120,7 +121,7 @@ impl Running {
 }
 
 fn pool(qos: Qos) -> NewPool {
-    let (level, size_bytes) = (Level::Standard, 4 * TIB);
+    let (level, size_bytes) = ("standard".to_owned(), 4 * TIB);
     NewPool { name: "p".into(), level, size_bytes, qos, directory: None }
 }
 
@@ -195,6 +196,35 @@ async fn a_change_of_a_pool_shows_also_the_limits_that_stay() {
             .collect();
         assert_eq!(shown, [("v", 16.0, 16.0), ("w", 16.0, 16.0)]);
     }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_level_is_changed_for_all_its_pools_and_a_volume_moves() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let client = &running.client;
+    let own = NewLevel { name: "own".into(), bytes_per_second_per_tib: 8 << 20 };
+    assert_eq!(client.create_level(&own, Dry::No).await.unwrap().item.unwrap().mibps_per_tib, 8.0);
+    let other = NewPool { name: "q".into(), level: "own".into(), ..pool(Qos::Auto) };
+    client.create_pool(&other, Dry::No).await.unwrap();
+    let to = VolumeChange { pool: Some("q".into()), ..VolumeChange::default() };
+    let moved = client.change_volume("v", &to, Dry::No).await.unwrap();
+    assert_eq!((moved.changes[0].before_mibps, moved.changes[0].after_mibps), (16.0, 8.0));
+    assert_eq!(moved.item.unwrap().pool, "q");
+    assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [8 << 20]);
+    // Also a rate that changes no limit shows every volume that it concerns.
+    let same = LevelChange { bytes_per_second_per_tib: 8 << 20 };
+    let shown = client.change_level("own", &same, Dry::Run).await.unwrap();
+    assert_eq!((shown.changes.len(), shown.changes[0].after_mibps), (1, 8.0));
+    let faster = LevelChange { bytes_per_second_per_tib: 24 << 20 };
+    client.change_level("own", &faster, Dry::No).await.unwrap();
+    assert_eq!(lock(&running.plane.limits).values().copied().collect::<Vec<_>>(), [24 << 20]);
+    let kept = client.level("own").await.unwrap();
+    assert_eq!((kept.pools, kept.published, kept.mibps_per_tib), (1, false, 24.0));
+    assert_eq!(client.levels().await.unwrap().len(), 5);
+    let (status, error) = refusal(client.delete_level("own", Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (409, "level_in_use"));
+    assert_eq!(refusal(client.level("gold").await).0, 404);
     running.stop().await;
 }
 
@@ -317,9 +347,9 @@ async fn bad_requests_get_errors_in_the_one_shape() {
         ("POST /v1/pools", "{", 400, "bad_request"),
         (
             "POST /v1/pools",
-            "{\"name\":\"p\",\"level\":\"gold\",\"size_bytes\":1}",
-            422,
-            "bad_request",
+            "{\"name\":\"p\",\"level\":\"gold\",\"size_bytes\":1099511627776}",
+            404,
+            "no_such_level",
         ),
         ("POST /v1/pools", "{\"nam\":\"p\"}", 422, "bad_request"),
         ("DELETE /v1/pools/p?dry_rum=true", "", 400, "bad_request"),

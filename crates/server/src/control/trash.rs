@@ -198,7 +198,7 @@ mod tests {
     fn only_trees_in_a_pool_of_our_own_are_removed() {
         let base = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(&base.path().join("data")).unwrap();
-        let (level, size_bytes) = (weir_catalog::Level::Standard, 4 << 40);
+        let (level, size_bytes) = ("standard".to_owned(), 4 << 40);
         let (name, directory) = ("p".to_owned(), Some(base.path().join("pool")));
         let new = weir_catalog::NewPool {
             name,

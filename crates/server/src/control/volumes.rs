@@ -57,6 +57,7 @@ pub(super) async fn change(
 ) -> Answer<Volume> {
     let (mode, Json(change)) = (mode(how)?, change?);
     let change = VolumeChange {
+        pool: change.pool,
         quota_bytes: change.quota_bytes,
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
     };

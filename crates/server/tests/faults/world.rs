@@ -13,7 +13,7 @@ use weir_nfs::v3::wire::{
     CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, Fattr3, FileHandle3, FsStatArgs, GetattrArgs,
     LookupArgs, ReadArgs, RemoveArgs, Res, Sattr3, StableHow, Status, WriteArgs, WriteOk,
 };
-use weir_qos::{Level, Qos};
+use weir_qos::Qos;
 use weir_server::{Server, ServerConfig, VolumeLive};
 use weir_store::testing::{Kernel, PowerCut};
 
@@ -56,7 +56,7 @@ impl World {
             ..settings
         };
         let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
-        let (name, level) = ("pool".to_owned(), Level::Standard);
+        let (name, level) = ("pool".to_owned(), "standard".to_owned());
         let pool = NewPool { name, level, size_bytes: 1000 * TIB, qos: Qos::Auto, directory: None };
         catalog.create_pool(&pool, Mode::Commit).unwrap();
         for name in names {

@@ -9,6 +9,7 @@ mod connect;
 mod demo;
 mod export;
 mod health;
+mod level;
 mod logging;
 mod pool;
 mod print;
@@ -98,6 +99,9 @@ enum Command {
     /// Show or explain the configuration of `weir serve`
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Make, show, change and delete service levels
+    #[command(subcommand)]
+    Level(level::LevelCommand),
     /// Make, show, change and delete capacity pools
     #[command(subcommand)]
     Pool(pool::PoolCommand),
@@ -125,6 +129,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
     let outcome = match command {
         Command::Serve(args) => serve::run(&global, &args),
         Command::Config(command) => config::run(&global, &command),
+        Command::Level(command) => connect::with_client(&global, level::run(&global, &command)),
         Command::Pool(command) => connect::with_client(&global, pool::run(&global, &command)),
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),

@@ -4,7 +4,7 @@ use super::{Global, Output, connect, print, values};
 use anyhow::Result;
 use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
-use weir_api::{Client, Dry, Level, NewPool, Pool, PoolChange, Qos};
+use weir_api::{Client, Dry, NewPool, Pool, PoolChange, Qos};
 use weir_core::units::{Bytes, Rate};
 
 /// Make, show, change and delete capacity pools.
@@ -13,8 +13,8 @@ pub(crate) enum PoolCommand {
     /// Make a pool
     ///
     /// A pool is a size at a service level: its volumes' quotas together are at most its size, and
-    /// their limits together at most size × level rate (standard 16, premium 64, ultra 128 MiB/s
-    /// for each TiB). The size is provisioned, not taken: no such disk is needed.
+    /// their limits together at most size × level rate (standard 16, premium 64, ultra and
+    /// extreme 128 MiB/s for each TiB, or a level of your own: `weir level`). The size is provisioned, not taken: no such disk is needed.
     Create(Create),
     /// List all pools
     List,
@@ -48,9 +48,9 @@ Examples:
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     pool: String,
-    /// Service level: standard, premium or ultra
+    /// Service level: standard, premium, ultra, extreme, or one of your own
     #[arg(long)]
-    level: Level,
+    level: String,
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
@@ -74,9 +74,9 @@ Examples:
 pub(crate) struct Set {
     /// Its name
     pool: String,
-    /// Service level: standard, premium or ultra
+    /// Service level: standard, premium, ultra, extreme, or one of your own
     #[arg(long)]
-    level: Option<Level>,
+    level: Option<String>,
     /// auto or manual
     #[arg(long)]
     qos: Option<Qos>,
@@ -113,7 +113,7 @@ pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
         PoolCommand::List => list(&client, output).await,
         PoolCommand::Show { pool } => show(&client, output, pool).await,
         PoolCommand::Set(Set { pool, level, qos, size, dry_run }) => {
-            let change = PoolChange { level: *level, qos: *qos, size_bytes: *size };
+            let change = PoolChange { level: level.clone(), qos: *qos, size_bytes: *size };
             self::change(&client, output, pool, change, *dry_run).await
         }
         PoolCommand::Resize(Resize { pool, size, size_option, dry_run }) => {
@@ -139,7 +139,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     };
     let new = NewPool {
         name: args.pool.clone(),
-        level: args.level,
+        level: args.level.clone(),
         size_bytes: args.size,
         qos: args.qos,
         directory,

@@ -33,6 +33,13 @@ pub(crate) enum VolumeCommand {
     Set(Set),
     /// Change a volume's quota
     Resize(Resize),
+    /// Move a volume to another pool, with its files, while clients go on
+    ///
+    /// Its contract is that of the new pool from then on. In an auto pool its limit is what its quota buys
+    /// there; in a manual pool it keeps the limit that it has, unless --throughput gives it
+    /// another. Its name, its id and its clients' mounts stay. Nothing is copied: where the
+    /// new pool's directory is on another file system, the move is refused.
+    Move(Move),
     /// Count what a volume holds, while it is served
     ///
     /// For when its files were changed behind the server's back. Shows progress until it is done;
@@ -119,6 +126,25 @@ pub(crate) struct Resize {
     dry_run: bool,
 }
 
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir volume move home --to archive --dry-run
+  weir volume move scratch --to shared --throughput 48MiB/s")]
+pub(crate) struct Move {
+    /// Its name
+    volume: String,
+    /// The pool to move to
+    #[arg(long = "to", value_name = "POOL")]
+    pool: String,
+    /// Its limit there, such as 48MiB/s; in a manual pool, and only there
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    throughput: Option<u64>,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// Does as `command` says.
 pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> {
     let client = connect::client(global)?;
@@ -128,13 +154,24 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         VolumeCommand::List => list(&client, output).await,
         VolumeCommand::Show { volume } => show(&client, output, volume).await,
         VolumeCommand::Set(Set { volume, quota, throughput, dry_run }) => {
-            let change =
-                VolumeChange { quota_bytes: *quota, throughput_bytes_per_second: *throughput };
+            let change = VolumeChange {
+                quota_bytes: *quota,
+                throughput_bytes_per_second: *throughput,
+                ..VolumeChange::default()
+            };
             self::change(&client, output, volume, change, *dry_run).await
         }
         VolumeCommand::Resize(Resize { volume, quota, quota_option, dry_run }) => {
             let quota_bytes = quota.or(*quota_option);
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
+            self::change(&client, output, volume, change, *dry_run).await
+        }
+        VolumeCommand::Move(Move { volume, pool, throughput, dry_run }) => {
+            let change = VolumeChange {
+                pool: Some(pool.clone()),
+                throughput_bytes_per_second: *throughput,
+                ..VolumeChange::default()
+            };
             self::change(&client, output, volume, change, *dry_run).await
         }
         VolumeCommand::Rescan { volume } => rescan(&client, output, volume).await,
@@ -306,7 +343,8 @@ async fn change(
 ) -> Result<()> {
     let changed = client.change_volume(name, &change, dry(dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
-    print::changed(output, &changed, &done)
+    let place = change.pool.map(|pool| format!(", in pool {pool}")).unwrap_or_default();
+    print::changed(output, &changed, &(done + &place))
 }
 
 /// Bytes that were counted, not chosen: two decimals say enough.

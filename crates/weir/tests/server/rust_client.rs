@@ -98,6 +98,29 @@ async fn handles_survive_a_restart_and_the_write_verifier_changes() {
 }
 
 #[tokio::test]
+async fn a_volume_moves_to_another_pool_under_its_clients() {
+    let mut server = TestServer::start();
+    server.volume("v", "1TiB");
+    let mut client = mount_as(&server, "v", 0).await;
+    let file = create(&mut client, b"file").await;
+    let first = write(&mut client, &file, 0, b"before", stable_how::UNSTABLE).await;
+    server.weir(&["pool", "create", "other", "--level", "extreme", "--size", "4TiB"]);
+    server.weir(&["volume", "move", "v", "--to", "other"]);
+    // On the same connection, by the same handle, and with nothing to be sent again.
+    let again = write(&mut client, &file, 6, b" and after", stable_how::UNSTABLE).await;
+    assert_eq!(again.verf.0, first.verf.0);
+    assert_eq!(read(&mut client, &file, 0, 100).await, b"before and after");
+    create(&mut client, b"new").await;
+    let shown = server.weir(&["volume", "show", "v"]);
+    assert!(shown.contains("128 MiB/s") && shown.contains("other"), "{shown}");
+    assert!(server.data().join("pools/2/volumes/1/root/new").exists());
+    server.weir(&["pool", "delete", "pool"]);
+    server.restart("KILL");
+    let mut client = mount_as(&server, "v", 0).await;
+    assert_eq!(read(&mut client, &file, 0, 100).await, b"before and after");
+}
+
+#[tokio::test]
 async fn a_handle_of_one_volume_opens_nothing_in_another() {
     let server = TestServer::start();
     server.volume("one", "1TiB");

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
-use weir_qos::{BytesPerSecond, Level, Qos};
+use weir_qos::{BytesPerSecond, Qos};
 use weir_server::config::NamespaceDurability;
 use weir_server::{Server, ServerConfig};
 
@@ -30,7 +30,7 @@ impl Host {
             ..settings.clone()
         };
         let catalog = Catalog::open_with(directory, config.minimums()).unwrap();
-        let (pool, level) = ("pool".to_owned(), Level::ALL[Level::ALL.len() - 1]);
+        let (pool, level) = ("pool".to_owned(), "ultra".to_owned());
         let size_bytes = 1000 << 40;
         let new =
             NewPool { name: pool.clone(), level, size_bytes, qos: Qos::Manual, directory: None };

@@ -1,0 +1,100 @@
+//! Moving a volume's tree from the directory of one pool to that of another: on one file system that is
+//! a rename, which whoever has the volume open doesn't notice.
+//!
+//! The tree follows the catalogue. Where a stop came between the two, the tree is found by the
+//! volume's id, which no other volume ever has, and put in its place at the next start.
+
+use crate::directory::{self, at};
+use crate::error::{CatalogError, Result};
+use crate::model::{Pool, Snapshot, Volume};
+use crate::rows;
+use std::fs::{DirBuilder, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Could `volume`, which is in `from`, move into the directory of `to` without a copy?
+///
+/// # Errors
+/// `PoolAway`, `PoolForeign`, `VolumeAway`, `OtherFileSystem`, `BadPath`, `Io`.
+pub(crate) fn check(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool) -> Result<()> {
+    now.check_place(volume)?;
+    now.check_pool(to)?;
+    let device = |path: &Path| path.metadata().map(|found| found.dev()).map_err(at(path));
+    let target = rows::place(to, volume.id);
+    // The directory of volumes may be a mount of its own.
+    let parent = target.parent().filter(|volumes| volumes.exists()).unwrap_or(&to.directory);
+    if device(&volume.directory)? != device(parent)? {
+        return Err(elsewhere(volume, from, to));
+    }
+    if !directory::is_vacant(&target) {
+        let reason = "something is in it that is no volume of this catalogue".to_owned();
+        return Err(CatalogError::BadPath { path: target, reason });
+    }
+    Ok(())
+}
+
+/// Moves the tree. [`check`] was asked before.
+///
+/// # Errors
+/// `PoolBusy`, `OtherFileSystem` where two mounts of one file system are in the way, `Io`.
+pub(crate) fn carry_out(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool) -> Result<()> {
+    now.hold(from)?;
+    now.hold(to)?;
+    let target = rows::place(to, volume.id);
+    rename(&volume.directory, &target).map_err(|error| match error {
+        CatalogError::Io { source, .. } if source.kind() == ErrorKind::CrossesDevices => {
+            elsewhere(volume, from, to)
+        }
+        error => error,
+    })
+}
+
+/// Puts a tree in its place, with the directory that it is to be in.
+pub(crate) fn rename(tree: &Path, target: &Path) -> Result<()> {
+    if let Some(volumes) = target.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(volumes).map_err(at(volumes))?;
+    }
+    std::fs::rename(tree, target).map_err(at(tree))?;
+    // Where it is comes first: a power cut must not leave it in neither.
+    for parent in target.ancestors().skip(1).take(2).chain(tree.parent()) {
+        File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
+    }
+    Ok(())
+}
+
+/// Where the tree of a volume that isn't in its place is instead: in another pool of ours.
+pub(crate) fn stray(now: &Snapshot, volume: &Volume) -> Option<PathBuf> {
+    find_stray(now, volume).map(|(_, place)| place)
+}
+
+fn find_stray<'a>(now: &'a Snapshot, volume: &Volume) -> Option<(&'a Pool, PathBuf)> {
+    let home = now.pool(volume.pool)?;
+    if volume.directory.exists() || now.check_pool(home).is_err() {
+        return None;
+    }
+    let others = now.pools().filter(|pool| pool.id != volume.pool && now.check_pool(pool).is_ok());
+    let mut places = others.map(|pool| (pool.as_ref(), rows::place(pool, volume.id)));
+    places.find(|(_, place)| place.is_dir())
+}
+
+/// Puts every tree where the catalogue says that it is. One that can't be is not served, and whoever
+/// opens it is told so.
+pub(crate) fn settle(now: &Snapshot) {
+    for volume in now.volumes() {
+        if let (Some((from, stray)), Some(home)) = (find_stray(now, volume), now.pool(volume.pool))
+        {
+            let ours = now.hold(from).and_then(|()| now.hold(home));
+            let _told_when_it_is_opened = ours.and_then(|()| rename(&stray, &volume.directory));
+        }
+    }
+}
+
+fn elsewhere(volume: &Volume, from: &Pool, to: &Pool) -> CatalogError {
+    CatalogError::OtherFileSystem {
+        volume: volume.name.clone(),
+        pool: to.name.clone(),
+        from: from.directory.clone(),
+        to: to.directory.clone(),
+    }
+}

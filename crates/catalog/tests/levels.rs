@@ -1,0 +1,213 @@
+//! Service levels of the operator's own, and moves between pools.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::path::Path;
+use weir_catalog::{
+    BytesPerSecond, Catalog, Fault, Mode, NewPool, NewVolume, PoolChange, Qos, Replace, Severity,
+    VolumeChange, check, restore,
+};
+
+const TIB: u64 = 1 << 40;
+
+fn mib(rate: u64) -> BytesPerSecond {
+    BytesPerSecond::from_mib(rate)
+}
+
+fn pool(catalog: &Catalog, name: &str, level: &str, qos: Qos) {
+    let (name, level) = (name.to_owned(), level.to_owned());
+    let new = NewPool { name, level, size_bytes: 4 * TIB, qos, directory: None };
+    catalog.create_pool(&new, Mode::Commit).unwrap();
+}
+
+fn volume(catalog: &Catalog, name: &str, pool: &str, tib: u64, rate: Option<u64>) {
+    let (name, pool) = (name.to_owned(), pool.to_owned());
+    let new = NewVolume { name, pool, quota_bytes: tib * TIB, throughput: rate.map(mib) };
+    let made = catalog.create_volume(&new, Mode::Commit).unwrap();
+    let tree = &made.snapshot.volume_named(&new.name).unwrap().directory;
+    std::fs::write(tree.join("own"), &new.name).unwrap();
+}
+
+fn limit(catalog: &Catalog, name: &str) -> f64 {
+    catalog.snapshot().volume_named(name).unwrap().limit.mib()
+}
+
+fn to_pool(name: &str) -> VolumeChange {
+    VolumeChange { pool: Some(name.to_owned()), ..VolumeChange::default() }
+}
+
+/// Where the file that was put into the tree is.
+fn tree_is_in(data: &Path, pool: u32, volume: u32) -> bool {
+    data.join(format!("pools/{pool}/volumes/{volume}/own")).exists()
+}
+
+#[test]
+fn a_level_of_ones_own_is_in_force_in_all_its_pools_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    catalog.create_level("elastic", mib(32), Mode::Commit).unwrap();
+    pool(&catalog, "a", "elastic", Qos::Auto);
+    pool(&catalog, "m", "elastic", Qos::Manual);
+    pool(&catalog, "s", "standard", Qos::Auto);
+    volume(&catalog, "in-a", "a", 2, None);
+    volume(&catalog, "in-m", "m", 1, Some(100));
+    volume(&catalog, "in-s", "s", 1, None);
+    assert_eq!(limit(&catalog, "in-a"), 64.0);
+    let planned = catalog.change_level("elastic", mib(48), Mode::Preview).unwrap();
+    assert_eq!(limit(&catalog, "in-a"), 64.0);
+    let done = catalog.change_level("elastic", mib(48), Mode::Commit).unwrap();
+    assert_eq!(planned.changes, done.changes);
+    assert_eq!(done.changes.len(), 1);
+    assert_eq!((done.changes[0].before, done.changes[0].after), (mib(64), mib(96)));
+    assert_eq!((limit(&catalog, "in-m"), limit(&catalog, "in-s")), (100.0, 16.0));
+    drop(catalog);
+    let again = Catalog::open(dir.path()).unwrap();
+    assert_eq!(limit(&again, "in-a"), 96.0);
+}
+
+#[test]
+fn a_level_too_slow_for_one_of_its_pools_is_refused_with_the_least_that_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    catalog.create_level("own", mib(32), Mode::Commit).unwrap();
+    for (name, rate) in [("m", 100), ("n", 120), ("o", 7)] {
+        pool(&catalog, name, "own", Qos::Manual);
+        volume(&catalog, &format!("in-{name}"), name, 1, Some(rate));
+    }
+    let refused = catalog.change_level("own", mib(24), Mode::Commit).unwrap_err();
+    assert_eq!((refused.code(), refused.fault()), ("level_below_throughput", Fault::Infeasible));
+    assert!(refused.to_string().contains("pool \"n\""), "{refused}");
+    assert!(refused.to_string().contains("30 MiB/s for each TiB"), "{refused}");
+    let allowed = refused.allowed().unwrap();
+    assert_eq!((allowed.field, allowed.min), ("bytes_per_second_per_tib", Some(30 << 20)));
+    let below = BytesPerSecond((30 << 20) - 1);
+    assert!(catalog.change_level("own", below, Mode::Preview).is_err());
+    catalog.change_level("own", mib(30), Mode::Commit).unwrap();
+}
+
+#[test]
+fn published_levels_stay_and_levels_in_use_are_not_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let code = |outcome: weir_catalog::Result<_>| outcome.unwrap_err().code();
+    let commit = Mode::Commit;
+    for name in ["standard", "premium", "ultra", "extreme"] {
+        assert_eq!(code(catalog.create_level(name, mib(1), commit)), "name_taken");
+        assert_eq!(code(catalog.change_level(name, mib(1), commit)), "level_published");
+        assert_eq!(code(catalog.delete_level(name, commit)), "level_published");
+    }
+    for rate in [BytesPerSecond::ZERO, BytesPerSecond((1 << 40) + 1)] {
+        assert_eq!(code(catalog.create_level("own", rate, commit)), "level_rate_out_of_bounds");
+    }
+    assert_eq!(code(catalog.create_level("a b", mib(1), commit)), "bad_name");
+    let unknown = catalog.delete_level("gold", commit).unwrap_err();
+    assert_eq!((unknown.code(), unknown.fault()), ("no_such_level", Fault::NotFound));
+    assert!(unknown.to_string().contains("standard, premium, ultra, extreme,"), "{unknown}");
+    catalog.create_level("own", mib(1), commit).unwrap();
+    pool(&catalog, "p", "own", Qos::Auto);
+    assert_eq!(code(catalog.delete_level("own", commit)), "level_in_use");
+    let faster = PoolChange { level: Some("extreme".to_owned()), ..PoolChange::default() };
+    catalog.change_pool("p", &faster, commit).unwrap();
+    catalog.delete_level("own", commit).unwrap();
+    let gone = PoolChange { level: Some("own".to_owned()), ..PoolChange::default() };
+    assert_eq!(code(catalog.change_pool("p", &gone, commit)), "no_such_level");
+}
+
+#[test]
+fn a_volume_moves_with_its_files_and_gets_the_contract_of_its_new_pool() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "auto", "premium", Qos::Auto);
+    pool(&catalog, "manual", "standard", Qos::Manual);
+    volume(&catalog, "v", "auto", 1, None);
+    catalog.change_volume("v", &to_pool("manual"), None, Mode::Preview).unwrap();
+    assert!(tree_is_in(dir.path(), 1, 1));
+    // It keeps the limit that it has, where the pool gives it.
+    let moved = catalog.change_volume("v", &to_pool("manual"), None, Mode::Commit).unwrap();
+    assert!(moved.changes.is_empty());
+    assert!(!tree_is_in(dir.path(), 1, 1) && tree_is_in(dir.path(), 2, 1));
+    let slower = VolumeChange { throughput: Some(mib(5)), ..VolumeChange::default() };
+    catalog.change_volume("v", &slower, None, Mode::Commit).unwrap();
+    // What the quota buys, where that decides.
+    let back = catalog.change_volume("v", &to_pool("auto"), None, Mode::Commit).unwrap();
+    assert_eq!((back.changes[0].before, back.changes[0].after), (mib(5), mib(64)));
+    assert!(tree_is_in(dir.path(), 1, 1));
+    let given = VolumeChange { throughput: Some(mib(7)), ..to_pool("manual") };
+    catalog.change_volume("v", &given, None, Mode::Commit).unwrap();
+    assert_eq!(limit(&catalog, "v"), 7.0);
+    catalog.delete_pool("auto", Mode::Commit).unwrap();
+    drop(catalog);
+    assert!(check(dir.path(), None).unwrap().findings.is_empty());
+}
+
+#[test]
+fn a_move_is_refused_where_the_new_pool_can_not_carry_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "a", "premium", Qos::Auto);
+    pool(&catalog, "m", "standard", Qos::Manual);
+    volume(&catalog, "v", "a", 2, None);
+    volume(&catalog, "w", "m", 3, Some(1));
+    let code = |change: &VolumeChange| {
+        catalog.change_volume("v", change, None, Mode::Commit).unwrap_err().code()
+    };
+    assert_eq!(code(&to_pool("m")), "pool_capacity_exceeded");
+    assert_eq!(code(&to_pool("nowhere")), "no_such_pool");
+    let small = VolumeChange { quota_bytes: Some(TIB), ..VolumeChange::default() };
+    catalog.change_volume("v", &small, Some(0), Mode::Commit).unwrap();
+    assert_eq!(code(&to_pool("m")), "pool_throughput_exceeded");
+    let rate = VolumeChange { throughput: Some(mib(1)), ..to_pool("a") };
+    assert_eq!(code(&rate), "throughput_in_auto_pool");
+    std::fs::remove_file(dir.path().join("pools/2/weir-pool")).unwrap();
+    let given = VolumeChange { throughput: Some(mib(1)), ..to_pool("m") };
+    assert_eq!(code(&given), "pool_away");
+    assert!(tree_is_in(dir.path(), 1, 1));
+}
+
+/// A move that would have to copy is refused. `/dev/shm` is a file system of its own on Linux.
+#[test]
+fn a_move_to_another_file_system_is_refused() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "a", "premium", Qos::Auto);
+    let new = NewPool {
+        name: "b".to_owned(),
+        level: "premium".to_owned(),
+        size_bytes: 4 * TIB,
+        qos: Qos::Auto,
+        directory: Some(other.path().join("pool")),
+    };
+    catalog.create_pool(&new, Mode::Commit).unwrap();
+    volume(&catalog, "v", "a", 1, None);
+    for mode in [Mode::Preview, Mode::Commit] {
+        let refused = catalog.change_volume("v", &to_pool("b"), None, mode).unwrap_err();
+        assert_eq!((refused.code(), refused.fault()), ("other_file_system", Fault::Conflict));
+        assert!(refused.to_string().contains("copies nothing"), "{refused}");
+    }
+    assert!(tree_is_in(dir.path(), 1, 1));
+    assert_eq!(limit(&catalog, "v"), 64.0);
+}
+
+#[test]
+fn a_tree_that_a_stop_left_elsewhere_is_put_in_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "a", "premium", Qos::Auto);
+    pool(&catalog, "b", "premium", Qos::Auto);
+    volume(&catalog, "v", "a", 1, None);
+    let backup = catalog.backup().unwrap();
+    catalog.change_volume("v", &to_pool("b"), None, Mode::Commit).unwrap();
+    drop(catalog);
+    // The move as it is where the server was stopped before it was on disk.
+    restore(dir.path(), Path::new("b"), &backup, Replace::Kept).unwrap();
+    assert!(tree_is_in(dir.path(), 2, 1));
+    let findings = check(dir.path(), None).unwrap().findings;
+    assert!(findings.iter().any(|one| one.code == "volume_misplaced"), "{findings:?}");
+    assert!(findings.iter().all(|one| one.severity == Severity::Warning), "{findings:?}");
+    let catalog = Catalog::open(dir.path()).unwrap();
+    assert!(tree_is_in(dir.path(), 1, 1) && !tree_is_in(dir.path(), 2, 1));
+    let snapshot = catalog.snapshot();
+    snapshot.check_place(snapshot.volume_named("v").unwrap()).unwrap();
+    drop(catalog);
+    assert!(check(dir.path(), None).unwrap().findings.is_empty());
+}
