@@ -27,6 +27,8 @@ pub(crate) struct Bound {
     pub(crate) portmap: Portmap,
     /// For the API over TCP.
     pub(crate) api: Vec<TcpListener>,
+    /// Objects that a volume may keep open: what is configured, or what descriptors allow.
+    pub(crate) objects_max: usize,
 }
 
 impl Bound {
@@ -35,7 +37,7 @@ impl Bound {
     /// # Errors
     /// [`ServeError`], with what can't be had.
     pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
-        ensure_descriptors(config, weir_store::prepare_process()?);
+        let objects_max = ensure_descriptors(config, weir_store::prepare_process()?);
         let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
         let mut listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
@@ -51,25 +53,38 @@ impl Bound {
             portmap = Portmap::new(Registry::new(services.with_portmapper()));
         }
         let api = bind_api(&config.api)?;
-        Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api })
+        Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api, objects_max })
     }
 }
 
 /// Sees to descriptors for all connections and the objects that one volume keeps open. Where the
-/// hard limit, `limit`, is below that, root raises it, and others are told to.
-fn ensure_descriptors(config: &ServerConfig, limit: u64) {
+/// hard limit, `limit`, is below that, root raises it, and others are told to. Gives how many
+/// objects a volume may keep open: a volume that takes all descriptors has none for the next
+/// object until it has synced others, and clients would be told to come back later.
+fn ensure_descriptors(config: &ServerConfig, limit: u64) -> usize {
     let wanted = (config.connections_max + config.cached_objects_max + DESCRIPTORS_OTHER) as u64;
     let raised = Rlimit { current: Some(wanted), maximum: Some(wanted) };
     if limit >= wanted || setrlimit(Resource::Nofile, raised).is_ok() {
-        return;
+        return config.cached_objects_max;
     }
+    let objects_max = objects_within(config, limit);
     tracing::warn!(
         limit,
         wanted,
-        "few open files are allowed: connections will be refused, or objects closed and opened \
-         again, before their bounds are reached; raise the hard limit (ulimit -Hn, LimitNOFILE=), \
+        objects_max,
+        "few open files are allowed: a volume keeps fewer objects open, and connections may be \
+         refused before their bound is reached; raise the hard limit (ulimit -Hn, LimitNOFILE=), \
          or lower connections_max and cached_objects_max"
     );
+    objects_max
+}
+
+/// Objects that a volume may keep open within `limit` descriptors, of which connections get up to a
+/// quarter.
+fn objects_within(config: &ServerConfig, limit: u64) -> usize {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let taken = DESCRIPTORS_OTHER + config.connections_max.min(limit / 4);
+    config.cached_objects_max.min(limit.saturating_sub(taken))
 }
 
 /// Addresses of the API, as tokio wants them.
@@ -125,4 +140,20 @@ fn bind_portmapper(
         sockets.portmapper(&address).map_err(taken)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_keeps_no_more_objects_open_than_there_are_descriptors_for() {
+        let (connections_max, cached_objects_max) = (16_384, 65_536);
+        let config = ServerConfig { connections_max, cached_objects_max, ..Default::default() };
+        assert_eq!(objects_within(&config, 1 << 20), 65_536);
+        assert_eq!(objects_within(&config, 20_000), 20_000 - 5_000 - 1024);
+        assert_eq!(objects_within(&config, 1024), 0, "the store keeps its least number");
+        let few = ServerConfig { connections_max: 100, ..config };
+        assert_eq!(objects_within(&few, 20_000), 20_000 - 100 - 1024);
+    }
 }

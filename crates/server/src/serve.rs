@@ -140,14 +140,16 @@ impl Server {
 
     /// Begins to serve with what is open already.
     fn start_bound(config: &ServerConfig, bound: Bound) -> Result<Self, ServeError> {
-        let Bound { catalog, listeners, addresses, services, sockets, portmap, api } = bound;
+        let Bound { catalog, listeners, addresses, services, sockets, portmap, api, objects_max } =
+            bound;
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
         let door = match config.rpcbind {
             RpcbindMode::Off => None,
             RpcbindMode::Register | RpcbindMode::Serve => Some(LockDoor::new()?),
         };
-        let engine = Arc::new(engine(config, &catalog, &inboxes, portmap, door.clone())?);
+        let engine =
+            Arc::new(engine(config, objects_max, &catalog, &inboxes, portmap, door.clone())?);
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served; the others are");
         }
@@ -261,6 +263,7 @@ impl Server {
 
 fn engine(
     config: &ServerConfig,
+    objects_max: usize,
     catalog: &Catalog,
     inboxes: &[Arc<Inbox>],
     portmap: Portmap,
@@ -276,7 +279,7 @@ fn engine(
             NamespaceDurability::Process => weir_store::Durability::Process,
         },
         metadata_cache: config.metadata_cache,
-        cached_objects_max: config.cached_objects_max,
+        cached_objects_max: objects_max,
     };
     let keys = HandleKey::new(catalog.handle_secret());
     let bounds = Bounds {
