@@ -25,4 +25,4 @@ pub use local::{
     Counted, Counting, Durability, Inode, LocalStore, OpenError, Options, volume_format,
 };
 pub use pool::Pool;
-pub use sys::prepare_process;
+pub use sys::{FILE_MAP_REQUEST, prepare_process};

@@ -67,6 +67,24 @@ impl<T> RwLock<T> {
     pub(crate) fn write(&self) -> WriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Shared access if that can be had at once.
+    pub(crate) fn try_read(&self) -> Option<ReadGuard<'_, T>> {
+        match self.0.try_read() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Sole access if that can be had at once.
+    pub(crate) fn try_write(&self) -> Option<WriteGuard<'_, T>> {
+        match self.0.try_write() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
 /// Waits on `condvar`, giving `guard` up meanwhile.

@@ -6,6 +6,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ops::Range;
 use std::sync::OnceLock;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
 use weir_core::{FsResult, ObjectKey};
@@ -141,6 +142,89 @@ pub(crate) fn read_cached(
     // SAFETY: the kernel has initialised `got` bytes after `start`, within the capacity.
     unsafe { out.set_len(start + got) };
     Ok(got)
+}
+
+/// The request by which a file system is asked for the map of a file (`FS_IOC_FIEMAP` of
+/// `linux/fs.h`). It changes nothing.
+pub const FILE_MAP_REQUEST: u32 = 0xc020_660b;
+/// Extents that are asked for at once.
+const EXTENTS: usize = 64;
+/// `FIEMAP_EXTENT_LAST`: the file has no other extent behind this one.
+const EXTENT_LAST: u32 = 0x1;
+/// `FIEMAP_EXTENT_UNWRITTEN`: allocated and never written.
+const EXTENT_UNWRITTEN: u32 = 0x800;
+
+/// `struct fiemap_extent` of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct KernelExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap` of the kernel with room for extents.
+#[repr(C)]
+struct KernelMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [KernelExtent; EXTENTS],
+}
+
+/// What the file system has allocated for a part of a file and never written.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    /// In whole blocks; the last one may reach behind the part that was asked for.
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// Where to ask for more.
+    pub(crate) next: Option<u64>,
+}
+
+/// What of `start..end` the file system has allocated and never written, as far as a few extents
+/// reach. It tells what is on the disk or on its way there: data in memory may lie over it.
+///
+/// # Errors
+/// `EOPNOTSUPP` where the file system has no such map.
+pub(crate) fn unwritten(fd: BorrowedFd<'_>, start: u64, end: u64) -> Result<Unwritten, Errno> {
+    #[expect(clippy::cast_possible_truncation, reason = "64")]
+    let mut map = KernelMap {
+        start,
+        length: end.saturating_sub(start),
+        flags: 0,
+        mapped_extents: 0,
+        extent_count: EXTENTS as u32,
+        reserved: 0,
+        extents: [KernelExtent::default(); EXTENTS],
+    };
+    if map.length == 0 {
+        return Ok(Unwritten::default());
+    }
+    // SAFETY: `map` is a valid `fiemap` whose `extent_count` says how many extents follow; the
+    // kernel writes only into those and the head.
+    let done =
+        unsafe { libc::syscall(libc::SYS_ioctl, fd.as_raw_fd(), FILE_MAP_REQUEST, &raw mut map) };
+    check(done)?;
+    let found = map.extents.get(..map.mapped_extents as usize).ok_or(Errno::OVERFLOW)?;
+    let end_of = |extent: &KernelExtent| extent.logical.saturating_add(extent.length);
+    let mut out = Unwritten::default();
+    for extent in found.iter().filter(|extent| extent.flags & EXTENT_UNWRITTEN != 0) {
+        let range = extent.logical.max(start)..end_of(extent);
+        if !range.is_empty() && range.start < end {
+            out.ranges.push(range);
+        }
+    }
+    if found.len() == EXTENTS {
+        let last = found.last().filter(|extent| extent.flags & EXTENT_LAST == 0);
+        out.next = last.map(end_of).filter(|next| (start + 1..end).contains(next));
+    }
+    Ok(out)
 }
 
 /// How often the calling thread has gone to sleep of its own accord, in all its life: for a lock,

@@ -14,6 +14,7 @@ mod audit;
 mod choose;
 mod client;
 mod content;
+mod held;
 mod op;
 mod operator;
 mod phase;

@@ -2,6 +2,7 @@
 
 use super::audit::Compared;
 use super::client::{Client, Role, Tally};
+use super::held;
 use super::operator;
 use super::victim::{self, Setup, Victim};
 use super::world::{Finding, TICK, World};
@@ -23,12 +24,14 @@ const QUIET: &str = "quiet";
 const VOLUME_GIBIBYTES: u64 = 32 * 1024;
 /// Operations after which the client of the quiet volume only watches.
 const QUIET_OPERATIONS: u64 = 200;
-/// Events between two pauses in which usage is compared.
+/// Kills between two pauses in which usage is compared; after power cuts it always is.
 const PAUSE_EVERY: u64 = 8;
 /// One kill in so many comes while the server starts.
 const START_KILLS: u64 = 5;
-/// How long a pause may take to be reached, and a recount to be right.
+/// How long a pause may take to be reached.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a recount may take to be right, with nothing else to do.
+const RECOUNT_PATIENCE: Duration = Duration::from_secs(20);
 /// A server is killed while it starts within this time, and otherwise so long after it serves.
 const START_MS: u64 = 80;
 const LOAD_MS: std::ops::Range<u64> = 20..500;
@@ -73,7 +76,8 @@ pub(super) struct Outcome {
     /// Comparisons of a client's whole tree with the server's, and what they covered.
     pub(super) audits: u64,
     pub(super) compared: Compared,
-    /// Comparisons of a volume's usage, in units of 4 KiB, with what clients had written.
+    /// Comparisons of a volume's usage, in units of 4 KiB, with what the file system says and, where
+    /// that is certain, with what clients had written.
     pub(super) usages: u64,
     /// Changes of the catalogue that were answered.
     pub(super) catalogue_changes: u64,
@@ -188,10 +192,10 @@ impl<'a> Course<'a> {
                 sleep_ms(self.rng.below(START_MS));
             } else {
                 self.serve()?;
-                if self.outcome.events.is_multiple_of(PAUSE_EVERY) && warm {
+                if warm && self.pause_is_due() {
                     self.pause()?;
                 }
-                sleep_ms(LOAD_MS.start + self.rng.below(LOAD_MS.end - LOAD_MS.start));
+                self.work_on();
             }
             self.strike()?;
             warm = true;
@@ -201,6 +205,21 @@ impl<'a> Course<'a> {
             self.pause()?;
         }
         Ok(())
+    }
+
+    /// Is the usage compared in this life? After a cut clients work a while before that, so that the
+    /// recount is disturbed.
+    fn pause_is_due(&mut self) -> bool {
+        if self.phase.event == Event::PowerCut {
+            self.work_on();
+            return true;
+        }
+        self.outcome.events.is_multiple_of(PAUSE_EVERY)
+    }
+
+    /// Lets clients work for a random while.
+    fn work_on(&mut self) {
+        sleep_ms(LOAD_MS.start + self.rng.below(LOAD_MS.end - LOAD_MS.start));
     }
 
     fn serve(&mut self) -> Result<()> {
@@ -242,9 +261,10 @@ impl<'a> Course<'a> {
         let last = self.phase.clients - 1;
         for (root, range) in [(0, 0..last), (1, last..last + 1)] {
             // Unknown where a client had to begin anew.
-            let used = self.world.used_by(range).filter(|_| self.usage_is_certain());
-            if let (Some(blocks), Some(root)) = (used, self.roots.get(root).cloned()) {
-                self.compare_usage(&root, blocks * super::content::BLOCK)?;
+            let known = self.world.used_by(range).filter(|_| self.names_are_certain());
+            let written = known.map(|blocks| blocks * super::content::BLOCK);
+            if let Some(root) = self.roots.get(root).cloned() {
+                self.compare_usage(&root, written)?;
             }
         }
         self.world.pause(false);
@@ -255,21 +275,28 @@ impl<'a> Course<'a> {
     }
 
     /// Trees whose names may be lost are left behind.
-    fn usage_is_certain(&self) -> bool {
+    fn names_are_certain(&self) -> bool {
         self.phase.event == Event::Kill || self.world.durable_names
     }
 
-    /// Usage is counted anew after an unclean stop: it must become right.
-    fn compare_usage(&mut self, root: &[u8], expected: u64) -> Result<()> {
+    /// Usage is counted anew after an unclean stop: it must become what the files hold, and what
+    /// clients have `written` where that is certain.
+    fn compare_usage(&mut self, root: &[u8], written: Option<u64>) -> Result<()> {
+        let address = self.world.address;
+        let top = held::top_directory(self.victim.data(), victim::fileid(address, root)?)?;
         let begun = Instant::now();
         loop {
-            let used = victim::space(self.world.address, root)?;
-            if used == expected {
+            let used = victim::space(address, root)?;
+            let held = held::held_bytes(&top)?;
+            if used == held && written.is_none_or(|written| written == used) {
                 self.outcome.usages += 1;
                 return Ok(());
             }
-            if begun.elapsed() > Duration::from_secs(20) || self.world.stopped() {
-                let what = format!("the volume counts {used} bytes, its files hold {expected}");
+            if begun.elapsed() > RECOUNT_PATIENCE || self.world.stopped() {
+                let written = written.map_or("?".to_owned(), |written| written.to_string());
+                let what = format!(
+                    "the volume counts {used} bytes, its files hold {held}, clients wrote {written}"
+                );
                 self.world.found("usage".to_owned(), vec![what], Vec::new());
                 return Ok(());
             }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weir_core::Credentials;
 use weir_nfs::client::Caller;
-use weir_nfs::v3::wire::{FileHandle3, FsStatArgs, Res};
+use weir_nfs::v3::wire::{FileHandle3, FsStatArgs, GetattrArgs, Res};
 
 /// How long a server may take to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -152,4 +152,14 @@ pub(super) fn space(address: SocketAddr, root: &[u8]) -> Result<u64> {
             Res::Fail(status, _) => Err(status),
         })?;
     answer.map_err(|status| anyhow::anyhow!("FSSTAT: status {}", status.0))
+}
+
+/// The inode number of the directory `root`.
+pub(super) fn fileid(address: SocketAddr, root: &[u8]) -> Result<u64> {
+    let object = FileHandle3(root);
+    let answer = session(address)?.call(&GetattrArgs { object }, |result| match result {
+        Res::Ok(ok) => Ok(ok.attributes.fileid),
+        Res::Fail(status, ()) => Err(status),
+    })?;
+    answer.map_err(|status| anyhow::anyhow!("GETATTR: status {}", status.0))
 }

@@ -256,8 +256,10 @@ pub(super) fn allowed_if(pid: u32) -> Result<Rules, BackendError> {
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     rules.insert(libc::SYS_socket, one_of(families.map(|family| is(0, flag(family))))?);
     rules.insert(libc::SYS_socketpair, one_of([is(0, flag(libc::AF_UNIX))])?);
-    // Not those that type into terminals or change file systems.
-    let requests = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TCGETS];
+    // Not those that type into terminals or change file systems. The map of a file is asked for after
+    // an unclean stop.
+    let map = weir_store::FILE_MAP_REQUEST.into();
+    let requests = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TCGETS, map];
     rules.insert(libc::SYS_ioctl, one_of(requests.map(|request| is(1, request)))?);
     // Names of threads and of memory.
     let options = [libc::PR_SET_NAME, libc::PR_SET_VMA];

@@ -48,6 +48,10 @@ fn refused_calls_fail() {
     std::fs::write(place.path().join("file"), "text").unwrap();
     std::fs::rename(place.path().join("file"), place.path().join("other")).unwrap();
     assert_eq!(std::fs::read(place.path().join("other")).unwrap(), b"text");
+    // Of the requests to a file system only the one for a file's map.
+    let file = std::fs::File::open(place.path().join("other")).unwrap();
+    let flags = rustix::fs::ioctl_getflags(&file);
+    assert_eq!(flags.map_err(rustix::io::Errno::raw_os_error), Err(libc::ENOSYS));
 }
 
 #[test]

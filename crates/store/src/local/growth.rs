@@ -29,8 +29,9 @@ impl Volume {
         put: impl FnOnce() -> FsResult<usize>,
         waiting: Waiting,
     ) -> Step<usize> {
+        self.mend(inode, waiting)?;
         let (fd, unit, books) = (inode.fd(), self.unit, self.usage.books());
-        let mut shape = inode.shape_to_change(unit, waiting)?;
+        let mut shape = self.shape_to_change(inode, waiting)?;
         let missing = shape.missing(fd, unit, (offset, end))?;
         let growth = if shape.linked { missing } else { 0 };
         let announced = (growth > 0)
@@ -61,8 +62,9 @@ impl Volume {
 
     /// Cuts a file, or grows it with a hole.
     pub(super) fn resize(&self, inode: &Inode, size: u64, waiting: Waiting) -> Step<()> {
+        self.mend(inode, waiting)?;
         let books = self.usage.books();
-        let mut shape = inode.shape_to_change(self.unit, waiting)?;
+        let mut shape = self.shape_to_change(inode, waiting)?;
         // As root, so that the kernel's own rule for set-id bits doesn't depend on whose identity
         // the thread has kept.
         let resize = || as_root(|_| ftruncate(inode.fd(), size))?.map_err(fs_error);
@@ -103,7 +105,8 @@ impl Volume {
         Ok(done?)
     }
 
-    /// Prepares for taking a name off `target`, which may be its last.
+    /// Prepares for taking a name off `target`, which may be its last. It was mended before the
+    /// books were opened.
     pub(super) fn departing<'a>(
         &self,
         books: &'a Books<'a>,
@@ -113,18 +116,19 @@ impl Volume {
         if target.kind != FileKind::Regular {
             return Ok(None);
         }
-        let shape = target.shape_to_change(self.unit, waiting)?;
+        let shape = self.shape_to_change(target, waiting)?;
         let change = books.announce(target.fileid, shape.counts(), 0, waiting)?;
         Ok(Some(Departure { change, shape }))
     }
 
-    /// Tells a recount under way of an object that is about to get another name.
+    /// Tells a recount under way of an object that is about to get another name. It was mended
+    /// before the books were opened.
     pub(super) fn moving(&self, books: &Books<'_>, inode: &Inode, waiting: Waiting) -> Step<()> {
         match inode.kind {
             _ if !books.recounting() => {}
             FileKind::Directory => books.moves(inode.fileid, inode.key),
             FileKind::Regular => {
-                let shape = inode.shape_to_change(self.unit, waiting)?;
+                let shape = self.shape_to_change(inode, waiting)?;
                 books.visit(inode.fileid, shape.counts());
             }
             _ => {}

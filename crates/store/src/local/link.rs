@@ -56,6 +56,7 @@ fn link(
     if name.is_special() {
         return Err(FsError::Exists.into());
     }
+    volume.mend(object, waiting)?;
     let books = volume.usage.books();
     volume.moving(&books, object, waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), object.begin());

@@ -15,6 +15,7 @@ mod kept;
 mod link;
 mod lookup;
 mod make;
+mod mend;
 mod meta;
 mod names;
 mod open;

@@ -66,6 +66,11 @@ impl Recount {
         first
     }
 
+    /// Was the object `fileid` visited?
+    pub(super) fn has_visited(&self, fileid: u64) -> bool {
+        self.state.lock().visited.contains(fileid)
+    }
+
     /// A visited file has changed by `bytes`.
     pub(super) fn add(&self, bytes: i64) {
         if bytes != 0 {

@@ -73,6 +73,7 @@ fn remove(
         found => found?,
     };
     target.freed_inline(waiting)?;
+    volume.mend(&target, waiting)?;
     let books = volume.usage.books();
     let departure = volume.departing(&books, &target, waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), target.begin());

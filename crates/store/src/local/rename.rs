@@ -98,7 +98,9 @@ fn rename(
     };
     if let Some(target) = &target {
         target.freed_inline(waiting)?;
+        volume.mend(target, waiting)?;
     }
+    volume.mend(&source, waiting)?;
     let books = volume.usage.books();
     volume.moving(&books, &source, waiting)?;
     let departure = match &target {

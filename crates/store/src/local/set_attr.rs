@@ -121,6 +121,11 @@ pub(super) fn apply(
     waiting: Waiting,
 ) -> Step<()> {
     check(inode, set, found, cred)?;
+    let times = set.atime != SetTime::Keep || set.mtime != SetTime::Keep;
+    if times {
+        // What can't wait stops now: nothing is done yet.
+        drop(volume.shape(inode, waiting)?);
+    }
     if let Some(size) = set.size {
         set_size(volume, inode, size, found, cred, waiting)?;
     }
@@ -130,7 +135,7 @@ pub(super) fn apply(
     if let Some(mode) = set.mode {
         set_mode(inode, mode, cred)?;
     }
-    if set.atime != SetTime::Keep || set.mtime != SetTime::Keep {
+    if times {
         set_times(inode, set.atime, set.mtime, cred)?;
     }
     Ok(())
@@ -188,6 +193,8 @@ fn set_mode(inode: &Inode, mode: u32, cred: &Credentials) -> FsResult<()> {
 }
 
 fn set_times(inode: &Inode, atime: SetTime, mtime: SetTime, cred: &Credentials) -> FsResult<()> {
+    // Who mends the file meanwhile sets the time back that it had (see [`super::mend`]).
+    let _shape = inode.shape.read();
     let times = Timestamps { last_access: timespec(atime), last_modification: timespec(mtime) };
     let flags = AtFlags::EMPTY_PATH;
     as_caller(cred, |_| utimensat(&inode.fd, c"", &times, flags))?.map_err(fs_error)

@@ -7,10 +7,10 @@
 use super::attrs::stat;
 use super::inode::Inode;
 use super::units::Unit;
-use super::volume::{Step, Waiting};
+use super::volume::{Step, Stop, Volume, Waiting};
 use crate::creds::as_root;
 use crate::error::fs_error;
-use crate::sync::WriteGuard;
+use crate::sync::{ReadGuard, WriteGuard};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, ftruncate, seek};
 use rustix::io::Errno;
@@ -130,17 +130,37 @@ impl Gap {
     }
 }
 
-impl Inode {
+impl Volume {
+    /// The shape, to be looked at; nobody changes it meanwhile.
+    ///
+    /// Who mends a file holds its shape for as long as the disk needs (see [`super::mend`]), so until
+    /// the usage is known whoever may not wait takes only what is free.
+    #[inline]
+    pub(super) fn shape<'a>(
+        &self,
+        inode: &'a Inode,
+        waiting: Waiting,
+    ) -> Step<ReadGuard<'a, Shape>> {
+        if waiting == Waiting::Allowed || self.usage.is_known() {
+            return Ok(inode.shape.read());
+        }
+        inode.shape.try_read().ok_or(Stop::WouldWait)
+    }
+
     /// The shape, to be changed; nobody else changes it or writes to the file meanwhile. Waits for
     /// writes under way, as the kernel would for its own lock of the file.
-    pub(super) fn shape_to_change(
+    pub(super) fn shape_to_change<'a>(
         &self,
-        unit: Unit,
+        inode: &'a Inode,
         waiting: Waiting,
-    ) -> Step<WriteGuard<'_, Shape>> {
-        let mut shape = self.shape.write();
+    ) -> Step<WriteGuard<'a, Shape>> {
+        let mut shape = if waiting == Waiting::Allowed || self.usage.is_known() {
+            inode.shape.write()
+        } else {
+            inode.shape.try_write().ok_or(Stop::WouldWait)?
+        };
         if !shape.known {
-            shape.load(self.fd(), unit, waiting)?;
+            shape.load(inode.fd(), self.unit, waiting)?;
         }
         Ok(shape)
     }

@@ -239,6 +239,11 @@ impl Usage {
         *self.recount.write() = None;
     }
 
+    /// Has a recount under way been told of this file? To be asked without its shape.
+    pub(super) fn has_counted(&self, fileid: u64) -> bool {
+        self.recount.read().as_ref().is_some_and(|recount| recount.has_visited(fileid))
+    }
+
     /// How far the recount under way has come.
     pub(super) fn counting(&self) -> Option<Counting> {
         self.recount.read().as_ref().map(|recount| recount.progress())

@@ -3,6 +3,7 @@
 
 use super::LocalStore;
 use super::attrs::attr_of;
+use super::inode::Inode;
 use super::recount::{Counted, Recount};
 use super::shape::{Shape, estimate};
 use super::usage::signed;
@@ -196,12 +197,19 @@ impl Walker<'_> {
         };
         let (key, _) = handle_of(&fd).map_err(fs_error)?;
         let failed = |stop: Stop| stop.error();
-        let Some(inode) = self.volume.table.get(&key) else {
+        let held = match self.volume.table.get(&key) {
+            None if self.volume.must_mend(fd.as_fd(), attr.size) => {
+                Some(self.hold(directory, name, &key)?)
+            }
+            held => held,
+        };
+        let Some(inode) = held else {
             let mut shape = Shape::UNKNOWN;
             shape.load(fd.as_fd(), unit, Waiting::Allowed).map_err(failed)?;
             self.recount.visit(attr.fileid, shape.counts());
             return Ok(());
         };
+        self.volume.mend(&inode, Waiting::Allowed).map_err(failed)?;
         // Held open: what is known of it is looked at anew too.
         let mut shape = inode.shape.write();
         let before = *shape;
@@ -210,5 +218,15 @@ impl Walker<'_> {
             self.recount.add(signed(shape.counts()) - signed(before.counts()));
         }
         Ok(())
+    }
+
+    /// Holds a file open, so that its changes wait while it is mended.
+    fn hold(&self, directory: &OwnedFd, name: &CStr, key: &ObjectKey) -> FsResult<Arc<Inode>> {
+        let found = self.volume.find_name(directory.as_fd(), name.to_bytes())?;
+        // Another file has the name now; what was renamed was visited before.
+        if found.key != *key {
+            return Err(FsError::NotFound);
+        }
+        self.volume.adopt(found)
     }
 }

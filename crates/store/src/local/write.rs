@@ -89,7 +89,7 @@ fn write_now(
     let found = mutation.found(&inode.fd)?;
     let end = offset.saturating_add(data.len() as u64);
     let put = || put(inode, &found, offset, data);
-    let shape = inode.shape.read();
+    let shape = volume.shape(inode, waiting)?;
     let written = if data.is_empty() || shape.covers(volume.unit, end) {
         let written = put()?;
         // Held up to here, so that nobody has cut the file meanwhile.

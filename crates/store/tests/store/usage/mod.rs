@@ -5,6 +5,7 @@
 //! usage`: ten million); `WEIR_USAGE_SEED` replays.
 
 mod exact;
+mod mend;
 mod player;
 mod record;
 mod walk;

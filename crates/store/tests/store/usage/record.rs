@@ -1,16 +1,10 @@
 //! What survives the server, what is enforced where space is short, and counting on demand.
 
-use super::walk::data_below;
+use super::walk::{count, data_below};
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use weir_core::store::MakeKind;
 use weir_core::{FsError, SetAttr, Store};
-use weir_store::{LocalStore, Options};
-
-fn count(store: &LocalStore) {
-    while store.counting().is_some() {
-        std::thread::yield_now();
-    }
-}
+use weir_store::Options;
 
 fn record(bed: &Bed) -> String {
     std::fs::read_to_string(bed.directory.join("meta/usage")).unwrap()

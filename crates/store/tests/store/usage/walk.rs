@@ -1,10 +1,27 @@
 //! What the kernel says a directory tree holds, asked without any help from the store.
 
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use weir_store::LocalStore;
+
+/// Waits for the end of a recount.
+pub(super) fn count(store: &LocalStore) {
+    while store.counting().is_some() {
+        std::thread::yield_now();
+    }
+}
+
+/// Lets the kernel write down and forget what it has in memory of the files in `directory`.
+pub(super) fn forget(directory: &Path) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let file = File::open(entry.unwrap().path()).unwrap();
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    }
+}
 
 /// Bytes of the units of 4 KiB that hold data, files with several names once.
 pub(super) fn data_below(path: &Path) -> u64 {
