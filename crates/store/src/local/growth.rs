@@ -42,6 +42,7 @@ impl Volume {
         let done = put();
         if done.as_ref().is_ok_and(|&count| u64::try_from(count) == Ok(end - offset)) {
             shape.data += missing;
+            shape.solid &= !unit.leaves_a_block(shape.size, offset);
             shape.size = shape.size.max(end);
         } else {
             // Part of it may be there all the same.
@@ -49,7 +50,7 @@ impl Volume {
             let touched = unit.up(end) - unit.down(offset);
             let holds = unit.data(fd, offset, end.min(size))?;
             shape.data += holds.saturating_sub(touched - missing);
-            shape.size = size;
+            (shape.size, shape.solid) = (size, false);
         }
         if let Some(announced) = announced {
             announced.settle(signed(shape.counts()) - signed(before.counts()));
@@ -73,6 +74,7 @@ impl Volume {
         }
         let gap = shape.gap(inode.fd(), self.unit, self.unit.up(size))?;
         resize()?;
+        shape.solid &= size <= self.unit.block_end(shape.size);
         shape.size = size;
         Ok(gap.map_or(Ok(()), |gap| gap.keep(inode.fd(), self.unit))?)
     }
@@ -94,10 +96,14 @@ impl Volume {
             0 => 0,
             _ => shape.data.saturating_sub(unit.data(fd, unit.up(size), shape.size)?),
         };
+        let doubtful = shape.doubtful(fd, unit, size)?;
         let change = books.announce(inode.fileid, shape.counts(), 0, waiting)?;
         let done = resize();
         if done.is_ok() {
-            (shape.size, shape.data) = (size, kept);
+            // The unit's data may all have been behind the cut.
+            let stays = shape.doubtful(fd, unit, size).unwrap_or(doubtful);
+            (shape.size, shape.data) = (size, kept.saturating_sub(doubtful.saturating_sub(stays)));
+            shape.solid |= size == 0;
         } else {
             shape.load(fd, unit, waiting)?;
         }

@@ -29,6 +29,9 @@ pub(super) struct Shape {
     pub(super) size: u64,
     /// Bytes of the units that hold data.
     pub(super) data: u64,
+    /// Has the file surely no hole, not even in a unit that holds data too? Asked only where blocks
+    /// are smaller than units.
+    pub(super) solid: bool,
 }
 
 /// Room between the end of a file and what is about to be put behind it.
@@ -42,9 +45,11 @@ pub(super) struct Gap {
 
 impl Shape {
     /// Of an object that was there already; the kernel is asked when it matters.
-    pub(super) const UNKNOWN: Self = Self { known: false, linked: true, size: 0, data: 0 };
+    pub(super) const UNKNOWN: Self =
+        Self { known: false, linked: true, size: 0, data: 0, solid: false };
     /// Of a file that was just made.
-    pub(super) const EMPTY: Self = Self { known: true, linked: true, size: 0, data: 0 };
+    pub(super) const EMPTY: Self =
+        Self { known: true, linked: true, size: 0, data: 0, solid: true };
 
     /// What it counts for.
     pub(super) fn counts(&self) -> u64 {
@@ -60,21 +65,21 @@ impl Shape {
     /// Asks the kernel. Stops what may not wait before a scan that may take long.
     pub(super) fn load(&mut self, fd: BorrowedFd<'_>, unit: Unit, waiting: Waiting) -> Step<()> {
         let Attr { size, used, nlink, .. } = stat(fd)?;
-        let data = match seek(fd, SeekFrom::Hole(0)) {
-            _ if size == 0 => 0,
-            Ok(hole) if hole >= size => unit.up(size),
+        let (data, solid) = match seek(fd, SeekFrom::Hole(0)) {
+            _ if size == 0 => (0, true),
+            Ok(hole) if hole >= size => (unit.up(size), true),
             Ok(_) => {
                 if size > SCAN_INLINE_MAX {
                     waiting.or_stop()?;
                 }
-                unit.data(fd, 0, size)?
+                (unit.data(fd, 0, size)?, false)
             }
             // Open by path only.
-            Err(Errno::BADF) => estimate(unit, size, used),
+            Err(Errno::BADF) => (estimate(unit, size, used), false),
             Err(errno) => return Err(fs_error(errno).into()),
         };
         // Whoever found the file by a name may have been overtaken by the removal of that name.
-        *self = Self { known: true, linked: nlink > 0, size, data };
+        *self = Self { known: true, linked: nlink > 0, size, data, solid };
         Ok(())
     }
 
@@ -95,6 +100,16 @@ impl Shape {
             unit.data(fd, start, inside)?
         };
         Ok((end - start).saturating_sub(has))
+    }
+
+    /// Bytes of the unit that `end` lies in the middle of, if it holds data. Where blocks are as large
+    /// as units, and in a file without holes, nothing is asked: of the unit that a file is cut in,
+    /// what stays is data if the unit was.
+    pub(super) fn doubtful(&self, fd: BorrowedFd<'_>, unit: Unit, end: u64) -> FsResult<u64> {
+        if self.solid || !unit.has_smaller_blocks() || end == unit.down(end) {
+            return Ok(0);
+        }
+        unit.data(fd, end, end)
     }
 
     /// Prepares for putting the end of the file at or data behind `to`, which lies behind the end.

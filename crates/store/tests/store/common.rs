@@ -59,7 +59,7 @@ pub(crate) fn everywhere_with(options: &Options, case: impl Fn(&Bed)) {
 /// The directories to test in.
 pub(crate) fn places() -> Vec<Place> {
     let mut places = vec![Place::temporary()];
-    if !std::env::var("WEIR_SKIP").is_ok_and(|skip| skip.contains("loopfs")) {
+    if Place::may_mount() {
         places.push(Place::loop_device("ext4", &["-q", "-F", "-b", "4096"], 64));
         places.push(Place::loop_device("xfs", &["-q", "-f"], 320));
     }
@@ -76,6 +76,18 @@ pub(crate) struct Place {
 impl Place {
     fn temporary() -> Self {
         Self { name: "temp", directory: tempfile::tempdir().unwrap(), mounted: None }
+    }
+
+    /// One whose blocks are smaller than the unit of usage.
+    pub(crate) fn with_small_blocks() -> Option<Self> {
+        let make = || Self::loop_device("ext4", &["-q", "-F", "-b", "1024"], 64);
+        let mut place = Self::may_mount().then(make)?;
+        place.name = "blocks of 1 KiB";
+        Some(place)
+    }
+
+    fn may_mount() -> bool {
+        !std::env::var("WEIR_SKIP").is_ok_and(|skip| skip.contains("loopfs"))
     }
 
     /// On a file system of this kind, made with these flags of `mkfs` on so many MiB.

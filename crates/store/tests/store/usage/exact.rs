@@ -30,7 +30,7 @@ fn number(variable: &str, default: u64) -> u64 {
 fn the_usage_is_exact_to_the_unit_after_random_operations() {
     let operations = number("WEIR_USAGE_OPERATIONS", OPERATIONS);
     let seed = number("WEIR_USAGE_SEED", 1);
-    for place in places() {
+    for place in places().into_iter().chain(Place::with_small_blocks()) {
         // A long run is for file systems that are known.
         if operations <= OPERATIONS || place.name != "temp" {
             play(&place, operations, seed);
@@ -51,8 +51,11 @@ fn play(place: &Place, operations: u64, seed: u64) {
     let mut bed = Bed::open(place.path().join("volume"), options, place.name);
     let neighbour = neighbour(place);
     let name = |number: usize| format!("client{number}");
+    let block_bytes = rustix::fs::statvfs(place.path()).unwrap().f_frsize;
     let mut players: Vec<_> = (0..CLIENTS)
-        .map(|number| Player::new(&bed.store, &name(number), seed * 1000 + number as u64))
+        .map(|number| {
+            Player::new(&bed.store, &name(number), seed * 1000 + number as u64, block_bytes)
+        })
         .collect();
     let (began, mut random) = (Instant::now(), Random(seed));
     let mut restarts = 0;

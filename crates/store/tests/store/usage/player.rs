@@ -16,24 +16,38 @@ const LENGTH_MAX: usize = 48 << 10;
 type Place = (usize, usize);
 
 /// What a file is by right.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Model {
     size: u64,
-    units: BTreeSet<u64>,
+    /// The blocks of the file system that hold data, and how many bytes one has.
+    blocks: BTreeSet<u64>,
+    block_bytes: u64,
     names: usize,
 }
 
 impl Model {
     fn write(&mut self, offset: u64, length: u64) {
         if length > 0 {
-            self.units.extend(offset / UNIT..(offset + length).div_ceil(UNIT));
+            let end = (offset + length).div_ceil(self.block_bytes);
+            self.blocks.extend(offset / self.block_bytes..end);
             self.size = self.size.max(offset + length);
         }
     }
 
     fn resize(&mut self, size: u64) {
-        self.units.split_off(&size.div_ceil(UNIT));
+        self.blocks.split_off(&size.div_ceil(self.block_bytes));
         self.size = size;
+    }
+
+    /// Units of which at least one block holds data.
+    fn units(&self) -> u64 {
+        let (mut units, mut last) = (0, None);
+        for block in &self.blocks {
+            let unit = Some(block * self.block_bytes / UNIT);
+            units += u64::from(unit != last);
+            last = unit;
+        }
+        units
     }
 }
 
@@ -48,12 +62,14 @@ pub(super) struct Player {
     files: BTreeMap<u64, Model>,
     next_file: u64,
     used_units: u64,
+    block_bytes: u64,
     pub(super) refused: u64,
 }
 
 impl Player {
-    /// A client whose files are below the directory `name`, which must not exist.
-    pub(super) fn new(store: &LocalStore, name: &str, seed: u64) -> Self {
+    /// A client whose files are below the directory `name`, which must not exist, on a file system
+    /// with blocks of so many bytes.
+    pub(super) fn new(store: &LocalStore, name: &str, seed: u64, block_bytes: u64) -> Self {
         let mut player = Self {
             store: store.clone(),
             random: Random(seed),
@@ -63,6 +79,7 @@ impl Player {
             files: BTreeMap::new(),
             next_file: 0,
             used_units: 0,
+            block_bytes,
             refused: 0,
         };
         player.make_directory(&store.root(), name);
@@ -146,11 +163,12 @@ impl Player {
     /// Changes the model of a file and with it the sum.
     fn change(&mut self, file: u64, change: impl FnOnce(&mut Model)) {
         let model = self.files.get_mut(&file).unwrap();
-        let before = model.units.len() as u64;
+        let before = model.units();
         change(model);
-        self.used_units = self.used_units + model.units.len() as u64 - before;
+        let units = model.units();
+        self.used_units = self.used_units + units - before;
         if model.names == 0 {
-            self.used_units -= model.units.len() as u64;
+            self.used_units -= units;
             self.files.remove(&file);
         }
     }
@@ -162,7 +180,7 @@ impl Player {
             0..3 => size,
             3..6 => self.random.word() % (size + 1),
             6 => {
-                let edge = self.random.word() % units * UNIT;
+                let edge = self.random.word() % (units * 4) * (UNIT / 4);
                 near(&mut self.random, edge)
             }
             7 => size + self.random.word() % (16 * UNIT),
@@ -216,7 +234,9 @@ impl Player {
                 self.next_file += 1;
                 self.names.insert(place, file);
                 let size = size.unwrap_or(0);
-                self.files.insert(file, Model { size, names: 1, ..Model::default() });
+                let block_bytes = self.block_bytes;
+                let blocks = BTreeSet::new();
+                self.files.insert(file, Model { size, blocks, block_bytes, names: 1 });
             }
         }
         Ok(())

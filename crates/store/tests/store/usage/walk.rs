@@ -45,8 +45,10 @@ pub(super) fn data_below(path: &Path) -> u64 {
 fn data_of(file: &File) -> u64 {
     let (mut units, mut at) = (0, 0);
     while let Ok(data) = seek(file, SeekFrom::Data(at)) {
+        // A unit with several stretches of data counts once.
+        let first = (data / 4096).max(at.div_ceil(4096));
         at = seek(file, SeekFrom::Hole(data)).unwrap();
-        units += at.div_ceil(4096) - data / 4096;
+        units += at.div_ceil(4096).saturating_sub(first);
     }
     units * 4096
 }
