@@ -36,6 +36,11 @@ fn without_privilege_the_store_serves_its_own_user() {
 }
 
 #[test]
+fn without_privilege_what_was_never_written_is_mended() {
+    run_alone("usage::mend::as_nobody", true);
+}
+
+#[test]
 fn when_descriptors_run_out_idle_objects_are_closed() {
     run_alone("alone::with_few_descriptors", false);
 }

@@ -4,15 +4,15 @@
 use super::walk::{count, data_below, forget};
 use crate::common::{Bed, Object, ROOT, Random, block_on, everywhere, options};
 use rustix::fs::{FallocateFlags, XattrFlags, fallocate, fsetxattr, ioctl_ficlone};
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use weir_core::attr::SetTime;
 use weir_core::store::Stability;
 use weir_core::{Name, SetAttr, Shared, Store, Timestamp};
-use weir_store::LocalStore;
+use weir_store::{LocalStore, switches_identity};
 
 const UNIT: u64 = 4096;
 /// Units of a file under concurrent writes.
@@ -76,6 +76,24 @@ fn what_was_never_written_is_a_hole_after_the_recount_that_follows_an_unclean_st
         assert_eq!((after.mtime(), after.mtime_nsec()), (before.mtime(), before.mtime_nsec()));
         assert_eq!((after.atime(), after.mode()), (before.atime(), before.mode()));
     });
+}
+
+#[test]
+#[ignore = "run without privilege by a test of `alone`"]
+fn as_nobody() {
+    assert!(!switches_identity());
+    let place = tempfile::tempdir().unwrap();
+    let bed = Bed::open(place.path().join("volume"), options(), "temp");
+    let [plain, set_id] = ["plain", "set-id"].map(|name| damaged(&bed, name));
+    std::fs::set_permissions(&set_id, Permissions::from_mode(0o6755)).unwrap();
+    let before = plain.metadata().unwrap();
+    unclean(&bed);
+    let store = bed.reopen();
+    count(&store);
+    assert_eq!(store.used_bytes(), data_below(&bed.path()));
+    assert!(blocks(&plain) < 10, "{} units", blocks(&plain));
+    assert_eq!(plain.metadata().unwrap().modified().unwrap(), before.modified().unwrap());
+    assert_eq!((set_id.metadata().unwrap().mode() & 0o7777, blocks(&set_id) >= 10), (0o6755, true));
 }
 
 #[test]
