@@ -6,6 +6,7 @@ use crate::directory::{self, MARKER};
 use crate::error::{CatalogError, Result};
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,11 +30,13 @@ impl Claims {
     /// `PoolBusy` if another process holds it, `Io`.
     pub(crate) fn hold(&self, directory: &Path) -> Result<()> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.contains_key(directory) {
-            return Ok(());
-        }
         let mark = directory.join(MARKER);
         let file = File::open(&mark).map_err(directory::at(&mark))?;
+        let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
+        // One that was replaced since holds nothing.
+        if held.get(directory).is_some_and(|old| identity(old) == identity(&file)) {
+            return Ok(());
+        }
         match file.try_lock() {
             Ok(()) => {
                 held.insert(directory.to_owned(), file);

@@ -6,7 +6,7 @@ use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
 use crate::model::Pool;
 use crate::owner;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirBuilder, DirEntry, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -264,22 +264,50 @@ pub(crate) fn check_claim(pool: &Pool, instance: &str) -> Result<()> {
 /// one whose directory has neither the mark nor what the store puts there.
 pub(crate) fn make_volume(path: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+    check_unfilled(path)?;
     let mark = path.join(NEW_VOLUME_MARK);
-    // What an earlier attempt left, which ended before its volume was in the catalogue.
-    match std::fs::remove_file(&mark) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(at(&mark)(error)),
-        _ => {}
-    }
-    if !is_vacant(path) {
-        let reason = "something is in it that is no volume of this catalogue".to_owned();
-        return Err(CatalogError::BadPath { path: path.to_owned(), reason });
-    }
-    File::create_new(&mark).map_err(at(&mark))?;
+    OpenOptions::new().create(true).append(true).open(&mark).map_err(at(&mark))?;
     // The names of the mark, of the volume and of the directory of volumes, which may be new too.
     for parent in path.ancestors().take(3) {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
     }
     Ok(())
+}
+
+/// Is `path` missing, empty, or what an attempt to make a volume left that ended before the volume
+/// was in the catalogue: a directory with nothing in it but the mark of a new one?
+///
+/// # Errors
+/// `BadPath` if anything else is there.
+pub(crate) fn check_unfilled(path: &Path) -> Result<()> {
+    let left = |entry: std::io::Result<DirEntry>| {
+        entry
+            .and_then(|entry| Ok((entry.file_name(), entry.metadata()?)))
+            .is_ok_and(|(name, meta)| name == NEW_VOLUME_MARK && meta.is_file() && meta.len() == 0)
+    };
+    let unfilled = match path.read_dir() {
+        Ok(mut entries) => entries.all(left),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    if unfilled {
+        return Ok(());
+    }
+    let reason = "something is in it that is no volume of this catalogue".to_owned();
+    Err(CatalogError::BadPath { path: path.to_owned(), reason })
+}
+
+/// Removes what [`check_unfilled`] lets pass.
+pub(crate) fn clear_unfilled(path: &Path) -> Result<()> {
+    let mark = path.join(NEW_VOLUME_MARK);
+    match std::fs::remove_file(&mark) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(at(&mark)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Has the store made a volume in `path`?
+pub(crate) fn is_volume(path: &Path) -> bool {
+    path.join("meta/format").is_file()
 }
 
 /// Does the directory carry the mark of any pool of the data directory called `instance`?
@@ -296,7 +324,7 @@ pub(crate) fn trees(pool: &Path) -> impl Iterator<Item = VolumeId> {
 }
 
 /// Is `path` missing or an empty directory?
-pub(crate) fn is_vacant(path: &Path) -> bool {
+fn is_vacant(path: &Path) -> bool {
     match path.read_dir() {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == ErrorKind::NotFound,

@@ -109,7 +109,7 @@ pub enum CatalogError {
     },
     /// The files of a volume would have to be copied to move it.
     #[error(
-        "the files of volume {volume:?} are in {}, on another file system than those of pool {pool:?}, {}: a move changes the contract and copies nothing; make a volume in pool {pool:?} and copy the files, or move to a pool on the same file system",
+        "the files of volume {volume:?} are in {}, on another file system than those of pool {pool:?}, {}, or another mount of it: a move changes the contract and copies nothing; make a volume in pool {pool:?} and copy the files, or move to a pool on the same file system",
         from.display(), to.display()
     )]
     OtherFileSystem {
@@ -176,7 +176,7 @@ pub enum CatalogError {
         free: u64,
     },
     /// A pool with volumes was to be deleted.
-    #[error("pool {pool:?} still has {volumes} volume(s): delete them first")]
+    #[error("pool {pool:?} still has {volumes} volume(s): move or delete them first")]
     PoolNotEmpty {
         /// The pool.
         pool: String,

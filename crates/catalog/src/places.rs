@@ -8,6 +8,7 @@ use crate::directory::{self, at};
 use crate::error::{CatalogError, Result};
 use crate::model::{Pool, Snapshot, Volume};
 use crate::rows;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -20,21 +21,25 @@ use std::path::{Path, PathBuf};
 pub(crate) fn check(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool) -> Result<()> {
     now.check_place(volume)?;
     now.check_pool(to)?;
-    let device = |path: &Path| path.metadata().map(|found| found.dev()).map_err(at(path));
     let target = rows::place(to, volume.id);
     // The directory of volumes may be a mount of its own.
     let parent = target.parent().filter(|volumes| volumes.exists()).unwrap_or(&to.directory);
-    if device(&volume.directory)? != device(parent)? {
+    if mount(&volume.directory)? != mount(parent)? {
         return Err(elsewhere(volume, from, to));
     }
-    if !directory::is_vacant(&target) {
-        let reason = "something is in it that is no volume of this catalogue".to_owned();
-        return Err(CatalogError::BadPath { path: target, reason });
-    }
-    Ok(())
+    directory::check_unfilled(&target)
 }
 
-/// Moves the tree. [`check`] was asked before.
+/// The file system that `path` is on, and by which mount: between two mounts of one file system
+/// nothing is renamed (rename(2), `EXDEV`).
+fn mount(path: &Path) -> Result<(u64, u64)> {
+    let failed = |errno: rustix::io::Errno| at(path)(errno.into());
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map_err(failed)?;
+    let device = path.metadata().map_err(at(path))?.dev();
+    Ok((device, found.stx_mnt_id))
+}
+
+/// Moves the tree; [`sync`] is to follow. [`check`] was asked before.
 ///
 /// # Errors
 /// `PoolBusy`, `OtherFileSystem` where two mounts of one file system are in the way, `Io`.
@@ -42,7 +47,8 @@ pub(crate) fn carry_out(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool)
     now.hold(from)?;
     now.hold(to)?;
     let target = rows::place(to, volume.id);
-    rename(&volume.directory, &target).map_err(|error| match error {
+    directory::clear_unfilled(&target)?;
+    put(&volume.directory, &target).map_err(|error| match error {
         CatalogError::Io { source, .. } if source.kind() == ErrorKind::CrossesDevices => {
             elsewhere(volume, from, to)
         }
@@ -50,12 +56,22 @@ pub(crate) fn carry_out(now: &Snapshot, volume: &Volume, from: &Pool, to: &Pool)
     })
 }
 
-/// Puts a tree in its place, with the directory that it is to be in.
+/// Puts a tree in its place, for good.
 pub(crate) fn rename(tree: &Path, target: &Path) -> Result<()> {
+    put(tree, target)?;
+    sync(tree, target)
+}
+
+/// Puts a tree in its place, with the directory that it is to be in.
+fn put(tree: &Path, target: &Path) -> Result<()> {
     if let Some(volumes) = target.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(volumes).map_err(at(volumes))?;
     }
-    std::fs::rename(tree, target).map_err(at(tree))?;
+    std::fs::rename(tree, target).map_err(at(tree))
+}
+
+/// Makes it stable that a tree is at `target` and no longer where it was.
+pub(crate) fn sync(tree: &Path, target: &Path) -> Result<()> {
     // Where it is comes first: a power cut must not leave it in neither.
     for parent in target.ancestors().skip(1).take(2).chain(tree.parent()) {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
@@ -75,17 +91,28 @@ fn find_stray<'a>(now: &'a Snapshot, volume: &Volume) -> Option<(&'a Pool, PathB
     }
     let others = now.pools().filter(|pool| pool.id != volume.pool && now.check_pool(pool).is_ok());
     let mut places = others.map(|pool| (pool.as_ref(), rows::place(pool, volume.id)));
-    places.find(|(_, place)| place.is_dir())
+    // A directory without a volume is what an attempt to make one left; its id was given again.
+    places.find(|(_, place)| directory::is_volume(place))
 }
 
-/// Puts every tree where the catalogue says that it is. One that can't be is not served, and whoever
-/// opens it is told so.
+/// Is the tree of `volume`, which isn't in its place, in the directory of `pool` instead?
+pub(crate) fn is_stray_in(now: &Snapshot, volume: &Volume, pool: &Pool) -> bool {
+    find_stray(now, volume).is_some_and(|(there, _)| there.id == pool.id)
+}
+
+/// Puts every tree where the catalogue says that it is. One that can't be is not served, and the log
+/// says where it is.
 pub(crate) fn settle(now: &Snapshot) {
     for volume in now.volumes() {
         if let (Some((from, stray)), Some(home)) = (find_stray(now, volume), now.pool(volume.pool))
         {
             let ours = now.hold(from).and_then(|()| now.hold(home));
-            let _told_when_it_is_opened = ours.and_then(|()| rename(&stray, &volume.directory));
+            let settled = ours.and_then(|()| rename(&stray, &volume.directory));
+            if let Err(error) = settled {
+                let (name, stray, place) =
+                    (&volume.name, stray.display(), volume.directory.display());
+                tracing::error!(volume = name, %stray, %place, %error, "a volume is not in its place and can't be put there: don't delete it");
+            }
         }
     }
 }

@@ -5,9 +5,9 @@ use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
 use crate::model::{Pool, Snapshot};
 use crate::rows::{capacity, terms};
-use crate::{directory, levels, names};
+use crate::{directory, levels, names, places};
 use rusqlite::params;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
 use weir_qos::contract::Qos;
@@ -43,7 +43,7 @@ impl Catalog {
     /// Makes a pool and its directory.
     ///
     /// # Errors
-    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `BadPath`, `Io`.
+    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `BadPath`, `PoolBusy`, `Io`.
     pub fn create_pool(&self, new: &NewPool, mode: Mode) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
@@ -72,9 +72,19 @@ impl Catalog {
             directory::check_vacant(&path, self.instance(), is_live)?;
             match mode {
                 Mode::Preview => Ok(()),
-                Mode::Commit => directory::claim_pool(&path, self.instance(), id),
+                Mode::Commit => self.claim_pool(&path, id),
             }
         })
+    }
+
+    /// Marks `path` as the directory of a new pool. The mark of a pool that was deleted may be there,
+    /// which a copy of this data directory may still have.
+    fn claim_pool(&self, path: &Path, pool: u32) -> Result<()> {
+        if directory::is_marked_by(path, self.instance()) {
+            self.claims().hold(path)?;
+        }
+        directory::claim_pool(path, self.instance(), pool)?;
+        self.claims().hold(path)
     }
 
     /// Changes a pool's size, level or model, all at once.
@@ -126,7 +136,9 @@ impl Catalog {
         let mut gone = None;
         let outcome = self.mutate(mode, |tx, now| {
             let pool = find(now, name)?;
-            let volumes = now.volumes_of(pool.id).count();
+            // Also trees that are here against the catalogue's word: nobody would look for them here.
+            let strays = now.volumes().filter(|volume| places::is_stray_in(now, volume, pool));
+            let volumes = now.volumes_of(pool.id).count() + strays.count();
             if volumes > 0 {
                 return Err(CatalogError::PoolNotEmpty { pool: name.to_owned(), volumes });
             }
@@ -136,8 +148,11 @@ impl Catalog {
         })?;
         if let (Mode::Commit, Some(pool)) = (mode, gone) {
             let is_default = pool.directory.starts_with(self.directory());
+            // Not where it isn't mounted, or another server works in it.
+            if self.claims().hold(&pool.directory).is_ok() {
+                directory::release_pool(&pool.directory, self.instance(), is_default);
+            }
             self.claims().release(&pool.directory);
-            directory::release_pool(&pool.directory, self.instance(), is_default);
         }
         Ok(outcome)
     }

@@ -128,8 +128,10 @@ impl Catalog {
                 places::check(now, volume, old_pool, pool)?;
             }
             if moves && mode == Mode::Commit {
+                let target = rows::place(pool, volume.id);
                 places::carry_out(now, volume, old_pool, pool)?;
-                moved = Some((rows::place(pool, volume.id), volume.directory.clone()));
+                moved = Some((target.clone(), volume.directory.clone()));
+                places::sync(&volume.directory, &target)?;
             }
             Ok(())
         });
@@ -147,10 +149,11 @@ impl Catalog {
     pub fn delete_volume(&self, name: &str, mode: Mode) -> Result<Outcome> {
         self.mutate(mode, |tx, now| {
             let volume = find(now, name)?;
+            let tree = places::stray(now, volume).unwrap_or_else(|| volume.directory.clone());
             tx.execute("DELETE FROM volumes WHERE id = ?1", [volume.id.0])?;
             tx.execute(
                 "INSERT INTO condemned VALUES (?1, ?2)",
-                params![volume.id.0, volume.directory.to_string_lossy()],
+                params![volume.id.0, tree.to_string_lossy()],
             )?;
             Ok(())
         })

@@ -291,7 +291,7 @@ fn two_copies_of_a_data_directory_never_work_in_one_pool() {
     let (original, copy) = (dir.path().join("original"), dir.path().join("copy"));
     let outside = dir.path().join("outside");
     let catalog = Catalog::open(&original).unwrap();
-    let directory = Some(outside);
+    let directory = Some(outside.clone());
     catalog.create_pool(&NewPool { directory, ..pool("p", Qos::Auto) }, Mode::Commit).unwrap();
     catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
     catalog.create_volume(&volume("gone", TIB, None), Mode::Commit).unwrap();
@@ -314,12 +314,27 @@ fn two_copies_of_a_data_directory_never_work_in_one_pool() {
     let refused = second.create_volume(&volume("w", TIB, None), Mode::Commit).unwrap_err();
     assert_eq!(refused.code(), "pool_busy");
     assert_eq!(second.snapshot().volumes().count(), 1);
+    let taken = pool("mine", Qos::Auto);
+    second.delete_volume("v", Mode::Commit).unwrap();
+    second.delete_pool("p", Mode::Commit).unwrap();
+    assert!(outside.join("weir-pool").exists(), "the other one's");
+    let taken = NewPool { directory: Some(outside.clone()), ..taken };
+    let refused = second.create_pool(&taken, Mode::Commit).unwrap_err();
+    assert_eq!(refused.code(), "pool_busy");
     let condemned = second.condemned().unwrap();
     assert!(!second.may_remove(&condemned[0]), "the other one's");
     assert!(first.may_remove(&condemned[0]));
     // The kernel lets go when the process ends, as it does here.
     drop(first);
-    claim(&second).unwrap();
+    second.create_pool(&taken, Mode::Commit).unwrap();
+    // A mark that was put in the place of the one that is held is taken anew.
+    let mark = outside.join("weir-pool");
+    std::fs::copy(&mark, outside.join("copy")).unwrap();
+    std::fs::rename(outside.join("copy"), &mark).unwrap();
+    second
+        .create_volume(&NewVolume { pool: "mine".into(), ..volume("w", TIB, None) }, Mode::Commit)
+        .unwrap();
+    assert!(std::fs::File::open(&mark).unwrap().try_lock().is_err());
 }
 
 #[test]
@@ -335,6 +350,9 @@ fn a_new_volume_gets_an_empty_directory_or_none() {
     assert_eq!(refused.code(), "bad_path");
     assert_eq!(catalog.snapshot().volumes().count(), 0);
     std::fs::remove_dir(first.join("letters")).unwrap();
+    std::fs::write(first.join("new"), "somebody's").unwrap();
+    catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap_err();
+    assert_eq!(std::fs::read_to_string(first.join("new")).unwrap(), "somebody's");
     std::fs::write(first.join("new"), "").unwrap();
     let outcome = catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap();
     let made = outcome.snapshot.volume_named("v").unwrap();

@@ -196,6 +196,8 @@ fn a_tree_that_a_stop_left_elsewhere_is_put_in_its_place() {
     pool(&catalog, "b", "premium", Qos::Auto);
     volume(&catalog, "v", "a", 1, None);
     let backup = catalog.backup().unwrap();
+    std::fs::create_dir(dir.path().join("pools/1/volumes/1/meta")).unwrap();
+    std::fs::write(dir.path().join("pools/1/volumes/1/meta/format"), "weir-volume 1\n").unwrap();
     catalog.change_volume("v", &to_pool("b"), None, Mode::Commit).unwrap();
     drop(catalog);
     // The move as it is where the server was stopped before it was on disk.
@@ -210,4 +212,48 @@ fn a_tree_that_a_stop_left_elsewhere_is_put_in_its_place() {
     snapshot.check_place(snapshot.volume_named("v").unwrap()).unwrap();
     drop(catalog);
     assert!(check(dir.path(), None).unwrap().findings.is_empty());
+}
+
+#[test]
+fn a_pool_is_kept_while_a_tree_is_in_it_against_the_catalogues_word_and_deleting_finds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "a", "premium", Qos::Auto);
+    pool(&catalog, "b", "premium", Qos::Auto);
+    volume(&catalog, "v", "a", 1, None);
+    let (home, stray) =
+        (dir.path().join("pools/1/volumes/1"), dir.path().join("pools/2/volumes/1"));
+    std::fs::create_dir(home.join("meta")).unwrap();
+    std::fs::write(home.join("meta/format"), "weir-volume 1\n").unwrap();
+    std::fs::create_dir(stray.parent().unwrap()).unwrap();
+    std::fs::rename(&home, &stray).unwrap();
+    let refused = catalog.delete_pool("b", Mode::Commit).unwrap_err();
+    assert_eq!(refused.code(), "pool_not_empty");
+    catalog.delete_volume("v", Mode::Commit).unwrap();
+    assert_eq!(catalog.condemned().unwrap()[0].directory, stray);
+}
+
+#[test]
+fn what_an_attempt_to_make_a_volume_left_is_nobodys_tree_and_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "a", "premium", Qos::Auto);
+    pool(&catalog, "b", "premium", Qos::Auto);
+    // As a stop leaves it that comes before the commit; the id is given again.
+    let left = dir.path().join("pools/2/volumes/1");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("new"), "").unwrap();
+    volume(&catalog, "v", "a", 1, None);
+    let home = dir.path().join("pools/1/volumes/1");
+    std::fs::remove_dir_all(&home).unwrap();
+    drop(catalog);
+    let catalog = Catalog::open(dir.path()).unwrap();
+    assert!(!home.exists() && left.exists(), "no empty volume is put in its place");
+    let snapshot = catalog.snapshot();
+    let lost = snapshot.check_place(snapshot.volume_named("v").unwrap()).unwrap_err();
+    assert_eq!(lost.code(), "volume_away");
+    // And a volume moves there.
+    std::fs::create_dir(&home).unwrap();
+    catalog.change_volume("v", &to_pool("b"), None, Mode::Commit).unwrap();
+    assert!(!home.exists() && left.exists() && !left.join("new").exists());
 }

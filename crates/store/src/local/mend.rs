@@ -30,7 +30,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pread};
 use std::ops::Range;
-use weir_core::{Attr, FileKind, FsError, FsResult, Timestamp};
+use weir_core::{Attr, FileKind, FsError, FsResult, Name, Timestamp};
 
 /// What is read and punched at once, and how much while writers wait. Whole blocks of any file
 /// system.
@@ -41,6 +41,18 @@ const CAPABILITY: &str = "security.capability";
 const SET_IDS: u32 = 0o6000;
 
 impl Volume {
+    /// Mends the file called `name` in `dir`, if there is one: before the directory's lock is taken
+    /// for which others would wait meanwhile.
+    pub(super) fn mend_named(&self, dir: &Inode, name: Name<'_>, waiting: Waiting) -> Step<()> {
+        if self.usage.is_known() || name.is_special() {
+            return Ok(());
+        }
+        waiting.or_stop()?;
+        let found = self.names.get(dir, name).map_or_else(|| self.open_name(dir, name), Ok);
+        // What is wrong with the name is told by whoever works with it.
+        found.map_or(Ok(()), |inode| self.mend(&inode, waiting))
+    }
+
     /// Mends a regular file, if the usage is being counted after an unclean stop and nobody has
     /// counted this file yet. To be called before the books are opened: it takes as long as writing
     /// down what is in memory of the file.
@@ -119,9 +131,7 @@ impl Volume {
         let limit = self.unit.up(found.size);
         let done = as_root(|_| {
             may_punch(file, &found)?;
-            let done = punch(file, &map.ranges, limit);
-            keep_times(file, &found)?;
-            done
+            punch(file, &found, &map.ranges, limit)
         })??;
         drop(shape);
         Ok(done.or(map.next))
@@ -157,7 +167,7 @@ fn keep_times(file: &OwnedFd, found: &Attr) -> FsResult<()> {
 ///
 /// # Errors
 /// `Io` where they hold anything else: then the map can't be believed and the rest is left alone.
-fn punch(file: &OwnedFd, ranges: &[Range<u64>], limit: u64) -> FsResult<Option<u64>> {
+fn punch(file: &OwnedFd, found: &Attr, ranges: &[Range<u64>], limit: u64) -> FsResult<Option<u64>> {
     let mut buffer = vec![0; PIECE_BYTES];
     let mut left = PASS_BYTES;
     for range in ranges {
@@ -171,7 +181,10 @@ fn punch(file: &OwnedFd, ranges: &[Range<u64>], limit: u64) -> FsResult<Option<u
                 return Err(FsError::Io);
             }
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            fallocate(file, hole, at, length).map_err(fs_error)?;
+            let punched = fallocate(file, hole, at, length).map_err(fs_error);
+            // At once, because clients may look meanwhile.
+            keep_times(file, found)?;
+            punched?;
             at += length;
             left = left.saturating_sub(length);
         }

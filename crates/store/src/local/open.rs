@@ -21,6 +21,8 @@ use weir_core::{AclKind, Attr, FileKind, FsError, FsResult, Name, ObjectKey};
 /// How long an object may take to be made of which another's handle reminds the kernel.
 const MAKING_PAUSE: Duration = Duration::from_millis(1);
 const MAKING_PAUSES_MAX: u32 = 20;
+/// How often the path of a directory is read before it is taken for one outside of the volume.
+const PATH_LOOKS: u32 = 16;
 
 /// An object opened by path only, and what the kernel says of it.
 pub(super) struct Found {
@@ -100,10 +102,13 @@ impl Volume {
         if found.attr.kind != FileKind::Directory || found.key == self.root.key {
             return Ok(());
         }
-        let (root, path) = (self.path_of(&self.root.fd)?, self.path_of(&found.fd)?);
-        let below = path.strip_prefix(root.as_slice());
-        if below.is_some_and(|rest| rest.first() == Some(&b'/') || root == b"/") {
-            return Ok(());
+        // Not at the first look: the volume may move to another pool between the two readings.
+        for _ in 0..PATH_LOOKS {
+            let (root, path) = (self.path_of(&self.root.fd)?, self.path_of(&found.fd)?);
+            let below = path.strip_prefix(root.as_slice());
+            if below.is_some_and(|rest| rest.first() == Some(&b'/') || root == b"/") {
+                return Ok(());
+            }
         }
         tracing::warn!(fileid = found.attr.fileid, "refused a directory outside the volume");
         Err(FsError::Stale)

@@ -53,6 +53,7 @@ fn remove(
     cred: &Credentials,
     waiting: Waiting,
 ) -> Step<Change> {
+    volume.mend_named(dir, name, waiting)?;
     let mut lock = volume.lock_names(dir, waiting)?;
     match sort {
         Sort::Other if name.is_special() => return Err(FsError::IsDirectory.into()),

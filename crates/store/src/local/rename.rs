@@ -60,6 +60,11 @@ fn rename_error(errno: Errno) -> FsError {
     }
 }
 
+fn mend_both(volume: &Volume, from: Side<'_>, to: Side<'_>, waiting: Waiting) -> Step<()> {
+    volume.mend_named(from.dir, from.name, waiting)?;
+    volume.mend_named(to.dir, to.name, waiting)
+}
+
 fn rename(
     volume: &Volume,
     from: Side<'_>,
@@ -72,6 +77,7 @@ fn rename(
     // can't wait for each other.
     let (first, second) =
         if from.dir.serial <= to.dir.serial { (from.dir, to.dir) } else { (to.dir, from.dir) };
+    mend_both(volume, from, to, waiting)?;
     let mut first_lock = volume.lock_names(first, waiting)?;
     let mut second_lock = if one { None } else { Some(volume.lock_names(second, waiting)?) };
     if from.name.is_special() || to.name.is_special() {

@@ -122,9 +122,9 @@ pub(super) fn apply(
 ) -> Step<()> {
     check(inode, set, found, cred)?;
     let times = set.atime != SetTime::Keep || set.mtime != SetTime::Keep;
-    if times {
-        // What can't wait stops now: nothing is done yet.
-        drop(volume.shape(inode, waiting)?);
+    if times && !volume.usage.is_known() {
+        // Its lock may be held by who mends it, and nothing is done yet.
+        waiting.or_stop()?;
     }
     if let Some(size) = set.size {
         set_size(volume, inode, size, found, cred, waiting)?;
@@ -136,7 +136,7 @@ pub(super) fn apply(
         set_mode(inode, mode, cred)?;
     }
     if times {
-        set_times(inode, set.atime, set.mtime, cred)?;
+        set_times(volume, inode, (set.atime, set.mtime), cred)?;
     }
     Ok(())
 }
@@ -192,9 +192,15 @@ fn set_mode(inode: &Inode, mode: u32, cred: &Credentials) -> FsResult<()> {
     as_caller(cred, |_| fchmod(&inode.fd, mode))?.map_err(fs_error)
 }
 
-fn set_times(inode: &Inode, atime: SetTime, mtime: SetTime, cred: &Credentials) -> FsResult<()> {
-    // Who mends the file meanwhile sets the time back that it had (see [`super::mend`]).
-    let _shape = inode.shape.read();
+fn set_times(
+    volume: &Volume,
+    inode: &Inode,
+    (atime, mtime): (SetTime, SetTime),
+    cred: &Credentials,
+) -> FsResult<()> {
+    // Who mends the file meanwhile sets the time back that it had (see [`super::mend`]). Once the
+    // usage is known nobody does.
+    let _shape = (!volume.usage.is_known()).then(|| inode.shape.read());
     let times = Timestamps { last_access: timespec(atime), last_modification: timespec(mtime) };
     let flags = AtFlags::EMPTY_PATH;
     as_caller(cred, |_| utimensat(&inode.fd, c"", &times, flags))?.map_err(fs_error)

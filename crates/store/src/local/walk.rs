@@ -199,7 +199,12 @@ impl Walker<'_> {
         let failed = |stop: Stop| stop.error();
         let held = match self.volume.table.get(&key) {
             None if self.volume.must_mend(fd.as_fd(), attr.size) => {
-                Some(self.hold(directory, name, &key)?)
+                match self.hold(directory, name, &key) {
+                    Ok(held) => Some(held),
+                    Err(error @ (FsError::NotFound | FsError::Stale)) => return Err(error),
+                    // It counts as it is.
+                    Err(_) => None,
+                }
             }
             held => held,
         };

@@ -1,16 +1,19 @@
 //! Whatever several threads do to the same names and files at once, afterwards the caches say what
 //! the kernel says.
 
-use crate::common::{Bed, ROOT, Random, block_on, everywhere};
+use crate::common::{Bed, ROOT, Random, block_on, everywhere, everywhere_with, options};
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::{Credentials, FsError, Name, SetAttr, Shared, Store, Timestamp};
-use weir_store::LocalStore;
+use weir_store::{LocalStore, Options};
 
 const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
 const THREADS: u64 = 4;
 const STEPS: u32 = 400;
+/// Between two moves of a volume. They are rare; but for a pause it would move all the time.
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
 fn any_name(random: &mut Random) -> Name<'static> {
     Name::new(NAMES[random.below(NAMES.len())]).unwrap()
@@ -48,16 +51,16 @@ fn a_key_of_what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
                 key
             })
             .collect();
-        let done = std::sync::atomic::AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..2000 {
                     bed.create(&dir, b"f", 0o644, &ROOT).unwrap();
                     bed.remove(&dir, b"f").unwrap();
                 }
-                done.store(true, std::sync::atomic::Ordering::Relaxed);
+                done.store(true, Ordering::Relaxed);
             });
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 for key in &gone {
                     assert_eq!(block_on(bed.store.resolve(key)).map(drop), Err(FsError::Stale));
                 }
@@ -144,4 +147,37 @@ fn compare(bed: &Bed, dir: &str, round: u64) {
             "{path:?} in round {round}"
         );
     }
+}
+
+#[test]
+fn directories_are_found_while_the_volume_moves_to_another_place() {
+    let few = Options { cached_objects_max: 16, ..options() };
+    everywhere_with(&few, |bed| {
+        let dirs = (0..64).map(|number: u32| {
+            let name = number.to_string();
+            bed.make(&bed.root(), name.as_bytes(), &MakeKind::Directory).unwrap().key()
+        });
+        let keys: Vec<_> = dirs.collect();
+        let elsewhere = bed.directory.with_file_name("elsewhere");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let moves = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::fs::rename(&bed.directory, &elsewhere).unwrap();
+                    std::thread::sleep(PAUSE);
+                    std::fs::rename(&elsewhere, &bed.directory).unwrap();
+                    std::thread::sleep(PAUSE);
+                }
+            });
+            for key in keys.iter().cycle().take(20_000) {
+                let found = block_on(bed.store.resolve(key)).map(drop);
+                if found.is_err() {
+                    done.store(true, Ordering::Relaxed);
+                }
+                found.unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+            moves.join().unwrap();
+        });
+    });
 }
