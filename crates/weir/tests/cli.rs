@@ -267,6 +267,16 @@ fn a_log_level_that_nobody_knows_keeps_the_server_from_starting() {
     assert!(message.contains("\"loud\" is neither a level (off, error, warn"), "{message}");
 }
 
+/// Takes an address without listening on it: connections are refused for as long as this is held, and
+/// no other test's server gets the port.
+fn taken(address: &str) -> rustix::fd::OwnedFd {
+    use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+    bind(&socket, &address.parse::<std::net::SocketAddr>().unwrap()).unwrap();
+    socket
+}
+
 #[test]
 fn a_measurement_whose_server_stops_still_has_its_result() {
     let mut server = Server::with_volume();
@@ -284,6 +294,7 @@ fn a_measurement_whose_server_stops_still_has_its_result() {
     assert!(progress.any(|line| line.contains("measuring")), "it ended");
     server.process.kill().unwrap();
     server.process.wait().unwrap();
+    let _port = taken(&server.nfs);
     let complaint = progress.last().unwrap();
     let output = bench.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{complaint}");
