@@ -169,13 +169,15 @@ pub enum CatalogError {
         /// The volume.
         volume: String,
     },
-    /// A rate was given in an auto pool.
+    /// A rate was given in a pool whose volumes' limits follow from their quotas.
     #[error(
-        "pool {pool:?} is auto: the limit follows from the quota; leave the throughput out, or make the pool manual first"
+        "pool {pool:?} is {qos}: the limit follows from the quota; leave the throughput out, or make the pool manual first"
     )]
     ThroughputInAuto {
         /// The pool.
         pool: String,
+        /// Its model.
+        qos: Qos,
     },
     /// IOPS were given in a pool that has none to give.
     #[error(
@@ -491,6 +493,8 @@ impl CatalogError {
                 Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
                 Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
                 Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
+                Infeasible::ProvisionedRate { .. } => "throughput_out_of_bounds",
+                Infeasible::ProvisionedIops { .. } => "iops_out_of_bounds",
             },
             Self::QuotaBelowUsed { .. } => "quota_below_used",
             Self::UsageUnknown { .. } => "usage_unknown",
@@ -598,10 +602,14 @@ impl CatalogError {
                 }
                 Infeasible::Iops { free, .. } => (IOPS, Some(1), Some(free.0)),
                 Infeasible::PoolIops { needed, .. } => (IOPS, Some(needed.0), None),
-                Infeasible::BoughtRate { least, most, .. } => {
+                Infeasible::BoughtRate { least, most, .. }
+                | Infeasible::ProvisionedRate { least, most, .. } => {
                     (THROUGHPUT, Some(least.0), Some(most.0))
                 }
-                Infeasible::BoughtIops { least, most, .. } => (IOPS, Some(least.0), Some(most.0)),
+                Infeasible::BoughtIops { least, most, .. }
+                | Infeasible::ProvisionedIops { least, most, .. } => {
+                    (IOPS, Some(least.0), Some(most.0))
+                }
                 Infeasible::RateWithoutIops { least, .. } => (THROUGHPUT, Some(least.0), None),
                 Infeasible::ZeroIops => (IOPS, Some(1), None),
                 Infeasible::QuotaWithoutRate { least_bytes, .. } => {
@@ -664,6 +672,15 @@ fn infeasible(rule: Infeasible) -> String {
         ),
         Infeasible::BoughtIops { asked, least, most } => {
             format!("{asked} can't be bought: from {least} to {most} is allowed")
+        }
+        Infeasible::ProvisionedRate { asked, least, most } => format!(
+            "a throughput of {} can't be provisioned: from {} to {} is allowed",
+            Rate(asked.0),
+            Rate(least.0).at_least(),
+            Rate(most.0).at_most()
+        ),
+        Infeasible::ProvisionedIops { asked, least, most } => {
+            format!("{asked} can't be provisioned: from {least} to {most} is allowed")
         }
         Infeasible::RateWithoutIops { asked, least } => format!(
             "{} is so small a part of the pool's throughput that no IOPS come with it: at least {} allowed, or give the volume IOPS of its own",

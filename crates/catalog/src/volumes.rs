@@ -133,8 +133,7 @@ impl Catalog {
             let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
             let kept = pools::kept(volume, old_pool, pool);
-            let kept_rate = pool.qos.gives_rates().then_some(kept.manual_rate);
-            let throughput = change.throughput.or(kept_rate);
+            let throughput = change.throughput.or(pools::given(pool.qos, kept));
             let iops = change.iops.or(kept.manual_iops.filter(|_| !moves));
             let ceiling = Ceiling {
                 rate: change.ceiling_rate.unwrap_or(volume.ceiling.rate),
@@ -288,13 +287,15 @@ fn check_contract(
     let others = others.map(|other| other.terms());
     let contract = pool.contract();
     let infeasible = |rule| CatalogError::Infeasible { pool: pool.name.clone(), rule };
-    if iops.is_some() && !pool.qos.buys_iops() {
+    if iops.is_some() && !pool.qos.buys_iops() && !pool.qos.provisions() {
         return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
     }
-    match (pool.qos.gives_rates(), throughput) {
-        (false, Some(_)) => Err(CatalogError::ThroughputInAuto { pool: pool.name.clone() }),
-        (true, None) => {
-            let manual_rate = contract.budget().rate;
+    match (contract.budget().filter(|_| pool.qos.gives_rates()), throughput) {
+        (None, Some(_)) if !pool.qos.provisions() => {
+            Err(CatalogError::ThroughputInAuto { pool: pool.name.clone(), qos: pool.qos })
+        }
+        (Some(budget), None) => {
+            let manual_rate = budget.rate;
             let most = Terms { quota_bytes, manual_rate, manual_iops: iops };
             let missing = |free: BytesPerSecond| CatalogError::ThroughputMissing {
                 pool: pool.name.clone(),

@@ -9,6 +9,13 @@
 //! because sizes change from one moment to the next, what one of them yields while the other
 //! binds is lost beyond its 50 ms, as it is in the services that have both limits.
 //!
+//! # Credits
+//!
+//! Where operations come in bursts they are charged twice: to a meter of the rate of bursts, and to one of the
+//! base rate that saves up what isn't used, as far as credits may be saved. So credits are earned at
+//! the base rate while less than it is used, and one is spent for each operation beyond it; where there are
+//! none left, the base rate binds.
+//!
 //! # What it costs
 //!
 //! A volume whose contract counts no operations pays for one atomic word, as it did before there was
@@ -18,8 +25,9 @@ use core::fmt;
 
 use weir_core::Mono;
 
+use crate::burst::Burst;
 use crate::contract::Limits;
-use crate::meter::{Meter, RateSlice};
+use crate::meter::{CATCH_UP_NANOS, Meter, NEVER, RateSlice};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// What a request is charged.
@@ -48,17 +56,25 @@ pub struct Meters {
     /// Charged only while the other says that it has company. A meter counts units; here an
     /// operation is one.
     operations: Meter,
+    /// Charged only while that says that it has company.
+    credits: Meter,
 }
 
+/// The meter of credits starts as if it had been idle for so long, so that it can start full: 11 days, where an
+/// hour at full speed is what is ever saved up, and that in 2.4 hours.
+const IDLE_NANOS: u64 = 1_000_000_000_000_000;
+
 impl Meters {
-    /// Meters that start with their full catch-up credit.
+    /// Meters that start with their full catch-up credit, and with full credits for bursts.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let meters = Self {
             bytes: Meter::new(RateSlice::owned(limits.rate)),
             operations: Meter::new(operations(limits.iops)),
+            credits: Meter::new(credits(limits.burst)),
         };
         meters.bytes.set_company(limits.iops.is_some());
+        meters.operations.set_company(limits.burst.is_some());
         meters
     }
 
@@ -86,6 +102,17 @@ impl Meters {
     fn take_rest(&self, cost: Cost, now: Mono) -> Result<(), Mono> {
         self.operations.take_waiting(cost.operations, now).inspect_err(|_| {
             self.bytes.refund(cost.bytes);
+        })?;
+        if !self.operations.has_company() {
+            return Ok(());
+        }
+        self.credits.take_waiting(cost.operations, idled(now)).map_err(|again| {
+            self.operations.refund(cost.operations);
+            self.bytes.refund(cost.bytes);
+            match again {
+                NEVER => NEVER,
+                again => Mono(again.0.saturating_sub(IDLE_NANOS)),
+            }
         })
     }
 
@@ -97,11 +124,29 @@ impl Meters {
         }
         if cost.operations > 0 && self.bytes.has_company() {
             self.operations.refund(cost.operations);
+            if self.operations.has_company() {
+                self.credits.refund(cost.operations);
+            }
         }
     }
 
+    /// The credits that are left for bursts; none where operations don't come in bursts.
+    #[must_use]
+    pub fn credits(&self, now: Mono) -> Option<u64> {
+        let slack = self.credits.yields(CATCH_UP_NANOS);
+        let saved = || self.credits.saved(idled(now)).saturating_sub(slack);
+        self.operations.has_company().then(saved)
+    }
+
+    /// Sets the credits that are left, as they were when they were last kept.
+    pub fn set_credits(&self, credits: u64, now: Mono) {
+        let slack = self.credits.yields(CATCH_UP_NANOS);
+        self.credits.save(credits.saturating_add(slack), idled(now));
+    }
+
     /// Puts other limits in force: the next decision is made by them. What is owed stays owed in
-    /// bytes and operations; see [`Meter::set_slice`]. Operations that were not counted until now owe
+    /// bytes and operations, and credits stay credits, as far as the new limits keep so many; where
+    /// operations come in bursts from now on, credits are full; see [`Meter::set_slice`]. Operations that were not counted until now owe
     /// nothing.
     ///
     /// Ask the queue again afterwards.
@@ -109,6 +154,13 @@ impl Meters {
         if limits.iops.is_some() {
             self.operations.set_slice(operations(limits.iops), now);
         }
+        if let Some(burst) = limits.burst {
+            self.credits.set_slice(credits(limits.burst), idled(now));
+            if !self.operations.has_company() {
+                self.set_credits(burst.credits, now);
+            }
+        }
+        self.operations.set_company(limits.burst.is_some());
         self.bytes.set_company(limits.iops.is_some());
         self.bytes.set_slice(RateSlice::owned(limits.rate), now);
     }
@@ -166,6 +218,21 @@ fn operations(iops: Option<Iops>) -> RateSlice {
     RateSlice::owned(BytesPerSecond(iops.map_or(0, |iops| iops.0)))
 }
 
+/// The slice of a meter of credits. It saves the 50 ms of every meter beside them.
+fn credits(burst: Option<Burst>) -> RateSlice {
+    let Some(Burst { base, credits }) = burst else {
+        return RateSlice::owned(BytesPerSecond::ZERO);
+    };
+    let nanos = u128::from(credits) * 1_000_000_000 / u128::from(base.0).max(1);
+    let saved_nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(CATCH_UP_NANOS);
+    RateSlice { saved_nanos, ..RateSlice::owned(BytesPerSecond(base.0)) }
+}
+
+/// The clock of the meter of credits.
+fn idled(now: Mono) -> Mono {
+    Mono(now.0.saturating_add(IDLE_NANOS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +241,7 @@ mod tests {
     const SECOND: Mono = Mono(1_000_000_000);
 
     fn limits(rate: u64, iops: u64) -> Limits {
-        Limits { rate: BytesPerSecond(rate), iops: (iops > 0).then_some(Iops(iops)) }
+        Limits { iops: (iops > 0).then_some(Iops(iops)), ..Limits::of(BytesPerSecond(rate)) }
     }
 
     fn at(milli: u64) -> Mono {
@@ -250,5 +317,60 @@ mod tests {
         assert_eq!(weights, [4_000, 4_000, 4_000, 4_001]);
         assert_eq!(meters.weight(Cost::ZERO), 0);
         assert_eq!(Meters::new(limits(16_000, 0)).weight(Cost::of(1)), 1);
+    }
+
+    fn bursting(base: u64, burst: u64, credits: u64) -> Limits {
+        let burst_of = Burst { base: Iops(base), credits };
+        Limits { burst: Some(burst_of), ..limits(1 << 40, burst) }
+    }
+
+    /// Operations that go within `seconds` when one is asked for each 0.1 ms.
+    fn within(meters: &Meters, from: u64, seconds: u64) -> u64 {
+        let tries =
+            (from * 10_000..(from + seconds) * 10_000).map(|try_| SECOND.0 + try_ * 100_000);
+        tries.map(|now| u64::from(meters.try_take(Cost::of(1), Mono(now)))).sum()
+    }
+
+    #[test]
+    fn bursts_last_as_long_as_there_are_credits() {
+        let meters = Meters::new(bursting(100, 1000, 3600));
+        assert_eq!(meters.credits(SECOND), Some(3600));
+        // 900 beyond the base in each second: 3,600 credits last 4 s.
+        let first = within(&meters, 0, 4);
+        assert!(first.abs_diff(4000) <= 51, "{first}");
+        assert!(meters.credits(at(4000)).unwrap() <= 50);
+        let then = within(&meters, 4, 10);
+        assert!(then.abs_diff(1000) <= 51, "{then}");
+        // Earned while idle, and never more than the most.
+        let earned = meters.credits(at(24_000)).unwrap();
+        assert!(earned.abs_diff(1000) <= 6, "{earned}");
+        assert_eq!(meters.credits(at(1_000_000)), Some(3600));
+    }
+
+    #[test]
+    fn credits_are_kept_set_and_changed_as_operations() {
+        let meters = Meters::new(bursting(100, 1000, 3600));
+        meters.set_credits(7, SECOND);
+        assert_eq!(meters.credits(SECOND), Some(7));
+        meters.set_credits(5000, SECOND);
+        assert_eq!(meters.credits(SECOND), Some(3600), "no more than the most");
+        meters.set(bursting(200, 1000, 1000), SECOND);
+        assert_eq!(meters.credits(SECOND), Some(1000));
+        meters.set_credits(300, SECOND);
+        meters.set(bursting(50, 1000, 7000), SECOND);
+        assert!(meters.credits(SECOND).unwrap().abs_diff(300) <= 8);
+        meters.set(limits(1 << 40, 100), SECOND);
+        assert_eq!(meters.credits(SECOND), None);
+        meters.set(bursting(50, 1000, 7000), SECOND);
+        assert_eq!(meters.credits(SECOND), Some(7000), "full at birth");
+    }
+
+    #[test]
+    fn a_failed_operation_gives_its_credit_back() {
+        let meters = Meters::new(bursting(1, 1000, 10));
+        assert!(meters.try_take(Cost::of(1), SECOND));
+        assert_eq!(meters.credits(SECOND), Some(9));
+        meters.refund(Cost::of(1));
+        assert_eq!(meters.credits(SECOND), Some(10));
     }
 }

@@ -8,7 +8,7 @@ use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_V
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue};
+use weir_qos::{BytesPerSecond, Cost, Limits, Meters, Queue};
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -30,6 +30,8 @@ pub(crate) struct Parked {
 }
 
 struct Waiting {
+    /// The limits in force.
+    limits: Limits,
     queue: Queue<Ticket>,
     stopped: Vec<Stopped>,
 }
@@ -68,9 +70,6 @@ pub(crate) struct Gate {
     waiting: Mutex<Waiting>,
     parked: AtomicU64,
     parked_max: AtomicU64,
-    limit: AtomicU64,
-    /// Zero where operations are not counted.
-    limit_iops: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
     /// When it is going to: the earliest timer that was set and has not fired.
@@ -83,11 +82,9 @@ impl Gate {
     pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
             meters: Meters::new(limits),
-            waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
+            waiting: Mutex::new(Waiting { limits, queue: Queue::new(), stopped: Vec::new() }),
             parked: AtomicU64::new(0),
             parked_max: AtomicU64::new(parked_max(limits.rate)),
-            limit: AtomicU64::new(limits.rate.0),
-            limit_iops: AtomicU64::new(limits.iops.map_or(0, |iops| iops.0)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
             total,
@@ -96,11 +93,17 @@ impl Gate {
 
     /// The limits in force.
     pub(crate) fn limits(&self) -> Limits {
-        let iops = self.limit_iops.load(Ordering::Relaxed);
-        Limits {
-            rate: BytesPerSecond(self.limit.load(Ordering::Relaxed)),
-            iops: (iops > 0).then_some(Iops(iops)),
-        }
+        lock(&self.waiting).limits
+    }
+
+    /// The credits for bursts that are left, if there are bursts.
+    pub(crate) fn credits(&self, now: Mono) -> Option<u64> {
+        self.meters.credits(now)
+    }
+
+    /// Goes on with the credits that an earlier server left.
+    pub(crate) fn set_credits(&self, credits: u64, now: Mono) {
+        self.meters.set_credits(credits, now);
     }
 
     /// Bytes of memory that waiting requests pin.
@@ -132,10 +135,9 @@ impl Gate {
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let _waiting = lock(&self.waiting);
+        let mut waiting = lock(&self.waiting);
         self.meters.set(limits, now);
-        self.limit.store(limits.rate.0, Ordering::Relaxed);
-        self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
+        waiting.limits = limits;
         self.parked_max.store(parked_max(limits.rate), Ordering::Relaxed);
     }
 

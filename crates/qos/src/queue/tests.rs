@@ -52,7 +52,7 @@ fn shares_are_of_what_binds() {
     let rate = BytesPerSecond(MIB);
     let [small, large] = served(Limits::of(rate), 1);
     assert!(small.abs_diff(512) <= 64 && large.abs_diff(8) <= 1, "{small} and {large}");
-    let [small, large] = served(Limits { rate, iops: Some(Iops(10)) }, 20);
+    let [small, large] = served(Limits { iops: Some(Iops(10)), ..Limits::of(rate) }, 20);
     assert!(small.abs_diff(100) <= 1 && large.abs_diff(100) <= 1, "{small} and {large}");
 }
 

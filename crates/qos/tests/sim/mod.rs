@@ -257,7 +257,7 @@ impl World {
 }
 
 fn limits(rate: u64, iops: Option<u64>) -> Limits {
-    Limits { rate: BytesPerSecond(rate), iops: iops.map(Iops) }
+    Limits { iops: iops.map(Iops), ..Limits::of(BytesPerSecond(rate)) }
 }
 
 /// The worst windows of `window` nanoseconds: the least and the most that any of them saw that

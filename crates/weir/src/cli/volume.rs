@@ -84,10 +84,12 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
+    /// provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput]
+    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput] or
+    /// a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s
@@ -115,10 +117,10 @@ pub(crate) struct Set {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool only
+    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second; in a custom pool only
+    /// Its READs and WRITEs a second; in a custom or provisioned-v2 pool only
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
@@ -304,12 +306,21 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
             ("other operations", live.other_ops.to_string()),
             ("failed operations", live.failed_ops.to_string()),
             ("delayed by the limit", live.delayed_ops.to_string()),
+            ("credits for bursts", credits(&live, volume.credits_max, volume.base_iops)),
             ("waiting now", format!("{}, {}", live.waiting, counted(live.parked_bytes))),
         ]),
     }
     print::fields(&fields)?;
     print::text("\n")?;
     export::print_rules(&volume.exports)
+}
+
+/// What is left for bursts, and what there is without.
+fn credits(live: &VolumeLive, most: Option<u64>, base: Option<u64>) -> String {
+    match (live.credits, most, base) {
+        (Some(left), Some(most), Some(base)) => format!("{left} of {most}, {base} IOPS without"),
+        _ => "no bursts".to_owned(),
+    }
 }
 
 /// What a volume holds, and how sure that is.
