@@ -1,4 +1,5 @@
-//! The fast path of the gate: may this request go now? One atomic word answers, without a lock.
+//! One limit, and the fast path of the gate: may this request go now? One atomic word answers, without a
+//! lock. What is counted is called bytes here; a meter of operations counts those instead.
 //!
 //! # The rule
 //!
@@ -73,9 +74,9 @@ impl RateSlice {
     }
 }
 
-/// The meter of one volume, shared by all threads. See the [module](self) for its rule.
+/// The meter of one limit, shared by all threads. See the [module](self) for its rule.
 ///
-/// It fills one cache line of its own, so volumes never disturb each other.
+/// It fills one cache line of its own, so meters never disturb each other.
 #[repr(align(64))]
 pub struct Meter {
     /// A [`Word`].
@@ -85,6 +86,8 @@ pub struct Meter {
     slices: [Slot; 2],
     /// Held by [`Meter::set_slice`], so that changes come one after another.
     changing: AtomicBool,
+    /// Whether other meters bind beside this one; here, because this line is loaded anyway.
+    company: AtomicBool,
 }
 
 /// A slice as the admission reads it.
@@ -154,7 +157,12 @@ impl Meter {
     pub fn new(slice: RateSlice) -> Self {
         let slots = [(); 2].map(|()| Slot { rate: AtomicU64::new(1), expires: AtomicU64::new(0) });
         slots[0].set(slice, 1);
-        Self { word: AtomicU64::new(0), slices: slots, changing: AtomicBool::new(false) }
+        Self {
+            word: AtomicU64::new(0),
+            slices: slots,
+            changing: AtomicBool::new(false),
+            company: AtomicBool::new(false),
+        }
     }
 
     /// Admits a request of `cost` bytes and charges it, if nobody waits and the rate allows it
@@ -243,6 +251,16 @@ impl Meter {
     /// How long the slice in force takes for `bytes`, in nanoseconds.
     pub(crate) fn takes(&self, bytes: u64) -> u64 {
         ticks_of(bytes, self.slices[self.load().slot()].rate()) / TICKS_PER_NANO
+    }
+
+    /// Whether other meters bind beside this one.
+    pub(crate) fn has_company(&self) -> bool {
+        self.company.load(Ordering::Relaxed)
+    }
+
+    /// Says whether other meters bind beside this one.
+    pub(crate) fn set_company(&self, company: bool) {
+        self.company.store(company, Ordering::Relaxed);
     }
 
     /// Whether somebody waits, so that the rate is what holds the volume back at this moment.

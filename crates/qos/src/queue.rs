@@ -3,8 +3,9 @@
 //!
 //! # The order
 //!
-//! Fair shares of the bytes over clients, within a client over its connections, first come first
-//! served within a connection. Competing clients so get max–min fair shares whatever their request
+//! Fair shares of the contract over clients, within a client over its connections, first come first
+//! served within a connection. A share is counted in bytes; a request of fewer bytes than the
+//! contract has for each operation counts as many as that ([`Meters`]). Competing clients so get max–min fair shares whatever their request
 //! sizes and depths, and forty connections of one client count as one client.
 //!
 //! Both levels are fair queues by virtual time rather than deficit round robin. To find a turn in
@@ -37,7 +38,7 @@ use slab::Slab;
 use weir_core::Mono;
 
 use self::round::{Place, Round};
-use crate::meter::Meter;
+use crate::meters::{Cost, Meters};
 
 /// How long a turn lasts, in nanoseconds: 2 ms.
 const TURN_NANOS: u64 = 2_000_000;
@@ -63,8 +64,8 @@ pub struct ClientKey(pub u128);
 
 /// The waiters of one volume; `T` is the caller's token for a parked request.
 ///
-/// Use one queue with one [`Meter`]: while anybody waits here, that meter refuses newcomers, so
-/// nobody is overtaken. All calls that take the meter are made under the caller's one mutex.
+/// Use one queue with one set of [`Meters`]: while anybody waits here, they refuse newcomers, so
+/// nobody is overtaken. All calls that take the meters are made under the caller's one mutex.
 #[derive(Debug)]
 pub struct Queue<T> {
     connections: Slab<Connection<T>>,
@@ -88,7 +89,9 @@ struct Connection<T> {
 
 #[derive(Debug)]
 struct Waiter<T> {
-    cost: u64,
+    cost: Cost,
+    /// What it takes of the contract, by which shares are fair.
+    weight: u64,
     token: T,
 }
 
@@ -121,56 +124,62 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Parks a request that `meter` refused and closes the fast path. True if nobody goes before it:
+    /// Parks a request that `meters` refused and closes the fast path. True if nobody goes before it:
     /// [`poll`](Self::poll) as soon as all is parked that came with it. Then either it is the first
     /// to wait, the meter may have been free again before the path was closed, and nobody has asked
     /// yet when to come back; or its client has less than its share, and need not wait until the
     /// others are asked about.
     pub fn push(
         &mut self,
-        meter: &Meter,
+        meters: &Meters,
         client: ClientKey,
         connection: u64,
-        cost: u64,
+        cost: Cost,
         token: T,
     ) -> bool {
         if self.is_empty() {
-            meter.set_waiting(true);
+            meters.set_waiting(true);
         }
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
-        connection.waiters.push_back(Waiter { cost, token });
+        let weight = meters.weight(cost);
+        connection.waiters.push_back(Waiter { cost, weight, token });
         let alone = connection.waiters.len() == 1;
         if alone {
             let client = &mut self.clients[connection.client];
             if !client.round.is_ready() {
-                client.place = self.round.join(client.place, cost);
+                client.place = self.round.join(client.place, weight);
             }
-            connection.place = client.round.join(connection.place, cost);
+            connection.place = client.round.join(connection.place, weight);
         }
         self.len += 1;
-        self.parked_cost = self.parked_cost.saturating_add(cost);
+        self.parked_cost = self.parked_cost.saturating_add(cost.bytes);
         alone && self.first().is_some_and(|(first, _)| first == at)
     }
 
-    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meter`,
+    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters`,
     /// and says when to ask again: `None` if nobody waits any more,
     /// [`NEVER`](crate::meter::NEVER) if only a new slice can help.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
-    pub fn poll(&mut self, meter: &Meter, now: Mono, release: &mut impl FnMut(T)) -> Option<Mono> {
-        let turn = meter.yields(TURN_NANOS).min(TURN_BYTES);
+    pub fn poll(
+        &mut self,
+        meters: &Meters,
+        now: Mono,
+        release: &mut impl FnMut(T),
+    ) -> Option<Mono> {
+        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
         while let Some((at, cost)) = self.first() {
-            if let Err(again) = meter.take_waiting(cost, now) {
-                let pause = meter.takes(PAUSE_BYTES).min(PAUSE_NANOS);
+            if let Err(again) = meters.take_waiting(cost, now) {
+                let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
                 return Some(again.max(Mono(now.0.saturating_add(pause))));
             }
             if let Some(token) = self.pop(at, turn) {
                 release(token);
             }
         }
-        self.drained(meter);
+        self.drained(meters);
         None
     }
 
@@ -178,7 +187,7 @@ impl<T> Queue<T> {
     /// it to `cancelled`. Nothing of it was charged, so there is nothing to refund.
     pub fn cancel_connection(
         &mut self,
-        meter: &Meter,
+        meters: &Meters,
         connection: u64,
         cancelled: &mut impl FnMut(T),
     ) {
@@ -197,7 +206,7 @@ impl<T> Queue<T> {
             }
         }
         if self.is_empty() {
-            self.drained(meter);
+            self.drained(meters);
         }
     }
 
@@ -220,7 +229,7 @@ impl<T> Queue<T> {
     }
 
     /// The connection whose turn it is, and the cost of its first request.
-    fn first(&self) -> Option<(usize, u64)> {
+    fn first(&self) -> Option<(usize, Cost)> {
         let client = &self.clients[self.round.first()?];
         let at = client.round.first()?;
         Some((at, self.connections[at].waiters.front()?.cost))
@@ -229,16 +238,16 @@ impl<T> Queue<T> {
     /// Takes the first request of the connection whose turn it is; turns are of `turn` bytes.
     fn pop(&mut self, at: usize, turn: u64) -> Option<T> {
         let connection = &mut self.connections[at];
-        let Waiter { cost, token } = connection.waiters.pop_front()?;
-        let next = connection.waiters.front().map(|waiter| waiter.cost);
+        let Waiter { cost, weight, token } = connection.waiters.pop_front()?;
+        let next = connection.waiters.front().map(|waiter| waiter.weight);
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
         let own = || turn_of(&connection.waiters, turn);
-        connection.place = client.round.serve(connection.place, cost, next, own);
+        connection.place = client.round.serve(connection.place, weight, next, own);
         let next = client.round.first().map(|at| &self.connections[at].waiters);
-        let cost_of_next = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.cost);
+        let after = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.weight);
         let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
-        client.place = self.round.serve(client.place, cost, cost_of_next, own);
+        client.place = self.round.serve(client.place, weight, after, own);
         self.uncount(cost);
         self.forget_settled(client_at);
         Some(token)
@@ -291,14 +300,14 @@ impl<T> Queue<T> {
         })
     }
 
-    fn uncount(&mut self, cost: u64) {
+    fn uncount(&mut self, cost: Cost) {
         self.len -= 1;
-        self.parked_cost = self.parked_cost.saturating_sub(cost);
+        self.parked_cost = self.parked_cost.saturating_sub(cost.bytes);
     }
 
     /// Opens the fast path and gives all memory back.
-    fn drained(&mut self, meter: &Meter) {
-        meter.set_waiting(false);
+    fn drained(&mut self, meters: &Meters) {
+        meters.set_waiting(false);
         *self = Self::new();
     }
 }
@@ -307,7 +316,7 @@ impl<T> Queue<T> {
 fn turn_of<T>(waiters: &VecDeque<Waiter<T>>, most: u64) -> u64 {
     let mut bytes = 0_u64;
     for waiter in waiters.iter().take(TURN_REQUESTS) {
-        let with = bytes.saturating_add(waiter.cost.max(1));
+        let with = bytes.saturating_add(waiter.weight.max(1));
         if bytes > 0 && with > most {
             break;
         }

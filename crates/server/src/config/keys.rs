@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use weir_core::units::{Bytes, parse_bytes};
+use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
 
 /// Nobody can mean more connections than that.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
@@ -165,6 +165,20 @@ pub const KEYS: &[Key] = &[
         show: |config| quote(&format!("{:#}", Bytes(config.volume_quota_min))),
     },
     Key {
+        name: "custom_throughput_min",
+        meaning: "least throughput that a pool of the model custom buys; default 64MiB/s",
+        set: |config, value| rate(value).map(|rate| config.custom_throughput_min = rate),
+        show: |config| quote(&format!("{:#}", Rate(config.custom_throughput_min))),
+    },
+    Key {
+        name: "custom_iops_min",
+        meaning: "least IOPS that a pool of the model custom buys; default 1024",
+        set: |config, value| {
+            number(value, &(1..=160_000)).map(|iops| config.custom_iops_min = iops)
+        },
+        show: |config| config.custom_iops_min.to_string(),
+    },
+    Key {
         name: "rpcbind",
         meaning: "how clients find the lock manager: register (with this machine's rpcbind), serve (our own on port 111), or off (default: no locks over the network)",
         set: |config, value| {
@@ -308,6 +322,14 @@ fn size(value: &Value<'_>) -> Result<u64, String> {
     match parse_bytes(text(value)?) {
         Ok(0) => Err("more than nothing is needed".to_owned()),
         Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn rate(value: &Value<'_>) -> Result<u64, String> {
+    match parse_rate(text(value)?) {
+        Ok(0) => Err("more than nothing is needed".to_owned()),
+        Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
 }
