@@ -1,5 +1,5 @@
 //! Performance contracts: what a volume may use ([`contract`]), whether a request may go now
-//! ([`Meters`]), and in which order those go that must wait ([`Queue`]).
+//! ([`Meters`]), in which order those go that must wait ([`Queue`]), and whether the contract is kept ([`verdict`]).
 //!
 //! All of it is arithmetic over a [`Mono`](weir_core::Mono) handed in by the caller. What is *not*
 //! here: a clock, a sleep, a lock, a thread, and anything that knows what a request says. The
@@ -14,6 +14,7 @@ pub mod meter;
 pub mod meters;
 pub mod queue;
 pub mod rate;
+pub mod verdict;
 
 pub use contract::{Bought, Ceiling, Change, Floors, Infeasible, Level, Limits, Pool, Qos, Terms};
 pub use meter::{Meter, NEVER, RateSlice};
