@@ -8,6 +8,7 @@ use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_V
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
+use weir_qos::verdict::{Reading, yields};
 use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue};
 
 /// A request that waits, and what it pins.
@@ -32,6 +33,52 @@ pub(crate) struct Parked {
 struct Waiting {
     queue: Queue<Ticket>,
     stopped: Vec<Stopped>,
+    seen: Seen,
+}
+
+/// What the gate saw since it was made, for whoever judges the contract.
+#[derive(Default)]
+struct Seen {
+    /// Up to when the sums over time hold.
+    at: Mono,
+    asked_nanos: u64,
+    wait_nanos: u64,
+    /// READs and WRITEs that began to wait, and those that were let go.
+    queued: Cost,
+    released: Cost,
+    /// What the limits yielded until `since`, when they were put in force.
+    due: Cost,
+    counted_nanos: u64,
+    since: Mono,
+}
+
+impl Seen {
+    /// Brings the sums over time up to `now`; so many waited meanwhile.
+    fn until(&mut self, now: Mono, waiting: usize) {
+        let nanos = now.0.saturating_sub(self.at.0);
+        if waiting > 0 {
+            self.asked_nanos = self.asked_nanos.wrapping_add(nanos);
+            let waited = nanos.wrapping_mul(waiting as u64);
+            self.wait_nanos = self.wait_nanos.wrapping_add(waited);
+        }
+        self.at = self.at.max(now);
+    }
+
+    /// What `limits` have yielded by `now`, and for how long they counted operations.
+    fn due(&self, limits: Limits, now: Mono) -> (Cost, u64) {
+        let nanos = now.0.saturating_sub(self.since.0);
+        let (iops, counted) = limits.iops.map_or((0, 0), |iops| (iops.0, nanos));
+        let due = Cost {
+            bytes: self.due.bytes.wrapping_add(yields(limits.rate.0, nanos)),
+            operations: self.due.operations.wrapping_add(yields(iops, nanos)),
+        };
+        (due, self.counted_nanos.wrapping_add(counted))
+    }
+}
+
+fn add(sum: &mut Cost, more: Cost) {
+    sum.bytes = sum.bytes.wrapping_add(more.bytes);
+    sum.operations = sum.operations.wrapping_add(more.operations);
 }
 
 /// A connection that stopped reading because of a volume's bound.
@@ -83,7 +130,11 @@ impl Gate {
     pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
             meters: Meters::new(limits),
-            waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
+            waiting: Mutex::new(Waiting {
+                queue: Queue::new(),
+                stopped: Vec::new(),
+                seen: Seen::default(),
+            }),
             parked: AtomicU64::new(0),
             parked_max: AtomicU64::new(parked_max(limits.rate)),
             limit: AtomicU64::new(limits.rate.0),
@@ -113,6 +164,18 @@ impl Gate {
         lock(&self.waiting).queue.len()
     }
 
+    /// Adds what the gate saw until `reading` was taken to it.
+    pub(crate) fn read(&self, reading: &mut Reading) {
+        let mut waiting = lock(&self.waiting);
+        let (now, count) = (reading.at, waiting.queue.len());
+        let seen = &mut waiting.seen;
+        seen.until(now, count);
+        (reading.due, reading.counted_nanos) = seen.due(self.limits(), now);
+        (reading.asked_nanos, reading.wait_nanos) = (seen.asked_nanos, seen.wait_nanos);
+        add(&mut reading.offered, seen.queued);
+        add(&mut reading.passed, seen.released);
+    }
+
     /// The worker to tell of a change of contract.
     pub(crate) fn pumper(&self) -> usize {
         self.pumper.load(Ordering::Relaxed)
@@ -132,7 +195,10 @@ impl Gate {
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let _waiting = lock(&self.waiting);
+        let mut waiting = lock(&self.waiting);
+        let seen = &mut waiting.seen;
+        (seen.due, seen.counted_nanos) = seen.due(self.limits(), now);
+        seen.since = now;
         self.meters.set(limits, now);
         self.limit.store(limits.rate.0, Ordering::Relaxed);
         self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
@@ -163,6 +229,9 @@ impl Gate {
         let worker = request.worker;
         let mut waiting = lock(&self.waiting);
         self.account(pinned);
+        let count = waiting.queue.len();
+        waiting.seen.until(now, count);
+        add(&mut waiting.seen.queued, cost);
         let ticket = Ticket { request, since: now, pinned };
         let ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
         if ask {
@@ -189,8 +258,10 @@ impl Gate {
     }
 
     /// Forgets the waiting requests of a connection that is gone.
-    pub(crate) fn cancel(&self, connection: u64, resumed: &mut Vec<Stopped>) {
+    pub(crate) fn cancel(&self, connection: u64, now: Mono, resumed: &mut Vec<Stopped>) {
         let mut waiting = lock(&self.waiting);
+        let count = waiting.queue.len();
+        waiting.seen.until(now, count);
         waiting.stopped.retain(|stopped| stopped.connection != connection);
         let mut freed = 0;
         waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
@@ -207,8 +278,12 @@ impl Gate {
         released: &mut Vec<Ticket>,
     ) -> Option<Mono> {
         let mut freed = 0;
-        let next = waiting.queue.poll(&self.meters, now, &mut |ticket: Ticket| {
+        let Waiting { queue, seen, .. } = waiting;
+        seen.until(now, queue.len());
+        let next = queue.poll(&self.meters, now, &mut |mut ticket: Ticket| {
             freed += ticket.pinned;
+            ticket.request.passed = now;
+            add(&mut seen.released, ticket.request.cost);
             released.push(ticket);
         });
         self.unaccount(freed);

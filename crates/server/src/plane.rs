@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use weir_catalog::Snapshot;
 use weir_core::VolumeId;
+use weir_qos::Limits;
+use weir_qos::verdict::Reading;
 
 /// Why the data plane could not follow a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +44,14 @@ pub struct VolumeLive {
     pub wait_nanos: u64,
     /// Nanoseconds from arrival to reply, in all.
     pub latency_nanos: u64,
+    /// Of READs, WRITEs and COMMITs, nanoseconds in the store, in all.
+    pub store_nanos: u64,
+    /// Nanoseconds until the client's socket took the reply.
+    pub network_nanos: u64,
+    /// Nanoseconds in which the server was busy with other requests.
+    pub processing_nanos: u64,
+    /// Bytes that READs and WRITEs asked to move when they came.
+    pub offered_bytes: u64,
     /// Gauge: requests waiting at the gate now.
     pub waiting: u64,
     /// Gauge: bytes of memory those requests pin.
@@ -118,6 +128,10 @@ pub trait Plane: Send + Sync + 'static {
 
     /// The live counters of a volume, if it is being served.
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive>;
+
+    /// What the counters of every volume show that clients ever used since the server started, and its
+    /// limits, one after another.
+    fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading));
 
     /// Begins to count a volume's usage anew, if the volume is being served; false if that is
     /// under way already. Blocks.

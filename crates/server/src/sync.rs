@@ -1,8 +1,8 @@
 //! The one door to locks and shared state in this crate, so that another implementation (one that
 //! explores schedules, say) can be put behind it. Nothing else imports `std::sync`.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 pub(crate) use tokio::sync::{mpsc, watch};
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is

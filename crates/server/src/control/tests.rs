@@ -58,6 +58,8 @@ impl Plane for FakePlane {
         })
     }
 
+    fn readings(&self, _: &mut dyn FnMut(VolumeId, weir_qos::Limits, weir_qos::verdict::Reading)) {}
+
     fn rescan(&self, id: VolumeId) -> Option<bool> {
         lock(&self.limits).get(&id)?;
         let begun = weir_store::Counting { files: 7, bytes: 70 };

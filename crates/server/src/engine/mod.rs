@@ -10,6 +10,7 @@ mod volume;
 pub(crate) use counters::Counters;
 pub(crate) use mounts::Mounts;
 pub(crate) use served::{ServedSet, View};
+pub(crate) use stats::{Done, Stages, is_data};
 pub(crate) use volume::{Mounted, ServedVolume, rights};
 
 use crate::admission::{Admission, Shed};
@@ -28,6 +29,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
 use weir_core::{Clock, HandleKey, VolumeId};
+use weir_qos::verdict::Reading;
 use weir_qos::{BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
@@ -292,7 +294,9 @@ impl Plane for Engine {
         let served = self.served.load();
         let volume = &served.by_id(id)?.volume;
         let limits = volume.gate.limits();
+        let offered_bytes = volume.read(self.clock.now()).map_or(0, |r| r.offered.bytes);
         Some(VolumeLive {
+            offered_bytes,
             waiting: volume.gate.waiting() as u64,
             parked_bytes: volume.gate.parked(),
             limit_bytes_per_second: limits.rate.0,
@@ -303,6 +307,15 @@ impl Plane for Engine {
             counted: volume.nfs.store.last_count(),
             ..volume.stats.sum()
         })
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading)) {
+        for mounted in self.served.load().all() {
+            let volume = &mounted.volume;
+            if let Some(reading) = volume.read(self.clock.now()) {
+                each(volume.id, volume.gate.limits(), reading);
+            }
+        }
     }
 
     fn rescan(&self, id: VolumeId) -> Option<bool> {

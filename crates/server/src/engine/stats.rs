@@ -1,14 +1,33 @@
-//! Counters of one volume: a block a worker, so that counting costs no shared cache line.
+//! Counters of one volume: a block a worker, so that counting costs no shared cache line. A block is
+//! made when its worker first serves the volume: of many volumes, few are in use.
+//!
+//! READs, WRITEs and COMMITs are followed through their stages behind the gate, because their contract
+//! is judged by where they spend their time ([`weir_qos::verdict`]): *inside*, from the gate to the end of the
+//! operation, then *unsent*, until the socket takes the reply. How many are in each stage is summed over
+//! time, so that a request which never ends is seen while it doesn't.
 
 use crate::plane::VolumeLive;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
+use weir_core::Mono;
 use weir_nfs::v3::Class;
+use weir_qos::Cost;
+use weir_qos::verdict::Reading;
+
+/// Looks at a block that its worker is changing. Beyond: what is there is taken, and the next look
+/// sets it right.
+const LOOKS_MAX: usize = 1000;
+
+/// Requests count as the largest for up to two stretches of this many nanoseconds, as an exponent of
+/// two: about a second each.
+const LARGEST_SHIFT: u32 = 30;
 
 /// One worker's counters. Only that worker writes them; anyone reads.
 #[repr(align(128))]
 #[derive(Default)]
-pub(crate) struct Block {
+struct Block {
+    /// Odd while the worker is changing several that belong together.
+    turn: AtomicU64,
     read_ops: AtomicU64,
     read_bytes: AtomicU64,
     write_ops: AtomicU64,
@@ -18,42 +37,142 @@ pub(crate) struct Block {
     delayed_ops: AtomicU64,
     wait_nanos: AtomicU64,
     latency_nanos: AtomicU64,
+    /// READs and WRITEs that the gate let through as they came.
+    direct_ops: AtomicU64,
+    direct_bytes: AtomicU64,
+    /// What READs and WRITEs gave back: those that failed, and bytes that were not moved.
+    returned_ops: AtomicU64,
+    returned_bytes: AtomicU64,
+    commits: AtomicU64,
+    /// Requests in the two stages, as of `at`.
+    inside: AtomicU64,
+    unsent: AtomicU64,
+    at: AtomicU64,
+    inside_nanos: AtomicU64,
+    unsent_nanos: AtomicU64,
+    busy_nanos: AtomicU64,
+    /// From the store's word to the worker's, and before the gate let anything begin.
+    late_nanos: AtomicU64,
+    queued_nanos: AtomicU64,
+    held_nanos: AtomicU64,
+    /// Time in the store of what is done: unlike `inside_nanos` less the others it only grows.
+    store_nanos: AtomicU64,
+    /// The largest request since the last multiple of 2^[`LARGEST_SHIFT`] ns, and before that.
+    largest: AtomicU64,
+    largest_before: AtomicU64,
+}
+
+/// When an operation was where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stages {
+    /// When it came.
+    pub(crate) arrived: Mono,
+    /// When it was begun.
+    pub(crate) started: Mono,
+    /// When the store woke its worker, if it had to wait.
+    pub(crate) woken: Option<Mono>,
+}
+
+/// An operation that came to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub(crate) class: Class,
+    /// What it was charged.
+    pub(crate) cost: Cost,
+    /// Bytes that it moved.
+    pub(crate) moved: u64,
+    /// Did it succeed?
+    pub(crate) ok: bool,
+    /// Has it a connection that its reply goes to?
+    pub(crate) replied: bool,
+    pub(crate) stages: Stages,
 }
 
 /// The counters of one volume.
 pub(crate) struct Stats {
-    blocks: Box<[Block]>,
+    blocks: Box<[OnceLock<Box<Block>>]>,
+}
+
+/// Is the operation one that its contract is judged by?
+pub(crate) const fn is_data(class: Class) -> bool {
+    matches!(class, Class::Read | Class::Write | Class::Commit)
 }
 
 impl Stats {
     /// All zero, for `workers` workers.
     pub(crate) fn new(workers: usize) -> Self {
-        Self { blocks: (0..workers).map(|_| Block::default()).collect() }
+        Self { blocks: (0..workers).map(|_| OnceLock::new()).collect() }
     }
 
-    /// Counts an answered operation.
-    pub(crate) fn done(&self, worker: usize, class: Class, moved: u64, ok: bool, took: Duration) {
-        let Some(block) = self.blocks.get(worker) else { return };
-        match class {
-            Class::Read => {
-                bump(&block.read_ops, 1);
-                bump(&block.read_bytes, moved);
+    fn block(&self, worker: usize) -> Option<&Block> {
+        Some(self.blocks.get(worker)?.get_or_init(Box::default))
+    }
+
+    /// A READ, WRITE or COMMIT that the gate let through is taken up: `direct`ly if it had not to wait for
+    /// its contract. Since it came, or since the gate let it go, the worker was busy for `queued`.
+    pub(crate) fn passed(
+        &self,
+        worker: usize,
+        cost: Cost,
+        direct: bool,
+        queued: Duration,
+        now: Mono,
+    ) {
+        let Some(block) = self.block(worker) else { return };
+        block.change(now, || {
+            bump(&block.inside, 1);
+            bump(&block.queued_nanos, nanos(queued));
+            if direct {
+                bump(&block.direct_ops, cost.operations);
+                bump(&block.direct_bytes, cost.bytes);
             }
-            Class::Write => {
-                bump(&block.write_ops, 1);
-                bump(&block.write_bytes, moved);
+            if cost.bytes > get(&block.largest) {
+                block.largest.store(cost.bytes, Ordering::Relaxed);
             }
-            Class::Null | Class::Metadata | Class::Commit => bump(&block.other_ops, 1),
+        });
+    }
+
+    /// A request that the gate had let through was held for so long, because too many replies waited
+    /// to leave its connection.
+    pub(crate) fn held(&self, worker: usize, held: Duration) {
+        if let Some(block) = self.block(worker) {
+            bump(&block.held_nanos, nanos(held));
         }
-        if !ok {
+    }
+
+    /// A request that the gate had let through is not carried out after all.
+    pub(crate) fn dropped(&self, worker: usize, cost: Cost, now: Mono) {
+        let Some(block) = self.block(worker) else { return };
+        block.change(now, || {
+            drop_by(&block.inside, 1);
+            bump(&block.returned_ops, cost.operations);
+            bump(&block.returned_bytes, cost.bytes);
+        });
+    }
+
+    /// Counts an operation that ended `now`.
+    pub(crate) fn done(&self, worker: usize, done: &Done, now: Mono) {
+        let Some(block) = self.block(worker) else { return };
+        if is_data(done.class) {
+            block.change(now, || block.done_data(done, now));
+        } else {
+            bump(&block.other_ops, 1);
+        }
+        if !done.ok {
             bump(&block.failed_ops, 1);
         }
-        bump(&block.latency_nanos, nanos(took));
+        bump(&block.latency_nanos, nanos(now.since(done.stages.arrived)));
+    }
+
+    /// The socket took the replies to so many READs, WRITEs and COMMITs, or never will.
+    pub(crate) fn sent(&self, worker: usize, replies: u64, now: Mono) {
+        let Some(block) = self.block(worker) else { return };
+        block.change(now, || drop_by(&block.unsent, replies));
     }
 
     /// Counts a request that waited at the gate for so long.
     pub(crate) fn delayed(&self, worker: usize, waited: Duration) {
-        let Some(block) = self.blocks.get(worker) else { return };
+        let Some(block) = self.block(worker) else { return };
         bump(&block.delayed_ops, 1);
         bump(&block.wait_nanos, nanos(waited));
     }
@@ -61,8 +180,7 @@ impl Stats {
     /// The sums over all workers; the gauges are the caller's to fill.
     pub(crate) fn sum(&self) -> VolumeLive {
         let mut live = VolumeLive::default();
-        for block in &self.blocks {
-            let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        for block in self.blocks.iter().filter_map(OnceLock::get) {
             live.read_ops += get(&block.read_ops);
             live.read_bytes += get(&block.read_bytes);
             live.write_ops += get(&block.write_ops);
@@ -72,14 +190,159 @@ impl Stats {
             live.delayed_ops += get(&block.delayed_ops);
             live.wait_nanos += get(&block.wait_nanos);
             live.latency_nanos += get(&block.latency_nanos);
+            live.store_nanos += get(&block.store_nanos);
+            live.network_nanos += get(&block.unsent_nanos) + get(&block.held_nanos);
+            live.processing_nanos += get(&block.late_nanos) + get(&block.queued_nanos);
         }
         live
     }
+
+    /// What all workers' blocks show `now`; nothing if no worker ever served the volume. What the gate
+    /// knows is the caller's to fill.
+    pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
+        let mut blocks = self.blocks.iter().filter_map(OnceLock::get).peekable();
+        blocks.peek()?;
+        let mut reading = Reading { at: now, ..Reading::default() };
+        for block in blocks {
+            block.read(now, &mut reading);
+        }
+        Some(reading)
+    }
+}
+
+impl Block {
+    /// Brings the sums over time up to `now`, then makes a change; readers see all of it or nothing.
+    fn change(&self, now: Mono, change: impl FnOnce()) {
+        let turn = get(&self.turn);
+        self.turn.store(turn + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let at = get(&self.at);
+        let since = now.0.saturating_sub(at);
+        let (inside, unsent) = (get(&self.inside), get(&self.unsent));
+        bump(&self.inside_nanos, inside.wrapping_mul(since));
+        bump(&self.unsent_nanos, unsent.wrapping_mul(since));
+        bump(&self.busy_nanos, if inside + unsent > 0 { since } else { 0 });
+        self.forget_largest(at, at + since);
+        self.at.store(at + since, Ordering::Relaxed);
+        change();
+        self.turn.store(turn + 2, Ordering::Release);
+    }
+
+    fn forget_largest(&self, at: u64, now: u64) {
+        let (then, this) = (at >> LARGEST_SHIFT, now >> LARGEST_SHIFT);
+        if then != this {
+            let before = if then + 1 == this { get(&self.largest) } else { 0 };
+            self.largest_before.store(before, Ordering::Relaxed);
+            self.largest.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn done_data(&self, done: &Done, now: Mono) {
+        match done.class {
+            Class::Read => {
+                bump(&self.read_ops, 1);
+                bump(&self.read_bytes, done.moved);
+            }
+            Class::Write => {
+                bump(&self.write_ops, 1);
+                bump(&self.write_bytes, done.moved);
+            }
+            Class::Null | Class::Metadata | Class::Commit => {
+                bump(&self.other_ops, 1);
+                bump(&self.commits, 1);
+            }
+        }
+        bump(&self.returned_bytes, done.cost.bytes.saturating_sub(done.moved));
+        bump(&self.returned_ops, if done.ok { 0 } else { done.cost.operations });
+        let Stages { started, woken, .. } = done.stages;
+        let ended = woken.map_or(now, |woken| woken.clamp(started, now.max(started)));
+        bump(&self.store_nanos, nanos(ended.since(started)));
+        bump(&self.late_nanos, nanos(now.since(ended)));
+        drop_by(&self.inside, 1);
+        bump(&self.unsent, u64::from(done.replied));
+    }
+
+    /// Adds what the block shows to `sum`.
+    fn read(&self, now: Mono, sum: &mut Reading) {
+        let mut seen = (Reading::default(), 0);
+        for _ in 0..LOOKS_MAX {
+            let turn = self.turn.load(Ordering::Acquire);
+            seen = self.look(now);
+            fence(Ordering::Acquire);
+            if turn.is_multiple_of(2) && turn == get(&self.turn) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let (one, busy) = seen;
+        for (sum, more) in [
+            (&mut sum.offered, one.offered),
+            (&mut sum.passed, one.passed),
+            (&mut sum.returned, one.returned),
+            (&mut sum.delivered, one.delivered),
+        ] {
+            sum.bytes = sum.bytes.wrapping_add(more.bytes);
+            sum.operations = sum.operations.wrapping_add(more.operations);
+        }
+        for (sum, more) in [
+            (&mut sum.requests, one.requests),
+            (&mut sum.inside_nanos, one.inside_nanos),
+            (&mut sum.late_nanos, one.late_nanos),
+            (&mut sum.queued_nanos, one.queued_nanos),
+            (&mut sum.held_nanos, one.held_nanos),
+            (&mut sum.unsent_nanos, one.unsent_nanos),
+        ] {
+            *sum = sum.wrapping_add(more);
+        }
+        sum.largest_bytes = sum.largest_bytes.max(one.largest_bytes);
+        sum.busy_nanos = sum.busy_nanos.max(busy);
+    }
+
+    fn look(&self, now: Mono) -> (Reading, u64) {
+        let at = get(&self.at);
+        let since = now.0.saturating_sub(at);
+        let (inside, unsent) = (get(&self.inside), get(&self.unsent));
+        let direct = Cost { bytes: get(&self.direct_bytes), operations: get(&self.direct_ops) };
+        let failed = get(&self.returned_ops);
+        let (reads, writes) = (get(&self.read_ops), get(&self.write_ops));
+        let largest = match (now.0 >> LARGEST_SHIFT).saturating_sub(at >> LARGEST_SHIFT) {
+            0 => get(&self.largest).max(get(&self.largest_before)),
+            1 => get(&self.largest),
+            _ => 0,
+        };
+        let reading = Reading {
+            offered: direct,
+            passed: direct,
+            returned: Cost { bytes: get(&self.returned_bytes), operations: failed },
+            delivered: Cost {
+                bytes: get(&self.read_bytes).wrapping_add(get(&self.write_bytes)),
+                operations: reads.wrapping_add(writes).wrapping_sub(failed),
+            },
+            requests: reads.wrapping_add(writes).wrapping_add(get(&self.commits)),
+            inside_nanos: get(&self.inside_nanos).wrapping_add(inside.wrapping_mul(since)),
+            unsent_nanos: get(&self.unsent_nanos).wrapping_add(unsent.wrapping_mul(since)),
+            late_nanos: get(&self.late_nanos),
+            queued_nanos: get(&self.queued_nanos),
+            held_nanos: get(&self.held_nanos),
+            largest_bytes: largest,
+            ..Reading::default()
+        };
+        let busy = get(&self.busy_nanos) + if inside + unsent > 0 { since } else { 0 };
+        (reading, busy)
+    }
+}
+
+fn get(cell: &AtomicU64) -> u64 {
+    cell.load(Ordering::Relaxed)
 }
 
 /// Adds without a locked instruction: a block has one writer.
 fn bump(cell: &AtomicU64, by: u64) {
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+    cell.store(get(cell).wrapping_add(by), Ordering::Relaxed);
+}
+
+fn drop_by(cell: &AtomicU64, by: u64) {
+    cell.store(get(cell).saturating_sub(by), Ordering::Relaxed);
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -90,16 +353,85 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    fn done(class: Class, moved: u64, ok: bool, [arrived, started]: [u64; 2]) -> Done {
+        let (arrived, started) = (Mono(arrived), Mono(started));
+        let stages = Stages { arrived, started, woken: None };
+        Done { class, cost: Cost::of(moved), moved, ok, replied: true, stages }
+    }
+
     #[test]
     fn workers_add_up() {
         let stats = Stats::new(2);
-        stats.done(0, Class::Read, 4096, true, Duration::from_nanos(5));
-        stats.done(1, Class::Read, 100, false, Duration::from_nanos(7));
-        stats.done(1, Class::Metadata, 0, true, Duration::ZERO);
+        assert!(stats.read(Mono(1)).is_none(), "nothing is held for what was never used");
+        stats.done(0, &done(Class::Read, 4096, true, [0, 0]), Mono(5));
+        stats.done(1, &done(Class::Read, 100, false, [0, 0]), Mono(7));
+        stats.done(1, &done(Class::Metadata, 0, true, [9, 9]), Mono(9));
         stats.delayed(1, Duration::from_nanos(3));
         let live = stats.sum();
         assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (2, 4196, 1));
         assert_eq!((live.failed_ops, live.latency_nanos), (1, 12));
         assert_eq!((live.delayed_ops, live.wait_nanos), (1, 3));
+        let reading = stats.read(Mono(10)).unwrap();
+        assert_eq!(reading.delivered, Cost { bytes: 4196, operations: 1 });
+        assert_eq!(reading.requests, 2);
+    }
+
+    #[test]
+    fn requests_are_followed_through_their_stages() {
+        let stats = Stats::new(2);
+        let cost = Cost::of(4096);
+        let queued = Duration::from_nanos(20);
+        stats.passed(0, cost, true, queued, Mono(100));
+        stats.passed(1, cost, false, queued, Mono(150));
+        // While they are under way, their time is seen already.
+        let reading = stats.read(Mono(200)).unwrap();
+        assert_eq!((reading.inside_nanos, reading.busy_nanos), (100 + 50, 100));
+        assert_eq!(
+            (reading.offered, reading.passed),
+            (cost, cost),
+            "the other is the gate's to tell"
+        );
+        assert_eq!(stats.sum().store_nanos, 0, "of what is done alone");
+        let ended = Done { replied: false, ..done(Class::Write, 4096, true, [0, 160]) };
+        stats.done(1, &ended, Mono(200));
+        let mut ended = done(Class::Read, 1000, true, [80, 120]);
+        (ended.cost, ended.stages.woken) = (cost, Some(Mono(290)));
+        stats.done(0, &ended, Mono(300));
+        let reading = stats.read(Mono(400)).unwrap();
+        assert_eq!((reading.inside_nanos, reading.unsent_nanos), (200 + 50, 100));
+        assert_eq!((reading.queued_nanos, reading.late_nanos), (40, 10));
+        assert_eq!(stats.sum().store_nanos, 40 + 170);
+        assert_eq!(stats.sum().processing_nanos, 50);
+        assert_eq!(reading.returned, Cost { bytes: 3096, operations: 0 });
+        assert_eq!(reading.busy_nanos, 300, "of the busiest worker");
+        stats.sent(0, 1, Mono(500));
+        let reading = stats.read(Mono(900)).unwrap();
+        assert_eq!((reading.unsent_nanos, reading.busy_nanos), (200, 400));
+    }
+
+    #[test]
+    fn what_is_dropped_is_given_back() {
+        let stats = Stats::new(1);
+        stats.passed(0, Cost::of(10), true, Duration::ZERO, Mono(0));
+        stats.held(0, Duration::from_nanos(30));
+        stats.dropped(0, Cost::of(10), Mono(40));
+        let reading = stats.read(Mono(90)).unwrap();
+        assert_eq!((reading.inside_nanos, reading.held_nanos), (40, 30));
+        assert_eq!(reading.returned, Cost::of(10));
+        assert_eq!(stats.sum().network_nanos, 30);
+    }
+
+    #[test]
+    fn the_largest_request_is_forgotten() {
+        const STRETCH: u64 = 1 << LARGEST_SHIFT;
+        let stats = Stats::new(1);
+        let largest = |at: u64| stats.read(Mono(at)).unwrap().largest_bytes;
+        stats.passed(0, Cost::of(1 << 20), true, Duration::ZERO, Mono(5));
+        stats.passed(0, Cost::of(4096), true, Duration::ZERO, Mono(STRETCH + 1));
+        assert_eq!(largest(STRETCH + 2), 1 << 20);
+        assert_eq!(largest(2 * STRETCH + 2), 4096);
+        assert_eq!(largest(3 * STRETCH + 2), 0);
+        stats.passed(0, Cost::of(8), true, Duration::ZERO, Mono(2 * STRETCH + 3));
+        assert_eq!(largest(2 * STRETCH + 4), 4096);
     }
 }

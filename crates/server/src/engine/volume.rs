@@ -5,9 +5,10 @@ use crate::gate::Gate;
 use crate::sync::Arc;
 use std::net::IpAddr;
 use weir_catalog::{Access, ExportRule, Squash, Volume};
-use weir_core::VolumeId;
+use weir_core::{Mono, VolumeId};
 use weir_nfs::rpc::Credential;
 use weir_nfs::v3::Rights;
+use weir_qos::verdict::Reading;
 use weir_store::LocalStore;
 
 /// What stays while a volume is served: its store, its gate, its counters.
@@ -16,6 +17,15 @@ pub(crate) struct ServedVolume {
     pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
     pub(crate) gate: Gate,
     pub(crate) stats: Stats,
+}
+
+impl ServedVolume {
+    /// What its counters show `now`; nothing if nobody ever used it.
+    pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
+        let mut reading = self.stats.read(now)?;
+        self.gate.read(&mut reading);
+        Some(reading)
+    }
 }
 
 /// A served volume with the rules of one snapshot.

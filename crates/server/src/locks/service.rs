@@ -85,7 +85,7 @@ impl Service {
         let now = engine.clock.now();
         let mut service = Self {
             view: engine.view(),
-            proving: Tasks::new(Arc::clone(&door.inbox)),
+            proving: Tasks::new(Arc::clone(&door.inbox), engine.clock),
             engine,
             door,
             locks: Locks::new(Limits::SERVER),

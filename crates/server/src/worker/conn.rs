@@ -5,6 +5,7 @@
 use super::buffers::Buffers;
 use super::lent::Lent;
 use super::request::Request;
+use crate::engine::ServedVolume;
 use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, SEND_SLICES_MAX};
 use crate::retransmit::{Caller, client_at};
 use crate::sync::Arc;
@@ -34,6 +35,12 @@ struct Window {
     buffer: Arc<Vec<u8>>,
     start: usize,
     end: usize,
+}
+
+/// A reply that waits to leave, and the volume whose READ, WRITE or COMMIT it answers.
+struct Queued {
+    bytes: Vec<u8>,
+    of: Option<Arc<ServedVolume>>,
 }
 
 /// One client connection of a worker.
@@ -88,9 +95,11 @@ pub(crate) struct Conn {
     window: Option<Window>,
     partial: Vec<u8>,
     wanted: usize,
-    out: VecDeque<Vec<u8>>,
+    out: VecDeque<Queued>,
     out_offset: usize,
     out_bytes: usize,
+    /// Whose replies the socket took and that are not counted yet, and how many of each.
+    pub(super) gone: Vec<(Arc<ServedVolume>, u64)>,
 }
 
 impl Conn {
@@ -135,6 +144,7 @@ impl Conn {
             out: VecDeque::new(),
             out_offset: 0,
             out_bytes: 0,
+            gone: Vec::new(),
         }
     }
 
@@ -316,9 +326,25 @@ impl Conn {
 
     /// Queues a whole reply record.
     pub(crate) fn queue(&mut self, reply: Vec<u8>) {
+        self.push(Queued { bytes: reply, of: None });
+    }
+
+    /// Queues a whole reply record to a READ, WRITE or COMMIT on `volume`.
+    pub(crate) fn queue_of(&mut self, reply: Vec<u8>, volume: Arc<ServedVolume>) {
+        self.push(Queued { bytes: reply, of: Some(volume) });
+    }
+
+    fn push(&mut self, reply: Queued) {
         self.fresh = true;
-        self.out_bytes += reply.len();
+        self.out_bytes += reply.bytes.len();
         self.out.push_back(reply);
+    }
+
+    /// Takes all that waits to leave for gone: the connection is lost.
+    pub(crate) fn give_up_replies(&mut self) {
+        for of in self.out.drain(..).filter_map(|reply| reply.of) {
+            note(&mut self.gone, of);
+        }
     }
 
     /// Sends as much as the socket takes, many replies to a call.
@@ -346,14 +372,14 @@ impl Conn {
         if let [only] = self.out.as_slices().0
             && self.out.len() == 1
         {
-            let rest = only.get(self.out_offset..).unwrap_or(&[]);
+            let rest = only.bytes.get(self.out_offset..).unwrap_or(&[]);
             return rustix::net::send(&self.socket, rest, flags);
         }
         let mut slices = [IoSlice::new(&[]); SEND_SLICES_MAX];
         let count = self.out.len().min(SEND_SLICES_MAX);
         let mut skip = self.out_offset;
         for (slice, reply) in slices.iter_mut().zip(&self.out) {
-            *slice = IoSlice::new(reply.get(skip..).unwrap_or(&[]));
+            *slice = IoSlice::new(reply.bytes.get(skip..).unwrap_or(&[]));
             skip = 0;
         }
         let slices = slices.get(..count).unwrap_or(&[]);
@@ -364,15 +390,26 @@ impl Conn {
         self.out_bytes = self.out_bytes.saturating_sub(bytes);
         bytes += self.out_offset;
         while let Some(front) = self.out.front() {
-            if bytes < front.len() {
+            if bytes < front.bytes.len() {
                 break;
             }
-            bytes -= front.len();
+            bytes -= front.bytes.len();
             if let Some(reply) = self.out.pop_front() {
-                buffers.give_reply(reply);
+                buffers.give_reply(reply.bytes);
+                if let Some(of) = reply.of {
+                    note(&mut self.gone, of);
+                }
             }
         }
         self.out_offset = bytes;
+    }
+}
+
+/// Counts one more reply of `volume`: mostly one after another of the same.
+fn note(gone: &mut Vec<(Arc<ServedVolume>, u64)>, volume: Arc<ServedVolume>) {
+    match gone.last_mut() {
+        Some((last, count)) if Arc::ptr_eq(last, &volume) => *count += 1,
+        _ => gone.push((volume, 1)),
     }
 }
 

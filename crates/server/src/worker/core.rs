@@ -7,7 +7,7 @@ use super::conn::Conn;
 use super::inbox::{Inbox, Message};
 use super::request::{Pending, Request};
 use super::tasks::Tasks;
-use crate::engine::{self, Engine, ServedVolume, View};
+use crate::engine::{self, Done, Engine, ServedVolume, Stages, View, is_data};
 use crate::gate::{Stopped, Ticket};
 use crate::groups::LookUp;
 use crate::limits::{
@@ -74,6 +74,8 @@ pub(crate) struct Core {
     pub(super) dirty: Vec<u64>,
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
+    /// When what is being served was received.
+    pub(super) batch: Mono,
     /// Connections of which part of a record is here, and the memory that holds those parts.
     pub(super) partials: usize,
     pub(super) partial_bytes: usize,
@@ -87,7 +89,7 @@ impl Core {
         Self {
             id,
             view: engine.view(),
-            tasks: Tasks::new(Arc::clone(&inbox)),
+            tasks: Tasks::new(Arc::clone(&inbox), engine.clock),
             inbox,
             buffers: Buffers::default(),
             messages: Vec::new(),
@@ -96,6 +98,7 @@ impl Core {
             replies: Vec::new(),
             dirty: Vec::new(),
             now,
+            batch: now,
             partials: 0,
             partial_bytes: 0,
             timers: BinaryHeap::new(),
@@ -158,7 +161,7 @@ impl Core {
         let mut whole = false;
         loop {
             if conn.out_bytes() >= SEND_EARLY_BYTES && !conn.clogged {
-                conn.flush(&mut self.buffers).map_err(|_| Close)?;
+                self.flush(conn)?;
             }
             if !self.may_take(conn) {
                 conn.blocked = true;
@@ -211,6 +214,10 @@ impl Core {
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let free = request.cost == Cost::ZERO;
         if free || request.volume.gate.try_pass(request.cost, self.now) {
+            if is_data(request.class) {
+                let queued = self.now.since(request.arrived);
+                request.volume.stats.passed(self.id, request.cost, true, queued, self.now);
+            }
             return self.start(conn, request);
         }
         if request.claim.is_none() {
@@ -243,7 +250,7 @@ impl Core {
     fn start(&mut self, conn: &mut Conn, mut request: Request) {
         if request.claim.as_mut().is_some_and(|claim| !claim.begin()) {
             // Another connection of the client sent it too, and its turn came first.
-            return self.refund(&request.volume, request.cost);
+            return self.give_back(&request);
         }
         let (asker, unclaimed) = (request.asker(), request.claim.is_none());
         let write = request.class == Class::Write && unclaimed;
@@ -264,7 +271,8 @@ impl Core {
             ..
         } = request;
         let nfs = Arc::clone(&volume.nfs);
-        let pending = Pending { connection, volume, class, cost, arrived, claim, reserved };
+        let stages = Stages { arrived, started: self.now, woken: None };
+        let pending = Pending { connection, volume, class, cost, stages, claim, reserved };
         conn.in_flight += 1;
         conn.reserved += reserved;
         let caller = &conn.caller;
@@ -286,14 +294,16 @@ impl Core {
     /// Settles an operation with its contract and queues its reply.
     pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: Pending) {
         self.now = self.engine.clock.now();
-        let Pending { connection, volume, class, cost, arrived, claim, reserved } = pending;
+        let Pending { connection, volume, class, cost, stages, claim, reserved } = pending;
+        let moved = served.moved;
         let ok = served.status == Status::OK;
         if matches!(class, Class::Read | Class::Write) {
             let bytes = cost.bytes.saturating_sub(served.moved);
             let operations = if ok { 0 } else { cost.operations };
             self.refund(&volume, Cost { bytes, operations });
         }
-        volume.stats.done(self.id, class, served.moved, ok, self.now.since(arrived));
+        let replied = conn.is_some();
+        volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
             self.answer_others(connection, claim, &served.reply);
         }
@@ -301,7 +311,11 @@ impl Core {
             conn.in_flight -= 1;
             conn.lent.reclaim(&mut self.buffers);
             conn.reserved -= reserved;
-            conn.queue(served.reply);
+            if is_data(class) {
+                conn.queue_of(served.reply, volume);
+            } else {
+                conn.queue(served.reply);
+            }
             self.mark(conn);
         } else {
             // Its connection is gone; the memory was held until now.
@@ -326,14 +340,18 @@ impl Core {
 
     /// Takes up a request that its gate let go.
     pub(super) fn released(&mut self, conn: &mut Conn, ticket: Ticket) {
-        let Ticket { request, since, .. } = ticket;
+        let Ticket { mut request, since, .. } = ticket;
         if let Some(count) = conn.parked.get_mut(&request.volume.id) {
             *count -= 1;
             if *count == 0 {
                 conn.parked.remove(&request.volume.id);
             }
         }
-        request.volume.stats.delayed(self.id, self.now.since(since));
+        let stats = &request.volume.stats;
+        stats.delayed(self.id, self.now.since(since));
+        let queued = self.now.since(request.passed);
+        stats.passed(self.id, request.cost, false, queued, self.now);
+        request.passed = self.now;
         if conn.held.is_empty() && self.may_reply(conn) {
             self.start(conn, request);
         } else {
@@ -349,6 +367,7 @@ impl Core {
             && let Some(request) = conn.held.pop_front()
         {
             conn.held_back -= request.held_bytes();
+            request.volume.stats.held(self.id, self.now.since(request.passed));
             self.start(conn, request);
         }
     }
@@ -393,16 +412,42 @@ impl Core {
         }
     }
 
+    /// Gives back all of a request that the gate let through and that is not carried out.
+    fn give_back(&mut self, request: &Request) {
+        if is_data(request.class) {
+            request.volume.stats.dropped(self.id, request.cost, self.now);
+        }
+        self.refund(&request.volume, request.cost);
+    }
+
+    /// Sends what waits to leave `conn`, as far as its socket takes it.
+    pub(super) fn flush(&mut self, conn: &mut Conn) -> Result<(), Close> {
+        let sent = conn.flush(&mut self.buffers);
+        if !conn.gone.is_empty() {
+            self.now = self.engine.clock.now();
+            self.count_gone(conn);
+        }
+        sent.map_err(|_| Close)
+    }
+
+    fn count_gone(&self, conn: &mut Conn) {
+        for (volume, count) in conn.gone.drain(..) {
+            volume.stats.sent(self.id, count, self.now);
+        }
+    }
+
     /// Cleans up after a connection that is gone.
     pub(super) fn forget(&mut self, mut conn: Conn) {
         for volume in conn.parked.keys().chain(&conn.stopped) {
             if let Some(mounted) = self.view.load().by_id(*volume) {
-                mounted.volume.gate.cancel(conn.token, &mut self.resumed);
+                mounted.volume.gate.cancel(conn.token, self.now, &mut self.resumed);
             }
         }
         for request in conn.held.drain(..) {
-            self.refund(&request.volume, request.cost);
+            self.give_back(&request);
         }
+        conn.give_up_replies();
+        self.count_gone(&mut conn);
         conn.lent.forget(&mut self.buffers);
         self.partial_bytes -= conn.partial_accounted;
         self.partials -= usize::from(conn.partial_since.is_some());

@@ -165,7 +165,8 @@ impl Core {
             call,
             class,
             cost,
-            arrived: self.now,
+            arrived: self.batch,
+            passed: self.now,
             claim,
         };
         self.admit(conn, request);

@@ -100,6 +100,7 @@ impl Worker {
                 Err(error) => return Err(error.into()),
             }
             self.core.now = self.core.engine.clock.now();
+            self.core.batch = self.core.now;
             for event in &events {
                 let Event { flags, data } = *event;
                 match data.u64() {
@@ -161,7 +162,9 @@ impl Worker {
             match message {
                 Message::Connection(socket, peer, caller) => self.adopt(socket, peer, caller),
                 Message::Wake(slot) => {
-                    if let Some((served, pending)) = self.core.tasks.wake(slot) {
+                    let woken = self.core.tasks.woken(slot);
+                    if let Some((served, mut pending)) = self.core.tasks.wake(slot) {
+                        pending.stages.woken = woken;
                         self.finish(served, pending);
                     }
                 }
@@ -234,7 +237,10 @@ impl Worker {
     /// Receives and serves what a connection sent, some rounds of it.
     fn read(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
         conn.active = core.now;
-        for _ in 0..RECV_ROUNDS_MAX {
+        for round in 0..RECV_ROUNDS_MAX {
+            if round > 0 {
+                core.batch = core.now;
+            }
             let all = conn.has_all();
             if !(all || core.may_take(conn)) {
                 break;
@@ -265,7 +271,7 @@ impl Worker {
     fn tidy(epoll: &OwnedFd, core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
         conn.dirty = false;
         loop {
-            conn.flush(&mut core.buffers).map_err(|_| Close)?;
+            core.flush(conn)?;
             core.start_held(conn);
             if conn.blocked && core.may_take(conn) {
                 core.process(conn)?;

@@ -1,6 +1,6 @@
 //! An NFS operation between its arrival and its reply, as plain data.
 
-use crate::engine::ServedVolume;
+use crate::engine::{ServedVolume, Stages};
 use crate::groups::LookUp;
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
@@ -38,6 +38,8 @@ pub(crate) struct Request {
     /// is a READ or WRITE.
     pub(crate) cost: Cost,
     pub(crate) arrived: Mono,
+    /// When the gate let it go, if it had to wait; later, when it began to wait for room for its reply.
+    pub(crate) passed: Mono,
     /// Its place among its client's calls, if it has one.
     pub(crate) claim: Option<Claim>,
 }
@@ -89,7 +91,7 @@ pub(crate) struct Pending {
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) class: Class,
     pub(crate) cost: Cost,
-    pub(crate) arrived: Mono,
+    pub(crate) stages: Stages,
     pub(crate) claim: Option<Claim>,
     /// What the connection's held bytes count for it.
     pub(crate) reserved: usize,

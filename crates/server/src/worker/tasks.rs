@@ -5,22 +5,28 @@
 //! of a slot is only one poll too many.
 
 use super::inbox::{Inbox, Message};
-use crate::sync::Arc;
+use crate::clock::SystemClock;
+use crate::sync::{Arc, AtomicU64, Ordering};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
+use weir_core::{Clock, Mono};
 
 struct SlotWaker {
     inbox: Arc<Inbox>,
     slot: usize,
+    clock: SystemClock,
+    /// When it was woken last.
+    woken: AtomicU64,
 }
 
 impl Wake for SlotWaker {
     fn wake(self: Arc<Self>) {
-        self.inbox.post(Message::Wake(self.slot));
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(self.clock.now().0, Ordering::Relaxed);
         self.inbox.post(Message::Wake(self.slot));
     }
 }
@@ -29,20 +35,22 @@ type Operation<T> = Pin<Box<dyn Future<Output = T>>>;
 
 struct Slot<T, M> {
     waker: Waker,
+    signal: Arc<SlotWaker>,
     task: Option<(Operation<T>, M)>,
 }
 
 /// The operations of one worker that wait for something: futures of `T`, each with its `M`.
 pub(crate) struct Tasks<T, M> {
     inbox: Arc<Inbox>,
+    clock: SystemClock,
     slots: Vec<Slot<T, M>>,
     free: Vec<usize>,
 }
 
 impl<T, M> Tasks<T, M> {
     /// None yet; wakes go to `inbox`.
-    pub(crate) fn new(inbox: Arc<Inbox>) -> Self {
-        Self { inbox, slots: Vec::new(), free: Vec::new() }
+    pub(crate) fn new(inbox: Arc<Inbox>, clock: SystemClock) -> Self {
+        Self { inbox, clock, slots: Vec::new(), free: Vec::new() }
     }
 
     /// How many are waiting.
@@ -73,6 +81,11 @@ impl<T, M> Tasks<T, M> {
         }
     }
 
+    /// When what `index` waits for was last said to be there.
+    pub(crate) fn woken(&self, index: usize) -> Option<Mono> {
+        Some(Mono(self.slots.get(index)?.signal.woken.load(Ordering::Relaxed)))
+    }
+
     /// Polls the future in `index` again, if one is there.
     pub(crate) fn wake(&mut self, index: usize) -> Option<(T, M)> {
         let slot = self.slots.get_mut(index)?;
@@ -90,8 +103,14 @@ impl<T, M> Tasks<T, M> {
     fn free_slot(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             let slot = self.slots.len();
-            let waker = Waker::from(Arc::new(SlotWaker { inbox: Arc::clone(&self.inbox), slot }));
-            self.slots.push(Slot { waker, task: None });
+            let signal = Arc::new(SlotWaker {
+                inbox: Arc::clone(&self.inbox),
+                slot,
+                clock: self.clock,
+                woken: AtomicU64::new(0),
+            });
+            let waker = Waker::from(Arc::clone(&signal));
+            self.slots.push(Slot { waker, signal, task: None });
             slot
         })
     }
@@ -106,7 +125,7 @@ mod tests {
     #[test]
     fn keeps_what_waits_and_gives_it_back_when_woken() {
         let inbox = Inbox::new().unwrap();
-        let mut tasks = Tasks::new(Arc::clone(&inbox));
+        let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start());
         let open = Rc::new(Cell::new(false));
         let gate = Rc::clone(&open);
         let waits = Box::pin(std::future::poll_fn(move |cx| {

@@ -10,4 +10,5 @@ mod names;
 mod power;
 mod slow;
 mod syncs;
+mod watch;
 mod world;
