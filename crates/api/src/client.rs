@@ -5,8 +5,8 @@ use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
 use crate::{
-    Changed, ExportRule, Health, Level, LevelChange, NewLevel, NewPool, NewVolume, Pool,
-    PoolChange, ServerInfo, Volume, VolumeChange,
+    Activity, Changed, ExportRule, Health, Level, LevelChange, NewLevel, NewPool, NewVolume, Pool,
+    PoolChange, Report, ServerInfo, SignedReport, Volume, VolumeChange, Why,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -325,6 +325,42 @@ impl Client {
     pub async fn rescan(&self, volume: &str) -> Result<Volume> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
+    }
+
+    /// Whether the contract of a volume was kept in the last `since_seconds`, at most
+    /// [`REPORT_SECONDS_MAX`](crate::limits::REPORT_SECONDS_MAX).
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn report(&self, volume: &str, since_seconds: u64) -> Result<Report> {
+        let path = routes::path(routes::REPORT, volume);
+        self.get(&routes::with_query(&path, "since", &since_seconds.to_string())).await
+    }
+
+    /// The same, signed by the server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn signed_report(&self, volume: &str, since_seconds: u64) -> Result<SignedReport> {
+        let path = routes::path(routes::REPORT, volume);
+        let path = routes::with_query(&path, "since", &since_seconds.to_string());
+        self.get(&routes::with_query(&path, "signed", "true")).await
+    }
+
+    /// Why a volume is as quick or slow as it is.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn why(&self, volume: &str) -> Result<Why> {
+        self.get(&routes::path(routes::WHY, volume)).await
+    }
+
+    /// What goes on in all volumes.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn activity(&self) -> Result<Activity> {
+        self.get(routes::ACTIVITY).await
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {

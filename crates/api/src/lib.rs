@@ -12,7 +12,9 @@ pub mod limits;
 mod pool;
 pub mod routes;
 mod server;
+mod signed;
 mod volume;
+mod watch;
 mod words;
 
 pub use client::{Client, ClientError, Dry};
@@ -20,8 +22,12 @@ pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
+pub use signed::{
+    ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
+};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
-pub use words::{Access, Qos, Squash, UnknownWord};
+pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
+pub use words::{Access, Cause, Qos, Squash, UnknownWord, Verdict};
 
 /// A rate in MiB/s, for the fields that repeat one for people.
 #[must_use]

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const REQUEST_BYTES_MAX: usize = 256 << 10;
 /// Largest answer a client reads, in bytes: a list of all volumes there may be.
 pub const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// Longest time that a report covers, in seconds: 14 days.
+pub const REPORT_SECONDS_MAX: u64 = 14 * 24 * 3600;
 /// Longest a client waits for an answer.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Longest a client waits for a connection.

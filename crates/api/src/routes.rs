@@ -12,6 +12,9 @@
 //! | `/v1/volumes/{name}` | GET; PATCH: change; DELETE, with its files |
 //! | `/v1/volumes/{name}/exports` | GET: list; PUT: replace all; POST: add one; DELETE `?network=`: remove one |
 //! | `/v1/volumes/{name}/rescan` | POST: count its usage anew, in the background |
+//! | `/v1/volumes/{name}/report` | GET `?since=`: [`Report`](crate::Report) over that many seconds; `&signed=true`: [`SignedReport`](crate::SignedReport) |
+//! | `/v1/volumes/{name}/why` | GET: [`Why`](crate::Why) |
+//! | `/v1/activity` | GET: [`Activity`](crate::Activity) |
 //! | `/v1/catalog/backup` | GET: a backup of the catalogue, as a SQLite file |
 //! | `/healthz`, `/readyz` | GET: for probes, without a token |
 //! | `/metrics` | GET: Prometheus text |
@@ -39,6 +42,12 @@ pub const VOLUME: &str = "/v1/volumes/{name}";
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
 /// The recount of one volume's usage.
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
+/// Whether the contract of one volume was kept.
+pub const REPORT: &str = "/v1/volumes/{name}/report";
+/// Why one volume is as quick or slow as it is.
+pub const WHY: &str = "/v1/volumes/{name}/why";
+/// What goes on in all volumes.
+pub const ACTIVITY: &str = "/v1/activity";
 /// A backup of the catalogue.
 pub const CATALOG_BACKUP: &str = "/v1/catalog/backup";
 /// Answers as long as the process does.

@@ -16,6 +16,9 @@ pub struct ServerInfo {
     pub locks: bool,
     /// The generation of its catalogue, which grows with every change.
     pub generation: u64,
+    /// The public key of its signed reports, 64 hexadecimal digits.
+    #[serde(default)]
+    pub report_key: String,
 }
 
 /// Is everything being served?

@@ -78,6 +78,18 @@ pub struct VolumeLive {
     pub wait_nanos: u64,
     /// Nanoseconds from arrival to reply, all operations.
     pub latency_nanos: u64,
+    /// Of READs, WRITEs and COMMITs, nanoseconds in the store, in all.
+    #[serde(default)]
+    pub store_nanos: u64,
+    /// Nanoseconds until the client's socket took the reply.
+    #[serde(default)]
+    pub network_nanos: u64,
+    /// Nanoseconds in which the server was busy with other requests.
+    #[serde(default)]
+    pub processing_nanos: u64,
+    /// Bytes that READs and WRITEs asked to move when they came.
+    #[serde(default)]
+    pub offered_bytes: u64,
     /// Requests that wait now.
     pub waiting: u64,
     /// Bytes of memory that they pin.

@@ -90,6 +90,32 @@ words! {
     All = "all"
 }
 
+words! {
+    /// What became of a contract.
+    #[derive(Default)]
+    Verdict, "verdict",
+    /// It was demanded and delivered.
+    Kept = "kept",
+    /// The clients asked for less.
+    #[default]
+    NotDemanded = "not-demanded",
+    /// It was demanded and not delivered, or more was.
+    Broken = "broken"
+}
+
+words! {
+    /// What a contract was broken by.
+    Cause, "cause",
+    /// The gate let too much or too little through.
+    Gate = "gate",
+    /// The disk, the file system, or what makes them slow.
+    Store = "store",
+    /// Replies that the client, or the way to it, did not take.
+    Network = "network",
+    /// Too little processor time for the server.
+    Processing = "processing"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

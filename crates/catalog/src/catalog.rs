@@ -109,6 +109,14 @@ impl Catalog {
         directory::token(&self.directory)
     }
 
+    /// The secret that signs reports, made the first time it is asked for.
+    ///
+    /// # Errors
+    /// `BadReportKey`, `Io`.
+    pub fn report_secret(&self) -> Result<[u8; 32]> {
+        directory::report_secret(&self.directory)
+    }
+
     /// The data directory, absolute.
     #[must_use]
     pub fn directory(&self) -> &Path {

@@ -134,6 +134,12 @@ pub(crate) fn token(directory: &Path) -> Result<String> {
     valid_token(bytes).ok_or_else(|| CatalogError::BadToken { path: directory.join("api.token") })
 }
 
+/// The secret that signs reports, made once.
+pub(crate) fn report_secret(directory: &Path) -> Result<[u8; 32]> {
+    let bytes = read_or_make(directory, "report.key", random::<32>)?;
+    bytes.try_into().map_err(|_| CatalogError::BadReportKey { path: directory.join("report.key") })
+}
+
 fn valid_token(bytes: Vec<u8>) -> Option<String> {
     let token = String::from_utf8(bytes).ok().map(|token| token.trim().to_owned());
     token.filter(|token| token.len() >= TOKEN_CHARS_MIN)

@@ -410,6 +410,15 @@ pub enum CatalogError {
         /// The file.
         path: PathBuf,
     },
+    /// The secret that signs reports is no key.
+    #[error(
+        "{} must hold 32 bytes: restore it from a copy, or remove it to have a new one made",
+        path.display()
+    )]
+    BadReportKey {
+        /// The file.
+        path: PathBuf,
+    },
     /// The catalogue says something that no version of Weir wrote.
     #[error("the catalogue is damaged: {0}")]
     Damaged(String),
@@ -519,6 +528,7 @@ impl CatalogError {
             Self::DamagedBackup { .. } => "damaged_backup",
             Self::BadSecret { .. } => "bad_secret",
             Self::BadToken { .. } => "bad_token",
+            Self::BadReportKey { .. } => "bad_report_key",
             Self::Damaged(_) => "damaged",
             Self::Io { .. } => "io",
             Self::Database(_) => "database",
@@ -569,6 +579,7 @@ impl CatalogError {
             | Self::DamagedBackup { .. }
             | Self::BadSecret { .. }
             | Self::BadToken { .. }
+            | Self::BadReportKey { .. }
             | Self::Damaged(_)
             | Self::Io { .. }
             | Self::Database(_) => Fault::Internal,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// What lies in a data directory beside pools and the API's socket, which is made anew at each
 /// start. `.new` is left behind where a crash cut the making of a file short.
-const FILES: [&str; 9] = [
+const FILES: [&str; 14] = [
     "weir.lock",
     "weir.db",
     "weir.db-wal",
@@ -22,6 +22,11 @@ const FILES: [&str; 9] = [
     "handle.key.new",
     "api.token",
     "api.token.new",
+    "report.key",
+    "report.key.new",
+    "history.db",
+    "history.db-wal",
+    "history.db-shm",
 ];
 /// The bits of the group and of others.
 const NOT_OWNER: u32 = 0o077;

@@ -18,7 +18,7 @@ mod gate;
 mod groups;
 mod limits;
 mod locks;
-pub mod metrics;
+mod metrics;
 mod notify;
 pub mod plane;
 mod retransmit;
@@ -26,6 +26,7 @@ pub mod rpcbind;
 pub mod serve;
 mod sync;
 mod udp;
+mod watch;
 mod worker;
 
 pub use check::check;

@@ -3,24 +3,31 @@
 
 use crate::plane::{Plane, Totals, VolumeLive};
 use crate::sync::Arc;
+use crate::watch::{Standing, Watch};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use weir_catalog::{Pool, Snapshot, Volume};
+use weir_qos::verdict::Verdict;
 
-/// The content type of [`render`]'s text.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The content type of the text.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics, as text.
 ///
 /// # Errors
 /// None in practice: it writes to memory.
-pub fn render(snapshot: &Arc<Snapshot>, plane: &dyn Plane) -> Result<String, fmt::Error> {
+pub(crate) fn render(
+    snapshot: &Arc<Snapshot>,
+    plane: &dyn Plane,
+    watch: &Watch,
+) -> Result<String, fmt::Error> {
     let volumes = snapshot.volumes().map(|volume| {
         let pool = snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default();
-        Listed { volume: Arc::clone(volume), pool, live: plane.volume_live(volume.id) }
+        let (live, standing) = (plane.volume_live(volume.id), watch.standing(volume.id));
+        Listed { volume: Arc::clone(volume), pool, live, standing }
     });
     let scrape = Scrape {
         snapshot: Arc::clone(snapshot),
@@ -48,6 +55,7 @@ struct Listed {
     volume: Arc<Volume>,
     pool: String,
     live: Option<VolumeLive>,
+    standing: Option<Standing>,
 }
 
 /// One metric over things of sort `T`; a counter's name gets `_total` on the wire.
@@ -112,6 +120,30 @@ const LIVE: &[Metric<VolumeLive>] = &[
         "Time from arrival to reply, summed over all operations",
         |v| Seconds(seconds(v.latency_nanos)),
     ),
+    metric(
+        Counter,
+        "weir_volume_store_seconds",
+        "Time of READs, WRITEs and COMMITs in the store, summed",
+        |v| Seconds(seconds(v.store_nanos)),
+    ),
+    metric(
+        Counter,
+        "weir_volume_network_seconds",
+        "Time until clients' sockets took the replies to them, summed",
+        |v| Seconds(seconds(v.network_nanos)),
+    ),
+    metric(
+        Counter,
+        "weir_volume_processing_seconds",
+        "Time in which the server was busy with other requests than them, summed",
+        |v| Seconds(seconds(v.processing_nanos)),
+    ),
+    metric(
+        Counter,
+        "weir_volume_offered_bytes",
+        "Bytes that READs and WRITEs asked to move when they came",
+        |v| Whole(v.offered_bytes),
+    ),
     metric(Gauge, "weir_volume_waiting_requests", "Requests that wait for the contract now", |v| {
         Whole(v.waiting)
     }),
@@ -154,6 +186,42 @@ const VOLUME: &[Metric<Listed>] = &[
         Whole(u64::from(v.live.is_some()))
     }),
 ];
+
+/// Of every volume that is served: the verdict on its contract over the last 10 s.
+const CONTRACT: &[Metric<Listed>] = &[
+    metric(
+        Gauge,
+        "weir_volume_contract_kept",
+        "1 if the contract was demanded and delivered over the last 10 s, else 0",
+        |v| Whole(u64::from(verdict(v) == Verdict::Kept)),
+    ),
+    metric(
+        Gauge,
+        "weir_volume_contract_broken",
+        "1 if the contract was broken over the last 10 s, else 0",
+        |v| Whole(u64::from(matches!(verdict(v), Verdict::Broken(_)))),
+    ),
+    metric(
+        Gauge,
+        "weir_volume_contract_demanded",
+        "1 if clients demanded the contract over the last 10 s, else 0",
+        |v| Whole(u64::from(verdict(v) != Verdict::NotDemanded)),
+    ),
+];
+
+/// The error of a contract where it was demanded, over each of the times that [`Standing`] has.
+const ERRORS: [(&str, &str); 3] = [
+    (
+        "weir_volume_contract_error_10s_ratio",
+        "Delivered over the last 10 s against the contract, less 1",
+    ),
+    ("weir_volume_contract_error_1m_ratio", "The same over the last minute, where it was demanded"),
+    ("weir_volume_contract_error_1h_ratio", "The same over the last hour, where it was demanded"),
+];
+
+fn verdict(listed: &Listed) -> Verdict {
+    listed.standing.map_or(Verdict::NotDemanded, |standing| standing.verdict)
+}
 
 /// Of a pool, with its volumes' quotas and limits summed.
 const POOL: &[Metric<PoolSums>] = &[
@@ -300,6 +368,19 @@ impl Collector for Scrape {
             let live =
                 labelled.iter().filter_map(|(labels, one)| Some((labels, one.live.as_ref()?)));
             family(&mut out, metric, live)?;
+        }
+        for metric in CONTRACT {
+            let served = labelled.iter().filter(|(_, one)| one.live.is_some());
+            family(&mut out, metric, served.map(|(labels, one)| (labels, *one)))?;
+        }
+        for (place, (name, help)) in ERRORS.into_iter().enumerate() {
+            let mut encoder = out.encode_descriptor(name, help, None, Gauge)?;
+            for (labels, one) in &labelled {
+                let errors = one.standing.as_ref().map(|standing| standing.errors);
+                if let Some(error) = errors.and_then(|errors| *errors.get(place)?) {
+                    encoder.encode_family(labels)?.encode_gauge(&error)?;
+                }
+            }
         }
         Ok(())
     }

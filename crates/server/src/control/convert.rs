@@ -83,6 +83,10 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         delayed_ops: live.delayed_ops,
         wait_nanos: live.wait_nanos,
         latency_nanos: live.latency_nanos,
+        store_nanos: live.store_nanos,
+        network_nanos: live.network_nanos,
+        processing_nanos: live.processing_nanos,
+        offered_bytes: live.offered_bytes,
         waiting: live.waiting,
         parked_bytes: live.parked_bytes,
     }

@@ -17,6 +17,12 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
         nfs: state.0.nfs.iter().map(ToString::to_string).collect(),
         locks: state.0.plane.totals().locks.served,
         generation: state.0.catalog.snapshot().generation,
+        report_key: state
+            .0
+            .signer
+            .as_ref()
+            .map(crate::watch::Signer::public_key)
+            .unwrap_or_default(),
     })
 }
 
@@ -41,7 +47,7 @@ pub(super) async fn readiness(State(state): State<ControlState>) -> Response {
 }
 
 pub(super) async fn metrics(State(state): State<ControlState>) -> Result<Response, Failure> {
-    let text = metrics::render(&state.0.catalog.snapshot(), &*state.0.plane)
+    let text = metrics::render(&state.0.catalog.snapshot(), &*state.0.plane, &state.0.watch)
         .map_err(|_| Failure::internal("metrics", "the metrics can't be written"))?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

@@ -17,6 +17,7 @@ mod pools;
 mod router;
 mod trash;
 mod volumes;
+mod watching;
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ mod tests;
 use crate::config::ServerConfig;
 use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, watch};
+use crate::watch::{Recorder, Signer, Watch};
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -43,13 +45,22 @@ struct Control {
     /// of two changes in the wrong order.
     turn: Mutex<()>,
     trash: Arc<Trash>,
+    watch: Arc<Watch>,
+    /// What signs reports, unless its key can't be had.
+    signer: Option<Signer>,
 }
 
 impl ControlState {
     /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>, plane: Arc<dyn Plane>, nfs: Vec<SocketAddr>) -> Self {
-        Self(Arc::new(Control { catalog, plane, nfs, turn: Mutex::new(()), trash: Arc::default() }))
+        let watch = Arc::new(Watch::new(Recorder::open(catalog.directory())));
+        let secret = catalog.report_secret().inspect_err(|error| {
+            tracing::warn!(%error, "reports can't be signed");
+        });
+        let signer = secret.ok().map(|secret| Signer::new(&secret));
+        let (turn, trash) = (Mutex::new(()), Arc::default());
+        Self(Arc::new(Control { catalog, plane, nfs, turn, trash, watch, signer }))
     }
 }
 
@@ -79,11 +90,14 @@ pub async fn serve_control(
         }
     }
     let trash = Arc::clone(&state.0.trash);
+    let (board, plane) = (Arc::clone(&state.0.watch), Arc::clone(&state.0.plane));
+    let watching = tokio::spawn(crate::watch::run(board, plane, stopping.clone()));
     serve(local, router::open(state));
     trash.remove_condemned(catalog)?;
     until.await;
     // There is nobody to tell if all listeners have ended already.
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
+    watching.await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)
 }

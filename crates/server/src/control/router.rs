@@ -2,7 +2,7 @@
 
 use super::auth::{self, Token};
 use super::failure::Failure;
-use super::{ControlState, backup, exports, info, levels, pools, volumes};
+use super::{ControlState, backup, exports, info, levels, pools, volumes, watching};
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -48,6 +48,9 @@ fn handlers(state: ControlState) -> Router {
             routes::EXPORTS,
             get(exports::list).put(exports::set).post(exports::add).delete(exports::remove),
         )
+        .route(routes::REPORT, get(watching::report))
+        .route(routes::WHY, get(watching::why))
+        .route(routes::ACTIVITY, get(watching::activity))
         .route(routes::CATALOG_BACKUP, get(backup::backup))
         .fallback(unknown_route)
         .method_not_allowed_fallback(unknown_method)

@@ -1,0 +1,171 @@
+//! Reports that are signed by the server's key, and their verification, which needs no server.
+
+use crate::watch::Report;
+use ed25519_dalek::{Signature, VerifyingKey};
+use serde::{Deserialize, Serialize};
+
+/// What stands before the text in what is signed, so that the key's signatures mean nothing else.
+pub const SIGNED_PREFIX: &str = "weir signed report 1\n";
+
+/// The one algorithm there is.
+pub const ALGORITHM: &str = "Ed25519";
+
+/// A report with a signature. What is signed is [`SIGNED_PREFIX`] and then the text of the report,
+/// byte for byte as it stands here: nothing has to be written again in the same way to check it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignedReport {
+    /// The version of this form: 1.
+    pub weir_signed_report: u32,
+    /// [`ALGORITHM`].
+    pub algorithm: String,
+    /// The server's public key, 64 hexadecimal digits.
+    pub public_key: String,
+    /// The signature, 128 hexadecimal digits.
+    pub signature: String,
+    /// A [`Report`] as JSON, in a text.
+    pub report: String,
+}
+
+/// Why a signed report can't be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum SignedReportError {
+    /// It is none that this version can check.
+    #[error("this is no signed report that this version can check: {0}")]
+    Unreadable(String),
+    /// Somebody else signed it.
+    #[error("the report is signed by the key {found}, not by {wanted}")]
+    OtherKey {
+        /// The key in the file.
+        found: String,
+        /// The key that was to be.
+        wanted: String,
+    },
+    /// It was changed, or the signature is another's.
+    #[error("the signature does not fit: the report was changed after it was signed")]
+    Forged,
+}
+
+impl SignedReport {
+    /// The report, if its signature fits, and its key is `key` where one is given (hexadecimal).
+    ///
+    /// # Errors
+    /// [`SignedReportError`].
+    pub fn verify(&self, key: Option<&str>) -> Result<Report, SignedReportError> {
+        let unreadable = |what: &str| SignedReportError::Unreadable(what.to_owned());
+        if self.weir_signed_report != 1 || self.algorithm != ALGORITHM {
+            return Err(unreadable("its form or algorithm is another"));
+        }
+        if let Some(wanted) = key
+            && !wanted.trim().eq_ignore_ascii_case(&self.public_key)
+        {
+            let (found, wanted) = (self.public_key.clone(), wanted.trim().to_owned());
+            return Err(SignedReportError::OtherKey { found, wanted });
+        }
+        let bytes = digits(&self.public_key).ok_or_else(|| unreadable("its key is no key"))?;
+        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| unreadable("its key is no key"))?;
+        let bytes =
+            digits(&self.signature).ok_or_else(|| unreadable("its signature is no signature"))?;
+        let text = signed_text(&self.report);
+        key.verify_strict(text.as_bytes(), &Signature::from_bytes(&bytes))
+            .map_err(|_| SignedReportError::Forged)?;
+        serde_json::from_str(&self.report).map_err(|error| unreadable(&error.to_string()))
+    }
+}
+
+/// What is signed of a report's JSON.
+#[must_use]
+pub fn signed_text(report: &str) -> String {
+    format!("{SIGNED_PREFIX}{report}")
+}
+
+/// `bytes` as hexadecimal digits.
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes that hexadecimal digits stand for, if there are as many as asked for.
+fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{REPORT_VERSION, Window};
+    use ed25519_dalek::{Signer, SigningKey};
+
+    fn signed() -> SignedReport {
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let report = Report {
+            version: REPORT_VERSION,
+            volume: "home".into(),
+            volume_id: 1,
+            pool: "fast".into(),
+            server: "0.1.0".into(),
+            made_at: 1_700_000_000,
+            resolution_seconds: 60,
+            whole: Window { error: Some(-0.25), ..Window::default() },
+            recent: Vec::new(),
+            periods: Vec::new(),
+            conditions: Vec::new(),
+        };
+        let report = serde_json::to_string(&report).unwrap();
+        SignedReport {
+            weir_signed_report: 1,
+            algorithm: ALGORITHM.to_owned(),
+            public_key: hexadecimal(key.verifying_key().as_bytes()),
+            signature: hexadecimal(&key.sign(signed_text(&report).as_bytes()).to_bytes()),
+            report,
+        }
+    }
+
+    #[test]
+    fn a_report_is_what_was_signed() {
+        let signed = signed();
+        assert_eq!(signed.verify(None).unwrap().volume, "home");
+        let key = signed.public_key.to_uppercase();
+        assert!(signed.verify(Some(&key)).is_ok());
+        // Written and read again, it is the same text.
+        let text = serde_json::to_string_pretty(&signed).unwrap();
+        let again: SignedReport = serde_json::from_str(&text).unwrap();
+        assert!(again.verify(None).is_ok());
+    }
+
+    #[test]
+    fn what_was_changed_is_found() {
+        let good = signed();
+        let forged = |change: &dyn Fn(&mut SignedReport)| {
+            let mut changed = good.clone();
+            change(&mut changed);
+            changed.verify(None).unwrap_err()
+        };
+        let words = forged(&|one| one.report = one.report.replace("-0.25", "-0.01"));
+        assert!(matches!(words, SignedReportError::Forged));
+        let blank = forged(&|one| one.report.push(' '));
+        assert!(matches!(blank, SignedReportError::Forged));
+        let signature = forged(&|one| one.signature.replace_range(0..1, "x"));
+        assert!(matches!(signature, SignedReportError::Unreadable(_)));
+        let short = forged(&|one| one.public_key.truncate(60));
+        assert!(matches!(short, SignedReportError::Unreadable(_)));
+        let version = forged(&|one| one.weir_signed_report = 2);
+        assert!(matches!(version, SignedReportError::Unreadable(_)));
+        let other = good.verify(Some(&"00".repeat(32))).unwrap_err();
+        assert!(matches!(other, SignedReportError::OtherKey { .. }));
+    }
+
+    #[test]
+    fn bytes_and_digits_are_the_same() {
+        assert_eq!(digits::<2>(&hexadecimal(&[0, 255])), Some([0, 255]));
+        assert_eq!(digits::<2>("00f"), None);
+        assert_eq!(digits::<2>("+1f0"), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether contracts are kept, and why volumes are slow: `/v1/volumes/{name}/report` and `/why`, and
+//! `/v1/activity`.
+
+use super::failure::Failure;
+use super::{Control, ControlState};
+use crate::sync::Arc;
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use weir_api::limits::REPORT_SECONDS_MAX;
+use weir_api::{Activity, Report, Why};
+use weir_catalog::{CatalogError, Snapshot, Thing, Volume};
+
+/// The time that is told if nothing else is asked for: a day, in seconds.
+const SINCE: u64 = 24 * 3600;
+
+/// What a report is to cover.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    #[serde(default = "day")]
+    since: u64,
+    #[serde(default)]
+    signed: bool,
+}
+
+const fn day() -> u64 {
+    SINCE
+}
+
+pub(super) async fn report(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let Query(Asked { since, signed }) = asked?;
+    if !(1..=REPORT_SECONDS_MAX).contains(&since) {
+        let message = format!("since is in seconds, from 1 to {REPORT_SECONDS_MAX} (14 days)");
+        return Err(Failure::bad_request(message));
+    }
+    let control = Arc::clone(&state.0);
+    let made = tokio::task::spawn_blocking(move || control.report(&name, since)).await;
+    let report = made.map_err(|_| Failure::internal("failed", "the report failed"))??;
+    if !signed {
+        return Ok(Json(report).into_response());
+    }
+    let Some(signer) = &state.0.signer else {
+        let message =
+            "reports can't be signed: the server's log says what is wrong with report.key";
+        return Err(Failure::internal("no_report_key", message));
+    };
+    let signed = signer.sign(&report);
+    let signed = signed.map_err(|_| Failure::internal("failed", "the report can't be written"))?;
+    Ok(Json(signed).into_response())
+}
+
+pub(super) async fn why(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Why>, Failure> {
+    let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
+    let volume = find(&snapshot, &name)?;
+    Ok(Json(state.0.watch.why(&snapshot, plane, volume)))
+}
+
+pub(super) async fn activity(State(state): State<ControlState>) -> Json<Activity> {
+    Json(state.0.watch.activity(&state.0.catalog.snapshot(), &*state.0.plane))
+}
+
+impl Control {
+    fn report(&self, name: &str, since: u64) -> Result<Report, Failure> {
+        let snapshot = self.catalog.snapshot();
+        Ok(self.watch.report(&snapshot, find(&snapshot, name)?, since))
+    }
+}
+
+fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Volume, Failure> {
+    let volume = snapshot.volume_named(name);
+    let missing = || CatalogError::NoSuch { thing: Thing::Volume, name: name.to_owned() };
+    Ok(volume.ok_or_else(missing)?)
+}

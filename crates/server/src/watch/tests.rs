@@ -1,0 +1,208 @@
+use super::*;
+use crate::plane::{PlaneError, Totals, VolumeLive};
+use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
+use weir_core::Mono;
+use weir_qos::verdict::Reading;
+use weir_qos::{BytesPerSecond, Cost, Limits};
+
+const START: u64 = 1_700_000_040;
+const LIMIT: u64 = 16 << 20;
+
+/// A data plane with two volumes that a test drives in time of its own.
+#[derive(Default)]
+struct Driven(Mutex<HashMap<u32, Reading>>);
+
+impl Plane for Driven {
+    fn apply(&self, _: Arc<Snapshot>) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
+        lock(&self.0).get(&id.0).map(|_| VolumeLive { waiting: 7, ..VolumeLive::default() })
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading)) {
+        for (id, reading) in &*lock(&self.0) {
+            each(VolumeId(*id), Limits::of(BytesPerSecond(LIMIT)), *reading);
+        }
+    }
+
+    fn rescan(&self, _: VolumeId) -> Option<bool> {
+        None
+    }
+
+    fn totals(&self) -> Totals {
+        Totals::default()
+    }
+}
+
+struct World {
+    plane: Driven,
+    watch: Watch,
+    now: u64,
+    directory: tempfile::TempDir,
+    snapshot: Arc<Snapshot>,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(directory.path()).unwrap();
+        let (name, level) = ("pool".to_owned(), "standard".to_owned());
+        let pool = NewPool { name, level, size_bytes: 4 << 40, ..NewPool::default() };
+        catalog.create_pool(&pool, Mode::Commit).unwrap();
+        for name in ["home", "idle"] {
+            let (name, pool) = (name.to_owned(), "pool".to_owned());
+            let volume = NewVolume { name, pool, quota_bytes: 1 << 40, ..NewVolume::default() };
+            catalog.create_volume(&volume, Mode::Commit).unwrap();
+        }
+        let watch = Watch::new(Recorder::open(directory.path()));
+        let snapshot = catalog.snapshot();
+        Self { plane: Driven::default(), watch, now: START, directory, snapshot }
+    }
+
+    fn home(&self) -> &Volume {
+        self.snapshot.volume_named("home").unwrap()
+    }
+
+    /// The server comes back, with a new plane.
+    fn restart(self) -> Self {
+        let rows = self.watch.unfinished(self.now);
+        assert!(self.watch.recorder.write(rows, self.now).is_empty());
+        let (now, directory, snapshot) = (self.now, self.directory, self.snapshot);
+        drop(self.watch);
+        let watch = Watch::new(Recorder::open(directory.path()));
+        Self { plane: Driven::default(), watch, now, directory, snapshot }
+    }
+
+    /// Seconds in which `home` moves so many bytes in each, with somebody waiting if it is all.
+    fn pass(&mut self, seconds: u64, bytes: u64) {
+        for _ in 0..seconds {
+            self.now += 1;
+            let id = self.home().id.0;
+            let mut readings = lock(&self.plane.0);
+            let reading =
+                readings.entry(id).or_insert(Reading { at: Mono(SECOND), ..Reading::default() });
+            reading.at.0 += SECOND;
+            reading.due.bytes += LIMIT;
+            reading.requests += bytes / 8192;
+            for cost in [&mut reading.offered, &mut reading.passed, &mut reading.delivered] {
+                let operations = cost.operations + bytes / 8192;
+                *cost = Cost { bytes: cost.bytes + bytes, operations };
+            }
+            let (asked, wait) = if bytes == LIMIT { (SECOND, 40 * SECOND) } else { (0, 0) };
+            reading.asked_nanos += asked;
+            reading.wait_nanos += wait;
+            reading.inside_nanos += if bytes > 0 { SECOND / 2 } else { 0 };
+            reading.busy_nanos += if bytes > 0 { SECOND / 4 } else { 0 };
+            drop(readings);
+            let rows = self.watch.look(&self.plane, self.now);
+            if !rows.is_empty() {
+                assert!(self.watch.recorder.write(rows, self.now).is_empty());
+            }
+        }
+    }
+
+    fn report(&self, seconds: u64) -> Report {
+        self.watch.report(&self.snapshot, self.home(), seconds)
+    }
+}
+
+#[test]
+fn a_report_has_each_minute_once() {
+    let mut world = World::new();
+    world.pass(150, LIMIT);
+    let report = world.report(3600);
+    let starts: Vec<_> = report.periods.iter().map(|period| period.start).collect();
+    assert_eq!(starts, [START, START + 60, START + 120]);
+    assert_eq!(report.periods[2].seconds, 30.0, "under way");
+    let delivered: Vec<_> = report.periods.iter().map(|p| p.delivered_bytes_per_second).collect();
+    // The first look is what the counters show from.
+    assert!(delivered.iter().all(|rate| *rate >= LIMIT / 60 * 59), "{delivered:?}");
+    assert_eq!((report.whole.kept, report.whole.broken), (15, 0));
+    assert_eq!(report.whole.verdict, weir_api::Verdict::Kept);
+    assert_eq!(report.resolution_seconds, 60);
+    let quarters = world.report(2 * 24 * 3600);
+    assert_eq!(quarters.resolution_seconds, 900);
+    let requests = |report: &Report| report.periods.iter().map(|p| p.split.requests).sum::<u64>();
+    assert_eq!(requests(&quarters), requests(&report));
+    let seconds = world.report(30);
+    assert_eq!((seconds.resolution_seconds, seconds.periods.len()), (1, 30));
+}
+
+#[test]
+fn a_report_goes_back_before_a_restart() {
+    let mut world = World::new();
+    world.pass(90, LIMIT);
+    let before: u64 = world.report(3600).periods.iter().map(|p| p.split.requests).sum();
+    let mut world = world.restart();
+    let after: u64 = world.report(3600).periods.iter().map(|p| p.split.requests).sum();
+    // Nothing was looked at yet: the time is not known, and so is what lies in it.
+    assert_eq!(after, before);
+    world.pass(10, LIMIT);
+    let report = world.report(3600);
+    assert_eq!(report.periods.len(), 2, "the minute of the restart is one");
+    let requests: u64 = report.periods.iter().map(|p| p.split.requests).sum();
+    assert!(requests > before, "{requests}");
+}
+
+#[test]
+fn verdicts_stand_for_what_was() {
+    let mut world = World::new();
+    world.pass(60, LIMIT);
+    let home = world.home().id;
+    let standing = world.watch.standing(home).unwrap();
+    assert_eq!(standing.verdict, Verdict::Kept);
+    assert!(standing.errors.iter().all(|error| error.unwrap().abs() < 0.02), "{standing:?}");
+    world.pass(20, LIMIT / 10);
+    let standing = world.watch.standing(home).unwrap();
+    assert_eq!((standing.verdict, standing.errors[0]), (Verdict::NotDemanded, None));
+    assert!(standing.errors[2].is_some(), "in the hour it was");
+    assert!(world.watch.standing(VolumeId(999)).is_none());
+}
+
+#[test]
+fn why_says_what_holds_a_volume_back() {
+    let mut world = World::new();
+    world.pass(60, LIMIT);
+    let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+    assert_eq!((why.window.verdict, why.waiting), (weir_api::Verdict::Kept, 7));
+    assert!(why.findings[0].starts_with("The contract is kept"), "{:?}", why.findings);
+    assert!(why.findings[1].contains("98.8 % waiting for the contract"), "{:?}", why.findings);
+    assert!(why.advice[0].contains("weir volume resize home"), "{:?}", why.advice);
+    let idle = world.snapshot.volume_named("idle").unwrap();
+    let why = world.watch.why(&world.snapshot, &world.plane, idle);
+    assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);
+    assert_eq!(why.findings, ["The contract is not demanded: nothing came."]);
+    assert_eq!(why.window.limit_bytes_per_second, LIMIT);
+}
+
+#[test]
+fn only_those_in_use_are_active() {
+    let mut world = World::new();
+    world.pass(5, LIMIT);
+    let activity = world.watch.activity(&world.snapshot, &world.plane);
+    assert_eq!((activity.served, activity.volumes.len()), (2, 1));
+    assert_eq!(activity.volumes[0].volume, "home");
+    assert_eq!(activity.volumes[0].second.delivered_bytes_per_second, LIMIT);
+    world.pass(130, 0);
+    assert!(world.watch.activity(&world.snapshot, &world.plane).volumes.is_empty());
+}
+
+#[test]
+fn a_volume_that_is_gone_is_forgotten() {
+    let mut world = World::new();
+    world.pass(5, LIMIT);
+    let home = world.home().id;
+    lock(&world.plane.0).clear();
+    world.watch.look(&world.plane, world.now + 1);
+    assert!(world.watch.standing(home).is_none());
+}
+
+#[test]
+fn a_signature_fits_the_report_and_its_key() {
+    let world = World::new();
+    let signer = Signer::new(&[9; 32]);
+    let signed = signer.sign(&world.report(60)).unwrap();
+    assert_eq!(signed.verify(Some(&signer.public_key())).unwrap(), world.report(60));
+}

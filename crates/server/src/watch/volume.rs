@@ -1,0 +1,219 @@
+//! What is remembered of one volume in memory: the last minute by seconds and the last hour by minutes,
+//! while anything comes to it. Time is an argument; nothing here reads a clock.
+
+use std::collections::VecDeque;
+use weir_qos::Limits;
+use weir_qos::verdict::{Course, Judgement, Reading, Tally};
+
+/// Seconds that are kept.
+const SECONDS: usize = 60;
+/// Stretches of 10 s that are kept: the same minute.
+const TENS: usize = 6;
+/// Minutes that are kept: the last hour but the one under way.
+const MINUTES: usize = 59;
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// A length of time with what happened in it and how it was judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Period {
+    /// Its beginning, in seconds since 1970.
+    pub(crate) start: u64,
+    /// Its length, in nanoseconds.
+    pub(crate) nanos: u64,
+    /// What happened, in as much of it as the volume was looked at.
+    pub(crate) course: Course,
+    /// How each 10 s of it were judged.
+    pub(crate) tally: Tally,
+}
+
+impl Period {
+    /// Puts another after it, or into it.
+    pub(crate) fn take_in(&mut self, other: &Self) {
+        self.course += other.course;
+        self.tally += other.tally;
+    }
+}
+
+/// What is remembered of a volume.
+pub(crate) struct Watched {
+    last: Reading,
+    /// The look at which it was there last.
+    pub(super) seen: u64,
+    awake: Option<Box<Awake>>,
+}
+
+/// What is held only of a volume that something came to lately.
+#[derive(Default)]
+struct Awake {
+    seconds: VecDeque<Course>,
+    /// The 10 s under way, and those before it.
+    ten: Course,
+    tens: VecDeque<(Course, Judgement)>,
+    /// The minute under way, and those before it.
+    minute: (Course, Tally),
+    minutes: VecDeque<Period>,
+    /// Looks since anything came.
+    idle: usize,
+}
+
+/// A moment at which all volumes are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// Its number.
+    pub(crate) number: u64,
+    /// The look before, in seconds since 1970.
+    pub(crate) before: u64,
+    /// This one.
+    pub(crate) now: u64,
+}
+
+impl Look {
+    /// Did a stretch of so many seconds end between the two?
+    fn ends(self, seconds: u64) -> bool {
+        self.before / seconds != self.now / seconds
+    }
+}
+
+impl Watched {
+    /// A volume that comes into use: this is the first that its counters show, about a second after
+    /// they began.
+    pub(crate) fn new(reading: &Reading, limits: Limits) -> Self {
+        let born = weir_core::Mono(reading.at.0.saturating_sub(SECOND));
+        Self { last: reading.unused(limits, born), seen: 0, awake: None }
+    }
+
+    /// Takes up what the counters show now. Gives the minute that ended with it, if anything came in it.
+    pub(crate) fn look(&mut self, reading: &Reading, look: Look) -> Option<Period> {
+        let course = Course::between(&self.last, reading);
+        (self.last, self.seen) = (*reading, look.number);
+        if course.is_idle() && self.awake.is_none() {
+            return None;
+        }
+        let awake = self.awake.get_or_insert_default();
+        awake.idle = if course.is_idle() { awake.idle + 1 } else { 0 };
+        if awake.idle < SECONDS {
+            push(&mut awake.seconds, course, SECONDS);
+            awake.ten += course;
+        }
+        if look.ends(10) {
+            awake.end_ten();
+        }
+        let ended = if look.ends(60) { awake.end_minute(look) } else { None };
+        if awake.is_forgotten() {
+            self.awake = None;
+        }
+        ended
+    }
+
+    /// The minute under way, as far as it is, for a server that stops.
+    pub(crate) fn unfinished(&mut self, now: u64) -> Option<Period> {
+        let awake = self.awake.as_mut()?;
+        awake.end_ten();
+        awake.end_minute(Look { number: 0, before: now, now })
+    }
+
+    /// Did anything come in the last minute?
+    pub(crate) fn is_active(&self) -> bool {
+        self.awake.as_ref().is_some_and(|awake| !awake.seconds.is_empty())
+    }
+
+    /// What happened in the last `seconds`, of which up to a minute are remembered.
+    pub(crate) fn recent(&self, seconds: usize) -> Course {
+        let mut sum = Course::default();
+        let newest = self.awake.iter().flat_map(|awake| awake.seconds.iter().rev());
+        newest.take(seconds).for_each(|second| sum += *second);
+        sum
+    }
+
+    /// The last seconds, oldest first, each with the time that its own end was at.
+    pub(crate) fn seconds(&self, now: u64) -> Vec<Period> {
+        let seconds = self.awake.as_ref().map(|awake| &awake.seconds);
+        let count = seconds.map_or(0, VecDeque::len) as u64;
+        let period = |(at, course): (u64, &Course)| {
+            let mut tally = Tally::default();
+            tally.count(course, course.judge().verdict);
+            Period {
+                start: now.saturating_sub(count - at),
+                nanos: course.nanos,
+                course: *course,
+                tally,
+            }
+        };
+        (0..).zip(seconds.into_iter().flatten()).map(period).collect()
+    }
+
+    /// The last minute: what happened, and how its 10 s were judged.
+    pub(crate) fn last_minute(&self) -> (Course, Tally) {
+        let mut tally = Tally::default();
+        for (course, judgement) in self.awake.iter().flat_map(|awake| &awake.tens) {
+            tally.count(course, judgement.verdict);
+        }
+        (self.recent(SECONDS), tally)
+    }
+
+    /// The minutes of the last hour that ended, and the one under way, oldest first.
+    pub(crate) fn minutes(&self, now: u64) -> Vec<Period> {
+        let Some(awake) = &self.awake else { return Vec::new() };
+        let recent = |period: &&Period| period.start + 3600 > now;
+        let mut all: Vec<_> = awake.minutes.iter().filter(recent).copied().collect();
+        let (mut course, tally) = awake.minute;
+        course += awake.ten;
+        if !course.is_idle() {
+            let start = now / 60 * 60;
+            all.push(Period { start, nanos: (now - start).max(1) * SECOND, course, tally });
+        }
+        all
+    }
+}
+
+impl Awake {
+    fn end_ten(&mut self) {
+        let ten = std::mem::take(&mut self.ten);
+        if ten.nanos == 0 {
+            return;
+        }
+        let judgement = ten.judge();
+        push(&mut self.tens, (ten, judgement), TENS);
+        self.minute.0 += ten;
+        self.minute.1.count(&ten, judgement.verdict);
+        if self.idle >= SECONDS {
+            self.tens.clear();
+        }
+    }
+
+    fn end_minute(&mut self, look: Look) -> Option<Period> {
+        let (course, tally) = std::mem::take(&mut self.minute);
+        if self.idle >= SECONDS {
+            // Nothing for a minute: what it was by seconds is nobody's question any more.
+            (self.seconds, self.tens) = (VecDeque::new(), VecDeque::new());
+        }
+        while self.minutes.front().is_some_and(|first| first.start + 3600 <= look.now) {
+            self.minutes.pop_front();
+        }
+        if course.is_idle() {
+            return None;
+        }
+        let period = Period { start: look.before / 60 * 60, nanos: 60 * SECOND, course, tally };
+        push(&mut self.minutes, period, MINUTES);
+        Some(period)
+    }
+
+    fn is_forgotten(&self) -> bool {
+        self.seconds.is_empty()
+            && self.minutes.is_empty()
+            && self.minute.0.nanos == 0
+            && self.ten.nanos == 0
+    }
+}
+
+/// Adds the newest, and drops the oldest beyond `most`.
+fn push<T>(all: &mut VecDeque<T>, newest: T, most: usize) {
+    if all.len() == most {
+        all.pop_front();
+    }
+    all.push_back(newest);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! What was found, in the words of the API: windows, sentences, advice. No decisions.
+
+use super::volume::Period;
+use weir_api::{Split, Why, Window};
+use weir_core::units::Rate;
+use weir_qos::verdict::{
+    Cause, Course, Judgement, REFERENCE_NANOS, REFERENCE_SPEED, Reason, Tally, Verdict,
+};
+
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// By which conditions verdicts are found, for whoever reads a report without the manual.
+pub(super) fn conditions() -> Vec<String> {
+    let reference = REFERENCE_NANOS / 1_000_000;
+    [
+        "Every 10 s are judged by what the server completed, in contract time: how long the tightest limit takes to yield it. Allowed are 1 % and one largest request; over less than 10 s 5 % and one.".to_owned(),
+        "Kept: what was delivered comes to the whole time.".to_owned(),
+        "Broken by the gate: more was let through than the limits yield, or less while somebody waited.".to_owned(),
+        "Broken by store, network or processing: requests waited for the contract for longer than what was delivered comes to, and what they were let through to was slow.".to_owned(),
+        format!("Broken the same way: nobody had to wait, but what was under way would have reached the limit in a store that takes {reference} ms for each request and moves data at {REFERENCE_SPEED} times the limit, with the pauses that clients made."),
+        "Not demanded: clients asked for less.".to_owned(),
+        "Store: from the start of an operation to its end. Network: until the client's socket took the reply. Processing: while the server's threads were busy with other requests.".to_owned(),
+        "A longer time is broken if any 10 s of it were, otherwise kept if any were. Its error is over those in which the contract was demanded.".to_owned(),
+    ]
+    .into()
+}
+
+/// A stretch of time that was judged as one, up to `now`.
+pub(super) fn judged(course: &Course, now: u64) -> Window {
+    let judgement = course.judge();
+    let mut tally = Tally::default();
+    tally.count(course, judgement.verdict);
+    let start = now.saturating_sub(course.nanos.div_ceil(SECOND));
+    let period = Period { start, nanos: course.nanos, course: *course, tally };
+    Window { reason: reason(course, judgement), ..window(&period) }
+}
+
+/// A stretch of time of which each 10 s were judged.
+pub(super) fn window(period: &Period) -> Window {
+    let Period { start, nanos, course, tally } = period;
+    let (verdict, cause) = match tally.verdict() {
+        Verdict::Kept => (weir_api::Verdict::Kept, None),
+        Verdict::NotDemanded => (weir_api::Verdict::NotDemanded, None),
+        Verdict::Broken(cause) => (weir_api::Verdict::Broken, Some(self::cause(cause))),
+    };
+    let limit_iops = per_second(course.due.operations, course.nanos);
+    Window {
+        start: *start,
+        seconds: part(*nanos, SECOND),
+        verdict,
+        cause,
+        reason: String::new(),
+        error: tally.error(),
+        kept: tally.kept,
+        not_demanded: tally.not_demanded,
+        broken: tally.broken_in_all(),
+        limit_bytes_per_second: per_second(course.due.bytes, course.nanos),
+        limit_iops: (limit_iops > 0).then_some(limit_iops),
+        offered_bytes_per_second: per_second(course.offered.bytes, *nanos),
+        offered_iops: part(course.offered.operations, *nanos) * SECOND_F,
+        delivered_bytes_per_second: per_second(course.delivered.bytes, *nanos),
+        delivered_iops: part(course.delivered.operations, *nanos) * SECOND_F,
+        waited: part(course.asked_nanos, *nanos).min(1.0),
+        split: Split {
+            requests: course.requests,
+            wait_nanos: course.wait_nanos,
+            store_nanos: course.store_nanos,
+            network_nanos: course.network_nanos,
+            processing_nanos: course.processing_nanos,
+        },
+    }
+}
+
+const SECOND_F: f64 = 1e9;
+
+const fn cause(cause: Cause) -> weir_api::Cause {
+    match cause {
+        Cause::Gate => weir_api::Cause::Gate,
+        Cause::Store => weir_api::Cause::Store,
+        Cause::Network => weir_api::Cause::Network,
+        Cause::Processing => weir_api::Cause::Processing,
+    }
+}
+
+/// The condition that decided, with its figures.
+fn reason(course: &Course, judgement: Judgement) -> String {
+    let of_time = |nanos: u64| format!("{:.1} %", part(nanos, course.nanos) * 100.0);
+    let delivered = of_time(course.used_nanos);
+    let Judgement { verdict, reason } = judgement;
+    match (reason, verdict) {
+        (Reason::TooMuch, _) => {
+            format!("{} of what the contract yields was let through", of_time(course.passed_nanos))
+        }
+        (Reason::Delivered, _) => format!("the limit was reached, {delivered} of it"),
+        (Reason::HeldBack, Verdict::Broken(Cause::Gate)) => format!(
+            "requests waited for the contract {} of the time, and only {} of it was let through",
+            of_time(course.asked_nanos),
+            of_time(course.passed_nanos),
+        ),
+        (Reason::HeldBack, Verdict::Broken(cause)) => format!(
+            "requests waited for the contract {} of the time, and {delivered} of it was delivered; {}",
+            of_time(course.asked_nanos),
+            where_time_went(course, cause),
+        ),
+        (Reason::WouldHave, Verdict::Broken(cause)) => format!(
+            "{delivered} of the contract was delivered, and what was under way would have reached it in a store \
+             that takes {} ms for each request; {}",
+            REFERENCE_NANOS / 1_000_000,
+            where_time_went(course, cause),
+        ),
+        (Reason::NothingCame, _) => "nothing came".to_owned(),
+        _ => format!("clients asked for {delivered} of the contract"),
+    }
+}
+
+fn where_time_went(course: &Course, cause: Cause) -> String {
+    let behind = course.store_nanos + course.network_nanos + course.processing_nanos;
+    let (nanos, place) = match cause {
+        Cause::Gate => return String::new(),
+        Cause::Store => (course.store_nanos, "in the store"),
+        Cause::Network => (course.network_nanos, "until the client took the reply"),
+        Cause::Processing => (course.processing_nanos, "waiting for the server's processors"),
+    };
+    format!("behind the gate they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
+}
+
+/// What is to be said of a volume, and what can be done; into `why`.
+pub(super) fn explain(why: &mut Why) {
+    let window = &why.window;
+    let mut findings = vec![headline(window)];
+    findings.extend(mean_time(&window.split));
+    if why.waiting > 0 {
+        findings.push(format!("{} wait for the contract now.", requests(why.waiting)));
+    }
+    let hour = &why.hour;
+    if hour.kept + hour.broken + hour.not_demanded > 0 {
+        let cause =
+            hour.cause.map(|cause| format!(", mostly by {}", by(cause))).unwrap_or_default();
+        findings.push(format!(
+            "Of the last hour, in stretches of 10 s: {} kept, {} not demanded, {} broken{cause}.",
+            hour.kept, hour.not_demanded, hour.broken
+        ));
+    }
+    why.advice = advice(why);
+    why.findings = findings;
+}
+
+fn headline(window: &Window) -> String {
+    let verdict = match (window.verdict, window.cause) {
+        (weir_api::Verdict::Broken, Some(cause)) => format!("broken by {}", by(cause)),
+        (weir_api::Verdict::Broken, None) => "broken".to_owned(),
+        (weir_api::Verdict::Kept, _) => "kept".to_owned(),
+        (weir_api::Verdict::NotDemanded, _) => "not demanded".to_owned(),
+    };
+    format!("The contract is {verdict}: {}.", window.reason)
+}
+
+const fn by(cause: weir_api::Cause) -> &'static str {
+    match cause {
+        weir_api::Cause::Gate => "the gate",
+        weir_api::Cause::Store => "the store",
+        weir_api::Cause::Network => "the network or the clients",
+        weir_api::Cause::Processing => "too few processors",
+    }
+}
+
+fn requests(count: u64) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+}
+
+/// What a request took, and where.
+fn mean_time(split: &Split) -> Option<String> {
+    let parts = [
+        (split.wait_nanos, "waiting for the contract"),
+        (split.store_nanos, "in the store"),
+        (split.network_nanos, "until the client took the reply"),
+        (split.processing_nanos, "waiting for the server's processors"),
+    ];
+    let parts = parts.map(|(nanos, place)| format!("{:.1} % {place}", split.part(nanos) * 100.0));
+    let of = parts.join(", ");
+    match split.mean_nanos() {
+        Some(mean) => Some(format!("A request takes {} on average: {of}.", time(mean))),
+        None if split.total_nanos() > 0 => {
+            Some(format!("Nothing was answered; requests are {of}."))
+        }
+        None => None,
+    }
+}
+
+/// Nanoseconds for people.
+fn time(nanos: u64) -> String {
+    match nanos {
+        0..1_000_000 => format!("{:.0} µs", part(nanos, 1000)),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", part(nanos, 1_000_000)),
+        _ => format!("{:.2} s", part(nanos, SECOND)),
+    }
+}
+
+fn advice(why: &Why) -> Vec<String> {
+    let (name, window) = (&why.volume, &why.window);
+    let split = &window.split;
+    let behind = [
+        (weir_api::Cause::Store, split.store_nanos),
+        (weir_api::Cause::Network, split.network_nanos),
+        (weir_api::Cause::Processing, split.processing_nanos),
+    ];
+    let slowest = behind.into_iter().rev().max_by_key(|(_, nanos)| *nanos).map(|(cause, _)| cause);
+    let at_the_gate = split.wait_nanos > split.total_nanos() / 2;
+    match (window.verdict, window.cause.or(slowest)) {
+        (weir_api::Verdict::Broken, Some(weir_api::Cause::Gate)) => vec![
+            "This is a fault of the server, or its clock stood still (a suspended machine). If it lasts, please report it with `weir volume report --output json`.".to_owned(),
+        ],
+        (weir_api::Verdict::Kept, _) if at_the_gate => {
+            let limit = Rate(window.limit_bytes_per_second);
+            vec![format!(
+                "The contract of {limit} is what holds it back. For more: a larger quota in an auto pool (`weir volume resize {name}`), more throughput in another (`weir volume set {name} --throughput`), or a ceiling that is raised (`--max-throughput`, `--max-iops`)."
+            )]
+        }
+        (weir_api::Verdict::NotDemanded, _) if split.total_nanos() == 0 => vec![
+            "Nothing comes to the server: if somebody finds this volume slow, look at the client and at the way to it.".to_owned(),
+        ],
+        (weir_api::Verdict::NotDemanded, _) => vec![
+            "The clients have too little under way at once to reach the contract: more processes, deeper queues, larger requests (`rsize`, `wsize`) or more connections (`nconnect`) would get more.".to_owned(),
+        ],
+        (_, Some(weir_api::Cause::Network)) => vec![
+            "Replies wait for the clients to take them: look at the network between, and at what the clients' machines do.".to_owned(),
+        ],
+        (_, Some(weir_api::Cause::Processing)) => vec![
+            "The server's threads are busy: look at the load of its machine, and at `workers`.".to_owned(),
+        ],
+        _ => vec![
+            format!("The disk or the file system under pool {} is slow: look at it with `iostat -x 1`, and at what else uses it. `weir top` shows other volumes.", why.pool),
+        ],
+    }
+}
+
+fn per_second(amount: u64, nanos: u64) -> u64 {
+    let nanos = u128::from(nanos.max(1));
+    let rate = (u128::from(amount) * u128::from(SECOND) + nanos / 2) / nanos;
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a part is read to a few digits")]
+fn part(of: u64, all: u64) -> f64 {
+    of as f64 / all.max(1) as f64
+}
