@@ -451,3 +451,97 @@ fn the_first_steps_of_the_readme_work_as_they_are_pasted() {
     assert!(server.done("volume list").contains("2 TiB"));
     server.stop();
 }
+
+#[test]
+fn a_volume_that_nobody_uses_is_reported_as_not_demanded() {
+    let server = Server::with_volume();
+    let why = server.done("volume why home");
+    assert!(
+        why.starts_with("The contract is not demanded: nothing came.\n→ Nothing comes"),
+        "{why}"
+    );
+    assert!(why.contains("last hour    not demanded  –      64 MiB/s"), "{why}");
+    let report = server.done("volume report home --since 7d");
+    assert!(report.contains("0 stretches of 10 s kept, 0 not demanded, 0 broken."), "{report}");
+    let json: serde_json::Value =
+        serde_json::from_str(&server.done("volume report home --json --since 14d")).unwrap();
+    assert_eq!(json["whole"]["verdict"], "not-demanded");
+    assert_eq!((&json["resolution_seconds"], &json["version"]), (&900.into(), &1.into()));
+    assert_eq!(json["whole"]["limit_bytes_per_second"], 64 << 20);
+    let json: serde_json::Value =
+        serde_json::from_str(&server.done("--output json volume why home")).unwrap();
+    assert_eq!(json["window"]["verdict"], "not-demanded");
+    let (status, message) = server.refused("volume report nothing");
+    assert_eq!((status, message.contains("nothing")), (1, true), "{message}");
+    let (status, message) = server.refused("volume report home --since 15d");
+    assert_eq!(status, 1);
+    assert!(message.contains("14 days"), "{message}");
+    assert_eq!(server.refused("volume report").0, 2);
+    server.stop();
+}
+
+#[test]
+fn a_signed_report_is_checked_without_a_server() {
+    let server = Server::with_volume();
+    let file = server.data.path().join("signed.json");
+    let name = file.display();
+    let made = server.done(&format!("volume report home --signed {name}"));
+    let key = made.trim().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(key.len(), 64, "{made}");
+    let checked = server.done(&format!("volume report --verify {name}"));
+    assert!(checked.contains(&format!("Signed by {key}, the key of the server.")), "{checked}");
+    let data = server.stop();
+    let file = data.path().join("signed.json");
+    let verify = |key: &[&str]| {
+        let mut command = Command::new(WEIR);
+        command.env_remove("WEIR_SERVER").env_remove("WEIR_DATA");
+        command.args(["volume", "report", "--verify"]).arg(&file).args(key).output().unwrap()
+    };
+    assert!(verify(&["--key", &key]).status.success());
+    let alone = verify(&[]);
+    assert!(String::from_utf8(alone.stdout).unwrap().contains("nothing was compared with"));
+    let other = verify(&["--key", &"0".repeat(64)]);
+    assert!(String::from_utf8(other.stderr).unwrap().contains("not by 0000"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("home", "hone", 1)).unwrap();
+    let forged = verify(&["--key", &key]);
+    assert_eq!(forged.status.code(), Some(1));
+    assert!(String::from_utf8(forged.stderr).unwrap().contains("was changed after it was signed"));
+    // The key stays with the data.
+    let again = Server::start_in(data);
+    assert!(again.done("--output json health").contains(&key));
+    again.stop();
+}
+
+#[test]
+fn a_page_is_written_and_top_prints_where_there_is_no_terminal() {
+    let server = Server::with_volume();
+    let page = server.data.path().join("home.html");
+    server.done(&format!("volume report home --since 30s --html {}", page.display()));
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("Was the contract of home kept?") && !html.contains("<script"));
+    let top = server.done("top");
+    assert!(top.contains("0 of 1 volumes active") && top.contains("VOLUME"), "{top}");
+    assert_eq!(top.lines().count(), 2, "{top}");
+    let json = server.done("--output json top --iterations 2");
+    assert_eq!(json.lines().count(), 2);
+    assert!(json.starts_with("{\"at\":"), "{json}");
+    assert_eq!(server.refused("top --iterations 0").0, 2);
+    server.stop();
+}
+
+#[test]
+fn a_history_that_is_broken_or_gone_does_not_stop_the_server() {
+    let data = Server::with_volume().stop();
+    let history = data.path().join("history.db");
+    assert!(history.exists());
+    std::fs::write(&history, [7; 5000]).unwrap();
+    let server = Server::start_in(data);
+    server.done("volume report home");
+    let data = server.stop();
+    assert_eq!(std::fs::read(data.path().join("history.db.broken")).unwrap(), [7; 5000]);
+    std::fs::remove_file(&history).unwrap();
+    let server = Server::start_in(data);
+    server.done("volume report home");
+    server.stop();
+}

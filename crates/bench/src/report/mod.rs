@@ -1,4 +1,4 @@
-//! Reports: tables and charts that the demo and the comparison with peers share.
+//! Reports: tables and charts that the demo, the comparison with peers and a volume's report share.
 //!
 //! A [`Page`] is one HTML file that needs nothing else: style and charts are inside it, there is no
 //! script, and it follows the reader's light or dark setting. What is *not* here: any judgement.
@@ -8,6 +8,7 @@ mod bars;
 pub mod machine;
 mod page;
 mod ranges;
+mod stacked;
 mod svg;
 mod table;
 mod timeline;
@@ -15,6 +16,7 @@ mod timeline;
 pub use bars::{BarChart, BarGroup};
 pub use page::{Fact, Page};
 pub use ranges::{Dot, RangeChart, RangeRow, Span};
+pub use stacked::{Outcome, Part, Stack, StackedChart, Strip};
 pub use svg::Series;
 pub use table::{Cell, Column, Table, Tone};
 pub use timeline::{Line, Stretch, Timeline};

@@ -36,6 +36,21 @@ impl Page {
     /// The outcome in a sentence.
     pub fn verdict(&mut self, passed: bool, sentence: &str) {
         let (class, word) = if passed { ("pass", "Pass") } else { ("miss", "Miss") };
+        self.outcome(class, word, sentence);
+    }
+
+    /// The outcome in a word and a sentence, where it is neither good nor bad.
+    pub fn remark(&mut self, word: &str, sentence: &str) {
+        self.outcome("neither", word, sentence);
+    }
+
+    /// A good or bad outcome in a word of the caller's.
+    pub fn judgement(&mut self, good: bool, word: &str, sentence: &str) {
+        self.outcome(if good { "pass" } else { "miss" }, word, sentence);
+    }
+
+    fn outcome(&mut self, class: &str, word: &str, sentence: &str) {
+        let word = escape(word);
         let _ = writeln!(
             self.body,
             "<p class=\"verdict {class}\"><strong>{word}</strong> <span>{}</span></p>",

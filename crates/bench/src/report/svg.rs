@@ -131,6 +131,21 @@ impl Canvas {
         );
     }
 
+    /// A rectangle; `hint` shows when pointed at.
+    pub(super) fn hinted(
+        &mut self,
+        class: &str,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        hint: &str,
+    ) {
+        let hint = escape(hint);
+        let _ = writeln!(
+            self.out,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{hint}</title></rect>"
+        );
+    }
+
     /// A straight line.
     pub(super) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let _ = writeln!(

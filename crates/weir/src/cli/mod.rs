@@ -13,7 +13,9 @@ mod level;
 mod logging;
 mod pool;
 mod print;
+mod report;
 mod serve;
+mod top;
 mod values;
 mod volume;
 
@@ -66,6 +68,13 @@ pub(crate) struct Global {
     output: Output,
 }
 
+impl Global {
+    /// Do the options say which server?
+    const fn names_server(&self) -> bool {
+        self.data.is_some() || self.server.is_some()
+    }
+}
+
 /// What to print on standard output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
@@ -116,6 +125,7 @@ enum Command {
     Catalog(catalog::CatalogCommand),
     /// Tell whether the server serves all its volumes
     Health,
+    Top(top::TopArgs),
     /// Measure a NAS: load it, and report rate, latency and errors
     Bench(Box<weir_bench::cli::BenchArgs>),
     Demo(demo::DemoArgs),
@@ -136,6 +146,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Catalog(command) => catalog::run(&global, &command),
         Command::Bench(args) => bench::run(&global, &args),
         Command::Demo(args) => demo::run(&global, &args),
+        Command::Top(args) => connect::with_client(&global, top::run(&global, &args)),
         Command::Health => connect::with_client(&global, health::run(&global)),
     };
     match outcome {

@@ -88,7 +88,8 @@ pub(crate) fn table(
     text(&columns(header, rows))
 }
 
-fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+/// Rows under a header, in columns.
+pub(crate) fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header.iter().map(|name| name.to_uppercase()));

@@ -2,6 +2,7 @@
 
 use super::export::{self, ExportCommand};
 use super::pool::dry;
+use super::report::{self, ReportArgs};
 use super::values::Ceiling;
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
@@ -42,6 +43,18 @@ pub(crate) enum VolumeCommand {
     /// --throughput gives it another. Its name, its id and its clients' mounts stay. Nothing is copied: where the
     /// new pool's directory is on another file system, the move is refused.
     Move(Move),
+    /// Say whether a volume's contract was kept, with its history
+    ///
+    /// Every 10 s are judged: kept, not demanded, or broken and by what. Minutes are remembered for a day,
+    /// quarters of an hour for 14. The conditions are in the report.
+    Report(ReportArgs),
+    /// Say why a volume is as quick or slow as it is
+    ///
+    /// Where requests spend their time, whether the contract holds them back, and what can be done.
+    Why {
+        /// Its name
+        volume: String,
+    },
     /// Count what a volume holds, while it is served
     ///
     /// For when its files were changed behind the server's back. Shows progress until it is done;
@@ -169,9 +182,16 @@ pub(crate) struct Move {
 
 /// Does as `command` says.
 pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> {
-    let client = connect::client(global)?;
     let output = global.output;
+    let client = match command {
+        VolumeCommand::Report(args) if args.only_checks() => {
+            return report::check(global, args).await;
+        }
+        _ => connect::client(global)?,
+    };
     match command {
+        VolumeCommand::Report(args) => report::run(&client, output, args).await,
+        VolumeCommand::Why { volume } => report::why(&client, output, volume).await,
         VolumeCommand::Create(args) => create(&client, output, args).await,
         VolumeCommand::List => list(&client, output).await,
         VolumeCommand::Show { volume } => show(&client, output, volume).await,

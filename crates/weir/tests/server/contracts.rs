@@ -47,3 +47,36 @@ fn operations_are_limited_beside_bytes() {
     assert_eq!(live(&server, "delayed_ops"), before);
     assert_eq!(live(&server, "read_ops"), 60);
 }
+
+#[test]
+fn a_contract_that_holds_a_volume_back_is_seen_in_the_report_and_the_metrics() {
+    let mut server = TestServer::start();
+    let mut peer = Peer::mount(&server);
+    let file = peer.create(b"file");
+    server.weir(&["volume", "set", "good", "--max-iops", "20"]);
+    read_at_once(&mut peer, &file, 30, 0);
+    assert!(live(&server, "wait_nanos") > 0 && live(&server, "store_nanos") > 0);
+    let asked = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&server.weir(&[&["--output", "json"], args].concat())).unwrap()
+    };
+    // The counters are looked at each second.
+    let seen = |why: &serde_json::Value| why["minute"]["split"]["requests"].as_u64().unwrap();
+    let why = loop {
+        let why = asked(&["volume", "why", "good"]);
+        if seen(&why) >= 30 {
+            break why;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    assert!(why["minute"]["waited"].as_f64().unwrap() > 0.0, "{why}");
+    assert!(why["window"]["limit_iops"].as_u64().is_some_and(|iops| iops <= 20), "{why}");
+    let top = asked(&["top", "--once"]);
+    assert_eq!(top["volumes"][0]["volume"], "good");
+    let report = asked(&["volume", "report", "good"]);
+    assert!(!report["periods"].as_array().unwrap().is_empty(), "{report}");
+    // What was not written yet is written when the server stops.
+    server.restart("TERM");
+    let report = server.weir(&["--output", "json", "volume", "report", "good"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert!(report["whole"]["split"]["requests"].as_u64().unwrap() >= 30, "{report}");
+}

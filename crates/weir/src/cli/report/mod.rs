@@ -1,0 +1,246 @@
+//! `weir volume report` and `weir volume why`.
+
+mod html;
+mod time;
+
+use super::{Global, Output, connect, print};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use weir_api::{Cause, Client, Report, SignedReport, Verdict, Why, Window};
+use weir_bench::report::percent;
+use weir_bench::units::{latency, parse_time};
+use weir_core::units::Rate;
+
+pub(crate) use time::utc;
+
+/// Largest signed report that is read, in bytes: 1,500 periods take less than 2 MiB.
+const SIGNED_BYTES_MAX: u64 = 16 << 20;
+
+/// Most broken periods listed in a terminal; all are in the other forms.
+const BROKEN_MAX: usize = 20;
+
+/// What a report is to be.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir volume report home
+  weir volume report home --since 7d --html home.html
+  weir volume report home --signed home.json
+  weir volume report --verify home.json --key 5f1c…")]
+pub(crate) struct ReportArgs {
+    /// Its name
+    #[arg(required_unless_present = "verify")]
+    volume: Option<String>,
+    /// How far back, such as 30s, 24h or 14d, which is the most
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_time)]
+    since: Duration,
+    /// Write a page with charts, which needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write JSON that is signed by the server
+    #[arg(long, value_name = "FILE")]
+    signed: Option<PathBuf>,
+    /// Print JSON: the same as --output json
+    #[arg(long)]
+    json: bool,
+    /// Check a signed report; needs no server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["volume", "html", "signed"])]
+    verify: Option<PathBuf>,
+    /// The public key that must have signed it [default: that of the server, if one is named]
+    #[arg(long, value_name = "HEX", requires = "verify")]
+    key: Option<String>,
+}
+
+impl ReportArgs {
+    /// Is a report to be checked, and none to be made?
+    pub(crate) const fn only_checks(&self) -> bool {
+        self.verify.is_some()
+    }
+
+    const fn output(&self, output: Output) -> Output {
+        if self.json { Output::Json } else { output }
+    }
+}
+
+/// Makes a report.
+pub(crate) async fn run(client: &Client, output: Output, args: &ReportArgs) -> Result<()> {
+    let (name, seconds) = (args.volume.as_deref().unwrap_or_default(), args.since.as_secs().max(1));
+    if let Some(path) = &args.signed {
+        return sign(client, name, seconds, path).await;
+    }
+    let report = client.report(name, seconds).await?;
+    if let Some(path) = &args.html {
+        write(path, &html::page(&report))?;
+        return print::text(&format!("{}\n{}: written\n", sentence(&report), path.display()));
+    }
+    match args.output(output) {
+        Output::Json => print::json(&report),
+        Output::Table => show(&report),
+    }
+}
+
+async fn sign(client: &Client, name: &str, seconds: u64, path: &Path) -> Result<()> {
+    let signed = client.signed_report(name, seconds).await?;
+    let report = signed.verify(None)?;
+    write(path, &(serde_json::to_string_pretty(&signed)? + "\n"))?;
+    let key = &signed.public_key;
+    print::text(&format!("{}\n{}: written, signed by {key}\n", sentence(&report), path.display()))
+}
+
+/// Checks a signed report.
+pub(crate) async fn check(global: &Global, args: &ReportArgs) -> Result<()> {
+    let Some(path) = &args.verify else { return Ok(()) };
+    let signed = read(path)?;
+    let (key, trust) = match &args.key {
+        Some(key) => (Some(key.clone()), "the key that was asked for"),
+        None if global.names_server() => {
+            (Some(connect::client(global)?.server().await?.report_key), "the key of the server")
+        }
+        None => (None, "a key that nothing was compared with: give --key, or name the server"),
+    };
+    let report = signed.verify(key.as_deref()).with_context(|| path.display().to_string())?;
+    if args.output(global.output) == Output::Json {
+        return print::json(&report);
+    }
+    print::text(&format!(
+        "The signature fits. Signed by {}, {trust}.\nMade {}. {}\n",
+        signed.public_key,
+        utc(report.made_at),
+        sentence(&report)
+    ))
+}
+
+fn read(path: &Path) -> Result<SignedReport> {
+    let named = || path.display().to_string();
+    let length = path.metadata().with_context(named)?.len();
+    anyhow::ensure!(length <= SIGNED_BYTES_MAX, "{}: too large for a signed report", named());
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no signed report", named()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+/// The report in a sentence.
+fn sentence(report: &Report) -> String {
+    let whole = &report.whole;
+    let of = format!("Volume {}, {} since {}", report.volume, verdict(whole), utc(whole.start));
+    let error = whole.error.map(|error| format!(", {} while it was demanded", error_text(error)));
+    format!("{of}: {}{}.", counts(report), error.unwrap_or_default())
+}
+
+/// How often it was kept and broken.
+fn counts(report: &Report) -> String {
+    let Window { kept, not_demanded, broken, .. } = report.whole;
+    // What is told by seconds is judged by seconds.
+    let length = report.resolution_seconds.min(10);
+    format!("{kept} stretches of {length} s kept, {not_demanded} not demanded, {broken} broken")
+}
+
+fn show(report: &Report) -> Result<()> {
+    print::text(&format!("{}\n\n", sentence(report)))?;
+    let names = ["last 10 s", "last minute", "last hour"];
+    let whole = ("all of it".to_owned(), &report.whole);
+    let recent = names.into_iter().map(str::to_owned).zip(&report.recent);
+    windows(recent.chain([whole]))?;
+    let broken: Vec<_> =
+        report.periods.iter().filter(|one| one.verdict == Verdict::Broken).collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let first = broken.len().saturating_sub(BROKEN_MAX);
+    let newest = broken.get(first..).unwrap_or_default();
+    let length = report.resolution_seconds;
+    print::text(&format!("\nBroken in {} periods of {length} s", broken.len()))?;
+    print::text(if first > 0 { "; the newest:\n" } else { ":\n" })?;
+    windows(newest.iter().map(|window| (utc(window.start), *window)))
+}
+
+/// Windows as rows.
+pub(crate) fn windows<'a>(rows: impl IntoIterator<Item = (String, &'a Window)>) -> Result<()> {
+    let row = |(name, window): (String, &Window)| {
+        let split = &window.split;
+        let part = |nanos| format!("{:.0} %", split.part(nanos) * 100.0);
+        vec![
+            name,
+            verdict(window),
+            window.error.map_or_else(|| "–".to_owned(), error_text),
+            print::limit(window.limit_bytes_per_second, window.limit_iops),
+            format!("{:.2}", Rate(window.offered_bytes_per_second)),
+            format!("{:.2}", Rate(window.delivered_bytes_per_second)),
+            format!("{:.0}", window.delivered_iops),
+            split.mean_nanos().map_or_else(|| "–".to_owned(), nanos_text),
+            part(split.wait_nanos),
+            part(split.store_nanos),
+            part(split.network_nanos),
+            part(split.processing_nanos),
+        ]
+    };
+    let header = [
+        "time",
+        "verdict",
+        "error",
+        "limit",
+        "offered",
+        "delivered",
+        "iops",
+        "latency",
+        "contract",
+        "store",
+        "network",
+        "processing",
+    ];
+    print::table(&header, rows.into_iter().map(row))
+}
+
+/// The verdict with its cause.
+pub(crate) fn verdict(window: &Window) -> String {
+    match (window.verdict, window.cause) {
+        (Verdict::Broken, Some(cause)) => format!("broken: {cause}"),
+        (Verdict::Broken, None) => "broken".to_owned(),
+        (Verdict::Kept, _) => "kept".to_owned(),
+        (Verdict::NotDemanded, _) => "not demanded".to_owned(),
+    }
+}
+
+/// A cause in words.
+const fn cause_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Gate => "the gate",
+        Cause::Store => "the store",
+        Cause::Network => "the network or the clients",
+        Cause::Processing => "too few processors",
+    }
+}
+
+/// A part as percent.
+pub(crate) fn error_text(error: f64) -> String {
+    percent(error * 100.0, 2)
+}
+
+/// Nanoseconds for people.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+pub(crate) fn nanos_text(nanos: u64) -> String {
+    latency(nanos as f64 / 1e6)
+}
+
+/// Says why a volume is as quick or slow as it is.
+pub(crate) async fn why(client: &Client, output: Output, name: &str) -> Result<()> {
+    let why = client.why(name).await?;
+    if output == Output::Json {
+        return print::json(&why);
+    }
+    let Why { window, minute, hour, findings, advice, .. } = &why;
+    for finding in findings {
+        print::text(&format!("{finding}\n"))?;
+    }
+    for advice in advice {
+        print::text(&format!("→ {advice}\n"))?;
+    }
+    print::text("\n")?;
+    let rows = [("last 10 s", window), ("last minute", minute), ("last hour", hour)];
+    windows(rows.map(|(name, window)| (name.to_owned(), window)))
+}

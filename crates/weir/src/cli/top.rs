@@ -1,0 +1,307 @@
+//! `weir top`: what goes on in all volumes, drawn anew each second.
+
+use super::report::{error_text, nanos_text, utc, verdict};
+use super::{Global, Output, connect, print};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Read};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use weir_api::{Active, Activity, Client};
+use weir_core::units::Rate;
+
+/// Show what goes on in all volumes, each second
+///
+/// Rates are of the last second, verdicts and latencies of the last 10 s. CONTRACT, STORE, NETWORK and
+/// PROCESSING are the parts of latency. Volumes that nothing came to in the last minute are left out. In
+/// a terminal: q ends it, s sorts by the next column.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir top
+  weir top --sort latency
+  weir top --once
+  weir top --iterations 60 --output json")]
+pub(crate) struct TopArgs {
+    /// What to sort by, greatest first
+    #[arg(long, value_enum, default_value_t = Sort::Throughput, value_name = "WHAT")]
+    sort: Sort,
+    /// Print once and end; so it is too where standard output is no terminal
+    #[arg(long, conflicts_with = "iterations")]
+    once: bool,
+    /// Print so many times, a second apart, and end
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+}
+
+/// What to sort by.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    Throughput,
+    Iops,
+    /// Part of the time in which somebody waited for the contract
+    Wait,
+    Latency,
+    /// How far the contract was missed
+    Error,
+    Name,
+}
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Shows until told to stop.
+pub(crate) async fn run(global: &Global, args: &TopArgs) -> Result<()> {
+    let client = connect::client(global)?;
+    let live = std::io::stdout().is_terminal()
+        && global.output == Output::Table
+        && !args.once
+        && args.iterations.is_none();
+    if live { watch(&client, args.sort).await } else { batches(&client, global.output, args).await }
+}
+
+async fn batches(client: &Client, output: Output, args: &TopArgs) -> Result<()> {
+    let count = args.iterations.unwrap_or(1);
+    for round in 0..count {
+        if round > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let activity = client.activity().await?;
+        match output {
+            Output::Json => print::text(&(serde_json::to_string(&activity)? + "\n"))?,
+            Output::Table => {
+                print::text(&format!("{}\n", heading(&activity)))?;
+                print::table(&HEADER, rows(activity, args.sort))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The screen while it is ours; the terminal is as it was before when this is gone.
+struct Screen {
+    before: Option<Termios>,
+}
+
+impl Screen {
+    fn enter() -> Result<Self> {
+        let before = tcgetattr(std::io::stdin()).ok();
+        if let Some(before) = &before {
+            // Keys come at once and are not shown; Ctrl-C goes on to be a signal.
+            let mut keys = before.clone();
+            keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            tcsetattr(std::io::stdin(), OptionalActions::Now, &keys)?;
+        }
+        let screen = Self { before };
+        print::text("\x1b[?1049h\x1b[?25l")?;
+        Ok(screen)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _gone = print::text("\x1b[?25h\x1b[?1049l");
+        if let Some(before) = &self.before {
+            let _gone = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+async fn watch(client: &Client, mut sort: Sort) -> Result<()> {
+    // Before the screen is taken, so that an error is said where it stays.
+    let mut activity = client.activity().await?;
+    let _screen = Screen::enter()?;
+    let mut keys = keys();
+    let mut looks = tokio::time::interval(PAUSE);
+    let mut ends = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    loop {
+        draw(&activity, sort)?;
+        tokio::select! {
+            _ = looks.tick() => activity = client.activity().await?,
+            key = keys.recv() => match key {
+                Some(b'q' | b'Q') => return Ok(()),
+                Some(b's') => sort = next(sort),
+                // Without a keyboard, signals end it.
+                Some(_) => {}
+                None => {
+                    looks.tick().await;
+                    activity = client.activity().await?;
+                }
+            },
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+            _ = ends.recv() => return Ok(()),
+        }
+    }
+}
+
+/// Keys as they are pressed, from a thread that ends with the program.
+fn keys() -> mpsc::Receiver<u8> {
+    let (pressed, keys) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while std::io::stdin().read_exact(&mut byte).is_ok() {
+            if pressed.blocking_send(byte[0]).is_err() {
+                break;
+            }
+        }
+    });
+    keys
+}
+
+fn next(sort: Sort) -> Sort {
+    let all = Sort::value_variants();
+    let at = all.iter().position(|one| *one == sort).unwrap_or(0);
+    all.get((at + 1) % all.len()).copied().unwrap_or(sort)
+}
+
+fn name(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Throughput => "throughput",
+        Sort::Iops => "iops",
+        Sort::Wait => "wait",
+        Sort::Latency => "latency",
+        Sort::Error => "error",
+        Sort::Name => "name",
+    }
+}
+
+fn draw(activity: &Activity, sort: Sort) -> Result<()> {
+    let (lines, columns) = size();
+    let table = print::columns(&HEADER, rows(activity.clone(), sort));
+    let mut screen = String::from("\x1b[H");
+    let title = format!("{}   sorted by {} (s), q ends", heading(activity), name(sort));
+    for line in [title.as_str(), ""].into_iter().chain(table.lines()).take(lines) {
+        let line: String = line.chars().take(columns).collect();
+        let _ = write!(screen, "{line}\x1b[K\r\n");
+    }
+    // The last end of line would push the first line out.
+    let screen = screen.trim_end_matches("\r\n");
+    print::text(&format!("{screen}\x1b[J"))
+}
+
+/// Lines and columns of the terminal.
+fn size() -> (usize, usize) {
+    let size = tcgetwinsize(std::io::stdout()).ok().filter(|size| size.ws_row > 0);
+    size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()))
+}
+
+fn heading(activity: &Activity) -> String {
+    let sum = |get: fn(&Active) -> u64| activity.volumes.iter().map(get).sum::<u64>();
+    let delivered = Rate(sum(|one| one.second.delivered_bytes_per_second));
+    format!(
+        "{}   {} of {} volumes active, {delivered:.2}, {} requests wait",
+        utc(activity.at),
+        activity.volumes.len(),
+        activity.served,
+        sum(|one| one.waiting),
+    )
+}
+
+const HEADER: [&str; 13] = [
+    "volume",
+    "limit",
+    "offered",
+    "delivered",
+    "iops",
+    "waiting",
+    "verdict",
+    "error",
+    "latency",
+    "contract",
+    "store",
+    "network",
+    "processing",
+];
+
+fn rows(activity: Activity, sort: Sort) -> Vec<Vec<String>> {
+    let mut volumes = activity.volumes;
+    let by = |get: fn(&Active) -> f64| move |a: &Active, b: &Active| get(b).total_cmp(&get(a));
+    match sort {
+        Sort::Throughput => {
+            volumes.sort_by_key(|one| std::cmp::Reverse(one.second.delivered_bytes_per_second));
+        }
+        Sort::Iops => volumes.sort_by(by(|one| one.second.delivered_iops)),
+        Sort::Wait => volumes.sort_by(by(|one| one.window.waited)),
+        Sort::Latency => {
+            volumes.sort_by_key(|one| std::cmp::Reverse(one.window.split.mean_nanos()));
+        }
+        Sort::Error => volumes.sort_by(by(|one| one.window.error.map_or(-1.0, f64::abs))),
+        Sort::Name => volumes.sort_by(|a, b| a.volume.cmp(&b.volume)),
+    }
+    volumes.iter().map(row).collect()
+}
+
+fn row(active: &Active) -> Vec<String> {
+    let Active { volume, second, window, waiting, .. } = active;
+    let split = &window.split;
+    let part = |nanos| format!("{:.0} %", split.part(nanos) * 100.0);
+    vec![
+        volume.clone(),
+        print::limit(window.limit_bytes_per_second, window.limit_iops),
+        format!("{:.2}", Rate(second.offered_bytes_per_second)),
+        format!("{:.2}", Rate(second.delivered_bytes_per_second)),
+        format!("{:.0}", second.delivered_iops),
+        waiting.to_string(),
+        verdict(window),
+        window.error.map_or_else(|| "–".to_owned(), error_text),
+        split.mean_nanos().map_or_else(|| "–".to_owned(), nanos_text),
+        part(split.wait_nanos),
+        part(split.store_nanos),
+        part(split.network_nanos),
+        part(split.processing_nanos),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_api::{Split, Window};
+
+    fn active(volume: &str, delivered: u64, iops: f64, error: Option<f64>, store: u64) -> Active {
+        let split = Split { requests: 1, store_nanos: store, ..Split::default() };
+        Active {
+            volume: volume.into(),
+            pool: "pool".into(),
+            second: Window {
+                delivered_bytes_per_second: delivered,
+                delivered_iops: iops,
+                ..Window::default()
+            },
+            window: Window { error, split, waited: iops / 100.0, ..Window::default() },
+            waiting: 3,
+        }
+    }
+
+    #[test]
+    fn volumes_are_sorted_greatest_first() {
+        let volumes = vec![
+            active("a", 10, 30.0, None, 5),
+            active("b", 30, 20.0, Some(-0.2), 7),
+            active("c", 20, 10.0, Some(0.01), 6),
+        ];
+        let activity = Activity { at: 0, served: 4, volumes };
+        let order = |sort| {
+            let rows = rows(activity.clone(), sort);
+            rows.iter().map(|row| row[0].clone()).collect::<String>()
+        };
+        assert_eq!(order(Sort::Throughput), "bca");
+        assert_eq!(order(Sort::Iops), "abc");
+        assert_eq!(order(Sort::Wait), "abc");
+        assert_eq!(order(Sort::Latency), "bca");
+        assert_eq!(order(Sort::Error), "bca");
+        assert_eq!(order(Sort::Name), "abc");
+        assert!(heading(&activity).contains("3 of 4 volumes active, 60 B/s, 9 requests wait"));
+    }
+
+    #[test]
+    fn every_way_to_sort_comes_round() {
+        let mut sort = Sort::Throughput;
+        for _ in Sort::value_variants() {
+            sort = next(sort);
+        }
+        assert!(sort == Sort::Throughput);
+    }
+}
