@@ -26,7 +26,7 @@ pub struct Window {
     /// 2 % too little. Nothing if it never was demanded.
     #[serde(default)]
     pub error: Option<f64>,
-    /// Stretches of 10 s in which the contract was kept.
+    /// Stretches of 10 s in which the contract was kept; of 1 s in a report by seconds.
     pub kept: u64,
     /// In which it was not demanded. Times in which nothing at all came are not counted.
     pub not_demanded: u64,

@@ -175,7 +175,7 @@ const fn scale_of_time((from, to): (f64, f64)) -> Scale {
 }
 
 fn draw_time(canvas: &mut Canvas, x: Scale, ground: f64, time: &str) {
-    let times = x.ticks(8);
+    let times = x.ticks(6);
     for &value in &times {
         let label = tick_label(value, &times);
         canvas.text("tick", (x.at(value), ground + 16.0), Anchor::Middle, &label);

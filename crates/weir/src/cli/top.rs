@@ -8,6 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwins
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use weir_api::{Active, Activity, Client};
 use weir_core::units::Rate;
@@ -116,23 +117,22 @@ async fn watch(client: &Client, mut sort: Sort) -> Result<()> {
     let _screen = Screen::enter()?;
     let mut keys = keys();
     let mut looks = tokio::time::interval(PAUSE);
-    let mut ends = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // Without a keyboard, signals end it.
+    let mut listening = true;
     loop {
         draw(&activity, sort)?;
         tokio::select! {
             _ = looks.tick() => activity = client.activity().await?,
-            key = keys.recv() => match key {
+            key = keys.recv(), if listening => match key {
                 Some(b'q' | b'Q') => return Ok(()),
                 Some(b's') => sort = next(sort),
-                // Without a keyboard, signals end it.
                 Some(_) => {}
-                None => {
-                    looks.tick().await;
-                    activity = client.activity().await?;
-                }
+                None => listening = false,
             },
-            _ = tokio::signal::ctrl_c() => return Ok(()),
-            _ = ends.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
         }
     }
 }

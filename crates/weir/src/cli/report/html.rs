@@ -17,13 +17,18 @@ const BARS_MAX: usize = 450;
 /// The page.
 pub(super) fn page(report: &Report) -> String {
     let (whole, axis) = (&report.whole, Axis::of(report));
+    let judged = match report.resolution_seconds {
+        1 => "Each second is judged by itself",
+        _ => "Each 10 s are judged by themselves",
+    };
     let lead = format!(
-        "Volume {} of pool {}, from {} to {}. Every 10 s are judged by themselves: was the contract \
-         demanded, and was it delivered?",
+        "Volume {} of pool {}, from {} to {}. {}: was the contract demanded, and was it \
+         delivered?",
         report.volume,
         report.pool,
         utc(whole.start),
-        utc(report.made_at)
+        utc(report.made_at),
+        judged,
     );
     let mut page = Page::new(&format!("Was the contract of {} kept?", report.volume), &lead);
     head(&mut page, report);
@@ -73,7 +78,10 @@ fn facts(whole: &Window) -> [Fact; 4] {
             "error of the contract while it was demanded",
         ),
         fact(format!("{:.2}", Rate(whole.limit_bytes_per_second)), "limit, on average"),
-        fact(format!("{:.2}", Rate(whole.delivered_bytes_per_second)), "delivered, on average"),
+        fact(
+            format!("{:.2}", Rate(whole.delivered_bytes_per_second)),
+            "delivered, averaged over all of this time",
+        ),
         fact(
             whole.split.mean_nanos().map_or_else(|| "–".to_owned(), nanos_text),
             "a READ, WRITE or COMMIT, on average",
@@ -85,6 +93,8 @@ fn facts(whole: &Window) -> [Fact; 4] {
 struct Axis {
     end: u64,
     unit: f64,
+    /// Length of a period, in seconds.
+    period: f64,
     span: (f64, f64),
     label: String,
 }
@@ -105,6 +115,7 @@ impl Axis {
         Self {
             end: report.made_at,
             unit,
+            period: float(report.resolution_seconds),
             span,
             label: format!("{name} until {}", utc(report.made_at)),
         }
@@ -116,7 +127,8 @@ impl Axis {
 
     fn span_of(&self, window: &Window) -> (f64, f64) {
         let start = float(window.start);
-        (self.at(start), self.at(start + window.seconds).min(0.0))
+        // Seconds are counted a little more or less long; that is no gap.
+        (self.at(start), self.at(start + self.period).min(0.0))
     }
 }
 
@@ -127,8 +139,9 @@ fn throughput(report: &Report, axis: &Axis) -> Timeline {
         let mut points: Vec<(f64, f64)> = vec![(axis.span.0, 0.0)];
         for window in &report.periods {
             let (from, to) = axis.span_of(window);
-            if points.last().is_some_and(|last| from - last.0 > 1e-9) {
-                let last = points.last().map_or(axis.span.0, |last| last.0);
+            if let Some(&(last, _)) = points.last()
+                && from - last > 1e-9
+            {
                 points.extend([(last, 0.0), (from, 0.0)]);
             }
             let value = mib(rate(window));
@@ -391,6 +404,19 @@ mod tests {
     fn a_report_of_nothing_is_a_page_too() {
         let html = page(&report(Vec::new()));
         assert!(!html.contains("NaN") && html.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn seconds_that_are_a_little_short_leave_no_gap() {
+        let second =
+            |at: u64| Window { seconds: 0.998, ..window(1_700_003_590 + at, Verdict::Kept) };
+        let mut report = report((0..10).map(second).collect());
+        report.resolution_seconds = 1;
+        let axis = Axis::of(&report);
+        let [_, delivered] = &throughput(&report, &axis).lines[..] else { panic!("two lines") };
+        let inside = &delivered.points[1..delivered.points.len() - 2];
+        assert!(inside.iter().all(|(_, value)| *value == 8.0), "{inside:?}");
+        assert_eq!(verdicts(&report, &axis).stretches.len(), 1);
     }
 
     #[test]
