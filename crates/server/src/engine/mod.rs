@@ -194,9 +194,11 @@ impl Engine {
     /// volume is only synced: its usage is not known, and is counted anew at the next start.
     pub(crate) fn close_volumes(&self) {
         let finished = !self.unfinished.load(Ordering::Relaxed);
-        for mounted in self.served.load().all() {
-            let store = &mounted.volume.nfs.store;
-            let closed = if finished { store.close() } else { store.sync() };
+        let served = self.served.load();
+        let volumes: Vec<_> = served.all().collect();
+        let stores: Vec<_> = volumes.iter().map(|mounted| &mounted.volume.nfs.store).collect();
+        let close = if finished { LocalStore::close_all } else { LocalStore::sync_all };
+        for (mounted, closed) in volumes.iter().zip(close(&stores)) {
             if let Err(error) = closed {
                 tracing::error!(volume = %mounted.spec.name, %error, "the last sync of a volume failed");
             }
