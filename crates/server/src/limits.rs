@@ -23,6 +23,14 @@ pub(crate) const LISTEN_BACKLOG: i32 = 1024;
 /// A receive buffer of the usual size. One is held by a connection only while it has data.
 pub(crate) const RECV_BYTES: usize = 256 << 10;
 
+/// The receive buffer of a connection with little traffic: thousands of those whose requests wait
+/// for the disk at the same moment hold this much each. Filled once, the usual size follows.
+pub(crate) const RECV_SMALL_BYTES: usize = 32 << 10;
+
+/// A connection has little traffic again after so many times that what came would have filled no
+/// more than half of the small buffer.
+pub(crate) const RECV_CALM: u8 = 64;
+
 /// A receive buffer for records that do not fit the usual one: the largest record and room to
 /// receive the start of the next with it.
 pub(crate) const RECV_LARGE_BYTES: usize = weir_nfs::limits::RECORD_BYTES_MAX + (256 << 10);
