@@ -139,7 +139,7 @@ pub struct NewVolume {
 pub struct VolumeChange {
     /// The name of the pool to move to, with its files, which must lie on the same file system. In an
     /// auto pool its limit is what its quota buys there; in one that gives each volume its own it keeps
-    /// the throughput that it has, unless it is given another.
+    /// the throughput that it has, and between custom pools its IOPS, unless it is given others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// The provisioned size, bytes.
@@ -148,9 +148,10 @@ pub struct VolumeChange {
     /// The throughput; in pools that give each volume its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second; in a custom pool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iops: Option<u64>,
+    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it has the part of
+    /// the pool's that its throughput is of the pool's.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Option<u64>>,
     /// What it may use at most, whatever its contract comes to; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_throughput_bytes_per_second: Option<Option<u64>>,

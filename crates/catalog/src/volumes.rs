@@ -36,14 +36,16 @@ pub struct NewVolume {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
     /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in one
-    /// that gives rates it keeps the rate it has, unless it is given another.
+    /// that gives rates it keeps the rate it has, and between custom pools its operations, unless it is
+    /// given others.
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
     /// The rate; in pools that give rates only.
     pub throughput: Option<BytesPerSecond>,
-    /// The operations a second; in a custom pool only.
-    pub iops: Option<Iops>,
+    /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that it has its part
+    /// of the pool's.
+    pub iops: Option<Option<Iops>>,
     /// The rate it may use at most, whatever its contract comes to; `Some(None)` takes the ceiling away.
     pub ceiling_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
@@ -130,12 +132,15 @@ impl Catalog {
                 Some(name) => pools::find(now, name)?,
                 None => old_pool,
             };
+            if change.iops.is_some() && !pool.qos.buys_iops() {
+                return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
+            }
             let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
             let kept = pools::kept(volume, old_pool, pool);
             let kept_rate = pool.qos.gives_rates().then_some(kept.manual_rate);
             let throughput = change.throughput.or(kept_rate);
-            let iops = change.iops.or(kept.manual_iops.filter(|_| !moves));
+            let iops = change.iops.unwrap_or(kept.manual_iops);
             let ceiling = Ceiling {
                 rate: change.ceiling_rate.unwrap_or(volume.ceiling.rate),
                 iops: change.ceiling_iops.unwrap_or(volume.ceiling.iops),

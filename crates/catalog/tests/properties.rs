@@ -90,7 +90,7 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
             catalog.change_pool(&pool(p), &change, mode)
         }
         Ask::GiveIops(v, iops) => {
-            let change = VolumeChange { iops: Some(Iops(*iops)), ..VolumeChange::default() };
+            let change = VolumeChange { iops: Some(Some(Iops(*iops))), ..VolumeChange::default() };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),

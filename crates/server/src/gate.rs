@@ -4,7 +4,9 @@
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
 //! stopped reading. It never sleeps; workers ask again when told to.
 
-use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN};
+use crate::limits::{
+    PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
+};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
@@ -85,7 +87,7 @@ impl Gate {
             meters: Meters::new(limits),
             waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
             parked: AtomicU64::new(0),
-            parked_max: AtomicU64::new(parked_max(limits.rate)),
+            parked_max: AtomicU64::new(parked_max(limits)),
             limit: AtomicU64::new(limits.rate.0),
             limit_iops: AtomicU64::new(limits.iops.map_or(0, |iops| iops.0)),
             pumper: AtomicUsize::new(0),
@@ -132,20 +134,24 @@ impl Gate {
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let _waiting = lock(&self.waiting);
+        let mut waiting = lock(&self.waiting);
         self.meters.set(limits, now);
+        waiting.queue.reweigh(&self.meters);
         self.limit.store(limits.rate.0, Ordering::Relaxed);
         self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
-        self.parked_max.store(parked_max(limits.rate), Ordering::Relaxed);
+        self.parked_max.store(parked_max(limits), Ordering::Relaxed);
     }
 
-    /// May a request of `cost` go now? Only while nobody waits. What moves no byte goes at once
-    /// where operations are not counted.
-    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> bool {
-        cost.bytes == 0 && !self.meters.counts_operations() || self.meters.try_take(cost, now)
+    /// May a request of `cost` go now? Only while nobody waits; then says what it was charged. What
+    /// moves no byte goes at once where operations are not counted.
+    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
+        if cost.bytes == 0 && !self.meters.counts_operations() {
+            return Some(Cost::ZERO);
+        }
+        self.meters.try_take(cost, now)
     }
 
-    /// Gives back what a request did not use. True if somebody waits, who may go sooner now: ask
+    /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
     /// the gate again.
     pub(crate) fn refund(&self, cost: Cost) -> bool {
         if cost == Cost::ZERO {
@@ -207,8 +213,9 @@ impl Gate {
         released: &mut Vec<Ticket>,
     ) -> Option<Mono> {
         let mut freed = 0;
-        let next = waiting.queue.poll(&self.meters, now, &mut |ticket: Ticket| {
+        let next = waiting.queue.poll(&self.meters, now, &mut |mut ticket: Ticket, charged| {
             freed += ticket.pinned;
+            ticket.request.cost = charged;
             released.push(ticket);
         });
         self.unaccount(freed);
@@ -242,7 +249,23 @@ impl Gate {
     }
 }
 
-/// 20 s of the rate, within 16 and 64 MiB.
-fn parked_max(limit: BytesPerSecond) -> u64 {
-    limit.0.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+/// 20 s of the tightest limit, within 16 and 64 MiB.
+fn parked_max(limits: Limits) -> u64 {
+    let operations = |iops: Iops| iops.0.saturating_mul(PARKED_OPERATION_BYTES);
+    let rate = limits.iops.map_or(limits.rate.0, |iops| operations(iops).min(limits.rate.0));
+    rate.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_parked_follows_the_tightest_limit() {
+        let limits = |mib, iops| Limits { iops, ..Limits::of(BytesPerSecond::from_mib(mib)) };
+        let mib = |mib, iops: Option<u64>| parked_max(limits(mib, iops.map(Iops))) >> 20;
+        assert_eq!([mib(1, None), mib(2, None), mib(1000, None)], [20, 40, 64]);
+        assert_eq!([mib(1000, Some(16)), mib(1000, Some(32)), mib(1000, Some(1))], [20, 40, 16]);
+        assert_eq!([mib(1, Some(1_000_000)), mib(0, Some(7))], [20, 16]);
+    }
 }

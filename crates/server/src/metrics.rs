@@ -264,7 +264,7 @@ impl PoolSums {
             allocated: volumes().map(|volume| volume.quota_bytes).sum(),
             budget: pool.contract().budget().rate.0,
             operations: pool.iops.map_or(0, |iops| iops.0),
-            given: volumes().map(|volume| volume.limits.rate.0).sum(),
+            given: volumes().map(|volume| pool.gives(volume).rate.0).sum(),
         }
     }
 }

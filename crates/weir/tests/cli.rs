@@ -174,6 +174,15 @@ fn an_operator_buys_throughput_apart_from_size() {
     assert!(plan.contains("log     10 MiB/s, 160 IOPS  10 MiB/s, 320 IOPS"), "{plan}");
     let set = server.done("volume set log --iops 1000");
     assert!(set.contains("10 MiB/s, 1000 IOPS"), "{set}");
+    server.done("pool create db2 --qos custom --size 1TiB --throughput 200MiB/s");
+    let moved = server.done("volume move log --to db2 --dry-run");
+    assert!(moved.contains("limit 10 MiB/s, 1000 IOPS"), "it keeps its own: {moved}");
+    let moved = server.done("volume move log --to db2 --iops 500");
+    assert!(moved.contains("limit 10 MiB/s, 500 IOPS"), "{moved}");
+    let set = server.done("volume set log --iops auto");
+    assert!(set.contains("10 MiB/s, 160 IOPS"), "{set}");
+    let set = server.done("pool set db2 --throughput 400MiB/s");
+    assert!(set.contains("400 MiB/s, 6400 IOPS in all"), "{set}");
     let (status, message) = server.refused("pool create x --size 1TiB");
     assert_eq!(status, 2);
     assert!(message.contains("--level"), "{message}");

@@ -21,7 +21,8 @@ pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
 pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
     let budget = pool.contract().budget().rate.0;
-    let given = volumes().map(|volume| volume.limits.rate.0).sum();
+    let gives = || volumes().map(|volume| pool.gives(volume));
+    let given = gives().map(|limits| limits.rate.0).sum();
     weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
@@ -40,7 +41,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         budget_mibps: mibps(budget),
         given_bytes_per_second: given,
         given_mibps: mibps(given),
-        given_iops: volumes().filter_map(|volume| volume.limits.iops).map(|iops| iops.0).sum(),
+        given_iops: gives().filter_map(|limits| limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
     }

@@ -210,7 +210,9 @@ impl Core {
     /// Lets a request through the gate, or leaves it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let free = request.cost == Cost::ZERO;
-        if free || request.volume.gate.try_pass(request.cost, self.now) {
+        let pass = || request.volume.gate.try_pass(request.cost, self.now);
+        if let Some(charged) = if free { Some(Cost::ZERO) } else { pass() } {
+            request.cost = charged;
             return self.start(conn, request);
         }
         if request.claim.is_none() {

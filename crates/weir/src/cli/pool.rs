@@ -92,7 +92,8 @@ pub(crate) struct Set {
     /// auto, manual, flexible or custom
     #[arg(long)]
     qos: Option<Qos>,
-    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only
+    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only. IOPS that were 16
+    /// for each MiB/s of it follow
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
     /// READs and WRITEs a second that it buys; custom only

@@ -2,7 +2,7 @@
 
 use super::export::{self, ExportCommand};
 use super::pool::dry;
-use super::values::Ceiling;
+use super::values::{Ceiling, Own};
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
@@ -38,8 +38,8 @@ pub(crate) enum VolumeCommand {
     /// Move a volume to another pool, with its files, while clients go on
     ///
     /// Its contract is that of the new pool from then on. In an auto pool its limit is what its quota buys
-    /// there; in one that gives each volume its own it keeps the throughput that it has, unless
-    /// --throughput gives it another. Its name, its id and its clients' mounts stay. Nothing is copied: where the
+    /// there; in one that gives each volume its own it keeps the throughput that it has, and between
+    /// custom pools its IOPS, unless --throughput or --iops gives it others. Its name, its id and its clients' mounts stay. Nothing is copied: where the
     /// new pool's directory is on another file system, the move is refused.
     Move(Move),
     /// Count what a volume holds, while it is served
@@ -118,9 +118,9 @@ pub(crate) struct Set {
     /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool only
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second; in a custom pool only
-    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
-    iops: Option<u64>,
+    /// Its READs and WRITEs a second, in a custom pool only; or auto, by its part of the pool's throughput
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
     #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
     max_throughput: Option<Ceiling>,
@@ -162,6 +162,10 @@ pub(crate) struct Move {
     /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
+    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the pool's
+    /// throughput [default: those it was given in a custom pool]
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -179,7 +183,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange {
                 quota_bytes: set.quota,
                 throughput_bytes_per_second: set.throughput,
-                iops: set.iops,
+                iops: set.iops.map(|Own(iops)| iops),
                 max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
                 max_iops: set.max_iops.map(|Ceiling(most)| most),
                 ..VolumeChange::default()
@@ -191,10 +195,11 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
             self::change(&client, output, volume, change, *dry_run).await
         }
-        VolumeCommand::Move(Move { volume, pool, throughput, dry_run }) => {
+        VolumeCommand::Move(Move { volume, pool, throughput, iops, dry_run }) => {
             let change = VolumeChange {
                 pool: Some(pool.clone()),
                 throughput_bytes_per_second: *throughput,
+                iops: iops.map(|Own(iops)| iops),
                 ..VolumeChange::default()
             };
             self::change(&client, output, volume, change, *dry_run).await
