@@ -18,14 +18,23 @@ pub struct Pool {
     pub size_bytes: u64,
     /// The sum of its volumes' quotas, bytes.
     pub allocated_bytes: u64,
-    /// What all its volumes together may be given: size × level rate.
+    /// The throughput that it buys apart from its size, in models that do.
+    #[serde(default)]
+    pub throughput_bytes_per_second: Option<u64>,
+    /// The READs and WRITEs a second that it buys, in models that do.
+    #[serde(default)]
+    pub iops: Option<u64>,
+    /// What all its volumes together may be given: what it buys, or size × level rate.
     pub budget_bytes_per_second: u64,
     /// The same in MiB/s.
     pub budget_mibps: f64,
-    /// The sum of its volumes' limits.
+    /// The sum of what its volumes are given, whatever their ceilings.
     pub given_bytes_per_second: u64,
     /// The same in MiB/s.
     pub given_mibps: f64,
+    /// The sum of what its volumes are given in READs and WRITEs a second, of those that count them.
+    #[serde(default)]
+    pub given_iops: u64,
     /// How many volumes it has.
     pub volumes: usize,
     /// Where its volumes lie, on the server.
@@ -33,25 +42,35 @@ pub struct Pool {
 }
 
 /// A pool to be made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewPool {
     /// Its name.
     pub name: String,
-    /// The name of its service level.
+    /// The name of its service level, which models that buy throughput apart from size take no
+    /// notice of; standard if not said.
+    #[serde(default = "standard")]
     pub level: String,
     /// Its size, bytes.
     pub size_bytes: u64,
     /// Its contract model; auto if not said.
-    #[serde(default = "auto")]
+    #[serde(default)]
     pub qos: Qos,
+    /// The throughput that it buys apart from its size: flexible, 128 MiB/s to 640 MiB/s for each TiB;
+    /// custom, 64 to 5,120 MiB/s unless the server is configured otherwise. The least if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_bytes_per_second: Option<u64>,
+    /// The READs and WRITEs a second that it buys: custom, 1,024 to 160,000 unless the server is
+    /// configured otherwise; 16 for each MiB/s if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u64>,
     /// An absolute path on the server; a place under the data directory if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
 }
 
-const fn auto() -> Qos {
-    Qos::Auto
+fn standard() -> String {
+    "standard".to_owned()
 }
 
 /// What is to change about a pool; what is not said stays as it is.
@@ -64,8 +83,15 @@ pub struct PoolChange {
     /// The size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// The contract model. Going manual, each volume keeps the limit it has; going auto, each
-    /// gets what its quota buys.
+    /// The contract model. Going to one that gives each volume its own, each keeps the throughput it
+    /// has; going auto, each gets what its quota buys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<Qos>,
+    /// The throughput that it buys apart from its size, in models that do. IOPS that were 16 for each MiB/s
+    /// of it follow, unless others are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_bytes_per_second: Option<u64>,
+    /// The READs and WRITEs a second that it buys, in models that do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u64>,
 }

@@ -64,4 +64,10 @@ pub struct LimitChange {
     pub before_mibps: f64,
     /// Its limit after, MiB/s.
     pub after_mibps: f64,
+    /// Its limit before in READs and WRITEs a second; nothing where they were not counted.
+    #[serde(default)]
+    pub before_iops: Option<u64>,
+    /// Its limit after in READs and WRITEs a second; nothing where they are not counted.
+    #[serde(default)]
+    pub after_iops: Option<u64>,
 }

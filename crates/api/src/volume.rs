@@ -1,7 +1,7 @@
 //! Volumes, their export rules and their live counters.
 
 use crate::words::{Access, Squash};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,12 +16,25 @@ pub struct Volume {
     pub export_path: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The rate it was given; in a manual pool only.
+    /// The throughput it was given; in pools that give each volume its own.
     pub throughput_bytes_per_second: Option<u64>,
-    /// The limit that its contract comes to, reads and writes together.
+    /// The READs and WRITEs a second it was given, in a custom pool; without, it has the part of the
+    /// pool's that its throughput is of the pool's.
+    #[serde(default)]
+    pub iops: Option<u64>,
+    /// What it may use at most, whatever its contract comes to; nothing where there is no such ceiling.
+    #[serde(default)]
+    pub max_throughput_bytes_per_second: Option<u64>,
+    /// READs and WRITEs a second that it may use at most.
+    #[serde(default)]
+    pub max_iops: Option<u64>,
+    /// The limit that its contract comes to under its ceiling, reads and writes together.
     pub limit_bytes_per_second: u64,
     /// The same in MiB/s.
     pub limit_mibps: f64,
+    /// The limit in READs and WRITEs a second; nothing where they are not counted.
+    #[serde(default)]
+    pub limit_iops: Option<u64>,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
     /// What it does at present; nothing if it isn't being served (the server's log says why).
@@ -44,6 +57,9 @@ pub struct VolumeLive {
     pub counted: Option<Counted>,
     /// The limit in force.
     pub limit_bytes_per_second: u64,
+    /// The limit in force in READs and WRITEs a second; nothing where they are not counted.
+    #[serde(default)]
+    pub limit_iops: Option<u64>,
     /// READ operations.
     pub read_ops: u64,
     /// Bytes read.
@@ -93,7 +109,7 @@ pub struct Counted {
 }
 
 /// A volume to be made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewVolume {
     /// Its name.
@@ -102,9 +118,19 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its rate; in a manual pool and only there.
+    /// Its throughput; in pools that give each volume its own, and only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
+    /// Its READs and WRITEs a second, in a custom pool; if not said it has the part of the pool's that
+    /// its throughput is of the pool's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u64>,
+    /// What it may use at most, whatever its contract comes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_throughput_bytes_per_second: Option<u64>,
+    /// READs and WRITEs a second that it may use at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iops: Option<u64>,
 }
 
 /// What is to change about a volume; what is not said stays as it is.
@@ -112,16 +138,31 @@ pub struct NewVolume {
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {
     /// The name of the pool to move to, with its files, which must lie on the same file system. In an
-    /// auto pool its limit is what its quota buys there; in a manual pool it keeps the limit that it
-    /// has, unless it is given another rate.
+    /// auto pool its limit is what its quota buys there; in one that gives each volume its own it keeps
+    /// the throughput that it has, and between custom pools its IOPS, unless it is given others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// The rate; in a manual pool only.
+    /// The throughput; in pools that give each volume its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
+    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it has the part of
+    /// the pool's that its throughput is of the pool's.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Option<u64>>,
+    /// What it may use at most, whatever its contract comes to; `null` takes the ceiling away.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub max_throughput_bytes_per_second: Option<Option<u64>>,
+    /// READs and WRITEs a second that it may use at most; `null` takes the ceiling away.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub max_iops: Option<Option<u64>>,
+}
+
+/// Tells `null` from what is not said at all.
+fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// What clients of one network may do with a volume.
@@ -149,4 +190,19 @@ const fn none() -> Squash {
 
 const fn nobody() -> u32 {
     65534
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_ceiling_is_not_the_same_as_nothing_said() {
+        let read = |text: &str| serde_json::from_str::<VolumeChange>(text).unwrap();
+        assert_eq!(read("{}").max_iops, None);
+        assert_eq!(read("{\"max_iops\":null}").max_iops, Some(None));
+        assert_eq!(read("{\"max_iops\":7}").max_iops, Some(Some(7)));
+        let taken_away = VolumeChange { max_iops: Some(None), ..VolumeChange::default() };
+        assert_eq!(serde_json::to_string(&taken_away).unwrap(), "{\"max_iops\":null}");
+    }
 }

@@ -57,11 +57,17 @@ macro_rules! words {
 
 words! {
     /// How the volumes of a pool get their limits.
+    #[derive(Default)]
     Qos, "QoS model",
     /// From their quotas.
+    #[default]
     Auto = "auto",
     /// Each is given its own.
-    Manual = "manual"
+    Manual = "manual",
+    /// The same, out of a throughput that the pool buys apart from its size.
+    Flexible = "flexible",
+    /// The same, out of a throughput and IOPS that the pool buys apart from its size.
+    Custom = "custom"
 }
 
 words! {
@@ -95,6 +101,9 @@ mod tests {
             assert_eq!(squash.to_string().parse(), Ok(squash));
         }
         let error = "gold".parse::<Qos>().unwrap_err();
-        assert_eq!(error.to_string(), "\"gold\" is no QoS model: use auto, manual");
+        assert_eq!(
+            error.to_string(),
+            "\"gold\" is no QoS model: use auto, manual, flexible, custom"
+        );
     }
 }

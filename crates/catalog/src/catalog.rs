@@ -174,7 +174,7 @@ impl Catalog {
 fn differences(before: &Snapshot, after: &Snapshot) -> Vec<Change<VolumeId>> {
     let change = |old: &Arc<crate::Volume>| {
         let new = after.volume(old.id)?;
-        let change = Change { volume: old.id, before: old.limit, after: new.limit };
+        let change = Change { volume: old.id, before: old.limits, after: new.limits };
         (change.before != change.after).then_some(change)
     };
     before.volumes().filter_map(change).collect()

@@ -5,7 +5,7 @@ use crate::limits::{EXPORT_RULES_MAX, NAME_CHARS_MAX};
 use crate::network::IpNetwork;
 use std::path::PathBuf;
 use weir_core::units::{Bytes, Rate};
-use weir_qos::contract::Infeasible;
+use weir_qos::contract::{Infeasible, Qos, Remedy};
 
 /// The result of asking the catalogue for something.
 pub type Result<T> = std::result::Result<T, CatalogError>;
@@ -97,6 +97,16 @@ pub enum CatalogError {
         /// Bytes per second for each TiB that it needs.
         least: u64,
     },
+    /// A ceiling is out of bounds.
+    #[error("{field} can't be {asked}: from 1 to {max} is allowed, or none at all")]
+    CeilingBounds {
+        /// The field at fault.
+        field: &'static str,
+        /// What was asked for.
+        asked: u64,
+        /// The most allowed.
+        max: u64,
+    },
     /// A level with pools was to be deleted.
     #[error(
         "level {level:?} is that of {pools} pool(s): give them another with `weir pool set` first"
@@ -167,8 +177,30 @@ pub enum CatalogError {
         /// The pool.
         pool: String,
     },
-    /// No rate was given in a manual pool.
-    #[error("pool {pool:?} is manual: the volume needs a throughput, at most {}", Rate(*.free).at_most())]
+    /// IOPS were given in a pool that has none to give.
+    #[error(
+        "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom first"
+    )]
+    IopsNotGiven {
+        /// The pool.
+        pool: String,
+        /// Its model.
+        qos: Qos,
+    },
+    /// A pool was to buy what its model doesn't sell.
+    #[error(
+        "pool {pool:?} is {qos}: a pool buys throughput apart from its size where it is flexible or custom, and IOPS where it is custom; leave the {what} out, or ask for that model too"
+    )]
+    NotBought {
+        /// The pool.
+        pool: String,
+        /// The model it is to have.
+        qos: Qos,
+        /// What it was to buy.
+        what: &'static str,
+    },
+    /// No rate was given in a pool that gives rates.
+    #[error("pool {pool:?} gives each volume its own throughput: the volume needs a throughput, at most {}", Rate(*.free).at_most())]
     ThroughputMissing {
         /// The pool.
         pool: String,
@@ -412,8 +444,8 @@ pub enum Fault {
 /// The bounds within which a refused request would have been granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// The field at fault: `size_bytes`, `quota_bytes`, `throughput_bytes_per_second` or
-    /// `bytes_per_second_per_tib`.
+    /// The field at fault: `size_bytes`, `quota_bytes`, `throughput_bytes_per_second`,
+    /// `iops`, `max_throughput_bytes_per_second`, `max_iops` or `bytes_per_second_per_tib`.
     pub field: &'static str,
     /// The least allowed, if there is a least.
     pub min: Option<u64>,
@@ -421,7 +453,10 @@ pub struct Allowed {
     pub max: Option<u64>,
 }
 
+pub(crate) const CEILING_RATE: &str = "max_throughput_bytes_per_second";
+pub(crate) const CEILING_IOPS: &str = "max_iops";
 const LEVEL_RATE: &str = "bytes_per_second_per_tib";
+const IOPS: &str = "iops";
 const SIZE: &str = "size_bytes";
 const QUOTA: &str = "quota_bytes";
 const THROUGHPUT: &str = "throughput_bytes_per_second";
@@ -440,6 +475,7 @@ impl CatalogError {
             Self::LevelRate { .. } => "level_rate_out_of_bounds",
             Self::LevelTooSlow { .. } => "level_below_throughput",
             Self::LevelInUse { .. } => "level_in_use",
+            Self::CeilingBounds { .. } => "ceiling_out_of_bounds",
             Self::OtherFileSystem { .. } => "other_file_system",
             Self::Size { .. } => "size_out_of_bounds",
             Self::Infeasible { rule, .. } => match rule {
@@ -449,11 +485,19 @@ impl CatalogError {
                 Infeasible::PoolThroughput { .. } => "pool_below_throughput",
                 Infeasible::QuotaWithoutRate { .. } => "quota_without_throughput",
                 Infeasible::ZeroRate => "zero_throughput",
+                Infeasible::ZeroIops => "zero_iops",
+                Infeasible::Iops { .. } => "pool_iops_exceeded",
+                Infeasible::PoolIops { .. } => "pool_below_iops",
+                Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
+                Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
+                Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
             },
             Self::QuotaBelowUsed { .. } => "quota_below_used",
             Self::UsageUnknown { .. } => "usage_unknown",
             Self::ThroughputInAuto { .. } => "throughput_in_auto_pool",
             Self::ThroughputMissing { .. } => "throughput_missing",
+            Self::IopsNotGiven { .. } => "iops_not_given",
+            Self::NotBought { .. } => "not_bought",
             Self::PoolNotEmpty { .. } => "pool_not_empty",
             Self::TooMany { .. } | Self::TooManyRules => "too_many",
             Self::RuleExists { .. } => "rule_exists",
@@ -488,8 +532,11 @@ impl CatalogError {
             Self::BadName { .. }
             | Self::Size { .. }
             | Self::LevelRate { .. }
+            | Self::CeilingBounds { .. }
             | Self::ThroughputInAuto { .. }
             | Self::ThroughputMissing { .. }
+            | Self::IopsNotGiven { .. }
+            | Self::NotBought { .. }
             | Self::BadPath { .. }
             | Self::TooManyRules => Fault::Invalid,
             Self::NoSuch { .. } | Self::NoSuchLevel { .. } | Self::NoSuchRule { .. } => {
@@ -535,6 +582,7 @@ impl CatalogError {
             Self::Size { thing: Thing::Pool, min, max, .. } => (SIZE, Some(*min), Some(*max)),
             Self::Size { min, max, .. } => (QUOTA, Some(*min), Some(*max)),
             Self::LevelRate { max, .. } => (LEVEL_RATE, Some(1), Some(*max)),
+            Self::CeilingBounds { field, max, .. } => (*field, Some(1), Some(*max)),
             Self::LevelTooSlow { least, .. } => (LEVEL_RATE, Some(*least), None),
             Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),
             Self::ThroughputMissing { free, .. } => (THROUGHPUT, Some(1), Some(*free)),
@@ -542,9 +590,20 @@ impl CatalogError {
                 Infeasible::Quota { free_bytes, .. } => (QUOTA, None, Some(*free_bytes)),
                 Infeasible::Throughput { free, .. } => (THROUGHPUT, Some(1), Some(free.0)),
                 Infeasible::PoolSize { needed_bytes, .. } => (SIZE, Some(*needed_bytes), None),
-                Infeasible::PoolThroughput { size_needed_bytes, .. } => {
-                    (SIZE, Some(*size_needed_bytes), None)
+                Infeasible::PoolThroughput { remedy: Remedy::Size(least), .. } => {
+                    (SIZE, Some(*least), None)
                 }
+                Infeasible::PoolThroughput { remedy: Remedy::Buy(least), .. } => {
+                    (THROUGHPUT, Some(least.0), None)
+                }
+                Infeasible::Iops { free, .. } => (IOPS, Some(1), Some(free.0)),
+                Infeasible::PoolIops { needed, .. } => (IOPS, Some(needed.0), None),
+                Infeasible::BoughtRate { least, most, .. } => {
+                    (THROUGHPUT, Some(least.0), Some(most.0))
+                }
+                Infeasible::BoughtIops { least, most, .. } => (IOPS, Some(least.0), Some(most.0)),
+                Infeasible::RateWithoutIops { least, .. } => (THROUGHPUT, Some(least.0), None),
+                Infeasible::ZeroIops => (IOPS, Some(1), None),
                 Infeasible::QuotaWithoutRate { least_bytes, .. } => {
                     (QUOTA, Some(*least_bytes), None)
                 }
@@ -565,23 +624,53 @@ fn infeasible(rule: Infeasible) -> String {
             Bytes(free_bytes).at_most(),
             Bytes(size_needed_bytes).at_least()
         ),
-        Infeasible::Throughput { asked, free, size_needed_bytes } => format!(
-            "the sum of throughputs may not exceed the pool's budget (size × level rate): {} asked for, {} left; the pool would have to be {}",
+        Infeasible::Throughput { asked, free, remedy } => format!(
+            "the sum of throughputs may not exceed the pool's budget{}: {} asked for, {} left; the pool would have to {}",
+            budget_of(remedy),
             Rate(asked.0),
             Rate(free.0).at_most(),
-            Bytes(size_needed_bytes).at_least()
+            with(remedy)
         ),
         Infeasible::PoolSize { asked_bytes, needed_bytes } => format!(
             "the size may not go below the sum of the volumes' quotas: {} asked for, at least {} allowed",
             Bytes(asked_bytes),
             Bytes(needed_bytes).at_least()
         ),
-        Infeasible::PoolThroughput { budget, needed, size_needed_bytes } => format!(
-            "the budget (size × level rate) may not go below what the volumes are given: {} against {}; at this level the size must be at least {}",
+        Infeasible::PoolThroughput { budget, needed, remedy } => format!(
+            "the budget{} may not go below what the volumes are given: {} against {}; {}",
+            budget_of(remedy),
             Rate(budget.0),
             Rate(needed.0),
-            Bytes(size_needed_bytes).at_least()
+            match remedy {
+                Remedy::Size(least) => {
+                    format!("at this level the size must be at least {}", Bytes(least).at_least())
+                }
+                Remedy::Buy(least) => {
+                    format!("the throughput must be at least {}", Rate(least.0).at_least())
+                }
+            }
         ),
+        Infeasible::Iops { asked, free, needed } => format!(
+            "the sum of IOPS may not exceed the pool's: {asked} asked for, {free} left; the pool would have to buy {needed}"
+        ),
+        Infeasible::PoolIops { budget, needed } => format!(
+            "the pool's IOPS may not go below what the volumes are given: {budget} against {needed}"
+        ),
+        Infeasible::BoughtRate { asked, least, most } => format!(
+            "a throughput of {} can't be bought: from {} to {} is allowed at this size",
+            Rate(asked.0),
+            Rate(least.0).at_least(),
+            Rate(most.0).at_most()
+        ),
+        Infeasible::BoughtIops { asked, least, most } => {
+            format!("{asked} can't be bought: from {least} to {most} is allowed")
+        }
+        Infeasible::RateWithoutIops { asked, least } => format!(
+            "{} is so small a part of the pool's throughput that no IOPS come with it: at least {} allowed, or give the volume IOPS of its own",
+            Rate(asked.0),
+            Rate(least.0).at_least()
+        ),
+        Infeasible::ZeroIops => "0 IOPS would stop all I/O: at least 1 allowed".to_owned(),
         Infeasible::QuotaWithoutRate { asked_bytes, least_bytes } => format!(
             "a quota of {} buys no throughput at all: at least {} allowed",
             Bytes(asked_bytes),
@@ -590,5 +679,21 @@ fn infeasible(rule: Infeasible) -> String {
         Infeasible::ZeroRate => {
             "a throughput of zero would stop all I/O: at least 1 B/s allowed".to_owned()
         }
+    }
+}
+
+/// What the budget of a pool is made of.
+const fn budget_of(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::Size(_) => " (size × level rate)",
+        Remedy::Buy(_) => "",
+    }
+}
+
+/// What a pool has to be or to buy.
+fn with(remedy: Remedy) -> String {
+    match remedy {
+        Remedy::Size(bytes) => format!("be {}", Bytes(bytes).at_least()),
+        Remedy::Buy(rate) => format!("buy {}", Rate(rate.0).at_least()),
     }
 }

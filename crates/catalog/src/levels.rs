@@ -5,7 +5,6 @@ use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX};
 use crate::model::{Level, Snapshot};
 use crate::names;
-use crate::rows::{capacity, terms};
 use rusqlite::params;
 use std::sync::Arc;
 use weir_qos::contract;
@@ -103,9 +102,8 @@ fn check_rate(asked: BytesPerSecond) -> Result<contract::Level> {
 /// demanding is named, so that what it allows is allowed.
 fn check_pools(now: &Snapshot, level: &Level, next: contract::Level) -> Result<()> {
     let refused = now.pools_of(level).filter_map(|pool| {
-        let volumes =
-            || now.volumes_of(pool.id).map(|volume| terms(volume.quota_bytes, volume.throughput));
-        let then = contract::Pool { level: next, ..capacity(pool) };
+        let volumes = || now.volumes_of(pool.id).map(|volume| volume.terms());
+        let then = contract::Pool { level: next, ..pool.contract() };
         then.check(volumes()).is_err().then(|| (then.least_level(volumes()), pool))
     });
     match refused.max_by_key(|(least, _)| least.rate_per_tib()) {

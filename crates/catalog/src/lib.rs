@@ -41,5 +41,5 @@ pub use network::{IpNetwork, NetworkError};
 pub use pools::{NewPool, PoolChange};
 pub use restore::{Replace, Restored, restore};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
-pub use weir_qos::contract::{Change, Qos};
-pub use weir_qos::rate::BytesPerSecond;
+pub use weir_qos::contract::{Bought, Ceiling, Change, Floors, Limits, Qos};
+pub use weir_qos::rate::{BytesPerSecond, Iops};

@@ -1,6 +1,7 @@
 //! Bounds of what the catalogue accepts, whatever the operator's own minimums are.
 
-use weir_qos::rate::BytesPerSecond;
+use weir_qos::contract::Floors;
+use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// Longest name of a level, pool or volume, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
@@ -8,6 +9,10 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const LEVELS_MAX: usize = 256;
 /// The most that one TiB buys at any level, 1 TiB/s: budgets of the largest pool stay exact.
 pub const LEVEL_RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 40);
+/// The highest rate that is ever given or set as a ceiling, 1 EiB/s.
+pub const RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 60);
+/// The most operations a second that are ever given or set as a ceiling.
+pub const IOPS_MAX: Iops = Iops(1_000_000_000);
 /// Most capacity pools.
 pub const POOLS_MAX: usize = 4096;
 /// Most volumes, all pools together.
@@ -27,10 +32,12 @@ pub struct Minimums {
     pub pool_bytes: u64,
     /// Smallest volume, bytes.
     pub volume_bytes: u64,
+    /// The least that a custom pool buys.
+    pub custom: Floors,
 }
 
 impl Default for Minimums {
     fn default() -> Self {
-        Self { pool_bytes: 1 << 20, volume_bytes: 1 << 20 }
+        Self { pool_bytes: 1 << 20, volume_bytes: 1 << 20, custom: Floors::default() }
     }
 }

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
-use weir_qos::contract::{self, Qos};
-use weir_qos::rate::BytesPerSecond;
+use weir_qos::contract::{self, Bought, Ceiling, Limits, Qos, Terms};
+use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A service level: what each provisioned TiB of a pool buys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub struct Pool {
     pub size_bytes: u64,
     /// How volumes get their limits.
     pub qos: Qos,
+    /// The rate that it buys apart from its size; in models that do, and only there.
+    pub throughput: Option<BytesPerSecond>,
+    /// The operations a second that it buys; in models that do, and only there.
+    pub iops: Option<Iops>,
     /// Absolute path of the directory that holds the pool's volumes.
     pub directory: PathBuf,
 }
@@ -56,15 +60,50 @@ pub struct Volume {
     pub directory: PathBuf,
     /// Provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The rate it was given; in a manual pool only.
+    /// The rate it was given; in pools that give rates, and only there.
     pub throughput: Option<BytesPerSecond>,
-    /// The limit that its contract comes to.
-    pub limit: BytesPerSecond,
+    /// The operations a second it was given, in a custom pool; without, it has the part of the pool's
+    /// that its rate is of the pool's.
+    pub iops: Option<Iops>,
+    /// What it may use at most, whatever its contract comes to.
+    pub ceiling: Ceiling,
+    /// The limits that its contract comes to, under its ceiling.
+    pub limits: Limits,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
 }
 
+impl Pool {
+    /// The pool as the contract arithmetic sees it.
+    #[must_use]
+    pub fn contract(&self) -> contract::Pool {
+        let (rate, iops) = (self.throughput.unwrap_or_default(), self.iops.unwrap_or_default());
+        contract::Pool {
+            level: self.level.contract,
+            qos: self.qos,
+            size_bytes: self.size_bytes,
+            bought: Bought { rate, iops },
+        }
+    }
+
+    /// What the pool gives a volume of its own, whatever ceiling the volume has.
+    #[must_use]
+    pub fn gives(&self, volume: &Volume) -> Limits {
+        self.contract().limits(volume.terms())
+    }
+}
+
 impl Volume {
+    /// The volume as the contract arithmetic sees it.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        Terms {
+            quota_bytes: self.quota_bytes,
+            manual_rate: self.throughput.unwrap_or_default(),
+            manual_iops: self.iops,
+        }
+    }
+
     /// The rule for a client at `addr`; no rule, no access.
     #[must_use]
     pub fn rule_for(&self, addr: IpAddr) -> Option<&ExportRule> {

@@ -3,17 +3,17 @@
 use crate::catalog::{Catalog, Mode, Outcome};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
-use crate::model::{Pool, Snapshot};
-use crate::rows::{capacity, terms};
+use crate::model::{Level, Pool, Snapshot, Volume};
 use crate::{directory, levels, names, places};
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
-use weir_qos::contract::Qos;
+use weir_qos::contract::{self, Bought, Floors, Qos, Terms};
+use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A pool to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewPool {
     /// Its name.
     pub name: String,
@@ -23,6 +23,10 @@ pub struct NewPool {
     pub size_bytes: u64,
     /// Its contract model.
     pub qos: Qos,
+    /// The rate that it buys apart from its size, in models that do; the least there is if not said.
+    pub throughput: Option<BytesPerSecond>,
+    /// The operations a second that it buys, in models that do; 16 for each MiB/s if not said.
+    pub iops: Option<Iops>,
     /// An absolute path for its volumes; none for a place under the data directory.
     pub directory: Option<PathBuf>,
 }
@@ -34,16 +38,22 @@ pub struct PoolChange {
     pub level: Option<String>,
     /// The size, bytes.
     pub size_bytes: Option<u64>,
-    /// The contract model. Going manual, each volume keeps the limit it has; going auto, each
-    /// gets what its quota buys.
+    /// The contract model. Going to one that gives rates, each volume keeps the one it has; going auto,
+    /// each gets what its quota buys.
     pub qos: Option<Qos>,
+    /// The rate that it buys apart from its size, in models that do. Operations that were as many as come
+    /// with the rate before follow it, unless others are asked for.
+    pub throughput: Option<BytesPerSecond>,
+    /// The operations a second that it buys, in models that do.
+    pub iops: Option<Iops>,
 }
 
 impl Catalog {
     /// Makes a pool and its directory.
     ///
     /// # Errors
-    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `BadPath`, `PoolBusy`, `Io`.
+    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `NotBought`, `Infeasible` where it buys
+    /// more or less than its model allows, `BadPath`, `PoolBusy`, `Io`.
     pub fn create_pool(&self, new: &NewPool, mode: Mode) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
@@ -59,10 +69,24 @@ impl Catalog {
                 let others = now.pools().map(|pool| (pool.name.as_str(), pool.directory.as_path()));
                 directory::check_pool_path(path, others)?;
             }
+            let (throughput, iops) =
+                self.bought(&new.name, new.qos, (new.throughput, new.iops), (None, None))?;
+            contract(level, new.qos, new.size_bytes, (throughput, iops))
+                .check_bought(self.minimums().custom)
+                .map_err(|rule| CatalogError::Infeasible { pool: new.name.clone(), rule })?;
             let path = new.directory.as_ref().map(|path| path.to_string_lossy().into_owned());
             tx.execute(
-                "INSERT INTO pools (name, level, size_bytes, qos, directory) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![new.name, level.name, new.size_bytes, new.qos.name(), path],
+                "INSERT INTO pools (name, level, size_bytes, qos, directory, throughput, iops)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    new.name,
+                    level.name,
+                    new.size_bytes,
+                    new.qos.name(),
+                    path,
+                    throughput.map(|rate| rate.0),
+                    iops.map(|iops| iops.0)
+                ],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Pool, max: POOLS_MAX })?;
@@ -87,10 +111,10 @@ impl Catalog {
         self.claims().hold(path)
     }
 
-    /// Changes a pool's size, level or model, all at once.
+    /// Changes a pool's size, level, model or what it buys, all at once.
     ///
     /// # Errors
-    /// `NoSuch`, `NoSuchLevel`, `Size`, `Infeasible` where the pool as it is to be can't carry its volumes.
+    /// `NoSuch`, `NoSuchLevel`, `Size`, `NotBought`, `Infeasible` where the pool as it is to be can't carry its volumes.
     pub fn change_pool(&self, name: &str, change: &PoolChange, mode: Mode) -> Result<Outcome> {
         self.mutate(mode, |tx, now| {
             let pool = find(now, name)?;
@@ -98,30 +122,46 @@ impl Catalog {
                 Some(name) => levels::find(now, name)?,
                 None => &pool.level,
             };
+            let qos = change.qos.unwrap_or(pool.qos);
+            let asked = (change.throughput, change.iops);
+            let (throughput, iops) =
+                self.bought(&pool.name, qos, asked, (pool.throughput, pool.iops))?;
             let next = Pool {
                 level: Arc::clone(level),
                 size_bytes: change.size_bytes.unwrap_or(pool.size_bytes),
-                qos: change.qos.unwrap_or(pool.qos),
+                qos,
+                throughput,
+                iops,
                 ..Pool::clone(pool)
             };
             if next.size_bytes != pool.size_bytes {
                 self.check_pool_size(next.size_bytes)?;
             }
-            // A volume's present limit is its rate if the pool goes manual, and is what it has
-            // anyway if the pool stays so.
-            let kept = |quota, limit| terms(quota, Some(limit));
-            let volumes = now.volumes_of(pool.id);
-            capacity(&next)
-                .check(volumes.map(|volume| kept(volume.quota_bytes, volume.limit)))
+            next.contract()
+                .check_bought(self.floors(pool, &next))
+                .and_then(|()| {
+                    let kept = |volume: &Arc<Volume>| kept(volume, pool, &next);
+                    next.contract().check(now.volumes_of(pool.id).map(kept))
+                })
                 .map_err(|rule| CatalogError::Infeasible { pool: pool.name.clone(), rule })?;
             tx.execute(
-                "UPDATE pools SET level = ?2, size_bytes = ?3, qos = ?4 WHERE id = ?1",
-                params![pool.id.0, next.level.name, next.size_bytes, next.qos.name()],
+                "UPDATE pools SET level = ?2, size_bytes = ?3, qos = ?4, throughput = ?5, iops = ?6
+                 WHERE id = ?1",
+                params![
+                    pool.id.0,
+                    next.level.name,
+                    next.size_bytes,
+                    next.qos.name(),
+                    next.throughput.map(|rate| rate.0),
+                    next.iops.map(|iops| iops.0)
+                ],
             )?;
-            let mut store = tx.prepare("UPDATE volumes SET throughput = ?2 WHERE id = ?1")?;
+            let mut store =
+                tx.prepare("UPDATE volumes SET throughput = ?2, iops = ?3 WHERE id = ?1")?;
             for volume in now.volumes_of(pool.id) {
-                let rate = (next.qos == Qos::Manual).then_some(volume.limit.0);
-                store.execute(params![volume.id.0, rate])?;
+                let terms = kept(volume, pool, &next);
+                let rate = next.qos.gives_rates().then_some(terms.manual_rate.0);
+                store.execute(params![volume.id.0, rate, terms.manual_iops.map(|iops| iops.0)])?;
             }
             Ok(())
         })
@@ -157,12 +197,68 @@ impl Catalog {
         Ok(outcome)
     }
 
+    /// What a pool of the model `qos` buys: what is asked for, or else what it `has`, or else the least
+    /// rate and the operations that come with it.
+    fn bought(&self, pool: &str, qos: Qos, asked: Buys, has: Buys) -> Result<Buys> {
+        let refused = |what| CatalogError::NotBought { pool: pool.to_owned(), qos, what };
+        if asked.0.is_some() && !qos.buys_rate() {
+            return Err(refused("throughput"));
+        }
+        if asked.1.is_some() && !qos.buys_iops() {
+            return Err(refused("IOPS"));
+        }
+        let floors = self.minimums().custom;
+        let least = match qos {
+            Qos::Custom => floors.rate,
+            _ => Bought::FLEXIBLE_RATE_MIN,
+        };
+        let rate = asked.0.or(has.0).unwrap_or(least);
+        let default = |rate| Bought::iops_with(rate).max(floors.iops);
+        let comes_with = |iops: &Iops| {
+            has.0.is_some_and(|rate| [default(rate), Bought::iops_with(rate)].contains(iops))
+        };
+        let own = has.1.filter(|iops| asked.0.is_none() || !comes_with(iops));
+        let iops = asked.1.or(own).unwrap_or_else(|| default(rate));
+        Ok((qos.buys_rate().then_some(rate), qos.buys_iops().then_some(iops)))
+    }
+
+    /// The least that `next` has to buy: what it keeps of `pool` was enough when it was bought.
+    fn floors(&self, pool: &Pool, next: &Pool) -> Floors {
+        let mut floors = self.minimums().custom;
+        if next.throughput == pool.throughput {
+            floors.rate = pool.throughput.map_or(floors.rate, |rate| rate.min(floors.rate));
+        }
+        if next.iops == pool.iops {
+            floors.iops = pool.iops.map_or(floors.iops, |iops| iops.min(floors.iops));
+        }
+        floors
+    }
+
     fn check_pool_size(&self, asked: u64) -> Result<()> {
         let (min, max) = (self.minimums().pool_bytes, SIZE_BYTES_MAX);
         if (min..=max).contains(&asked) {
             return Ok(());
         }
         Err(CatalogError::Size { thing: Thing::Pool, asked, min, max })
+    }
+}
+
+/// A rate and operations that a pool buys apart from its size.
+type Buys = (Option<BytesPerSecond>, Option<Iops>);
+
+fn contract(level: &Level, qos: Qos, size_bytes: u64, bought: Buys) -> contract::Pool {
+    let (rate, iops) = (bought.0.unwrap_or_default(), bought.1.unwrap_or_default());
+    contract::Pool { level: level.contract, qos, size_bytes, bought: Bought { rate, iops } }
+}
+
+/// The terms of a volume of `old` as its pool becomes `next`: in a model that gives rates it keeps the rate
+/// that it has, and its operations where both give those.
+pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
+    let stays = old.qos.buys_iops() && next.qos.buys_iops();
+    Terms {
+        quota_bytes: volume.quota_bytes,
+        manual_rate: old.contract().limits(volume.terms()).rate,
+        manual_iops: volume.iops.filter(|_| stays),
     }
 }
 

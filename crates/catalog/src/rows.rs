@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
-use weir_qos::contract::{self, Terms};
-use weir_qos::rate::BytesPerSecond;
+use weir_qos::contract::{self, Ceiling, Terms};
+use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// Reads the whole catalogue. Pools without a path of their own live under `data_dir`.
 pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
@@ -47,7 +47,9 @@ fn pools(
     data_dir: &Path,
     levels: &[Arc<Level>],
 ) -> Result<BTreeMap<PoolId, Pool>> {
-    let mut query = db.prepare("SELECT id, name, level, size_bytes, qos, directory FROM pools")?;
+    let mut query = db.prepare(
+        "SELECT id, name, level, size_bytes, qos, directory, throughput, iops FROM pools",
+    )?;
     let mut rows = query.query([])?;
     let mut pools = BTreeMap::new();
     while let Some(row) = rows.next()? {
@@ -64,6 +66,8 @@ fn pools(
             level: Arc::clone(found),
             size_bytes: row.get(3)?,
             qos: word(row, 4)?,
+            throughput: row.get::<_, Option<u64>>(6)?.map(BytesPerSecond),
+            iops: row.get::<_, Option<u64>>(7)?.map(Iops),
             directory,
         };
         pools.insert(id, pool);
@@ -73,7 +77,9 @@ fn pools(
 
 fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume>> {
     let mut exports = exports(db)?;
-    let mut query = db.prepare("SELECT id, name, pool, quota_bytes, throughput FROM volumes")?;
+    let mut query = db.prepare(
+        "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops FROM volumes",
+    )?;
     let mut rows = query.query([])?;
     let mut volumes = Vec::new();
     while let Some(row) = rows.next()? {
@@ -82,7 +88,13 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
         let pool = pools.get(&PoolId(row.get(2)?)).ok_or_else(no_pool)?;
         let throughput = row.get::<_, Option<u64>>(4)?.map(BytesPerSecond);
         let quota_bytes = row.get(3)?;
-        let limit = capacity(pool).limit(terms(quota_bytes, throughput));
+        let ceiling = Ceiling {
+            rate: row.get::<_, Option<u64>>(5)?.map(BytesPerSecond),
+            iops: row.get::<_, Option<u64>>(6)?.map(Iops),
+        };
+        let iops = row.get::<_, Option<u64>>(7)?.map(Iops);
+        let manual_rate = throughput.unwrap_or_default();
+        let terms = Terms { quota_bytes, manual_rate, manual_iops: iops };
         volumes.push(Volume {
             id,
             name: row.get(1)?,
@@ -90,7 +102,9 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
             directory: place(pool, id),
             quota_bytes,
             throughput,
-            limit,
+            iops,
+            ceiling,
+            limits: pool.contract().limits(terms).under(ceiling),
             exports: exports.remove(&id).unwrap_or_default(),
         });
     }
@@ -143,16 +157,6 @@ pub(crate) fn store_exports(db: &Connection, volume: VolumeId, rules: &[ExportRu
         ])?;
     }
     Ok(())
-}
-
-/// A pool as the contract arithmetic sees it.
-pub(crate) fn capacity(pool: &Pool) -> contract::Pool {
-    contract::Pool { level: pool.level.contract, qos: pool.qos, size_bytes: pool.size_bytes }
-}
-
-/// A volume as the contract arithmetic sees it.
-pub(crate) fn terms(quota_bytes: u64, throughput: Option<BytesPerSecond>) -> Terms {
-    Terms { quota_bytes, manual_rate: throughput.unwrap_or(BytesPerSecond::ZERO) }
 }
 
 fn word<T: FromStr>(row: &Row<'_>, column: usize) -> Result<T>

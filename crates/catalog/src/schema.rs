@@ -68,6 +68,15 @@ const MIGRATIONS: &[&str] = &[
         rate_per_tib INTEGER NOT NULL CHECK (rate_per_tib > 0)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE volumes ADD COLUMN ceiling_throughput INTEGER CHECK (ceiling_throughput > 0);
+    ALTER TABLE volumes ADD COLUMN ceiling_iops INTEGER CHECK (ceiling_iops > 0);
+",
+    "
+    ALTER TABLE pools ADD COLUMN throughput INTEGER CHECK (throughput > 0);
+    ALTER TABLE pools ADD COLUMN iops INTEGER CHECK (iops > 0);
+    ALTER TABLE volumes ADD COLUMN iops INTEGER CHECK (iops > 0);
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.

@@ -2,20 +2,20 @@
 //! volume's is *condemned*, and whoever removes it says so when it is done.
 
 use crate::catalog::{Catalog, Mode, Outcome};
-use crate::error::{CatalogError, Result, Thing};
-use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
+use crate::error::{CEILING_IOPS, CEILING_RATE, CatalogError, Result, Thing};
+use crate::limits::{IOPS_MAX, RATE_MAX, SIZE_BYTES_MAX, VOLUMES_MAX};
 use crate::model::{ExportRule, Pool, Snapshot, Volume};
-use crate::rows::{self, capacity, terms};
+use crate::rows;
 use crate::{directory, names, places, pools};
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::VolumeId;
-use weir_qos::contract::{Infeasible, Qos};
-use weir_qos::rate::BytesPerSecond;
+use weir_qos::contract::{Ceiling, Infeasible, Terms};
+use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A volume to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewVolume {
     /// Its name.
     pub name: String,
@@ -23,20 +23,33 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its rate; in a manual pool and only there.
+    /// Its rate; in pools that give rates, and only there.
     pub throughput: Option<BytesPerSecond>,
+    /// Its operations a second; in a custom pool only, and there by its part of the pool's rate if not
+    /// said.
+    pub iops: Option<Iops>,
+    /// What it may use at most, whatever its contract comes to.
+    pub ceiling: Ceiling,
 }
 
 /// What is to change about a volume; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
-    /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in a
-    /// manual pool it keeps the limit it has, unless it is given another rate.
+    /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in one
+    /// that gives rates it keeps the rate it has, and between custom pools its operations, unless it is
+    /// given others.
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
-    /// The rate; in a manual pool only.
+    /// The rate; in pools that give rates only.
     pub throughput: Option<BytesPerSecond>,
+    /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that it has its part
+    /// of the pool's.
+    pub iops: Option<Option<Iops>>,
+    /// The rate it may use at most, whatever its contract comes to; `Some(None)` takes the ceiling away.
+    pub ceiling_rate: Option<Option<BytesPerSecond>>,
+    /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
+    pub ceiling_iops: Option<Option<Iops>>,
 }
 
 /// The tree of a deleted volume, which is still to be removed.
@@ -53,7 +66,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
-    /// `ThroughputMissing`, `Infeasible`, `PoolAway`, `PoolForeign`, `PoolBusy`, `BadPath`, `Io`.
+    /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `PoolAway`, `PoolForeign`,
+    /// `PoolBusy`, `BadPath`, `Io`.
     pub fn create_volume(&self, new: &NewVolume, mode: Mode) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
         self.mutate(mode, |tx, now| {
@@ -66,10 +80,20 @@ impl Catalog {
                 return Err(CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX });
             }
             self.check_volume_size(new.quota_bytes)?;
-            check_contract(now, pool, None, new.quota_bytes, new.throughput)?;
+            check_contract(now, pool, None, new.quota_bytes, (new.throughput, new.iops))?;
+            check_ceiling(new.ceiling)?;
             tx.execute(
-                "INSERT INTO volumes (name, pool, quota_bytes, throughput) VALUES (?1, ?2, ?3, ?4)",
-                params![new.name, pool.id.0, new.quota_bytes, new.throughput.map(|rate| rate.0)],
+                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    new.name,
+                    pool.id.0,
+                    new.quota_bytes,
+                    new.throughput.map(|rate| rate.0),
+                    new.ceiling.rate.map(|rate| rate.0),
+                    new.ceiling.iops.map(|iops| iops.0),
+                    new.iops.map(|iops| iops.0)
+                ],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
@@ -85,13 +109,14 @@ impl Catalog {
         })
     }
 
-    /// Changes a volume's quota, rate or pool, all at once. `used_bytes` is what it holds, if that is
+    /// Changes a volume's quota, rate, ceiling or pool, all at once. `used_bytes` is what it holds, if that is
     /// known. A volume that moves keeps its files, its clients and its id; its tree is renamed into the
     /// directory of its new pool.
     ///
     /// # Errors
-    /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `Infeasible`; for a
-    /// move also `OtherFileSystem`, `PoolBusy`, `PoolAway`, `PoolForeign`, `VolumeAway`, `BadPath`, `Io`.
+    /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `IopsNotGiven`,
+    /// `CeilingBounds`, `Infeasible`; for a move also `OtherFileSystem`, `PoolAway`, `PoolForeign`, `PoolBusy`,
+    /// `PoolBusy`, `VolumeAway`, `BadPath`, `Io`.
     pub fn change_volume(
         &self,
         name: &str,
@@ -107,22 +132,39 @@ impl Catalog {
                 Some(name) => pools::find(now, name)?,
                 None => old_pool,
             };
+            if change.iops.is_some() && !pool.qos.buys_iops() {
+                return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
+            }
             let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
-            let throughput = change.throughput.or(match pool.qos {
-                Qos::Manual => Some(volume.limit),
-                Qos::Auto => None,
-            });
+            let kept = pools::kept(volume, old_pool, pool);
+            let kept_rate = pool.qos.gives_rates().then_some(kept.manual_rate);
+            let throughput = change.throughput.or(kept_rate);
+            let iops = change.iops.unwrap_or(kept.manual_iops);
+            let ceiling = Ceiling {
+                rate: change.ceiling_rate.unwrap_or(volume.ceiling.rate),
+                iops: change.ceiling_iops.unwrap_or(volume.ceiling.iops),
+            };
             if quota_bytes != volume.quota_bytes {
                 self.check_volume_size(quota_bytes)?;
             }
             if quota_bytes < volume.quota_bytes {
                 check_usage(&volume.name, quota_bytes, used_bytes)?;
             }
-            check_contract(now, pool, Some(volume.id), quota_bytes, throughput)?;
+            check_contract(now, pool, Some(volume.id), quota_bytes, (throughput, iops))?;
+            check_ceiling(ceiling)?;
             tx.execute(
-                "UPDATE volumes SET quota_bytes = ?2, throughput = ?3, pool = ?4 WHERE id = ?1",
-                params![volume.id.0, quota_bytes, throughput.map(|rate| rate.0), pool.id.0],
+                "UPDATE volumes SET quota_bytes = ?2, throughput = ?3, pool = ?4,
+                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7 WHERE id = ?1",
+                params![
+                    volume.id.0,
+                    quota_bytes,
+                    throughput.map(|rate| rate.0),
+                    pool.id.0,
+                    ceiling.rate.map(|rate| rate.0),
+                    ceiling.iops.map(|iops| iops.0),
+                    iops.map(|iops| iops.0)
+                ],
             )?;
             if moves {
                 places::check(now, volume, old_pool, pool)?;
@@ -227,6 +269,20 @@ fn check_usage(volume: &str, quota_bytes: u64, used_bytes: Option<u64>) -> Resul
     }
 }
 
+/// The rate and the operations that a volume is given.
+type Given = (Option<BytesPerSecond>, Option<Iops>);
+
+fn check_ceiling(ceiling: Ceiling) -> Result<()> {
+    let rate = (CEILING_RATE, ceiling.rate.map(|rate| rate.0), RATE_MAX.0);
+    let iops = (CEILING_IOPS, ceiling.iops.map(|iops| iops.0), IOPS_MAX.0);
+    for (field, asked, max) in [rate, iops] {
+        if let Some(asked) = asked.filter(|asked| !(1..=max).contains(asked)) {
+            return Err(CatalogError::CeilingBounds { field, asked, max });
+        }
+    }
+    Ok(())
+}
+
 /// Does `pool` carry a volume of these terms beside its others? `this` is the volume itself, if
 /// it exists already.
 fn check_contract(
@@ -234,28 +290,34 @@ fn check_contract(
     pool: &Pool,
     this: Option<VolumeId>,
     quota_bytes: u64,
-    throughput: Option<BytesPerSecond>,
+    (throughput, iops): Given,
 ) -> Result<()> {
     let others = now.volumes_of(pool.id).filter(|other| Some(other.id) != this);
-    let others = others.map(|other| terms(other.quota_bytes, other.throughput));
+    let others = others.map(|other| other.terms());
+    let contract = pool.contract();
     let infeasible = |rule| CatalogError::Infeasible { pool: pool.name.clone(), rule };
-    match (pool.qos, throughput) {
-        (Qos::Auto, Some(_)) => Err(CatalogError::ThroughputInAuto { pool: pool.name.clone() }),
-        (Qos::Manual, None) => {
-            let most = terms(quota_bytes, Some(capacity(pool).budget()));
-            match capacity(pool).check_volume(others, most) {
+    if iops.is_some() && !pool.qos.buys_iops() {
+        return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
+    }
+    match (pool.qos.gives_rates(), throughput) {
+        (false, Some(_)) => Err(CatalogError::ThroughputInAuto { pool: pool.name.clone() }),
+        (true, None) => {
+            let manual_rate = contract.budget().rate;
+            let most = Terms { quota_bytes, manual_rate, manual_iops: iops };
+            let missing = |free: BytesPerSecond| CatalogError::ThroughputMissing {
+                pool: pool.name.clone(),
+                free: free.0,
+            };
+            match contract.check_volume(others, most) {
                 Err(rule @ Infeasible::Quota { .. }) => Err(infeasible(rule)),
-                Err(Infeasible::Throughput { free, .. }) => {
-                    Err(CatalogError::ThroughputMissing { pool: pool.name.clone(), free: free.0 })
-                }
-                _ => Err(CatalogError::ThroughputMissing {
-                    pool: pool.name.clone(),
-                    free: capacity(pool).budget().0,
-                }),
+                Err(Infeasible::Throughput { free, .. }) => Err(missing(free)),
+                _ => Err(missing(manual_rate)),
             }
         }
         _ => {
-            capacity(pool).check_volume(others, terms(quota_bytes, throughput)).map_err(infeasible)
+            let manual_rate = throughput.unwrap_or_default();
+            let asked = Terms { quota_bytes, manual_rate, manual_iops: iops };
+            contract.check_volume(others, asked).map_err(infeasible)
         }
     }
 }

@@ -15,11 +15,16 @@ const GIB: u64 = 1 << 30;
 
 fn pool(name: &str) -> NewPool {
     let (level, qos) = ("premium".to_owned(), Qos::Auto);
-    NewPool { name: name.to_owned(), level, size_bytes: 1024 * GIB, qos, directory: None }
+    NewPool { name: name.to_owned(), level, size_bytes: 1024 * GIB, qos, ..NewPool::default() }
 }
 
 fn volume(name: &str) -> NewVolume {
-    NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes: GIB, throughput: None }
+    NewVolume {
+        name: name.to_owned(),
+        pool: "p".to_owned(),
+        quota_bytes: GIB,
+        ..NewVolume::default()
+    }
 }
 
 /// A catalogue with a pool, a volume and its tree.

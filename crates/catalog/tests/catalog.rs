@@ -4,8 +4,8 @@
 
 use std::path::Path;
 use weir_catalog::{
-    BytesPerSecond, Catalog, CatalogError, ExportRule, Fault, IpNetwork, Minimums, Mode, NewPool,
-    NewVolume, PoolChange, Qos, VolumeChange,
+    BytesPerSecond, Catalog, CatalogError, ExportRule, Fault, IpNetwork, Limits, Minimums, Mode,
+    NewPool, NewVolume, PoolChange, Qos, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
@@ -13,7 +13,7 @@ const TIB: u64 = 1 << 40;
 
 fn pool(name: &str, qos: Qos) -> NewPool {
     let (level, size_bytes) = ("standard".to_owned(), 4 * TIB);
-    NewPool { name: name.to_owned(), level, size_bytes, qos, directory: None }
+    NewPool { name: name.to_owned(), level, size_bytes, qos, ..NewPool::default() }
 }
 
 fn volume(name: &str, quota_bytes: u64, mib: Option<u64>) -> NewVolume {
@@ -22,6 +22,7 @@ fn volume(name: &str, quota_bytes: u64, mib: Option<u64>) -> NewVolume {
         pool: "p".to_owned(),
         quota_bytes,
         throughput: mib.map(BytesPerSecond::from_mib),
+        ..NewVolume::default()
     }
 }
 
@@ -32,7 +33,7 @@ fn with_pool(dir: &Path, qos: Qos) -> Catalog {
 }
 
 fn limit_mib(catalog: &Catalog, name: &str) -> f64 {
-    catalog.snapshot().volume_named(name).unwrap().limit.mib()
+    catalog.snapshot().volume_named(name).unwrap().limits.rate.mib()
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn a_quota_shrinks_only_to_what_the_volume_holds() {
     let changes = shrink(GIB, Some(GIB)).unwrap().changes;
     assert_eq!(
         (changes[0].before, changes[0].after),
-        (BytesPerSecond(16 << 20), BytesPerSecond(16 << 10))
+        (Limits::of(BytesPerSecond(16 << 20)), Limits::of(BytesPerSecond(16 << 10)))
     );
     shrink(2 * TIB, None).unwrap();
     assert_eq!(limit_mib(&catalog, "v"), 32.0);
@@ -222,7 +223,7 @@ fn a_second_server_is_refused_until_the_first_is_gone() {
 fn the_operators_minimums_hold_for_what_is_new() {
     let dir = tempfile::tempdir().unwrap();
     drop(with_pool(dir.path(), Qos::Auto));
-    let minimums = Minimums { pool_bytes: 8 * TIB, volume_bytes: 2 * TIB };
+    let minimums = Minimums { pool_bytes: 8 * TIB, volume_bytes: 2 * TIB, ..Minimums::default() };
     let catalog = Catalog::open_with(dir.path(), minimums).unwrap();
     let error = catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap_err();
     assert_eq!(error.allowed().unwrap().min, Some(2 * TIB));

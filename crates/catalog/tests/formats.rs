@@ -6,8 +6,8 @@
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
-    Access, BytesPerSecond, Catalog, ExportRule, Mode, NewVolume, Qos, Replace, Squash,
-    backup_stopped, check, restore,
+    Access, BytesPerSecond, Catalog, Ceiling, ExportRule, Iops, Limits, Mode, NewVolume, Qos,
+    Replace, Squash, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -48,8 +48,8 @@ fn has_everything(catalog: &Catalog) {
     let (home, scratch) =
         (snapshot.volume_named("home").unwrap(), snapshot.volume_named("scratch").unwrap());
     assert_eq!((home.id.0, home.quota_bytes, home.throughput), (3, TIB, None));
-    assert_eq!(home.limit, BytesPerSecond::from_mib(64));
-    assert_eq!((scratch.id.0, scratch.limit), (7, BytesPerSecond::from_mib(48)));
+    assert_eq!(home.limits.rate, BytesPerSecond::from_mib(64));
+    assert_eq!((scratch.id.0, scratch.limits.rate), (7, BytesPerSecond::from_mib(48)));
     assert_eq!(scratch.directory, PathBuf::from("/srv/shared/volumes/7"));
     let rules = [
         ExportRule {
@@ -84,8 +84,12 @@ fn the_catalogue_of_every_earlier_format_is_opened_with_all_that_is_in_it() {
         assert_eq!(catalog.snapshot().generation, 17);
         // It goes on from there, and no id comes twice.
         let quota_bytes = TIB;
-        let new =
-            NewVolume { name: "new".into(), pool: "fast".into(), quota_bytes, throughput: None };
+        let new = NewVolume {
+            name: "new".into(),
+            pool: "fast".into(),
+            quota_bytes,
+            ..NewVolume::default()
+        };
         let made = catalog.create_volume(&new, Mode::Commit).unwrap();
         assert_eq!(made.snapshot.volume_named("new").unwrap().id.0, 10);
         drop(catalog);
@@ -130,4 +134,41 @@ fn what_format_3_brought_is_kept() {
     let own = snapshot.levels().find(|level| !level.published).unwrap();
     assert_eq!(own.name, "elastic");
     assert_eq!(own.contract.rate_per_tib(), BytesPerSecond::from_mib(32));
+}
+
+#[test]
+fn what_format_4_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(4, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    let snapshot = catalog.snapshot();
+    let ceiling = |name| snapshot.volume_named(name).unwrap().ceiling;
+    let rate = Some(BytesPerSecond::from_mib(100));
+    assert_eq!(ceiling("home"), Ceiling { rate, iops: Some(Iops(500)) });
+    assert_eq!(ceiling("scratch"), Ceiling::default());
+}
+
+#[test]
+fn what_format_5_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(5, &data);
+    let db = Connection::open(data.join("weir.db")).unwrap();
+    db.execute_batch(
+        "INSERT INTO pools VALUES (8, 'db', 'standard', 1099511627776, 'custom', NULL, 104857600, 1600);
+         INSERT INTO volumes VALUES (9, 'log', 8, 1073741824, 10485760, NULL, NULL, 1000);
+         INSERT INTO volumes VALUES (10, 'data', 8, 1073741824, 10485760, NULL, NULL, NULL);",
+    )
+    .unwrap();
+    drop(db);
+    let catalog = Catalog::open(&data).unwrap();
+    let snapshot = catalog.snapshot();
+    let pool = snapshot.pool_named("db").unwrap();
+    assert_eq!((pool.qos, pool.iops), (Qos::Custom, Some(Iops(1600))));
+    assert_eq!(pool.throughput, Some(BytesPerSecond::from_mib(100)));
+    let limits = |name| snapshot.volume_named(name).unwrap().limits;
+    let rate = BytesPerSecond::from_mib(10);
+    assert_eq!(limits("log"), Limits { rate, iops: Some(Iops(1000)) });
+    assert_eq!(limits("data"), Limits { rate, iops: Some(Iops(160)) });
 }

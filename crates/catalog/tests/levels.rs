@@ -4,8 +4,8 @@
 
 use std::path::Path;
 use weir_catalog::{
-    BytesPerSecond, Catalog, Fault, Mode, NewPool, NewVolume, PoolChange, Qos, Replace, Severity,
-    VolumeChange, check, restore,
+    BytesPerSecond, Catalog, Fault, Iops, Limits, Mode, NewPool, NewVolume, PoolChange, Qos,
+    Replace, Severity, VolumeChange, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -16,20 +16,26 @@ fn mib(rate: u64) -> BytesPerSecond {
 
 fn pool(catalog: &Catalog, name: &str, level: &str, qos: Qos) {
     let (name, level) = (name.to_owned(), level.to_owned());
-    let new = NewPool { name, level, size_bytes: 4 * TIB, qos, directory: None };
+    let new = NewPool { name, level, size_bytes: 4 * TIB, qos, ..NewPool::default() };
     catalog.create_pool(&new, Mode::Commit).unwrap();
 }
 
 fn volume(catalog: &Catalog, name: &str, pool: &str, tib: u64, rate: Option<u64>) {
     let (name, pool) = (name.to_owned(), pool.to_owned());
-    let new = NewVolume { name, pool, quota_bytes: tib * TIB, throughput: rate.map(mib) };
+    let new = NewVolume {
+        name,
+        pool,
+        quota_bytes: tib * TIB,
+        throughput: rate.map(mib),
+        ..NewVolume::default()
+    };
     let made = catalog.create_volume(&new, Mode::Commit).unwrap();
     let tree = &made.snapshot.volume_named(&new.name).unwrap().directory;
     std::fs::write(tree.join("own"), &new.name).unwrap();
 }
 
 fn limit(catalog: &Catalog, name: &str) -> f64 {
-    catalog.snapshot().volume_named(name).unwrap().limit.mib()
+    catalog.snapshot().volume_named(name).unwrap().limits.rate.mib()
 }
 
 fn to_pool(name: &str) -> VolumeChange {
@@ -58,7 +64,7 @@ fn a_level_of_ones_own_is_in_force_in_all_its_pools_at_once() {
     let done = catalog.change_level("elastic", mib(48), Mode::Commit).unwrap();
     assert_eq!(planned.changes, done.changes);
     assert_eq!(done.changes.len(), 1);
-    assert_eq!((done.changes[0].before, done.changes[0].after), (mib(64), mib(96)));
+    assert_eq!((done.changes[0].before.rate, done.changes[0].after.rate), (mib(64), mib(96)));
     assert_eq!((limit(&catalog, "in-m"), limit(&catalog, "in-s")), (100.0, 16.0));
     drop(catalog);
     let again = Catalog::open(dir.path()).unwrap();
@@ -130,7 +136,7 @@ fn a_volume_moves_with_its_files_and_gets_the_contract_of_its_new_pool() {
     catalog.change_volume("v", &slower, None, Mode::Commit).unwrap();
     // What the quota buys, where that decides.
     let back = catalog.change_volume("v", &to_pool("auto"), None, Mode::Commit).unwrap();
-    assert_eq!((back.changes[0].before, back.changes[0].after), (mib(5), mib(64)));
+    assert_eq!((back.changes[0].before.rate, back.changes[0].after.rate), (mib(5), mib(64)));
     assert!(tree_is_in(dir.path(), 1, 1));
     let given = VolumeChange { throughput: Some(mib(7)), ..to_pool("manual") };
     catalog.change_volume("v", &given, None, Mode::Commit).unwrap();
@@ -176,6 +182,7 @@ fn a_move_to_another_file_system_is_refused() {
         size_bytes: 4 * TIB,
         qos: Qos::Auto,
         directory: Some(other.path().join("pool")),
+        ..NewPool::default()
     };
     catalog.create_pool(&new, Mode::Commit).unwrap();
     volume(&catalog, "v", "a", 1, None);
@@ -256,4 +263,38 @@ fn what_an_attempt_to_make_a_volume_left_is_nobodys_tree_and_in_nobodys_way() {
     std::fs::create_dir(&home).unwrap();
     catalog.change_volume("v", &to_pool("b"), None, Mode::Commit).unwrap();
     assert!(!home.exists() && left.exists() && !left.join("new").exists());
+}
+
+#[test]
+fn a_ceiling_lowers_what_the_contract_comes_to_and_goes_with_the_volume() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    pool(&catalog, "a", "premium", Qos::Auto);
+    pool(&catalog, "m", "premium", Qos::Manual);
+    volume(&catalog, "v", "a", 1, None);
+    let commit = |change: &VolumeChange| catalog.change_volume("v", change, None, Mode::Commit);
+    let (rate, iops) = (Some(Some(mib(10))), Some(Some(Iops(500))));
+    let capped = VolumeChange { ceiling_rate: rate, ceiling_iops: iops, ..VolumeChange::default() };
+    let changed = commit(&capped).unwrap().changes;
+    assert_eq!(changed[0].before, Limits::of(mib(64)));
+    assert_eq!(changed[0].after, Limits { rate: mib(10), iops: Some(Iops(500)) });
+    // The contract underneath goes on: it is what a manual pool has to give.
+    commit(&to_pool("m")).unwrap();
+    assert_eq!(limit(&catalog, "v"), 10.0);
+    let free = VolumeChange { ceiling_rate: Some(None), ..VolumeChange::default() };
+    let changed = commit(&free).unwrap().changes;
+    assert_eq!(changed[0].after, Limits { rate: mib(64), iops: Some(Iops(500)) });
+    let high = VolumeChange { ceiling_rate: Some(Some(mib(65))), ..VolumeChange::default() };
+    assert!(commit(&high).unwrap().changes.is_empty(), "it raises nothing");
+    for (field, change) in [
+        ("max_iops", VolumeChange { ceiling_iops: Some(Some(Iops(0))), ..VolumeChange::default() }),
+        (
+            "max_throughput_bytes_per_second",
+            VolumeChange { ceiling_rate: Some(Some(BytesPerSecond(u64::MAX))), ..to_pool("m") },
+        ),
+    ] {
+        let refused = commit(&change).unwrap_err();
+        assert_eq!((refused.code(), refused.fault()), ("ceiling_out_of_bounds", Fault::Invalid));
+        assert_eq!(refused.allowed().unwrap().field, field);
+    }
 }

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
-    BytesPerSecond, Catalog, ExportRule, Mode, NewPool, NewVolume, Outcome, PoolChange, Qos,
-    Result, Snapshot, VolumeChange,
+    BytesPerSecond, Catalog, ExportRule, Floors, Iops, Mode, NewPool, NewVolume, Outcome,
+    PoolChange, Qos, Result, Snapshot, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
@@ -19,10 +19,13 @@ enum Ask {
     DeleteLevel(u8),
     CreatePool(u8, &'static str, u64, Qos),
     ChangePool(u8, Option<&'static str>, Option<u64>, Option<Qos>),
+    Buy(u8, Option<Qos>, Option<u64>, Option<u64>),
+    GiveIops(u8, u64),
     DeletePool(u8),
     CreateVolume(u8, u8, u64, Option<u64>),
     ChangeVolume(u8, Option<u64>, Option<u64>, u64),
     MoveVolume(u8, u8, Option<u64>, Option<u64>),
+    SetCeiling(u8, Option<Option<u64>>, Option<Option<u64>>),
     DeleteVolume(u8),
     AddExport(u8, u32, u8),
 }
@@ -44,11 +47,16 @@ fn ask() -> impl Strategy<Value = Ask> {
         2 => (pool(), level(), size(), qos()).prop_map(|(p, l, s, q)| Ask::CreatePool(p, l, s, q)),
         2 => (pool(), prop::option::of(level()), prop::option::of(size()), prop::option::of(qos()))
             .prop_map(|(p, l, s, q)| Ask::ChangePool(p, l, s, q)),
+        2 => (pool(), prop::option::of(qos()), prop::option::of(50u64..700), prop::option::of(1000u64..12_000))
+            .prop_map(|(p, q, r, i)| Ask::Buy(p, q, r, i)),
+        1 => (volume(), 0u64..9000).prop_map(|(v, i)| Ask::GiveIops(v, i)),
         1 => pool().prop_map(Ask::DeletePool),
         5 => (volume(), pool(), size(), prop::option::of(rate()))
             .prop_map(|(v, p, s, r)| Ask::CreateVolume(v, p, s, r)),
         3 => (volume(), prop::option::of(size()), prop::option::of(rate()), 0..512 * GIB)
             .prop_map(|(v, s, r, used)| Ask::ChangeVolume(v, s, r, used)),
+        2 => (volume(), prop::option::of(prop::option::of(rate())), prop::option::of(prop::option::of(0u64..900)))
+            .prop_map(|(v, r, i)| Ask::SetCeiling(v, r, i)),
         1 => volume().prop_map(Ask::DeleteVolume),
         1 => (volume(), any::<u32>(), 0u8..=32).prop_map(|(v, a, p)| Ask::AddExport(v, a, p)),
     ]
@@ -67,28 +75,52 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
         Ask::DeleteLevel(l) => catalog.delete_level(&level_name(l), mode),
         Ask::CreatePool(p, level, size_bytes, qos) => {
             let (level, size_bytes, qos) = ((*level).to_owned(), *size_bytes, *qos);
-            let new = NewPool { name: pool(p), level, size_bytes, qos, directory: None };
+            let new = NewPool { name: pool(p), level, size_bytes, qos, ..NewPool::default() };
             catalog.create_pool(&new, mode)
         }
         Ask::ChangePool(p, level, size_bytes, qos) => {
             let level = level.map(str::to_owned);
-            let change = PoolChange { level, size_bytes: *size_bytes, qos: *qos };
+            let (size_bytes, qos) = (*size_bytes, *qos);
+            let change = PoolChange { level, size_bytes, qos, ..PoolChange::default() };
             catalog.change_pool(&pool(p), &change, mode)
+        }
+        Ask::Buy(p, qos, mib, iops) => {
+            let (throughput, iops) = (mib.map(BytesPerSecond::from_mib), iops.map(Iops));
+            let change = PoolChange { qos: *qos, throughput, iops, ..PoolChange::default() };
+            catalog.change_pool(&pool(p), &change, mode)
+        }
+        Ask::GiveIops(v, iops) => {
+            let change = VolumeChange { iops: Some(Some(Iops(*iops))), ..VolumeChange::default() };
+            catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
         Ask::CreateVolume(v, p, quota_bytes, rate) => {
             let throughput = rate.map(BytesPerSecond);
             let (name, pool, quota_bytes) = (volume(v), pool(p), *quota_bytes);
-            catalog.create_volume(&NewVolume { name, pool, quota_bytes, throughput }, mode)
+            catalog.create_volume(
+                &NewVolume { name, pool, quota_bytes, throughput, ..NewVolume::default() },
+                mode,
+            )
         }
         Ask::ChangeVolume(v, quota_bytes, rate, used) => {
             let throughput = rate.map(BytesPerSecond);
-            let change = VolumeChange { pool: None, quota_bytes: *quota_bytes, throughput };
+            let quota_bytes = *quota_bytes;
+            let change = VolumeChange { quota_bytes, throughput, ..VolumeChange::default() };
             catalog.change_volume(&volume(v), &change, Some(*used), mode)
         }
         Ask::MoveVolume(v, p, quota_bytes, rate) => {
             let (to, throughput) = (Some(pool(p)), rate.map(BytesPerSecond));
-            let change = VolumeChange { pool: to, quota_bytes: *quota_bytes, throughput };
+            let quota_bytes = *quota_bytes;
+            let change =
+                VolumeChange { pool: to, quota_bytes, throughput, ..VolumeChange::default() };
+            catalog.change_volume(&volume(v), &change, Some(0), mode)
+        }
+        Ask::SetCeiling(v, rate, iops) => {
+            let change = VolumeChange {
+                ceiling_rate: rate.map(|most| most.map(BytesPerSecond)),
+                ceiling_iops: iops.map(|most| most.map(Iops)),
+                ..VolumeChange::default()
+            };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::DeleteVolume(v) => catalog.delete_volume(&volume(v), mode),
@@ -105,15 +137,27 @@ fn promises_hold(snapshot: &Snapshot) {
         let volumes: Vec<_> = snapshot.volumes_of(pool.id).collect();
         let quotas: u64 = volumes.iter().map(|volume| volume.quota_bytes).sum();
         assert!(quotas <= pool.size_bytes, "{}: {quotas} > {}", pool.name, pool.size_bytes);
-        let limits: u64 = volumes.iter().map(|volume| volume.limit.0).sum();
-        assert!(limits <= pool.level.contract.rate_for(pool.size_bytes).0, "{}", pool.name);
+        let (contract, qos) = (pool.contract(), pool.qos);
+        contract.check_bought(Floors::default()).unwrap();
+        assert_eq!(pool.throughput.is_some(), matches!(qos, Qos::Flexible | Qos::Custom));
+        assert_eq!(pool.iops.is_some(), qos == Qos::Custom);
+        let (mut rates, mut iops) = (0, 0);
         for volume in volumes {
-            assert_eq!(volume.throughput.is_some(), pool.qos == Qos::Manual, "{}", volume.name);
-            assert!(volume.limit.0 > 0, "{}", volume.name);
-            if pool.qos == Qos::Auto {
-                assert_eq!(volume.limit, pool.level.contract.rate_for(volume.quota_bytes));
-            }
+            assert_eq!(volume.throughput.is_some(), qos != Qos::Auto, "{}", volume.name);
+            assert!(volume.iops.is_none() || qos == Qos::Custom, "{}", volume.name);
+            assert!(volume.limits.rate.0 > 0, "{}", volume.name);
+            assert_ne!(volume.limits.iops, Some(Iops(0)));
+            let rate = match volume.throughput {
+                Some(rate) => rate,
+                None => pool.level.contract.rate_for(volume.quota_bytes),
+            };
+            let limits = contract.limits(volume.terms());
+            assert_eq!((limits.rate, limits.iops.is_some()), (rate, qos == Qos::Custom));
+            assert_eq!(volume.limits, limits.under(volume.ceiling));
+            (rates, iops) = (rates + rate.0, iops + limits.iops.unwrap_or_default().0);
         }
+        let budget = pool.throughput.unwrap_or(pool.level.contract.rate_for(pool.size_bytes));
+        assert!(rates <= budget.0 && iops <= pool.iops.unwrap_or_default().0, "{}", pool.name);
     }
     // Its tree, with what was put into it, is where the catalogue says, and nowhere else.
     for volume in snapshot.volumes() {
@@ -173,14 +217,14 @@ proptest! {
             name: name.to_owned(),
             pool: "p".to_owned(),
             quota_bytes,
-            throughput: Some(BytesPerSecond(rate)),
+            throughput: Some(BytesPerSecond(rate)), ..NewVolume::default()
         };
         let pool = NewPool {
             name: "p".to_owned(),
             level: "standard".to_owned(),
             size_bytes: 10 * GIB + 12_345,
             qos: Qos::Manual,
-            directory: None,
+            ..NewPool::default()
         };
         catalog.create_pool(&pool, Mode::Commit).unwrap();
         catalog.create_volume(&new("held", held * GIB, held * 10_000), Mode::Commit).unwrap();

@@ -5,11 +5,11 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Meter, Queue, RateSlice};
+use weir_qos::{BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, Queue};
 
 const VOLUMES: usize = 10_000;
 const ACTIVE: usize = 1_000;
-const COST: u64 = 8 << 10;
+const COST: Cost = Cost::of(8 << 10);
 
 /// The active volumes in an order without a pattern that a prefetcher could follow.
 fn active() -> Vec<usize> {
@@ -25,32 +25,40 @@ fn active() -> Vec<usize> {
     order
 }
 
-fn meters(rate: BytesPerSecond) -> Vec<Meter> {
-    (0..VOLUMES).map(|_| Meter::new(RateSlice::owned(rate))).collect()
+fn meters(limits: Limits) -> Vec<Meters> {
+    (0..VOLUMES).map(|_| Meters::new(limits)).collect()
 }
 
 fn admission(criterion: &mut Criterion) {
+    let rate = Limits::of(BytesPerSecond::from_mib(16));
+    admissions(criterion, "admit, 1,000 of 10,000 volumes active", rate);
+    let counted = Limits { iops: Some(Iops(4_000)), ..rate };
+    admissions(criterion, "admit, the same with IOPS counted", counted);
+}
+
+fn admissions(criterion: &mut Criterion, name: &str, limits: Limits) {
     let order = active();
     // One round over the active volumes takes 10 ms of virtual time, and 8 KiB at 16 MiB/s take
     // half a millisecond: every admission succeeds and is charged.
-    let meters = meters(BytesPerSecond::from_mib(16));
+    let meters = meters(limits);
     let (mut at, mut now, mut refused) = (0, Mono::from_secs(1), 0_u64);
-    criterion.bench_function("admit, 1,000 of 10,000 volumes active", |bench| {
+    criterion.bench_function(name, |bench| {
         bench.iter(|| {
             at = if at + 1 == ACTIVE { 0 } else { at + 1 };
             now = Mono(now.0 + 10_000);
-            refused += u64::from(!black_box(&meters[order[at]]).try_take(black_box(COST), now));
+            refused +=
+                u64::from(black_box(&meters[order[at]]).try_take(black_box(COST), now).is_none());
         });
     });
     assert_eq!(refused, 0, "the bench measures admissions");
 }
 
 fn waiting(criterion: &mut Criterion) {
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond::from_mib(16)));
+    let meters = Meters::new(Limits::of(BytesPerSecond::from_mib(16)));
     let mut queue = Queue::new();
     for client in 0..40_u32 {
         for _ in 0..32 {
-            queue.push(&meter, ClientKey(client.into()), client.into(), COST, client);
+            queue.push(&meters, ClientKey(client.into()), client.into(), COST, client);
         }
     }
     let mut now = Mono::from_secs(1);
@@ -59,9 +67,9 @@ fn waiting(criterion: &mut Criterion) {
         bench.iter(|| {
             // The time that one request takes at this rate.
             now = Mono(now.0 + 488_282);
-            queue.poll(&meter, now, &mut |client| released.push(client));
+            queue.poll(&meters, now, &mut |client, _| released.push(client));
             for client in released.drain(..) {
-                queue.push(&meter, ClientKey(client.into()), client.into(), COST, client);
+                queue.push(&meters, ClientKey(client.into()), client.into(), COST, client);
             }
         });
     });

@@ -1,15 +1,25 @@
-//! The contract models that a pool can have, *auto* and *manual*: what each volume may use, what
-//! a pool can carry, and what a change from one model to the other does. Exact integer
-//! arithmetic; not here: names, persistence, and when a change takes place.
+//! The contract models that a pool can have: what each volume may use, under which ceiling, and what a
+//! pool can carry.
+//!
+//! | model | the pool's budget | a volume's limit |
+//! |---|---|---|
+//! | auto | size × level rate | quota × level rate |
+//! | manual | size × level rate | what it is given |
+//! | flexible | MiB/s bought apart from size | what it is given |
+//! | custom | MiB/s and IOPS bought apart from size | what it is given of both |
+//!
+//! Exact integer arithmetic; not here: names, persistence, and when a change takes place.
 
-use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::rate::BytesPerSecond;
+use crate::rate::{BytesPerSecond, Iops};
 
 /// Bytes in one TiB, as an exponent of two.
 const TIB_SHIFT: u32 = 40;
+
+/// Bytes in one MiB, as an exponent of two.
+const MIB_SHIFT: u32 = 20;
 
 /// The service level of a pool: how much throughput each TiB of it buys. Never nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,17 +81,23 @@ impl Level {
 }
 
 /// How the volumes of a pool get their limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Qos {
     /// Quota × level rate, linear, without steps.
+    #[default]
     Auto,
     /// Each volume is given its own rate, whatever its quota.
     Manual,
+    /// The same, out of a rate that the pool buys apart from its size, as Azure NetApp Files has it.
+    Flexible,
+    /// The same, out of a rate and operations that the pool buys apart from its size and from each
+    /// other, as Google Cloud NetApp Volumes has it.
+    Custom,
 }
 
 impl Qos {
-    /// Both models.
-    pub const ALL: [Self; 2] = [Self::Auto, Self::Manual];
+    /// All models.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Manual, Self::Flexible, Self::Custom];
 
     /// The name, as typed and as shown.
     #[must_use]
@@ -89,7 +105,27 @@ impl Qos {
         match self {
             Self::Auto => "auto",
             Self::Manual => "manual",
+            Self::Flexible => "flexible",
+            Self::Custom => "custom",
         }
+    }
+
+    /// Whether each volume is given its own rate.
+    #[must_use]
+    pub const fn gives_rates(self) -> bool {
+        !matches!(self, Self::Auto)
+    }
+
+    /// Whether the pool buys its rate apart from its size, so that its level has no part in it.
+    #[must_use]
+    pub const fn buys_rate(self) -> bool {
+        matches!(self, Self::Flexible | Self::Custom)
+    }
+
+    /// Whether the pool buys operations, of which each volume is given its own.
+    #[must_use]
+    pub const fn buys_iops(self) -> bool {
+        matches!(self, Self::Custom)
     }
 }
 
@@ -113,9 +149,42 @@ impl FromStr for Qos {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let unknown = UnknownName { what: "QoS model", allowed: "auto, manual" };
+        let unknown = UnknownName { what: "QoS model", allowed: "auto, manual, flexible, custom" };
         Self::ALL.into_iter().find(|qos| qos.name() == name).ok_or(unknown)
     }
+}
+
+/// All that limits a volume at once: the tightest binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Reads and writes together. Zero admits nothing.
+    pub rate: BytesPerSecond,
+    /// Reads and writes together, if they are counted.
+    pub iops: Option<Iops>,
+}
+
+impl Limits {
+    /// A rate alone.
+    #[must_use]
+    pub const fn of(rate: BytesPerSecond) -> Self {
+        Self { rate, iops: None }
+    }
+
+    /// These limits under a ceiling: of each kind the lower.
+    #[must_use]
+    pub fn under(self, ceiling: Ceiling) -> Self {
+        let iops = [self.iops, ceiling.iops].into_iter().flatten().min();
+        Self { rate: ceiling.rate.map_or(self.rate, |most| most.min(self.rate)), iops }
+    }
+}
+
+/// What a volume may use at most, whatever its contract comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ceiling {
+    /// In bytes.
+    pub rate: Option<BytesPerSecond>,
+    /// In operations.
+    pub iops: Option<Iops>,
 }
 
 /// What a volume asks of its pool.
@@ -123,8 +192,57 @@ impl FromStr for Qos {
 pub struct Terms {
     /// The provisioned size, in bytes.
     pub quota_bytes: u64,
-    /// The rate that a manual pool gives it; without meaning in an auto pool.
+    /// The rate that its pool gives it; without meaning in an auto pool.
     pub manual_rate: BytesPerSecond,
+    /// The operations that a custom pool gives it. Where that is not said it is the part of the pool's
+    /// that its rate is of the pool's rate.
+    pub manual_iops: Option<Iops>,
+}
+
+/// What a pool buys apart from its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bought {
+    /// In flexible and custom pools.
+    pub rate: BytesPerSecond,
+    /// In custom pools.
+    pub iops: Iops,
+}
+
+impl Bought {
+    /// Flexible, the least: 128 MiB/s come with a pool of any size.
+    pub const FLEXIBLE_RATE_MIN: BytesPerSecond = BytesPerSecond::from_mib(128);
+    /// Flexible, the most for each TiB: five times 128 MiB/s.
+    pub const FLEXIBLE_PER_TIB_MAX: Level =
+        Level { rate_per_tib: BytesPerSecond::from_mib(5 * 128) };
+    /// Custom, the most.
+    pub const CUSTOM_RATE_MAX: BytesPerSecond = BytesPerSecond::from_mib(5120);
+    /// Custom, the most.
+    pub const CUSTOM_IOPS_MAX: Iops = Iops(160_000);
+    /// Custom, for each MiB/s unless something else is asked for.
+    pub const CUSTOM_IOPS_PER_MIB: u64 = 16;
+
+    /// The operations that come with `rate` in a custom pool.
+    #[must_use]
+    pub fn iops_with(rate: BytesPerSecond) -> Iops {
+        let iops = (u128::from(rate.0) * u128::from(Self::CUSTOM_IOPS_PER_MIB)) >> MIB_SHIFT;
+        Iops(narrow(iops)).clamp(Iops(1), Self::CUSTOM_IOPS_MAX)
+    }
+}
+
+/// The least that custom pools buy, which an operator may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floors {
+    /// In bytes.
+    pub rate: BytesPerSecond,
+    /// In operations.
+    pub iops: Iops,
+}
+
+impl Default for Floors {
+    /// 64 MiB/s and 1,024 IOPS.
+    fn default() -> Self {
+        Self { rate: BytesPerSecond::from_mib(64), iops: Iops(1024) }
+    }
 }
 
 /// What a pool has to give.
@@ -136,6 +254,26 @@ pub struct Pool {
     pub qos: Qos,
     /// The provisioned size, in bytes.
     pub size_bytes: u64,
+    /// What it buys apart from its size; without meaning in models that buy nothing.
+    pub bought: Bought,
+}
+
+/// What would make room for a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A pool of this many bytes.
+    Size(u64),
+    /// A pool that buys this rate.
+    Buy(BytesPerSecond),
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(bytes) => write!(f, "enlarge the pool to {bytes} bytes"),
+            Self::Buy(rate) => write!(f, "raise the pool's throughput to {rate}"),
+        }
+    }
 }
 
 /// Why the volumes can't be had, with what was asked and what would be allowed.
@@ -156,16 +294,15 @@ pub enum Infeasible {
     },
     /// A volume's manual rate is more than the pool's budget has left.
     #[error(
-        "{asked} is more than the pool has left of its throughput: ask for at most {free}, or \
-         enlarge the pool to {size_needed_bytes} bytes"
+        "{asked} is more than the pool has left of its throughput: ask for at most {free}, or {remedy}"
     )]
     Throughput {
         /// The rate asked for.
         asked: BytesPerSecond,
         /// The largest rate that fits.
         free: BytesPerSecond,
-        /// The pool size with which the rate asked for would fit.
-        size_needed_bytes: u64,
+        /// The pool with which the rate asked for would fit.
+        remedy: Remedy,
     },
     /// A pool would be smaller than the quotas of its volumes together.
     #[error(
@@ -180,16 +317,65 @@ pub enum Infeasible {
     },
     /// A pool's budget would be below the manual rates of its volumes together.
     #[error(
-        "a throughput of {budget} is less than the {needed} given to the pool's volumes: it needs \
-         at least {size_needed_bytes} bytes at this level"
+        "a throughput of {budget} is less than the {needed} given to the pool's volumes: {remedy}"
     )]
     PoolThroughput {
         /// The budget that the pool asked for would have.
         budget: BytesPerSecond,
         /// The sum of the rates.
         needed: BytesPerSecond,
-        /// The least pool size at this level that carries them.
-        size_needed_bytes: u64,
+        /// The least pool, at this level, that carries them.
+        remedy: Remedy,
+    },
+    /// A volume's operations are more than the pool's budget has left.
+    #[error(
+        "{asked} is more than the pool has left: ask for at most {free}, or raise the pool's to {needed}"
+    )]
+    Iops {
+        /// The operations asked for.
+        asked: Iops,
+        /// The most that fit.
+        free: Iops,
+        /// The pool's with which those asked for would fit.
+        needed: Iops,
+    },
+    /// A pool's operations would be below those of its volumes together.
+    #[error("{budget} are less than the {needed} given to the pool's volumes")]
+    PoolIops {
+        /// What the pool asked for would have.
+        budget: Iops,
+        /// The sum of the volumes'.
+        needed: Iops,
+    },
+    /// A pool buys less or more than its model allows.
+    #[error("a pool's throughput of {asked} is out of bounds: from {least} to {most} is allowed")]
+    BoughtRate {
+        /// The rate asked for.
+        asked: BytesPerSecond,
+        /// The least allowed.
+        least: BytesPerSecond,
+        /// The most allowed at this size.
+        most: BytesPerSecond,
+    },
+    /// A pool buys fewer or more operations than its model allows.
+    #[error("{asked} for a pool are out of bounds: from {least} to {most} is allowed")]
+    BoughtIops {
+        /// The operations asked for.
+        asked: Iops,
+        /// The least allowed.
+        least: Iops,
+        /// The most allowed.
+        most: Iops,
+    },
+    /// A custom volume with so small a part of its pool's rate that no operation is left for it.
+    #[error(
+        "{asked} is too small a part of the pool's throughput for any operation: ask for {least}"
+    )]
+    RateWithoutIops {
+        /// The rate asked for.
+        asked: BytesPerSecond,
+        /// The least rate with one operation a second.
+        least: BytesPerSecond,
     },
     /// An auto volume so small that its limit rounds down to nothing.
     #[error(
@@ -204,35 +390,77 @@ pub enum Infeasible {
     /// A manual volume without a rate could never do any I/O.
     #[error("a throughput of zero would stop all I/O: ask for at least 1 B/s")]
     ZeroRate,
+    /// A custom volume without operations could never do any I/O.
+    #[error("no operations at all would stop all I/O: ask for at least 1 IOPS")]
+    ZeroIops,
 }
 
 impl Pool {
-    /// All the throughput that the pool can give: size × level rate.
+    /// All that the pool can give.
     #[must_use]
-    pub fn budget(&self) -> BytesPerSecond {
-        self.level.rate_for(self.size_bytes)
+    pub fn budget(&self) -> Limits {
+        match self.qos {
+            Qos::Auto | Qos::Manual => Limits::of(self.level.rate_for(self.size_bytes)),
+            Qos::Flexible => Limits::of(self.bought.rate),
+            Qos::Custom => Limits { rate: self.bought.rate, iops: Some(self.bought.iops) },
+        }
     }
 
-    /// The limit of a volume under the pool's model.
+    /// The limits of a volume under the pool's model.
     #[must_use]
-    pub fn limit(&self, volume: Terms) -> BytesPerSecond {
+    pub fn limits(&self, volume: Terms) -> Limits {
         match self.qos {
-            Qos::Auto => self.level.rate_for(volume.quota_bytes),
-            Qos::Manual => volume.manual_rate,
+            Qos::Auto => Limits::of(self.level.rate_for(volume.quota_bytes)),
+            Qos::Manual | Qos::Flexible => Limits::of(volume.manual_rate),
+            Qos::Custom => {
+                let iops = volume.manual_iops.unwrap_or_else(|| self.share(volume.manual_rate));
+                Limits { rate: volume.manual_rate, iops: Some(iops) }
+            }
         }
+    }
+
+    /// The part of the pool's operations that `rate` is of its rate, rounded down, so that the parts
+    /// together are never more than the whole.
+    fn share(&self, rate: BytesPerSecond) -> Iops {
+        let part = u128::from(self.bought.iops.0) * u128::from(rate.0);
+        Iops(narrow(part / u128::from(self.bought.rate.0).max(1)))
+    }
+
+    /// Whether the pool buys what its model allows at its size.
+    ///
+    /// # Errors
+    /// `BoughtRate`, `BoughtIops`.
+    pub fn check_bought(&self, floors: Floors) -> Result<(), Infeasible> {
+        let (least, most) = match self.qos {
+            Qos::Auto | Qos::Manual => return Ok(()),
+            Qos::Flexible => {
+                let least = Bought::FLEXIBLE_RATE_MIN;
+                (least, Bought::FLEXIBLE_PER_TIB_MAX.rate_for(self.size_bytes).max(least))
+            }
+            Qos::Custom => (floors.rate, Bought::CUSTOM_RATE_MAX.max(floors.rate)),
+        };
+        let Bought { rate, iops } = self.bought;
+        if !(least..=most).contains(&rate) {
+            return Err(Infeasible::BoughtRate { asked: rate, least, most });
+        }
+        let (least, most) = (floors.iops, Bought::CUSTOM_IOPS_MAX.max(floors.iops));
+        if self.qos.buys_iops() && !(least..=most).contains(&iops) {
+            return Err(Infeasible::BoughtIops { asked: iops, least, most });
+        }
+        Ok(())
     }
 
     /// Whether `asked` fits in beside the `others` (the pool's volumes without the one that is
     /// being made or changed).
     ///
     /// # Errors
-    /// The rule broken and what would be allowed, by quota first, then by throughput.
+    /// The rule broken and what would be allowed, by quota first, then by throughput, then by IOPS.
     pub fn check_volume(
         &self,
         others: impl IntoIterator<Item = Terms>,
         asked: Terms,
     ) -> Result<(), Infeasible> {
-        let others = Totals::of(others);
+        let others = self.totals(others);
         self.check_usable(asked)?;
         let quotas = others.quotas + u128::from(asked.quota_bytes);
         if quotas > self.size_bytes.into() {
@@ -242,15 +470,24 @@ impl Pool {
                 size_needed_bytes: narrow(quotas),
             });
         }
-        let rates = others.rates + u128::from(asked.manual_rate.0);
-        let budget = self.budget();
-        if self.qos == Qos::Manual && rates > budget.0.into() {
-            let free = u128::from(budget.0).saturating_sub(others.rates);
+        if !self.qos.gives_rates() {
+            return Ok(());
+        }
+        let (limits, budget) = (self.limits(asked), self.budget());
+        let rates = others.rates + u128::from(limits.rate.0);
+        if rates > budget.rate.0.into() {
+            let free = u128::from(budget.rate.0).saturating_sub(others.rates);
             return Err(Infeasible::Throughput {
-                asked: asked.manual_rate,
+                asked: limits.rate,
                 free: BytesPerSecond(narrow(free)),
-                size_needed_bytes: self.level.size_for(BytesPerSecond(narrow(rates))),
+                remedy: self.remedy(BytesPerSecond(narrow(rates))),
             });
+        }
+        let (Some(asked), Some(budget)) = (limits.iops, budget.iops) else { return Ok(()) };
+        let operations = others.iops + u128::from(asked.0);
+        if operations > budget.0.into() {
+            let free = Iops(narrow(u128::from(budget.0).saturating_sub(others.iops)));
+            return Err(Infeasible::Iops { asked, free, needed: Iops(narrow(operations)) });
         }
         Ok(())
     }
@@ -261,7 +498,7 @@ impl Pool {
     /// The rule broken and what would be allowed.
     pub fn check(&self, volumes: impl IntoIterator<Item = Terms>) -> Result<(), Infeasible> {
         let mut usable = Ok(());
-        let totals = Totals::of(volumes.into_iter().inspect(|&volume| {
+        let totals = self.totals(volumes.into_iter().inspect(|&volume| {
             usable = usable.and_then(|()| self.check_usable(volume));
         }));
         usable?;
@@ -271,13 +508,21 @@ impl Pool {
                 needed_bytes: narrow(totals.quotas),
             });
         }
-        let budget = self.budget();
-        if self.qos == Qos::Manual && totals.rates > budget.0.into() {
-            let needed = BytesPerSecond(narrow(totals.rates));
-            let size_needed_bytes = self.level.size_for(needed);
-            return Err(Infeasible::PoolThroughput { budget, needed, size_needed_bytes });
+        if !self.qos.gives_rates() {
+            return Ok(());
         }
-        Ok(())
+        let budget = self.budget();
+        if totals.rates > budget.rate.0.into() {
+            let needed = BytesPerSecond(narrow(totals.rates));
+            let remedy = self.remedy(needed);
+            return Err(Infeasible::PoolThroughput { budget: budget.rate, needed, remedy });
+        }
+        match budget.iops {
+            Some(budget) if totals.iops > budget.0.into() => {
+                Err(Infeasible::PoolIops { budget, needed: Iops(narrow(totals.iops)) })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The slowest level at which the pool would carry its `volumes`, whatever level it has.
@@ -289,22 +534,57 @@ impl Pool {
                 Level::least(BytesPerSecond(1), least.unwrap_or(u64::MAX))
             }
             Qos::Manual => {
-                let needed = BytesPerSecond(narrow(Totals::of(volumes).rates));
+                let needed = BytesPerSecond(narrow(self.totals(volumes).rates));
                 Level::least(needed, self.size_bytes)
             }
+            Qos::Flexible | Qos::Custom => Level::least(BytesPerSecond::ZERO, self.size_bytes),
+        }
+    }
+
+    /// What would give the pool this rate.
+    fn remedy(&self, rate: BytesPerSecond) -> Remedy {
+        match self.qos.buys_rate() {
+            true => Remedy::Buy(rate),
+            false => Remedy::Size(self.level.size_for(rate)),
         }
     }
 
     /// Whether the volume could do any I/O at all.
     fn check_usable(&self, volume: Terms) -> Result<(), Infeasible> {
-        match self.qos {
-            _ if self.limit(volume) > BytesPerSecond::ZERO => Ok(()),
-            Qos::Manual => Err(Infeasible::ZeroRate),
-            Qos::Auto => Err(Infeasible::QuotaWithoutRate {
-                asked_bytes: volume.quota_bytes,
-                least_bytes: self.level.size_for(BytesPerSecond(1)),
-            }),
+        let Limits { rate, iops } = self.limits(volume);
+        if rate == BytesPerSecond::ZERO {
+            return Err(match self.qos.gives_rates() {
+                true => Infeasible::ZeroRate,
+                false => Infeasible::QuotaWithoutRate {
+                    asked_bytes: volume.quota_bytes,
+                    least_bytes: self.level.size_for(BytesPerSecond(1)),
+                },
+            });
         }
+        if iops == Some(Iops(0)) {
+            let least = u128::from(self.bought.rate.0).div_ceil(self.bought.iops.0.max(1).into());
+            return Err(match volume.manual_iops {
+                Some(_) => Infeasible::ZeroIops,
+                None => Infeasible::RateWithoutIops {
+                    asked: rate,
+                    least: BytesPerSecond(narrow(least)),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// The sums over `volumes`.
+    fn totals(&self, volumes: impl IntoIterator<Item = Terms>) -> Totals {
+        let none = Totals { quotas: 0, rates: 0, iops: 0 };
+        volumes.into_iter().fold(none, |sum, volume| {
+            let limits = self.limits(volume);
+            Totals {
+                quotas: sum.quotas + u128::from(volume.quota_bytes),
+                rates: sum.rates + u128::from(limits.rate.0),
+                iops: sum.iops + limits.iops.map_or(0, |iops| u128::from(iops.0)),
+            }
+        })
     }
 }
 
@@ -312,52 +592,18 @@ impl Pool {
 struct Totals {
     quotas: u128,
     rates: u128,
+    iops: u128,
 }
 
-impl Totals {
-    fn of(volumes: impl IntoIterator<Item = Terms>) -> Self {
-        volumes.into_iter().fold(Self { quotas: 0, rates: 0 }, |sum, volume| Self {
-            quotas: sum.quotas + u128::from(volume.quota_bytes),
-            rates: sum.rates + u128::from(volume.manual_rate.0),
-        })
-    }
-}
-
-/// What a change of model does to one volume; `V` is however the caller names it.
+/// What a change does to one volume; `V` is however the caller names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<V> {
     /// The volume.
     pub volume: V,
-    /// Its limit now.
-    pub before: BytesPerSecond,
-    /// Its limit after the change.
-    pub after: BytesPerSecond,
-}
-
-/// What turning `pool` into the model `to` does to each volume, in the order given. Nothing is
-/// changed by asking.
-///
-/// Auto → manual: each volume keeps the rate it has. Manual → auto: each gets quota × level rate.
-/// To carry the plan out, store `after` as the volume's manual rate (for manual) and the model.
-///
-/// # Errors
-/// The pool can't carry its volumes under the model `to`.
-pub fn plan<V>(
-    pool: Pool,
-    to: Qos,
-    volumes: impl IntoIterator<Item = (V, Terms)>,
-) -> Result<Vec<Change<V>>, Infeasible> {
-    let target = Pool { qos: to, ..pool };
-    let mut terms = Vec::new();
-    let mut changes = Vec::new();
-    for (volume, now) in volumes {
-        let before = pool.limit(now);
-        let then = Terms { manual_rate: before, ..now };
-        terms.push(then);
-        changes.push(Change { volume, before, after: target.limit(then) });
-    }
-    target.check(terms)?;
-    Ok(changes)
+    /// Its limits now.
+    pub before: Limits,
+    /// Its limits after the change.
+    pub after: Limits,
 }
 
 fn narrow(value: u128) -> u64 {

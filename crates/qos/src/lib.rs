@@ -1,5 +1,5 @@
 //! Performance contracts: what a volume may use ([`contract`]), whether a request may go now
-//! ([`Meter`]), and in which order those go that must wait ([`Queue`]).
+//! ([`Meters`]), and in which order those go that must wait ([`Queue`]).
 //!
 //! All of it is arithmetic over a [`Mono`](weir_core::Mono) handed in by the caller. What is *not*
 //! here: a clock, a sleep, a lock, a thread, and anything that knows what a request says. The
@@ -11,10 +11,12 @@ extern crate alloc;
 
 pub mod contract;
 pub mod meter;
+pub mod meters;
 pub mod queue;
 pub mod rate;
 
-pub use contract::{Change, Infeasible, Level, Pool, Qos, Terms, plan};
+pub use contract::{Bought, Ceiling, Change, Floors, Infeasible, Level, Limits, Pool, Qos, Terms};
 pub use meter::{Meter, NEVER, RateSlice};
+pub use meters::{Cost, Meters};
 pub use queue::{ClientKey, Queue};
-pub use rate::BytesPerSecond;
+pub use rate::{BytesPerSecond, Iops};

@@ -1,4 +1,5 @@
-//! The fast path of the gate: may this request go now? One atomic word answers, without a lock.
+//! One limit, and the fast path of the gate: may this request go now? One atomic word answers, without a
+//! lock. What is counted is called bytes here; a meter of operations counts those instead.
 //!
 //! # The rule
 //!
@@ -73,9 +74,9 @@ impl RateSlice {
     }
 }
 
-/// The meter of one volume, shared by all threads. See the [module](self) for its rule.
+/// The meter of one limit, shared by all threads. See the [module](self) for its rule.
 ///
-/// It fills one cache line of its own, so volumes never disturb each other.
+/// It fills one cache line of its own, so meters never disturb each other.
 #[repr(align(64))]
 pub struct Meter {
     /// A [`Word`].
@@ -85,6 +86,10 @@ pub struct Meter {
     slices: [Slot; 2],
     /// Held by [`Meter::set_slice`], so that changes come one after another.
     changing: AtomicBool,
+    /// Whether other meters bind beside this one; here, because this line is loaded anyway.
+    company: AtomicBool,
+    /// A charge was taken back: whoever was refused meanwhile may go sooner than it was told.
+    took_back: AtomicBool,
 }
 
 /// A slice as the admission reads it.
@@ -154,7 +159,13 @@ impl Meter {
     pub fn new(slice: RateSlice) -> Self {
         let slots = [(); 2].map(|()| Slot { rate: AtomicU64::new(1), expires: AtomicU64::new(0) });
         slots[0].set(slice, 1);
-        Self { word: AtomicU64::new(0), slices: slots, changing: AtomicBool::new(false) }
+        Self {
+            word: AtomicU64::new(0),
+            slices: slots,
+            changing: AtomicBool::new(false),
+            company: AtomicBool::new(false),
+            took_back: AtomicBool::new(false),
+        }
     }
 
     /// Admits a request of `cost` bytes and charges it, if nobody waits and the rate allows it
@@ -167,7 +178,7 @@ impl Meter {
     pub fn try_take(&self, cost: u64, now: Mono) -> bool {
         let mut word = self.load();
         while !word.waiting() {
-            let Ok(next) = self.charged(word, cost, now) else { return false };
+            let Ok(next) = self.charged(word, cost, now, CATCH_UP_TICKS) else { return false };
             match self.replace(word, next) {
                 Ok(()) => return true,
                 Err(found) => word = found,
@@ -177,11 +188,12 @@ impl Meter {
     }
 
     /// Like [`try_take`](Self::try_take) for the waiter whose turn it is; on refusal says when to
-    /// ask again.
-    pub(crate) fn take_waiting(&self, cost: u64, now: Mono) -> Result<(), Mono> {
+    /// ask again. The virtual time may lag by `held_nanos` more than otherwise.
+    pub(crate) fn take_waiting(&self, cost: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
+        let lag = CATCH_UP_NANOS.saturating_add(held_nanos).saturating_mul(TICKS_PER_NANO);
         let mut word = self.load();
         loop {
-            let next = self.charged(word, cost, now)?;
+            let next = self.charged(word, cost, now, lag)?;
             match self.replace(word, next) {
                 Ok(()) => return Ok(()),
                 Err(found) => word = found,
@@ -204,6 +216,18 @@ impl Meter {
                 Err(found) => word = found,
             }
         }
+    }
+
+    /// Gives back a whole charge that was made a moment ago, and remembers it for
+    /// [`took_back`](Self::took_back).
+    pub(crate) fn take_back(&self, cost: u64) {
+        self.refund(cost);
+        self.took_back.store(true, Ordering::Release);
+    }
+
+    /// Whether a charge was taken back since this was last asked.
+    pub(crate) fn took_back(&self) -> bool {
+        self.took_back.swap(false, Ordering::AcqRel)
     }
 
     /// Puts another rate in force, or renews a lease: the next decision is made by `slice`.
@@ -245,6 +269,16 @@ impl Meter {
         ticks_of(bytes, self.slices[self.load().slot()].rate()) / TICKS_PER_NANO
     }
 
+    /// Whether other meters bind beside this one.
+    pub(crate) fn has_company(&self) -> bool {
+        self.company.load(Ordering::Relaxed)
+    }
+
+    /// Says whether other meters bind beside this one.
+    pub(crate) fn set_company(&self, company: bool) {
+        self.company.store(company, Ordering::Relaxed);
+    }
+
     /// Whether somebody waits, so that the rate is what holds the volume back at this moment.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
@@ -260,8 +294,14 @@ impl Meter {
         }
     }
 
-    /// The word after charging `cost`, or when to ask again.
-    fn charged(&self, word: Word, cost: u64, now: Mono) -> Result<Word, Mono> {
+    /// Whether what was admitted is paid for later here than it is at `other`.
+    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
+        self.load().ticks() > other.load().ticks()
+    }
+
+    /// The word after charging `cost`, with a virtual time that lags by at most `lag` ticks, or when to
+    /// ask again.
+    fn charged(&self, word: Word, cost: u64, now: Mono, lag: u64) -> Result<Word, Mono> {
         let slot = &self.slices[word.slot()];
         if now.0 >= slot.expires.load(Ordering::Relaxed) {
             return Err(NEVER);
@@ -270,7 +310,7 @@ impl Meter {
         if word.ticks() > now_ticks {
             return Err(Mono(word.ticks().div_ceil(TICKS_PER_NANO)));
         }
-        let from = word.ticks().max(now_ticks.saturating_sub(CATCH_UP_TICKS));
+        let from = word.ticks().max(now_ticks.saturating_sub(lag));
         Ok(word.at(from.saturating_add(ticks_of(cost, slot.rate()))))
     }
 

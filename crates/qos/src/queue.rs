@@ -3,8 +3,9 @@
 //!
 //! # The order
 //!
-//! Fair shares of the bytes over clients, within a client over its connections, first come first
-//! served within a connection. Competing clients so get max–min fair shares whatever their request
+//! Fair shares of the contract over clients, within a client over its connections, first come first
+//! served within a connection. A share is counted in bytes; a request of fewer bytes than the
+//! contract has for each operation counts as many as that ([`Meters`]). Competing clients so get max–min fair shares whatever their request
 //! sizes and depths, and forty connections of one client count as one client.
 //!
 //! Both levels are fair queues by virtual time rather than deficit round robin. To find a turn in
@@ -23,6 +24,11 @@
 //! those to be over nor loses its share to them. What two clients that both wait have been
 //! served differs by at most one turn of each.
 //!
+//! Where bytes and operations are limited, and one request takes more than 50 ms of either, many of
+//! those in a row would hold up the other limit for longer than it can make up for ([`Meters`]). So
+//! there the next to go is one that takes more of what there is more of, among those that may go without another losing more
+//! than that one turn: large requests and small ones go alternately, whoever's they are.
+//!
 //! # Cost
 //!
 //! O(log clients + log connections) for each request pushed, released or cancelled, over those
@@ -37,7 +43,8 @@ use slab::Slab;
 use weir_core::Mono;
 
 use self::round::{Place, Round};
-use crate::meter::Meter;
+use crate::meter::{CATCH_UP_NANOS, NEVER};
+use crate::meters::{Cost, Kind, Meters, Weight};
 
 /// How long a turn lasts, in nanoseconds: 2 ms.
 const TURN_NANOS: u64 = 2_000_000;
@@ -63,8 +70,8 @@ pub struct ClientKey(pub u128);
 
 /// The waiters of one volume; `T` is the caller's token for a parked request.
 ///
-/// Use one queue with one [`Meter`]: while anybody waits here, that meter refuses newcomers, so
-/// nobody is overtaken. All calls that take the meter are made under the caller's one mutex.
+/// Use one queue with one set of [`Meters`]: while anybody waits here, they refuse newcomers, so
+/// nobody is overtaken. All calls that take the meters are made under the caller's one mutex.
 #[derive(Debug)]
 pub struct Queue<T> {
     connections: Slab<Connection<T>>,
@@ -75,6 +82,10 @@ pub struct Queue<T> {
     round: Round,
     len: usize,
     parked_cost: u64,
+    /// The longest time for which the first was refused since nobody waited, in nanoseconds.
+    held_nanos: u64,
+    /// What one operation weighs at least of those that wait, in bytes.
+    per_operation: u64,
 }
 
 /// The requests of one client on one connection.
@@ -88,7 +99,9 @@ struct Connection<T> {
 
 #[derive(Debug)]
 struct Waiter<T> {
-    cost: u64,
+    cost: Cost,
+    /// What it takes of the contract, by which shares are fair.
+    weight: Weight,
     token: T,
 }
 
@@ -118,59 +131,93 @@ impl<T> Queue<T> {
             round: Round::new(),
             len: 0,
             parked_cost: 0,
+            held_nanos: 0,
+            per_operation: 0,
         }
     }
 
-    /// Parks a request that `meter` refused and closes the fast path. True if nobody goes before it:
-    /// [`poll`](Self::poll) as soon as all is parked that came with it. Then either it is the first
-    /// to wait, the meter may have been free again before the path was closed, and nobody has asked
-    /// yet when to come back; or its client has less than its share, and need not wait until the
-    /// others are asked about.
+    /// Parks a request that `meters` refused and closes the fast path. True if the queue has to be
+    /// asked: [`poll`](Self::poll) as soon as all is parked that came with it. Then nobody goes before it, and
+    /// either it is the first to wait, the meter may have been free again before the path was closed,
+    /// and nobody has asked yet when to come back; or its client has less than its share, and need not
+    /// wait until the others are asked about. Or a newcomer was charged for a moment what it got back, and
+    /// the others were told to come back too late.
     pub fn push(
         &mut self,
-        meter: &Meter,
+        meters: &Meters,
         client: ClientKey,
         connection: u64,
-        cost: u64,
+        cost: Cost,
         token: T,
     ) -> bool {
         if self.is_empty() {
-            meter.set_waiting(true);
+            meters.set_waiting(true);
+            self.per_operation = meters.per_operation();
         }
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
-        connection.waiters.push_back(Waiter { cost, token });
+        let weight = meters.weight(cost);
+        connection.waiters.push_back(Waiter { cost, weight, token });
         let alone = connection.waiters.len() == 1;
         if alone {
             let client = &mut self.clients[connection.client];
             if !client.round.is_ready() {
-                client.place = self.round.join(client.place, cost);
+                client.place = self.round.join(client.place, weight);
             }
-            connection.place = client.round.join(connection.place, cost);
+            connection.place = client.round.join(connection.place, weight);
         }
         self.len += 1;
-        self.parked_cost = self.parked_cost.saturating_add(cost);
-        alone && self.first().is_some_and(|(first, _)| first == at)
+        self.parked_cost = self.parked_cost.saturating_add(cost.bytes);
+        let is_first = alone && self.first(None).is_some_and(|(first, _)| first == at);
+        meters.took_back() || is_first
     }
 
-    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meter`,
-    /// and says when to ask again: `None` if nobody waits any more,
-    /// [`NEVER`](crate::meter::NEVER) if only a new slice can help.
+    /// To be called when `meters` got other limits: weighs what waits by those. If that makes a difference all
+    /// clients stand level again, as shares so far were counted in what requests weighed then.
+    pub fn reweigh(&mut self, meters: &Meters) {
+        self.held_nanos = 0;
+        if meters.per_operation() == self.per_operation {
+            return;
+        }
+        let old = core::mem::take(self);
+        let mut connections = old.connections;
+        for ((id, client), at) in old.by_connection {
+            let Some(connection) = connections.try_remove(at) else { continue };
+            for Waiter { cost, token, .. } in connection.waiters {
+                self.push(meters, client, id, cost, token);
+            }
+        }
+    }
+
+    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and with
+    /// what it was charged, and says when to ask again: `None` if nobody waits any more,
+    /// [`NEVER`] if only a new slice can help.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
-    pub fn poll(&mut self, meter: &Meter, now: Mono, release: &mut impl FnMut(T)) -> Option<Mono> {
-        let turn = meter.yields(TURN_NANOS).min(TURN_BYTES);
-        while let Some((at, cost)) = self.first() {
-            if let Err(again) = meter.take_waiting(cost, now) {
-                let pause = meter.takes(PAUSE_BYTES).min(PAUSE_NANOS);
-                return Some(again.max(Mono(now.0.saturating_add(pause))));
-            }
+    pub fn poll(
+        &mut self,
+        meters: &Meters,
+        now: Mono,
+        release: &mut impl FnMut(T, Cost),
+    ) -> Option<Mono> {
+        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
+        while let Some((at, cost)) = self.next(meters) {
+            let charged = match meters.take_waiting(cost, now, self.held_nanos) {
+                Ok(charged) => charged,
+                Err(again) => {
+                    if again != NEVER {
+                        self.held_nanos = self.held_nanos.max(again.0.saturating_sub(now.0));
+                    }
+                    let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
+                    return Some(again.max(Mono(now.0.saturating_add(pause))));
+                }
+            };
             if let Some(token) = self.pop(at, turn) {
-                release(token);
+                release(token, charged);
             }
         }
-        self.drained(meter);
+        self.drained(meters);
         None
     }
 
@@ -178,7 +225,7 @@ impl<T> Queue<T> {
     /// it to `cancelled`. Nothing of it was charged, so there is nothing to refund.
     pub fn cancel_connection(
         &mut self,
-        meter: &Meter,
+        meters: &Meters,
         connection: u64,
         cancelled: &mut impl FnMut(T),
     ) {
@@ -197,7 +244,7 @@ impl<T> Queue<T> {
             }
         }
         if self.is_empty() {
-            self.drained(meter);
+            self.drained(meters);
         }
     }
 
@@ -219,26 +266,33 @@ impl<T> Queue<T> {
         self.parked_cost
     }
 
-    /// The connection whose turn it is, and the cost of its first request.
-    fn first(&self) -> Option<(usize, u64)> {
-        let client = &self.clients[self.round.first()?];
-        let at = client.round.first()?;
+    /// The connection whose request is to go next, and the cost of that.
+    fn next(&self, meters: &Meters) -> Option<(usize, Cost)> {
+        let by_turns = self.held_nanos > CATCH_UP_NANOS && meters.counts_operations();
+        self.first(by_turns.then(|| meters.ample()))
+    }
+
+    /// The connection whose turn it is, of the `wanted` kind if that may go, and the cost of its first
+    /// request.
+    fn first(&self, wanted: Option<Kind>) -> Option<(usize, Cost)> {
+        let client = &self.clients[self.round.first(wanted)?];
+        let at = client.round.first(wanted)?;
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
     /// Takes the first request of the connection whose turn it is; turns are of `turn` bytes.
     fn pop(&mut self, at: usize, turn: u64) -> Option<T> {
         let connection = &mut self.connections[at];
-        let Waiter { cost, token } = connection.waiters.pop_front()?;
-        let next = connection.waiters.front().map(|waiter| waiter.cost);
+        let Waiter { cost, weight, token } = connection.waiters.pop_front()?;
+        let next = connection.waiters.front().map(|waiter| waiter.weight);
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
         let own = || turn_of(&connection.waiters, turn);
-        connection.place = client.round.serve(connection.place, cost, next, own);
-        let next = client.round.first().map(|at| &self.connections[at].waiters);
-        let cost_of_next = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.cost);
+        connection.place = client.round.serve(connection.place, weight.bytes, next, own);
+        let next = client.round.first(None).map(|at| &self.connections[at].waiters);
+        let after = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.weight);
         let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
-        client.place = self.round.serve(client.place, cost, cost_of_next, own);
+        client.place = self.round.serve(client.place, weight.bytes, after, own);
         self.uncount(cost);
         self.forget_settled(client_at);
         Some(token)
@@ -291,14 +345,14 @@ impl<T> Queue<T> {
         })
     }
 
-    fn uncount(&mut self, cost: u64) {
+    fn uncount(&mut self, cost: Cost) {
         self.len -= 1;
-        self.parked_cost = self.parked_cost.saturating_sub(cost);
+        self.parked_cost = self.parked_cost.saturating_sub(cost.bytes);
     }
 
     /// Opens the fast path and gives all memory back.
-    fn drained(&mut self, meter: &Meter) {
-        meter.set_waiting(false);
+    fn drained(&mut self, meters: &Meters) {
+        meters.set_waiting(false);
         *self = Self::new();
     }
 }
@@ -307,7 +361,7 @@ impl<T> Queue<T> {
 fn turn_of<T>(waiters: &VecDeque<Waiter<T>>, most: u64) -> u64 {
     let mut bytes = 0_u64;
     for waiter in waiters.iter().take(TURN_REQUESTS) {
-        let with = bytes.saturating_add(waiter.cost.max(1));
+        let with = bytes.saturating_add(waiter.weight.bytes.max(1));
         if bytes > 0 && with > most {
             break;
         }

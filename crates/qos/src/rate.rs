@@ -1,4 +1,4 @@
-//! The unit of throughput. Not here: parsing what people type, which is the command line's.
+//! The units of throughput. Not here: parsing what people type, which is the command line's.
 
 use core::fmt;
 use core::iter::Sum;
@@ -43,6 +43,16 @@ impl BytesPerSecond {
     #[expect(clippy::cast_precision_loss, reason = "exact below 2^53, which the doc states")]
     pub fn mib(self) -> f64 {
         self.0 as f64 / 1_048_576.0
+    }
+}
+
+/// READs and WRITEs in a second, together, of whatever size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Iops(pub u64);
+
+impl fmt::Display for Iops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} IOPS", self.0)
     }
 }
 
@@ -104,6 +114,7 @@ mod tests {
         for (bytes, text) in shown {
             assert_eq!(BytesPerSecond(bytes).to_string(), text);
         }
+        assert_eq!(Iops(1600).to_string(), "1600 IOPS");
     }
 
     #[test]

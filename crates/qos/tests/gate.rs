@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Meter, Queue, RateSlice};
+use weir_qos::{BytesPerSecond, ClientKey, Cost, Limits, Meters, Queue};
 
 use sim::{Demand, Done, KIB, Load, MIB, MILLI, SECOND, World, shares, worst_windows};
 
@@ -28,13 +28,34 @@ fn closed(client: u64, connections: u64, depth: u64, size: (u64, u64)) -> Load {
 
 /// 1 % over 10 s and 5 % over 1 s, each plus one largest request, in every window.
 fn assert_contract(done: &[Done], rate: u64, largest: u64, from: u64, to: u64) {
+    assert_kept(done, |one| one.bytes, rate, largest, from, to);
+}
+
+/// The same for bytes or operations, as `of` says.
+fn assert_kept(done: &[Done], of: fn(&Done) -> u64, rate: u64, largest: u64, from: u64, to: u64) {
+    assert_not_passed(done, of, rate, largest, from, to);
     for (window, percent) in [(SECOND, 5), (10 * SECOND, 1)] {
-        let (least, most) = worst_windows(done, window, from, to);
+        let (least, _) = worst_windows(done, of, window, from, to);
         let due = rate * (window / SECOND);
         let allowed = due * percent / 100 + largest;
-        let seconds = window / SECOND;
-        assert!(most <= due + allowed, "{most} bytes in {seconds} s, {due} due");
-        assert!(least + allowed >= due, "{least} bytes in {seconds} s, {due} due");
+        assert!(least + allowed >= due, "{least} in {} s, {due} due", window / SECOND);
+    }
+}
+
+/// No window has more than the limit and what is allowed beyond it.
+fn assert_not_passed(
+    done: &[Done],
+    of: fn(&Done) -> u64,
+    rate: u64,
+    largest: u64,
+    from: u64,
+    to: u64,
+) {
+    for (window, percent) in [(SECOND, 5), (10 * SECOND, 1)] {
+        let (_, most) = worst_windows(done, of, window, from, to);
+        let due = rate * (window / SECOND);
+        let allowed = due * percent / 100 + largest;
+        assert!(most <= due + allowed, "{most} in {} s, {due} due", window / SECOND);
     }
 }
 
@@ -149,7 +170,7 @@ proptest! {
         let loads = (0..40).map(|key| closed(key, 1, 32, (size, size))).collect();
         let mut world = World::new(seed, before, LATENESS, loads);
         let change = START + 3 * SECOND;
-        world.set_rate_at(change, after);
+        world.set_limits_at(change, after, None);
         world.run_until(change + 12 * SECOND);
         // Whatever was released before the change is answered within a millisecond.
         assert_contract(&world.done, after, size, change + MILLI, world.now);
@@ -159,6 +180,142 @@ proptest! {
         // Late by at most two pumps, ahead by at most the catch-up of one.
         prop_assert!(bytes + after / 20 + size * 2 >= due, "{bytes} of {due}");
         prop_assert!(bytes <= due + after / 20 + size, "{bytes} of {due}");
+    }
+
+    /// Bytes and operations at once: neither is ever passed, and the tighter is used up.
+    #[test]
+    fn of_two_limits_the_tighter_is_kept(
+        seed: u64,
+        iops in prop_oneof![Just(100_u64), 20..2000_u64],
+        size in prop_oneof![Just((8 * KIB, 8 * KIB)), Just((512, 64 * KIB)), Just((KIB, 16 * KIB))],
+        // What the rate has for each operation, in per cent of the mean size.
+        room in prop_oneof![20..80_u64, 125..500_u64],
+        failing in prop_oneof![Just(0_u64), 5..20_u64],
+    ) {
+        let mean = size.0.midpoint(size.1);
+        let rate = iops * mean * room / 100;
+        let loads = (0..5).map(|key| closed(key, 2, 32, size)).collect();
+        let world = World::new(seed, rate, LATENESS, loads).failing(failing);
+        let mut world = world.counting(rate, iops);
+        world.run_until(START + 25 * SECOND);
+        let (done, now) = (&world.done, world.now);
+        assert_not_passed(done, |one| one.bytes, rate, size.1, START, now);
+        assert_not_passed(done, |one| one.operations, iops, 1, START, now);
+        match room < 100 {
+            true => assert_kept(done, |one| one.bytes, rate, size.1, START, now),
+            false => assert_kept(done, |one| one.operations, iops, 1, START, now),
+        }
+    }
+
+    /// Where operations bind, clients share those, whatever the sizes of their requests.
+    #[test]
+    fn operations_are_shared_equally_where_they_bind(seed: u64, iops in 200..2000_u64) {
+        let sizes = [4 * KIB, 8 * KIB, 32 * KIB, 64 * KIB];
+        let loads = (0..).zip(sizes).map(|(key, size)| closed(key, 2, 32, (size, size)));
+        let rate = iops * 64 * KIB;
+        let mut world = World::new(seed, rate, PROMPT, loads.collect()).counting(rate, iops);
+        world.run_until(START + 12 * SECOND);
+        let counted = |key| {
+            let own = world.done.iter().filter(|one| one.client == key);
+            own.filter(|one| one.at >= START + 2 * SECOND).count() as u64
+        };
+        for share in (0..4).map(counted) {
+            prop_assert!(share.abs_diff(iops * 10 / 4) <= iops / 40 + 4, "{share} of {iops}");
+        }
+    }
+
+    /// Large requests beside small ones bind bytes and operations by turns: one of the two is used up,
+    /// clients have equal shares of what binds them, and neither limit is passed by more than 50 ms and
+    /// the longest time that one request takes.
+    #[test]
+    fn of_two_limits_that_bind_by_turns_one_is_used_up(
+        seed: u64,
+        (rate, iops) in prop_oneof![
+            Just((4 * MIB, 64_u64)),
+            (1..16_u64, 16..1000_u64).prop_map(|(mib, iops)| (mib * MIB, iops)),
+        ],
+        large in prop_oneof![Just(MIB), Just(256 * KIB)],
+        clients in (1..6_u64, 1..6_u64),
+        lateness in prop_oneof![Just(PROMPT), Just(LATENESS)],
+    ) {
+        let of = |keys: std::ops::Range<u64>, depth, size| {
+            keys.map(move |key| closed(key, 2, depth, (size, size)))
+        };
+        let all = clients.0 + clients.1;
+        let loads = of(0..clients.0, 4, large).chain(of(clients.0..all, 64, 4 * KIB)).collect();
+        let mut world = World::new(seed, rate, lateness, loads).counting(rate, iops);
+        let (from, seconds) = (START + 10 * SECOND, 60);
+        world.run_until(from + seconds * SECOND);
+        let slowest = (large * SECOND / rate).max(SECOND / iops);
+        let within = |of: fn(&Done) -> u64, limit: u64, largest: u64| {
+            for window in [SECOND, 10 * SECOND] {
+                // The store's millisecond lets replies of one window fall into the next.
+                let (_, most) = worst_windows(&world.done, of, window, START, world.now);
+                let time = window + 50 * MILLI + slowest + MILLI;
+                let allowed = limit * time / SECOND + 1 + largest;
+                assert!(most <= allowed, "{most} in {window} ns, {allowed} allowed");
+            }
+            let done = world.done.iter().filter(|one| one.at >= from);
+            done.map(of).sum::<u64>() * 1000 / (limit * seconds)
+        };
+        let bytes = within(|one| one.bytes, rate, large);
+        let operations = within(|one| one.operations, iops, 1);
+        prop_assert!(bytes.max(operations) >= 950, "{bytes} and {operations} of 1000");
+        let per_operation = rate / iops;
+        let share = |key| {
+            let own = world.done.iter().filter(|one| one.client == key && one.at >= from);
+            own.map(|one| one.bytes.max(per_operation)).sum::<u64>()
+        };
+        let shares: Vec<_> = (0..all).map(share).collect();
+        let mean = shares.iter().sum::<u64>() / all;
+        for share in &shares {
+            let turn = large.max(per_operation);
+            prop_assert!(share.abs_diff(mean) <= mean / 50 + 4 * turn, "{shares:?}");
+        }
+    }
+
+    /// What waits is weighed anew when limits change: nobody who was served much by the old weights
+    /// waits until the others have caught up.
+    #[test]
+    fn a_change_of_operations_starves_nobody(
+        seed: u64,
+        before in prop_oneof![Just(20_u64), 2..10_000_u64],
+        after in prop_oneof![Just(10_000_u64), 50..10_000_u64],
+    ) {
+        let sizes = [4 * KIB, 8 * KIB, 64 * KIB];
+        let loads = (0..).zip(sizes).map(|(key, size)| closed(key, 4, 32, (size, size)));
+        let rate = 16 * MIB;
+        let mut world = World::new(seed, rate, PROMPT, loads.collect()).counting(rate, before);
+        let change = START + 3 * SECOND;
+        world.set_limits_at(change, rate, Some(after));
+        world.run_until(change + 3 * SECOND);
+        let part = rate / after;
+        let share = |key: u64| {
+            let own = world.done.iter().filter(|one| one.client == key && one.at >= change + MILLI);
+            own.map(|one| one.bytes.max(part)).sum::<u64>()
+        };
+        let shares = [0, 1, 2].map(share);
+        let mean = shares.iter().sum::<u64>() / 3;
+        for share in shares {
+            prop_assert!(share.abs_diff(mean) <= mean / 20 + 4 * part.max(64 * KIB), "{shares:?}");
+        }
+    }
+
+    #[test]
+    fn a_ceiling_on_operations_comes_and_goes_at_once(
+        seed: u64,
+        rate in MIB..16 * MIB,
+        iops in 20..100_u64,
+    ) {
+        let size = 8 * KIB;
+        let loads = (0..10).map(|key| closed(key, 1, 32, (size, size))).collect();
+        let mut world = World::new(seed, rate, LATENESS, loads);
+        let (on, off) = (START + 3 * SECOND, START + 15 * SECOND);
+        world.set_limits_at(on, rate, Some(iops));
+        world.set_limits_at(off, rate, None);
+        world.run_until(off + 12 * SECOND);
+        assert_kept(&world.done, |one| one.operations, iops, 1, on + MILLI, off);
+        assert_contract(&world.done, rate, size, off + MILLI, world.now);
     }
 
     #[test]
@@ -197,15 +354,15 @@ proptest! {
         rate in MIB..128 * MIB,
         jumps in prop::collection::vec(0..100 * SECOND, 1..50),
     ) {
-        let meter = Meter::new(RateSlice::owned(BytesPerSecond(rate)));
+        let meters = Meters::new(Limits::of(BytesPerSecond(rate)));
         let mut queue = Queue::new();
         for _ in 0..10_000 {
-            queue.push(&meter, ClientKey(1), 1, MIB, ());
+            queue.push(&meters, ClientKey(1), 1, Cost::of(MIB), ());
         }
         let (mut latest, mut released) = (0, 0);
         for now in jumps {
             let before = released;
-            queue.poll(&meter, Mono(now), &mut |()| released += MIB);
+            queue.poll(&meters, Mono(now), &mut |(), _| released += MIB);
             let passed = now.saturating_sub(latest) + SECOND / 20;
             latest = now.max(latest);
             let most = u128::from(rate) * u128::from(passed) / u128::from(SECOND) + u128::from(MIB);

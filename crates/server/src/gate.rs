@@ -1,14 +1,16 @@
 //! The gate of one volume: where requests wait for their contract.
 //!
-//! The arithmetic is `weir-qos`'s: [`Meter`] on the fast path, [`Queue`] for those that wait. This
+//! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Queue`] for those that wait. This
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
 //! stopped reading. It never sleeps; workers ask again when told to.
 
-use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN};
+use crate::limits::{
+    PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
+};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, Meter, Queue, RateSlice};
+use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue};
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -64,11 +66,13 @@ impl ParkedTotal {
 
 /// The gate of one volume.
 pub(crate) struct Gate {
-    meter: Meter,
+    meters: Meters,
     waiting: Mutex<Waiting>,
     parked: AtomicU64,
     parked_max: AtomicU64,
     limit: AtomicU64,
+    /// Zero where operations are not counted.
+    limit_iops: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
     /// When it is going to: the earliest timer that was set and has not fired.
@@ -77,23 +81,28 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A gate that lets `limit` through.
-    pub(crate) fn new(limit: BytesPerSecond, total: Arc<ParkedTotal>) -> Self {
+    /// A gate that lets `limits` through.
+    pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
-            meter: Meter::new(RateSlice::owned(limit)),
+            meters: Meters::new(limits),
             waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
             parked: AtomicU64::new(0),
-            parked_max: AtomicU64::new(parked_max(limit)),
-            limit: AtomicU64::new(limit.0),
+            parked_max: AtomicU64::new(parked_max(limits)),
+            limit: AtomicU64::new(limits.rate.0),
+            limit_iops: AtomicU64::new(limits.iops.map_or(0, |iops| iops.0)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
             total,
         }
     }
 
-    /// The limit in force, in bytes per second.
-    pub(crate) fn limit(&self) -> BytesPerSecond {
-        BytesPerSecond(self.limit.load(Ordering::Relaxed))
+    /// The limits in force.
+    pub(crate) fn limits(&self) -> Limits {
+        let iops = self.limit_iops.load(Ordering::Relaxed);
+        Limits {
+            rate: BytesPerSecond(self.limit.load(Ordering::Relaxed)),
+            iops: (iops > 0).then_some(Iops(iops)),
+        }
     }
 
     /// Bytes of memory that waiting requests pin.
@@ -122,28 +131,34 @@ impl Gate {
         let _ = self.armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Puts another limit in force for the next decision.
-    pub(crate) fn set_limit(&self, limit: BytesPerSecond, now: Mono) {
+    /// Puts other limits in force for the next decision.
+    pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let _waiting = lock(&self.waiting);
-        self.meter.set_slice(RateSlice::owned(limit), now);
-        self.limit.store(limit.0, Ordering::Relaxed);
-        self.parked_max.store(parked_max(limit), Ordering::Relaxed);
+        let mut waiting = lock(&self.waiting);
+        self.meters.set(limits, now);
+        waiting.queue.reweigh(&self.meters);
+        self.limit.store(limits.rate.0, Ordering::Relaxed);
+        self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
+        self.parked_max.store(parked_max(limits), Ordering::Relaxed);
     }
 
-    /// May a request of `cost` bytes go now? Only while nobody waits.
-    pub(crate) fn try_pass(&self, cost: u64, now: Mono) -> bool {
-        self.meter.try_take(cost, now)
+    /// May a request of `cost` go now? Only while nobody waits; then says what it was charged. What
+    /// moves no byte goes at once where operations are not counted.
+    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
+        if cost.bytes == 0 && !self.meters.counts_operations() {
+            return Some(Cost::ZERO);
+        }
+        self.meters.try_take(cost, now)
     }
 
-    /// Gives back what a request did not use. True if somebody waits, who may go sooner now: ask
+    /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
     /// the gate again.
-    pub(crate) fn refund(&self, cost: u64) -> bool {
-        if cost == 0 {
+    pub(crate) fn refund(&self, cost: Cost) -> bool {
+        if cost == Cost::ZERO {
             return false;
         }
-        self.meter.refund(cost);
-        self.meter.is_waiting()
+        self.meters.refund(cost);
+        self.meters.is_waiting()
     }
 
     /// Lets `request` wait its turn.
@@ -155,7 +170,7 @@ impl Gate {
         let mut waiting = lock(&self.waiting);
         self.account(pinned);
         let ticket = Ticket { request, since: now, pinned };
-        let ask = waiting.queue.push(&self.meter, client, connection, cost, ticket);
+        let ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
         if ask {
             self.pumper.store(worker, Ordering::Relaxed);
         }
@@ -184,7 +199,7 @@ impl Gate {
         let mut waiting = lock(&self.waiting);
         waiting.stopped.retain(|stopped| stopped.connection != connection);
         let mut freed = 0;
-        waiting.queue.cancel_connection(&self.meter, connection, &mut |ticket: Ticket| {
+        waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
             freed += ticket.pinned;
         });
         self.unaccount(freed);
@@ -198,8 +213,9 @@ impl Gate {
         released: &mut Vec<Ticket>,
     ) -> Option<Mono> {
         let mut freed = 0;
-        let next = waiting.queue.poll(&self.meter, now, &mut |ticket: Ticket| {
+        let next = waiting.queue.poll(&self.meters, now, &mut |mut ticket: Ticket, charged| {
             freed += ticket.pinned;
+            ticket.request.cost = charged;
             released.push(ticket);
         });
         self.unaccount(freed);
@@ -233,7 +249,23 @@ impl Gate {
     }
 }
 
-/// 20 s of the rate, within 16 and 64 MiB.
-fn parked_max(limit: BytesPerSecond) -> u64 {
-    limit.0.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+/// 20 s of the tightest limit, within 16 and 64 MiB.
+fn parked_max(limits: Limits) -> u64 {
+    let operations = |iops: Iops| iops.0.saturating_mul(PARKED_OPERATION_BYTES);
+    let rate = limits.iops.map_or(limits.rate.0, |iops| operations(iops).min(limits.rate.0));
+    rate.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_parked_follows_the_tightest_limit() {
+        let limits = |mib, iops| Limits { iops, ..Limits::of(BytesPerSecond::from_mib(mib)) };
+        let mib = |mib, iops: Option<u64>| parked_max(limits(mib, iops.map(Iops))) >> 20;
+        assert_eq!([mib(1, None), mib(2, None), mib(1000, None)], [20, 40, 64]);
+        assert_eq!([mib(1000, Some(16)), mib(1000, Some(32)), mib(1000, Some(1))], [20, 40, 16]);
+        assert_eq!([mib(1, Some(1_000_000)), mib(0, Some(7))], [20, 16]);
+    }
 }

@@ -98,8 +98,11 @@ pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
 /// Parked memory of one volume: at most this, whatever its rate.
 pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
 
-/// Parked memory of one volume is otherwise what its rate moves in this many seconds.
+/// Parked memory of one volume is otherwise what its tightest limit moves in this many seconds.
 pub(crate) const PARKED_SECONDS: u64 = 20;
+
+/// What a limit of operations is reckoned to move with each: as much as custom pools have for one.
+pub(crate) const PARKED_OPERATION_BYTES: u64 = 64 << 10;
 
 /// What one waiting request costs in memory beside its record.
 pub(crate) const PARKED_OVERHEAD: usize = 512;

@@ -135,6 +135,12 @@ const LIVE: &[Metric<VolumeLive>] = &[
     }),
     metric(
         Gauge,
+        "weir_volume_limit_operations_per_second",
+        "Limit of READs and WRITEs in force, 0 where they are not counted",
+        |v| Whole(v.limit_iops.unwrap_or(0)),
+    ),
+    metric(
+        Gauge,
         "weir_volume_throughput_limit_reached",
         "1 while requests wait for the contract, else 0",
         |v| Whole(u64::from(v.waiting > 0)),
@@ -158,8 +164,14 @@ const POOL: &[Metric<PoolSums>] = &[
     metric(
         Gauge,
         "weir_pool_budget_bytes_per_second",
-        "Throughput the pool can give: size times level rate",
+        "Throughput the pool can give: what it buys, or size times level rate",
         |p| Whole(p.budget),
+    ),
+    metric(
+        Gauge,
+        "weir_pool_budget_operations_per_second",
+        "READs and WRITEs that the pool can give, 0 where it buys none",
+        |p| Whole(p.operations),
     ),
     metric(Gauge, "weir_pool_given_bytes_per_second", "Sum of the volumes' limits", |p| {
         Whole(p.given)
@@ -240,6 +252,7 @@ struct PoolSums {
     size: u64,
     allocated: u64,
     budget: u64,
+    operations: u64,
     given: u64,
 }
 
@@ -249,8 +262,9 @@ impl PoolSums {
         Self {
             size: pool.size_bytes,
             allocated: volumes().map(|volume| volume.quota_bytes).sum(),
-            budget: pool.level.contract.rate_for(pool.size_bytes).0,
-            given: volumes().map(|volume| volume.limit.0).sum(),
+            budget: pool.contract().budget().rate.0,
+            operations: pool.iops.map_or(0, |iops| iops.0),
+            given: volumes().map(|volume| pool.gives(volume).rate.0).sum(),
         }
     }
 }

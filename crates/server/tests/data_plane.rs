@@ -23,7 +23,6 @@ use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, RemoveArgs, Res,
     Sattr3, SetattrArgs, StableHow, Status, WriteArgs,
 };
-use weir_qos::Qos;
 use weir_server::{Server, ServerConfig};
 
 const MIB: u64 = 1 << 20;
@@ -55,12 +54,11 @@ impl Fixture {
         {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
             let (name, level) = ("pool".to_owned(), "standard".to_owned());
-            let pool =
-                NewPool { name, level, size_bytes: 1000 * TIB, qos: Qos::Auto, directory: None };
+            let pool = NewPool { name, level, size_bytes: 1000 * TIB, ..NewPool::default() };
             catalog.create_pool(&pool, Mode::Commit).unwrap();
             for (name, quota_bytes) in [("tiny", TINY_QUOTA), ("open", 900 * TIB)] {
                 let (name, pool) = (name.to_owned(), "pool".to_owned());
-                let volume = NewVolume { name, pool, quota_bytes, throughput: None };
+                let volume = NewVolume { name, pool, quota_bytes, ..NewVolume::default() };
                 catalog.create_volume(&volume, Mode::Commit).unwrap();
             }
         }
@@ -780,7 +778,7 @@ fn a_volume_whose_directory_is_gone_is_not_served_as_an_empty_one() {
     let fixture = Fixture::start();
     let catalog = fixture.server.catalog();
     let (name, pool) = ("lost".to_owned(), "pool".to_owned());
-    let new = NewVolume { name, pool, quota_bytes: TIB, throughput: None };
+    let new = NewVolume { name, pool, quota_bytes: TIB, ..NewVolume::default() };
     catalog.create_volume(&new, Mode::Commit).unwrap();
     let snapshot = catalog.snapshot();
     let lost = snapshot.volume_named("lost").unwrap();

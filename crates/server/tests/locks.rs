@@ -63,10 +63,10 @@ impl Bed {
             let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
             let (name, level) = ("pool".to_owned(), "standard".to_owned());
             let (size_bytes, qos) = (1000 * TIB, Qos::Auto);
-            let pool = NewPool { name, level, size_bytes, qos, directory: None };
+            let pool = NewPool { name, level, size_bytes, qos, ..NewPool::default() };
             catalog.create_pool(&pool, Mode::Commit).unwrap();
             let (name, pool) = ("work".to_owned(), "pool".to_owned());
-            let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, throughput: None };
+            let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, ..NewVolume::default() };
             catalog.create_volume(&volume, Mode::Commit).unwrap();
         }
         let server = Some(Server::start(&config).unwrap());

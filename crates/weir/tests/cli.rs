@@ -109,6 +109,12 @@ fn an_operator_makes_changes_and_deletes() {
     assert!(plan.contains("home    64 MiB/s      64 MiB/s, unchanged"), "{plan}");
     assert!(!server.done("pool set fast --qos manual").contains("home"));
     server.done("volume set home --throughput 48MiB/s");
+    let plan = server.done("volume set home --max-throughput 10MiB/s --max-iops 500 --dry-run");
+    assert!(plan.contains("home    48 MiB/s      10 MiB/s, 500 IOPS"), "{plan}");
+    server.done("volume set home --max-iops 500");
+    assert!(server.done("volume show home").contains("48 MiB/s, 500 IOPS"));
+    let off = server.done("volume set home --max-iops none");
+    assert!(off.contains("home    48 MiB/s, 500 IOPS  48 MiB/s"), "{off}");
     assert!(server.done("volume list").contains("48 MiB/s"));
     server.done("export add home --network 10.0.0.0/8 --access ro");
     assert!(server.done("volume export list home").contains("10.0.0.0/8   ro      root"));
@@ -154,6 +160,38 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
 }
 
 #[test]
+fn an_operator_buys_throughput_apart_from_size() {
+    let server = Server::start();
+    let made = server.done("pool create apps --qos flexible --size 1TiB --throughput 640MiB/s");
+    assert_eq!(made, "pool apps: 1 TiB standard, flexible, 640 MiB/s in all\n");
+    let (_, message) = server.refused("pool resize apps 512GiB");
+    assert!(message.contains("from 128 MiB/s to 320 MiB/s is allowed"), "{message}");
+    let made = server.done("pool create db --qos custom --size 1TiB --throughput 100MiB/s");
+    assert_eq!(made, "pool db: 1 TiB standard, custom, 100 MiB/s, 1600 IOPS in all\n");
+    let made = server.done("volume create log --pool db --quota 1GiB --throughput 10MiB/s");
+    assert!(made.starts_with("volume log: quota 1 GiB, limit 10 MiB/s, 160 IOPS\n"), "{made}");
+    let plan = server.done("pool set db --iops 3200 --dry-run");
+    assert!(plan.contains("log     10 MiB/s, 160 IOPS  10 MiB/s, 320 IOPS"), "{plan}");
+    let set = server.done("volume set log --iops 1000");
+    assert!(set.contains("10 MiB/s, 1000 IOPS"), "{set}");
+    server.done("pool create db2 --qos custom --size 1TiB --throughput 200MiB/s");
+    let moved = server.done("volume move log --to db2 --dry-run");
+    assert!(moved.contains("limit 10 MiB/s, 1000 IOPS"), "it keeps its own: {moved}");
+    let moved = server.done("volume move log --to db2 --iops 500");
+    assert!(moved.contains("limit 10 MiB/s, 500 IOPS"), "{moved}");
+    let set = server.done("volume set log --iops auto");
+    assert!(set.contains("10 MiB/s, 160 IOPS"), "{set}");
+    let set = server.done("pool set db2 --throughput 400MiB/s");
+    assert!(set.contains("400 MiB/s, 6400 IOPS in all"), "{set}");
+    let (status, message) = server.refused("pool create x --size 1TiB");
+    assert_eq!(status, 2);
+    assert!(message.contains("--level"), "{message}");
+    let (_, message) = server.refused("pool create x --level ultra --size 1TiB --iops 2000");
+    assert!(message.contains("where it is custom"), "{message}");
+    server.stop();
+}
+
+#[test]
 fn a_rescan_says_what_a_volume_holds_and_what_was_thought() {
     let (server, pool) = (Server::start(), tempfile::tempdir().unwrap());
     let path = pool.path().join("p");
@@ -186,7 +224,10 @@ fn refusals_end_with_1_and_nonsense_with_2() {
         ("volume create x --pool fast --quota 10G", "write 10GiB"),
         ("volume create x --pool fast --quota 10", "no unit"),
         ("volume set home", "--quota"),
-        ("pool create y --qos gold --level standard --size 1TiB", "use auto, manual"),
+        (
+            "pool create y --qos gold --level standard --size 1TiB",
+            "use auto, manual, flexible, custom",
+        ),
         ("volume delete home", "--yes"),
         ("volume resize home 1TiB --quota 2TiB", "cannot be used with"),
     ] {

@@ -112,7 +112,7 @@ impl Facts {
                 name: FLEETING.to_owned(),
                 pool: pool.to_owned(),
                 quota_bytes: GIB,
-                throughput_bytes_per_second: None,
+                ..NewVolume::default()
             };
             client.create_volume(&new, Dry::No).await?;
             alive()?;

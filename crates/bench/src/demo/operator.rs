@@ -94,6 +94,7 @@ impl Operator {
             size_bytes: tebibytes * 1024 * GIB,
             qos,
             directory: path.map(|path| path.to_string_lossy().into_owned()),
+            ..NewPool::default()
         };
         self.wait(self.client.create_pool(&new, Dry::No), || format!("making the pool {name}"))
     }
@@ -110,6 +111,7 @@ impl Operator {
             pool: pool.to_owned(),
             quota_bytes: gibibytes * GIB,
             throughput_bytes_per_second,
+            ..NewVolume::default()
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
     }

@@ -8,11 +8,16 @@ fn mib(rate: u64) -> BytesPerSecond {
 }
 
 fn pool(qos: Qos, size_bytes: u64) -> Pool {
-    Pool { level: Level::STANDARD, qos, size_bytes }
+    Pool {
+        level: Level::STANDARD,
+        qos,
+        size_bytes,
+        bought: Bought { rate: mib(128), iops: Iops(2048) },
+    }
 }
 
 fn terms(quota_bytes: u64, manual_rate: BytesPerSecond) -> Terms {
-    Terms { quota_bytes, manual_rate }
+    Terms { quota_bytes, manual_rate, manual_iops: None }
 }
 
 fn auto(quota_bytes: u64) -> Terms {
@@ -38,9 +43,9 @@ fn auto_limits_are_linear_and_exact() {
         (Level::ULTRA, u64::MAX, BytesPerSecond(u64::MAX >> 13)),
     ];
     for (level, quota, limit) in vectors {
-        let pool = Pool { level, qos: Qos::Auto, size_bytes: quota };
-        assert_eq!(pool.limit(auto(quota)), limit, "{level:?} {quota}");
-        assert_eq!(pool.budget(), limit, "{level:?} {quota}");
+        let pool = Pool { level, ..pool(Qos::Auto, quota) };
+        assert_eq!(pool.limits(auto(quota)), Limits::of(limit), "{level:?} {quota}");
+        assert_eq!(pool.budget(), Limits::of(limit), "{level:?} {quota}");
     }
 }
 
@@ -62,7 +67,7 @@ fn a_level_is_never_nothing() {
 #[test]
 fn the_least_level_carries_the_volumes_and_none_below_it_does() {
     let volumes = [terms(TIB, mib(48)), terms(2 * TIB, mib(17))];
-    for qos in Qos::ALL {
+    for qos in [Qos::Auto, Qos::Manual] {
         let pool = pool(qos, 3 * TIB);
         let least = pool.least_level(volumes);
         let (at, below) = (least.rate_per_tib(), BytesPerSecond(least.rate_per_tib().0 - 1));
@@ -71,6 +76,8 @@ fn the_least_level_carries_the_volumes_and_none_below_it_does() {
             assert!(Pool { level, ..pool }.check(volumes).is_err(), "{qos} {below}");
         }
     }
+    // A level has no part in what is bought.
+    assert_eq!(pool(Qos::Flexible, TIB).least_level(volumes).rate_per_tib(), BytesPerSecond(1));
     let pool = pool(Qos::Auto, TIB);
     assert_eq!(pool.least_level([auto(1 << 20)]).rate_per_tib(), BytesPerSecond(1 << 20));
     assert_eq!(pool.least_level([]).rate_per_tib(), BytesPerSecond(1));
@@ -79,13 +86,13 @@ fn the_least_level_carries_the_volumes_and_none_below_it_does() {
 #[test]
 fn the_measured_table_is_feasible() {
     let manual = pool(Qos::Manual, 4 * TIB);
-    assert_eq!(manual.budget(), mib(64));
+    assert_eq!(manual.budget(), Limits::of(mib(64)));
     let (small, large) = (terms(TIB, mib(48)), terms(3 * TIB, mib(16)));
     assert_eq!(manual.check([small, large]), Ok(()));
     assert_eq!(manual.check_volume([small], large), Ok(()));
-    assert_eq!((manual.limit(small), manual.limit(large)), (mib(48), mib(16)));
+    assert_eq!((manual.limits(small).rate, manual.limits(large).rate), (mib(48), mib(16)));
     let auto_pool = pool(Qos::Auto, 4 * TIB);
-    assert_eq!((auto_pool.limit(small), auto_pool.limit(large)), (mib(16), mib(48)));
+    assert_eq!((auto_pool.limits(small).rate, auto_pool.limits(large).rate), (mib(16), mib(48)));
 }
 
 #[test]
@@ -104,7 +111,7 @@ fn a_manual_volume_must_fit_by_throughput() {
     let error = Infeasible::Throughput {
         asked: mib(17),
         free: mib(16),
-        size_needed_bytes: 4 * TIB + 64 * GIB,
+        remedy: Remedy::Size(4 * TIB + 64 * GIB),
     };
     assert_eq!(refused, Err(error));
     assert_eq!(
@@ -128,7 +135,7 @@ fn a_pool_must_carry_its_volumes() {
         Err(Infeasible::PoolThroughput {
             budget: mib(48),
             needed: mib(64),
-            size_needed_bytes: 4 * TIB
+            remedy: Remedy::Size(4 * TIB)
         })
     );
     assert_eq!(pool(Qos::Auto, 3 * TIB).check(volumes), Ok(()));
@@ -163,53 +170,99 @@ fn sums_do_not_wrap() {
         Err(Infeasible::PoolThroughput {
             budget: BytesPerSecond(u64::MAX >> 16),
             needed: BytesPerSecond(u64::MAX),
-            size_needed_bytes: u64::MAX
+            remedy: Remedy::Size(u64::MAX)
         })
     );
 }
 
 #[test]
-fn auto_to_manual_keeps_every_rate() {
-    let volumes = [("a", auto(TIB)), ("b", auto(3 * TIB))];
-    let changes = plan(pool(Qos::Auto, 4 * TIB), Qos::Manual, volumes).unwrap();
-    assert_eq!(
-        changes,
-        [
-            Change { volume: "a", before: mib(16), after: mib(16) },
-            Change { volume: "b", before: mib(48), after: mib(48) },
-        ]
-    );
-}
-
-#[test]
-fn manual_to_auto_follows_the_quotas() {
-    let volumes = [("a", terms(TIB, mib(48))), ("b", terms(3 * TIB, mib(16)))];
-    let changes = plan(pool(Qos::Manual, 4 * TIB), Qos::Auto, volumes).unwrap();
-    assert_eq!(
-        changes,
-        [
-            Change { volume: "a", before: mib(48), after: mib(16) },
-            Change { volume: "b", before: mib(16), after: mib(48) },
-        ]
-    );
-}
-
-#[test]
-fn to_the_same_model_changes_nothing() {
-    let volumes = [(1, terms(TIB, mib(48)))];
-    for qos in Qos::ALL {
-        let changes = plan(pool(qos, 4 * TIB), qos, volumes).unwrap();
-        assert_eq!(changes[0].before, changes[0].after, "{qos}");
+fn a_flexible_pool_buys_within_its_published_bounds() {
+    let buys =
+        |size, rate| Pool { bought: Bought { rate, iops: Iops(0) }, ..pool(Qos::Flexible, size) };
+    let check = |size, rate| buys(size, rate).check_bought(Floors::default());
+    // 128 MiB/s come with any size; 1 TiB buys 640, and 3 TiB 1,920.
+    for (size, least, most) in [
+        (TIB, mib(128), mib(640)),
+        (3 * TIB, mib(128), mib(1920)),
+        (TIB / 5 + 1, mib(128), mib(128)),
+        (GIB, mib(128), mib(128)),
+    ] {
+        assert_eq!((check(size, least), check(size, most)), (Ok(()), Ok(())), "{size}");
+        for asked in [BytesPerSecond(least.0 - 1), BytesPerSecond(most.0 + 1)] {
+            let refused = Err(Infeasible::BoughtRate { asked, least, most });
+            assert_eq!(check(size, asked), refused, "{size}");
+        }
     }
+    // It gives what it bought, whatever its size, level and operations.
+    let pool = buys(TIB, mib(300));
+    assert_eq!(pool.budget(), Limits::of(mib(300)));
+    let volume = terms(GIB, mib(200));
+    assert_eq!(pool.limits(volume), Limits::of(mib(200)));
+    let refused = pool.check_volume([volume], terms(GIB, mib(101)));
+    let remedy = Remedy::Buy(mib(301));
+    let error = Infeasible::Throughput { asked: mib(101), free: mib(100), remedy };
+    assert_eq!(refused, Err(error));
+    assert!(error.to_string().ends_with("raise the pool's throughput to 301 MiB/s"), "{error}");
+    assert_eq!(pool.check([volume, terms(GIB, mib(100))]), Ok(()));
+}
+
+fn custom(rate: u64, iops: u64) -> Pool {
+    Pool { bought: Bought { rate: mib(rate), iops: Iops(iops) }, ..pool(Qos::Custom, TIB) }
 }
 
 #[test]
-fn an_infeasible_plan_is_refused() {
-    let volumes = [((), terms(65_535, mib(1)))];
-    assert!(matches!(
-        plan(pool(Qos::Manual, TIB), Qos::Auto, volumes),
-        Err(Infeasible::QuotaWithoutRate { .. })
-    ));
+fn a_custom_pool_buys_within_its_published_bounds_and_its_floors() {
+    let floors = Floors::default();
+    for (rate, iops) in [(64, 1024), (5120, 160_000), (64, 160_000), (5120, 1024)] {
+        assert_eq!(custom(rate, iops).check_bought(floors), Ok(()), "{rate} {iops}");
+    }
+    for (rate, iops) in [(63, 1024), (5121, 1024)] {
+        let refused = custom(rate, iops).check_bought(floors);
+        assert!(matches!(refused, Err(Infeasible::BoughtRate { .. })), "{rate}: {refused:?}");
+    }
+    for (rate, iops) in [(64, 1023), (64, 160_001)] {
+        let refused = custom(rate, iops).check_bought(floors);
+        assert!(matches!(refused, Err(Infeasible::BoughtIops { .. })), "{iops}: {refused:?}");
+    }
+    let low = Floors { rate: mib(1), iops: Iops(16) };
+    assert_eq!(custom(1, 16).check_bought(low), Ok(()));
+    let defaults = [64, 100, 5120, 20_000].map(|rate| Bought::iops_with(mib(rate)));
+    assert_eq!(defaults, [Iops(1024), Iops(1600), Iops(81_920), Iops(160_000)]);
+}
+
+#[test]
+fn a_custom_volume_has_operations_of_its_own_or_its_part_of_the_pools() {
+    let pool = custom(100, 1600);
+    let own = Terms { manual_iops: Some(Iops(1000)), ..terms(GIB, mib(10)) };
+    assert_eq!(pool.limits(terms(GIB, mib(10))).iops, Some(Iops(160)));
+    assert_eq!(pool.limits(own), Limits { rate: mib(10), iops: Some(Iops(1000)) });
+    assert_eq!(pool.check([own, terms(GIB, mib(37))]), Ok(()));
+    let refused = pool.check_volume([own], terms(GIB, mib(38)));
+    let error = Infeasible::Iops { asked: Iops(608), free: Iops(600), needed: Iops(1608) };
+    assert_eq!(refused, Err(error));
+    let fewer = custom(100, 1500).check([own, terms(GIB, mib(37)), own]);
+    let needed = Iops(2 * 1000 + 1500 * 37 / 100);
+    assert_eq!(fewer, Err(Infeasible::PoolIops { budget: Iops(1500), needed }));
+    let nothing = Terms { manual_iops: Some(Iops(0)), ..own };
+    assert_eq!(pool.check_volume([], nothing), Err(Infeasible::ZeroIops));
+    let least = BytesPerSecond(65_536);
+    let tiny = terms(GIB, BytesPerSecond(65_535));
+    let refused = Err(Infeasible::RateWithoutIops { asked: BytesPerSecond(65_535), least });
+    assert_eq!(pool.check_volume([], tiny), refused);
+    assert_eq!(pool.check_volume([], terms(GIB, least)), Ok(()));
+}
+
+#[test]
+fn a_ceiling_lowers_and_never_raises() {
+    let ceiling = |rate, iops| Ceiling { rate, iops };
+    let limits = Limits::of(mib(16));
+    assert_eq!(limits.under(Ceiling::default()), limits);
+    assert_eq!(limits.under(ceiling(Some(mib(17)), None)), limits);
+    assert_eq!(limits.under(ceiling(Some(mib(4)), None)), Limits::of(mib(4)));
+    let counted = limits.under(ceiling(None, Some(Iops(500))));
+    assert_eq!(counted, Limits { rate: mib(16), iops: Some(Iops(500)) });
+    assert_eq!(counted.under(ceiling(None, Some(Iops(501)))), counted);
+    assert_eq!(counted.under(ceiling(None, Some(Iops(499)))).iops, Some(Iops(499)));
 }
 
 #[test]
@@ -218,20 +271,32 @@ fn names_both_ways() {
         assert_eq!(qos.to_string().parse(), Ok(qos));
     }
     let error = "Auto".parse::<Qos>().unwrap_err();
-    assert_eq!(error.to_string(), "unknown QoS model: use one of auto, manual");
+    assert_eq!(error.to_string(), "unknown QoS model: use one of auto, manual, flexible, custom");
 }
 
 proptest::proptest! {
+    /// However rates divide what a custom pool buys, the parts of its operations fit.
+    #[test]
+    fn parts_of_the_operations_fit(
+        rates in proptest::collection::vec(1_000_000..1_u64 << 28, 1..40),
+        iops in 1024..160_000_u64,
+    ) {
+        let rate = BytesPerSecond(rates.iter().sum());
+        let pool = Pool { bought: Bought { rate, iops: Iops(iops) }, ..custom(1, 1) };
+        let volumes: Vec<_> = rates.iter().map(|&rate| terms(1, BytesPerSecond(rate))).collect();
+        let total: u64 = volumes.iter().map(|&volume| pool.limits(volume).iops.unwrap().0).sum();
+        proptest::prop_assert!(total <= iops && total + rates.len() as u64 >= iops);
+    }
+
     /// However the quotas divide a pool, the auto limits together never exceed its budget, so
     /// auto → manual is always possible.
     #[test]
     fn auto_limits_fit_the_budget(quotas in proptest::collection::vec(65_536..1_u64 << 50, 1..40)) {
-        let pool = pool(Qos::Auto, quotas.iter().sum());
-        let volumes = quotas.iter().map(|&quota| (quota, auto(quota)));
-        let changes = plan(pool, Qos::Manual, volumes).unwrap();
-        for change in changes {
-            proptest::prop_assert_eq!(change.before, change.after);
-            proptest::prop_assert!(Level::STANDARD.size_for(change.after) <= change.volume);
+        let auto_pool = pool(Qos::Auto, quotas.iter().sum());
+        let kept = quotas.iter().map(|&quota| terms(quota, auto_pool.limits(auto(quota)).rate));
+        proptest::prop_assert_eq!(Pool { qos: Qos::Manual, ..auto_pool }.check(kept.clone()), Ok(()));
+        for volume in kept {
+            proptest::prop_assert!(Level::STANDARD.size_for(volume.manual_rate) <= volume.quota_bytes);
         }
     }
 }

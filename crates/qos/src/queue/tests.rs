@@ -3,26 +3,27 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::meter::{NEVER, RateSlice};
-use crate::rate::BytesPerSecond;
+use crate::contract::Limits;
+use crate::meter::NEVER;
+use crate::rate::{BytesPerSecond, Iops};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const START: Mono = Mono::from_secs(1);
 
 /// A rate that lets go whatever waits.
-fn open() -> Meter {
-    Meter::new(RateSlice::owned(BytesPerSecond(u64::MAX)))
+fn open() -> Meters {
+    Meters::new(Limits::of(BytesPerSecond(u64::MAX)))
 }
 
 /// A rate that lets nothing go.
-fn shut() -> Meter {
-    Meter::new(RateSlice::owned(BytesPerSecond::ZERO))
+fn shut() -> Meters {
+    Meters::new(Limits::of(BytesPerSecond::ZERO))
 }
 
-fn released<T>(queue: &mut Queue<T>, meter: &Meter, now: Mono) -> Vec<T> {
+fn released<T>(queue: &mut Queue<T>, meter: &Meters, now: Mono) -> Vec<T> {
     let mut tokens = Vec::new();
-    queue.poll(meter, now, &mut |token| tokens.push(token));
+    queue.poll(meter, now, &mut |token, _| tokens.push(token));
     tokens
 }
 
@@ -30,31 +31,101 @@ fn client(key: u128) -> ClientKey {
     ClientKey(key)
 }
 
+/// Where operations bind, who sends small requests gets as many as who sends large ones; where bytes
+/// bind, as many bytes.
+#[test]
+fn shares_are_of_what_binds() {
+    let served = |limits: Limits, seconds: u64| {
+        let (meters, mut queue) = (Meters::new(limits), Queue::new());
+        for _ in 0..640 {
+            queue.push(&meters, client(1), 1, Cost::of(KIB), 0);
+            queue.push(&meters, client(2), 2, Cost::of(64 * KIB), 1);
+        }
+        let end = Mono(START.0 + seconds * 1_000_000_000);
+        let (mut now, mut counts) = (START, [0_u64; 2]);
+        while now < end {
+            let again = queue.poll(&meters, now, &mut |client: usize, _| counts[client] += 1);
+            now = again.unwrap();
+        }
+        counts
+    };
+    let rate = BytesPerSecond(MIB);
+    let [small, large] = served(Limits::of(rate), 1);
+    assert!(small.abs_diff(512) <= 64 && large.abs_diff(8) <= 1, "{small} and {large}");
+    let [small, large] = served(Limits { rate, iops: Some(Iops(10)) }, 20);
+    assert!(small.abs_diff(100) <= 1 && large.abs_diff(100) <= 1, "{small} and {large}");
+}
+
+/// Under limits so far apart that an operation would weigh all that can be counted, turns still come round.
+#[test]
+fn absurd_limits_leave_everybody_a_turn() {
+    let meters = Meters::new(Limits { rate: BytesPerSecond(u64::MAX), iops: Some(Iops(1)) });
+    let mut queue = Queue::new();
+    for _ in 0..100 {
+        for key in 0..2 {
+            queue.push(&meters, client(key), 1, Cost::of(KIB), key);
+        }
+    }
+    let mut counts = [0_u64; 2];
+    for second in 1..=100 {
+        let release = &mut |key: u128, _| counts[usize::from(key == 1)] += 1;
+        queue.poll(&meters, Mono::from_secs(second), release);
+    }
+    assert!(counts[0] >= 50 && counts[0].abs_diff(counts[1]) <= 1, "{counts:?}");
+}
+
+#[test]
+fn whoever_parks_after_it_gave_back_a_charge_asks_for_the_others() {
+    let limits = Limits { rate: BytesPerSecond(KIB), iops: Some(Iops(1)) };
+    let (meters, mut queue) = (Meters::new(limits), Queue::new());
+    assert!(meters.try_take(Cost::of(0), START).is_some());
+    assert!(queue.push(&meters, client(1), 1, Cost::of(1), 'a'));
+    assert!(!queue.push(&meters, client(1), 1, Cost::of(1), 'b'), "it waits behind the first");
+    // As by a thread that was about to be refused when the first was parked.
+    meters.set_waiting(false);
+    assert!(meters.try_take(Cost::of(KIB), START).is_none());
+    meters.set_waiting(true);
+    assert!(queue.push(&meters, client(1), 1, Cost::of(KIB), 'c'));
+    assert!(!queue.push(&meters, client(1), 1, Cost::of(KIB), 'd'));
+}
+
+#[test]
+fn what_waits_is_released_with_what_it_was_charged() {
+    let mut queue = Queue::new();
+    let counted = Limits { rate: BytesPerSecond(u64::MAX), iops: Some(Iops(1000)) };
+    for (limits, operations) in [(Limits::of(counted.rate), 0), (counted, 1)] {
+        let meters = Meters::new(limits);
+        queue.push(&meters, client(1), 1, Cost::of(KIB), ());
+        let charged = |(), charged| assert_eq!(charged, Cost { bytes: KIB, operations });
+        assert_eq!(queue.poll(&meters, START, &mut { charged }), None);
+    }
+}
+
 #[test]
 fn nobody_waits_at_first() {
     let mut queue = Queue::<u8>::default();
     let meter = open();
     assert_eq!((queue.len(), queue.parked_cost(), queue.is_empty()), (0, 0, true));
-    assert_eq!(queue.poll(&meter, START, &mut |_| ()), None);
-    assert!(meter.try_take(1, START));
+    assert_eq!(queue.poll(&meter, START, &mut |_, _| ()), None);
+    assert!(meter.try_take(Cost::of(1), START).is_some());
 }
 
 #[test]
 fn the_fast_path_is_closed_exactly_while_somebody_waits() {
     let (mut queue, meter) = (Queue::new(), open());
-    queue.push(&meter, client(1), 1, KIB, "a");
-    queue.push(&meter, client(2), 2, KIB, "b");
-    assert!(!meter.try_take(1, START));
+    queue.push(&meter, client(1), 1, Cost::of(KIB), "a");
+    queue.push(&meter, client(2), 2, Cost::of(KIB), "b");
+    assert!(meter.try_take(Cost::of(1), START).is_none());
     queue.cancel_connection(&meter, 1, &mut |token| assert_eq!(token, "a"));
-    assert!(!meter.try_take(1, START));
+    assert!(meter.try_take(Cost::of(1), START).is_none());
     assert_eq!(released(&mut queue, &meter, START), ["b"]);
-    assert!(meter.try_take(1, START));
+    assert!(meter.try_take(Cost::of(1), START).is_some());
 }
 
 #[test]
 fn cancelling_the_last_waiter_opens_the_fast_path() {
     let (mut queue, meter) = (Queue::new(), open());
-    queue.push(&meter, client(1), 1, KIB, ());
+    queue.push(&meter, client(1), 1, Cost::of(KIB), ());
     queue.cancel_connection(&meter, 2, &mut |()| panic!("nothing waits there"));
     assert!(meter.is_waiting());
     queue.cancel_connection(&meter, 1, &mut |()| ());
@@ -64,12 +135,12 @@ fn cancelling_the_last_waiter_opens_the_fast_path() {
 #[test]
 fn it_says_when_to_ask_again() {
     let mut queue = Queue::new();
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond(MIB)));
-    assert!(meter.try_take(MIB, START));
-    queue.push(&meter, client(1), 1, MIB, 'a');
-    queue.push(&meter, client(1), 1, MIB, 'b');
+    let meter = Meters::new(Limits::of(BytesPerSecond(MIB)));
+    assert!(meter.try_take(Cost::of(MIB), START).is_some());
+    queue.push(&meter, client(1), 1, Cost::of(MIB), 'a');
+    queue.push(&meter, client(1), 1, Cost::of(MIB), 'b');
     let mut tokens = Vec::new();
-    let mut poll = |now| queue.poll(&meter, now, &mut |token| tokens.push(token));
+    let mut poll = |now| queue.poll(&meter, now, &mut |token, _| tokens.push(token));
     assert_eq!(poll(START), Some(Mono::from_millis(1950)));
     assert_eq!(poll(Mono::from_millis(1950)), Some(Mono::from_millis(2950)));
     assert_eq!(poll(Mono::from_millis(2949)), Some(Mono::from_millis(2950)));
@@ -80,9 +151,9 @@ fn it_says_when_to_ask_again() {
 #[test]
 fn only_a_new_slice_helps_a_stopped_volume() {
     let (mut queue, meter) = (Queue::new(), shut());
-    queue.push(&meter, client(1), 1, KIB, 'a');
-    assert_eq!(queue.poll(&meter, START, &mut |_| panic!("stopped")), Some(NEVER));
-    meter.set_slice(RateSlice::owned(BytesPerSecond(MIB)), START);
+    queue.push(&meter, client(1), 1, Cost::of(KIB), 'a');
+    assert_eq!(queue.poll(&meter, START, &mut |_, _| panic!("stopped")), Some(NEVER));
+    meter.set(Limits::of(BytesPerSecond(MIB)), START);
     assert_eq!(released(&mut queue, &meter, START), ['a']);
 }
 
@@ -91,7 +162,13 @@ fn equal_requests_alternate_between_clients_and_between_connections() {
     let (mut queue, meter) = (Queue::new(), open());
     for request in 0..3 {
         for (key, connection) in [(1, 10), (1, 11), (2, 20)] {
-            queue.push(&meter, client(key), connection, TURN_BYTES, (connection, request));
+            queue.push(
+                &meter,
+                client(key),
+                connection,
+                Cost::of(TURN_BYTES),
+                (connection, request),
+            );
         }
     }
     let order = released(&mut queue, &meter, START);
@@ -104,13 +181,19 @@ fn equal_requests_alternate_between_clients_and_between_connections() {
 #[test]
 fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
     for (rate, requests) in [(MIB, 1), (16 * MIB, 4), (24 * MIB, 6), (48 * MIB, 8), (u64::MAX, 8)] {
-        let (mut queue, meter) = (Queue::new(), Meter::new(RateSlice::owned(BytesPerSecond(rate))));
+        let (mut queue, meter) = (Queue::new(), Meters::new(Limits::of(BytesPerSecond(rate))));
         for request in 0..48_u64 {
-            queue.push(&meter, client((request % 2).into()), request % 2, 8 * KIB, request % 2);
+            queue.push(
+                &meter,
+                client((request % 2).into()),
+                request % 2,
+                Cost::of(8 * KIB),
+                request % 2,
+            );
         }
         let mut order = Vec::new();
         let mut now = START;
-        while let Some(again) = queue.poll(&meter, now, &mut |key| order.push(key)) {
+        while let Some(again) = queue.poll(&meter, now, &mut |key, _| order.push(key)) {
             now = again;
         }
         let turns: Vec<_> = order.chunk_by(|one, next| one == next).map(<[_]>::len).collect();
@@ -123,26 +206,26 @@ fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
 #[test]
 fn who_has_less_than_its_share_is_to_be_asked_about_at_once() {
     let mut queue = Queue::new();
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond(8 * KIB)));
-    assert!(queue.push(&meter, client(1), 1, 8 * KIB, 1), "the first to wait");
-    assert!(!queue.push(&meter, client(1), 1, 8 * KIB, 1), "behind itself");
-    assert!(!queue.push(&meter, client(2), 2, 8 * KIB, 2), "behind another");
+    let meter = Meters::new(Limits::of(BytesPerSecond(8 * KIB)));
+    assert!(queue.push(&meter, client(1), 1, Cost::of(8 * KIB), 1), "the first to wait");
+    assert!(!queue.push(&meter, client(1), 1, Cost::of(8 * KIB), 1), "behind itself");
+    assert!(!queue.push(&meter, client(2), 2, Cost::of(8 * KIB), 2), "behind another");
     assert_eq!(released(&mut queue, &meter, START), [1]);
-    assert!(!queue.push(&meter, client(3), 3, 8 * KIB, 3), "behind who came before");
+    assert!(!queue.push(&meter, client(3), 3, Cost::of(8 * KIB), 3), "behind who came before");
     assert_eq!(released(&mut queue, &meter, Mono::from_secs(3)), [2]);
     assert_eq!(released(&mut queue, &meter, Mono::from_secs(4)), [3]);
     // What 1 was served is more than what anybody had who joins at the clock.
-    assert!(queue.push(&meter, client(4), 4, 8 * KIB, 4), "before one that had a turn");
+    assert!(queue.push(&meter, client(4), 4, Cost::of(8 * KIB), 4), "before one that had a turn");
 }
 
 #[test]
 fn small_requests_get_as_many_bytes_as_large_ones() {
     let (mut queue, meter) = (Queue::new(), open());
     for _ in 0..4 {
-        queue.push(&meter, client(1), 1, 64 * KIB, 1);
+        queue.push(&meter, client(1), 1, Cost::of(64 * KIB), 1);
     }
     for _ in 0..64 {
-        queue.push(&meter, client(2), 2, 4 * KIB, 2);
+        queue.push(&meter, client(2), 2, Cost::of(4 * KIB), 2);
     }
     let order = released(&mut queue, &meter, START);
     for round in order.chunks(17) {
@@ -154,21 +237,21 @@ fn small_requests_get_as_many_bytes_as_large_ones() {
 fn an_absent_client_saves_nothing_up() {
     let mut queue = Queue::new();
     // One request a second.
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond(8 * KIB)));
-    assert!(meter.try_take(8 * KIB, START));
+    let meter = Meters::new(Limits::of(BytesPerSecond(8 * KIB)));
+    assert!(meter.try_take(Cost::of(8 * KIB), START).is_some());
     for (key, connection) in [(1, 1), (2, 2), (3, 3)] {
-        queue.push(&meter, client(key), connection, 8 * KIB, key);
+        queue.push(&meter, client(key), connection, Cost::of(8 * KIB), key);
     }
     for _ in 0..20 {
-        queue.push(&meter, client(1), 1, 8 * KIB, 1);
-        queue.push(&meter, client(2), 2, 8 * KIB, 2);
+        queue.push(&meter, client(1), 1, Cost::of(8 * KIB), 1);
+        queue.push(&meter, client(2), 2, Cost::of(8 * KIB), 2);
     }
     let mut order = Vec::new();
     for second in 2..20 {
         // The third client was served at first, and comes back after ten turns of the others.
         if second == 14 {
             for _ in 0..10 {
-                queue.push(&meter, client(3), 3, 8 * KIB, 3);
+                queue.push(&meter, client(3), 3, Cost::of(8 * KIB), 3);
             }
         }
         order.extend(released(&mut queue, &meter, Mono::from_secs(second)));
@@ -180,17 +263,17 @@ fn an_absent_client_saves_nothing_up() {
 #[test]
 fn coming_and_going_gains_nothing() {
     let mut queue = Queue::new();
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond(8 * KIB)));
-    assert!(meter.try_take(8 * KIB, START));
+    let meter = Meters::new(Limits::of(BytesPerSecond(8 * KIB)));
+    assert!(meter.try_take(Cost::of(8 * KIB), START).is_some());
     for _ in 0..30 {
-        queue.push(&meter, client(1), 1, 8 * KIB, 1);
-        queue.push(&meter, client(2), 2, 8 * KIB, 2);
+        queue.push(&meter, client(1), 1, Cost::of(8 * KIB), 1);
+        queue.push(&meter, client(2), 2, Cost::of(8 * KIB), 2);
     }
     let mut order = Vec::new();
     for second in 2..32 {
         // The third has one request waiting at a time, and a new connection every second.
         queue.cancel_connection(&meter, 100 + second - 1, &mut |_| ());
-        queue.push(&meter, client(3), 100 + second, 8 * KIB, 3);
+        queue.push(&meter, client(3), 100 + second, Cost::of(8 * KIB), 3);
         order.extend(released(&mut queue, &meter, Mono::from_secs(second)));
     }
     let third = order.iter().filter(|&&key| key == 3).count();
@@ -201,10 +284,10 @@ fn coming_and_going_gains_nothing() {
 fn a_request_that_costs_nothing_still_ends_its_turn() {
     let mut queue = Queue::new();
     // A rate at which a turn is one byte.
-    let meter = Meter::new(RateSlice::owned(BytesPerSecond(500)));
+    let meter = Meters::new(Limits::of(BytesPerSecond(500)));
     for request in 0..4 {
-        queue.push(&meter, client(1), 1, 0, (1, request));
-        queue.push(&meter, client(2), 2, 0, (2, request));
+        queue.push(&meter, client(1), 1, Cost::of(0), (1, request));
+        queue.push(&meter, client(2), 2, Cost::of(0), (2, request));
     }
     let order = released(&mut queue, &meter, START);
     let turns: Vec<_> = order.iter().map(|token| token.0).collect();
@@ -214,10 +297,10 @@ fn a_request_that_costs_nothing_still_ends_its_turn() {
 #[test]
 fn a_request_above_the_largest_io_is_served_and_counted() {
     let (mut queue, meter) = (Queue::new(), open());
-    queue.push(&meter, client(1), 1, u64::MAX, 'a');
-    queue.push(&meter, client(1), 1, 1, 'b');
+    queue.push(&meter, client(1), 1, Cost::of(u64::MAX), 'a');
+    queue.push(&meter, client(1), 1, Cost::of(1), 'b');
     assert_eq!(queue.parked_cost(), u64::MAX);
-    let cheap = Meter::new(RateSlice::owned(BytesPerSecond(1)));
+    let cheap = Meters::new(Limits::of(BytesPerSecond(1)));
     assert_eq!(released(&mut queue, &cheap, START), ['a']);
     assert_eq!(queue.len(), 1);
 }
@@ -226,8 +309,8 @@ fn a_request_above_the_largest_io_is_served_and_counted() {
 fn a_connection_may_carry_several_clients() {
     let (mut queue, meter) = (Queue::new(), open());
     for key in 1..=3 {
-        queue.push(&meter, client(key), 7, KIB, key);
-        queue.push(&meter, client(key), 8, KIB, key + 10);
+        queue.push(&meter, client(key), 7, Cost::of(KIB), key);
+        queue.push(&meter, client(key), 8, Cost::of(KIB), key + 10);
     }
     let mut cancelled = Vec::new();
     queue.cancel_connection(&meter, 7, &mut |token| cancelled.push(token));
@@ -241,12 +324,12 @@ fn a_connection_may_carry_several_clients() {
 fn a_cancel_amid_a_turn_leaves_clients_even() {
     for polls in 1..40 {
         let (mut queue, rate) = (Queue::new(), 64 * MIB);
-        let meter = Meter::new(RateSlice::owned(BytesPerSecond(rate)));
+        let meter = Meters::new(Limits::of(BytesPerSecond(rate)));
         // All of the credit, so that each poll from now on lets one request go.
-        assert!(meter.try_take(rate / 20, START));
+        assert!(meter.try_take(Cost::of(rate / 20), START).is_some());
         for _ in 0..32 {
             for (key, connection) in [(1, 10), (1, 11), (2, 20)] {
-                queue.push(&meter, client(key), connection, 8 * KIB, key);
+                queue.push(&meter, client(key), connection, Cost::of(8 * KIB), key);
             }
         }
         let mut got = [0_u64; 2];
@@ -275,7 +358,7 @@ fn a_drained_queue_gives_its_memory_back() {
     let (mut queue, meter) = (Queue::new(), open());
     for round in 0..2 {
         for connection in 0..10_000_u64 {
-            queue.push(&meter, client(u128::from(connection % 100)), connection, KIB, ());
+            queue.push(&meter, client(u128::from(connection % 100)), connection, Cost::of(KIB), ());
         }
         if round == 0 {
             assert_eq!(released(&mut queue, &meter, START).len(), 10_000);
@@ -319,7 +402,7 @@ proptest! {
         rate in prop_oneof![Just(4 * MIB), Just(64 * MIB)],
     ) {
         let mut queue = Queue::new();
-        let meter = Meter::new(RateSlice::owned(BytesPerSecond(rate)));
+        let meter = Meters::new(Limits::of(BytesPerSecond(rate)));
         let mut now = START;
         let mut waiting: Vec<(u64, u64, u64)> = Vec::new();
         for (serial, step) in (0_u64..).zip(steps) {
@@ -327,7 +410,7 @@ proptest! {
                 Step::Push { client: key, connection, cost } => {
                     // Three connections of its own for each client.
                     let connection = connection * 4 + u64::try_from(key).unwrap();
-                    queue.push(&meter, client(key), connection, cost, (connection, serial));
+                    queue.push(&meter, client(key), connection, Cost::of(cost), (connection, serial));
                     waiting.push((connection, serial, cost));
                 }
                 Step::Cancel { connection } => {
@@ -364,7 +447,7 @@ proptest! {
         for (key, costs) in (0_u64..).zip(&costs) {
             for (serial, &cost) in (0_u64..).zip(costs) {
                 let connection = key * 100 + serial % connections;
-                queue.push(&meter, client(key.into()), connection, cost, (key, cost));
+                queue.push(&meter, client(key.into()), connection, Cost::of(cost), (key, cost));
             }
         }
         let mut left: Vec<usize> = costs.iter().map(Vec::len).collect();

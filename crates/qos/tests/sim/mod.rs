@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Meter, NEVER, Queue, RateSlice};
+use weir_qos::{BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -39,6 +39,8 @@ pub(crate) struct Done {
     pub(crate) serial: u64,
     /// Zero if it failed.
     pub(crate) bytes: u64,
+    /// Zero if it failed, and one otherwise.
+    pub(crate) operations: u64,
     pub(crate) sent: u64,
     pub(crate) at: u64,
 }
@@ -49,6 +51,8 @@ struct Request {
     connection: u64,
     serial: u64,
     cost: u64,
+    /// Operations that it was charged.
+    operations: u64,
     sent: u64,
 }
 
@@ -57,12 +61,12 @@ enum Event {
     Send { load: usize, connection: u64 },
     Pump,
     Reply(Request),
-    SetRate(u64),
+    SetLimits(u64, Option<u64>),
     Disconnect(u64),
 }
 
 pub(crate) struct World {
-    pub(crate) meter: Meter,
+    pub(crate) meters: Meters,
     queue: Queue<Request>,
     loads: Vec<Load>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -85,7 +89,7 @@ impl World {
     /// All connections begin to send at the same moment, one second after the clock's origin.
     pub(crate) fn new(seed: u64, rate: u64, lateness: u64, loads: Vec<Load>) -> Self {
         let mut world = Self {
-            meter: Meter::new(RateSlice::owned(BytesPerSecond(rate))),
+            meters: Meters::new(limits(rate, None)),
             queue: Queue::new(),
             events: BinaryHeap::new(),
             lateness,
@@ -121,8 +125,14 @@ impl World {
         Self { fail_one_in: n, ..self }
     }
 
-    pub(crate) fn set_rate_at(&mut self, at: u64, rate: u64) {
-        self.schedule(at, Event::SetRate(rate));
+    /// Operations are counted from the start.
+    pub(crate) fn counting(self, rate: u64, iops: u64) -> Self {
+        self.meters.set(limits(rate, Some(iops)), Mono(self.now));
+        self
+    }
+
+    pub(crate) fn set_limits_at(&mut self, at: u64, rate: u64, iops: Option<u64>) {
+        self.schedule(at, Event::SetLimits(rate, iops));
     }
 
     pub(crate) fn disconnect_at(&mut self, at: u64, connection: u64) {
@@ -151,15 +161,15 @@ impl World {
             Event::Reply(request) => self.reply(request),
             Event::Pump if self.pump_at == Some(self.now) => self.pump(),
             Event::Pump => {}
-            Event::SetRate(rate) => {
-                let slice = RateSlice::owned(BytesPerSecond(rate));
-                self.meter.set_slice(slice, Mono(self.now));
+            Event::SetLimits(rate, iops) => {
+                self.meters.set(limits(rate, iops), Mono(self.now));
+                self.queue.reweigh(&self.meters);
                 self.pump();
             }
             Event::Disconnect(connection) => {
                 self.gone.push(connection);
                 let cancelled = &mut self.cancelled;
-                self.queue.cancel_connection(&self.meter, connection, &mut |_| *cancelled += 1);
+                self.queue.cancel_connection(&self.meters, connection, &mut |_| *cancelled += 1);
                 self.pump();
             }
         }
@@ -172,12 +182,13 @@ impl World {
         let Load { client, demand, size: (least, most), .. } = self.loads[load];
         let cost = least + self.draw(most - least + 1);
         self.sent += 1;
-        let request = Request { load, connection, serial: self.sent, cost, sent: self.now };
-        if self.meter.try_take(cost, Mono(self.now)) {
-            self.serve(request);
+        let (serial, sent) = (self.sent, self.now);
+        let request = Request { load, connection, serial, cost, operations: 0, sent };
+        if let Some(charged) = self.meters.try_take(Cost::of(cost), Mono(self.now)) {
+            self.serve(Request { operations: charged.operations, ..request });
         } else {
             let key = ClientKey(client.into());
-            if self.queue.push(&self.meter, key, connection, cost, request) {
+            if self.queue.push(&self.meters, key, connection, Cost::of(cost), request) {
                 self.pump_at(self.now);
             }
         }
@@ -189,8 +200,8 @@ impl World {
     fn pump(&mut self) {
         self.pump_at = None;
         let mut released = Vec::new();
-        let next = self.queue.poll(&self.meter, Mono(self.now), &mut |request| {
-            released.push(request);
+        let next = self.queue.poll(&self.meters, Mono(self.now), &mut |request, charged| {
+            released.push(Request { operations: charged.operations, ..request });
         });
         for request in released {
             self.serve(request);
@@ -218,13 +229,15 @@ impl World {
 
     fn reply(&mut self, request: Request) {
         self.in_service -= 1;
-        let Request { load, connection, serial, cost, sent } = request;
+        let Request { load, connection, serial, cost, operations, sent } = request;
         let failed = self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0;
         let bytes = if failed { 0 } else { cost };
         let client = self.loads[load].client;
-        self.done.push(Done { client, connection, serial, bytes, sent, at: self.now });
+        let done = u64::from(!failed);
+        let at = self.now;
+        self.done.push(Done { client, connection, serial, bytes, operations: done, sent, at });
         if failed {
-            self.meter.refund(cost);
+            self.meters.refund(Cost { bytes: cost, operations });
             self.pump();
         }
         if let Demand::Depth(_) = self.loads[load].demand {
@@ -248,9 +261,19 @@ impl World {
     }
 }
 
-/// The worst windows of `window` nanoseconds: the least and the most bytes that any of them saw
-/// that lies within `from..to`.
-pub(crate) fn worst_windows(done: &[Done], window: u64, from: u64, to: u64) -> (u64, u64) {
+fn limits(rate: u64, iops: Option<u64>) -> Limits {
+    Limits { rate: BytesPerSecond(rate), iops: iops.map(Iops) }
+}
+
+/// The worst windows of `window` nanoseconds: the least and the most that any of them saw that
+/// lies within `from..to`, in bytes or operations as `of` says.
+pub(crate) fn worst_windows(
+    done: &[Done],
+    of: fn(&Done) -> u64,
+    window: u64,
+    from: u64,
+    to: u64,
+) -> (u64, u64) {
     let done: Vec<_> = done.iter().filter(|one| one.at >= from && one.at < to).collect();
     let (mut least, mut most) = (u64::MAX, 0);
     let (mut end, mut sum) = (0, 0);
@@ -260,12 +283,12 @@ pub(crate) fn worst_windows(done: &[Done], window: u64, from: u64, to: u64) -> (
             break;
         }
         while end < done.len() && done[end].at < until {
-            sum += done[end].bytes;
+            sum += of(done[end]);
             end += 1;
         }
         // [t, t + window) with the reply at t, and (t, t + window) without it.
         most = most.max(sum);
-        sum -= done[begin].bytes;
+        sum -= of(done[begin]);
         least = least.min(sum);
     }
     (least, most)

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use weir_core::units::{Bytes, parse_bytes};
+use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
+use weir_qos::Bought;
 
 /// Nobody can mean more connections than that.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
@@ -165,6 +166,20 @@ pub const KEYS: &[Key] = &[
         show: |config| quote(&format!("{:#}", Bytes(config.volume_quota_min))),
     },
     Key {
+        name: "custom_throughput_min",
+        meaning: "least throughput that a pool of the model custom buys, to 5120MiB/s; default 64MiB/s",
+        set: |config, value| bought(value).map(|rate| config.custom_throughput_min = rate),
+        show: |config| quote(&format!("{:#}", Rate(config.custom_throughput_min))),
+    },
+    Key {
+        name: "custom_iops_min",
+        meaning: "least IOPS that a pool of the model custom buys; default 1024",
+        set: |config, value| {
+            number(value, &(1..=160_000)).map(|iops| config.custom_iops_min = iops)
+        },
+        show: |config| config.custom_iops_min.to_string(),
+    },
+    Key {
         name: "rpcbind",
         meaning: "how clients find the lock manager: register (with this machine's rpcbind), serve (our own on port 111), or off (default: no locks over the network)",
         set: |config, value| {
@@ -310,6 +325,23 @@ fn size(value: &Value<'_>) -> Result<u64, String> {
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn rate(value: &Value<'_>) -> Result<u64, String> {
+    match parse_rate(text(value)?) {
+        Ok(0) => Err("more than nothing is needed".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A rate that a custom pool may buy.
+fn bought(value: &Value<'_>) -> Result<u64, String> {
+    let most = Bought::CUSTOM_RATE_MAX;
+    rate(value).and_then(|rate| match rate > most.0 {
+        true => Err(format!("at most {most} is allowed, the most that such a pool buys")),
+        false => Ok(rate),
+    })
 }
 
 /// Levels with an optional target each, comma-separated. A bare target, which tracing would take,

@@ -10,7 +10,7 @@ use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_ORIGIN_MAX};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weir_catalog::Minimums;
+use weir_catalog::{BytesPerSecond, Floors, Iops, Minimums};
 
 pub use keys::{KEYS, Key};
 
@@ -54,6 +54,10 @@ pub struct ServerConfig {
     pub pool_size_min: u64,
     /// `volume_quota_min`: smallest volume, bytes.
     pub volume_quota_min: u64,
+    /// `custom_throughput_min`: the least throughput that a custom pool buys, bytes per second.
+    pub custom_throughput_min: u64,
+    /// `custom_iops_min`: the least IOPS that a custom pool buys.
+    pub custom_iops_min: u64,
     /// `rpcbind`: how clients find MOUNT and the lock manager.
     pub rpcbind: RpcbindMode,
     /// `grace_period_secs`: how long those who held locks before a restart may take them again.
@@ -85,6 +89,8 @@ impl Default for ServerConfig {
             keepalive: Duration::from_secs(60),
             pool_size_min: 1 << 20,
             volume_quota_min: 1 << 20,
+            custom_throughput_min: Floors::default().rate.0,
+            custom_iops_min: Floors::default().iops.0,
             rpcbind: RpcbindMode::Off,
             grace_period: Duration::from_secs(90),
             seccomp: Seccomp::On,
@@ -241,7 +247,14 @@ impl ServerConfig {
     /// The smallest sizes that the catalogue is to allow.
     #[must_use]
     pub const fn minimums(&self) -> Minimums {
-        Minimums { pool_bytes: self.pool_size_min, volume_bytes: self.volume_quota_min }
+        Minimums {
+            pool_bytes: self.pool_size_min,
+            volume_bytes: self.volume_quota_min,
+            custom: Floors {
+                rate: BytesPerSecond(self.custom_throughput_min),
+                iops: Iops(self.custom_iops_min),
+            },
+        }
     }
 
     /// The whole configuration as a file that gives it.

@@ -83,6 +83,14 @@ fn the_api_can_be_kept_off_tcp() {
 }
 
 #[test]
+fn the_floor_of_custom_pools_is_one_that_they_can_buy() {
+    let with = |rate: &str| format!("data = \"/srv\"\ncustom_throughput_min = \"{rate}\"\n");
+    assert_eq!(load(&with("5GiB/s"), &[]).unwrap().custom_throughput_min, 5120 << 20);
+    assert!(refusal(&with("5121MiB/s")).contains("at most 5120 MiB/s"));
+    assert!(refusal(&with("0MiB/s")).contains("more than nothing"));
+}
+
+#[test]
 fn what_is_shown_reads_back_as_the_same() {
     let overrides: Vec<Override> = vec![
         ("data", "/srv/with \"quotes\"".to_owned()),

@@ -102,10 +102,12 @@ fn limits(before: &Snapshot, outcome: &Outcome, shown: &Shown) -> Vec<LimitChang
         let (old, new) = (before.volume(id)?, outcome.snapshot.volume(id)?);
         Some(LimitChange {
             volume: old.name.clone(),
-            before_bytes_per_second: old.limit.0,
-            after_bytes_per_second: new.limit.0,
-            before_mibps: mibps(old.limit.0),
-            after_mibps: mibps(new.limit.0),
+            before_bytes_per_second: old.limits.rate.0,
+            after_bytes_per_second: new.limits.rate.0,
+            before_mibps: mibps(old.limits.rate.0),
+            after_mibps: mibps(new.limits.rate.0),
+            before_iops: old.limits.iops.map(|iops| iops.0),
+            after_iops: new.limits.iops.map(|iops| iops.0),
         })
     };
     volumes.into_iter().filter_map(change).collect()

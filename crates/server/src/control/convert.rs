@@ -20,8 +20,9 @@ pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
 /// A pool for an answer.
 pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
-    let budget = pool.level.contract.rate_for(pool.size_bytes).0;
-    let given = volumes().map(|volume| volume.limit.0).sum();
+    let budget = pool.contract().budget().rate.0;
+    let gives = || volumes().map(|volume| pool.gives(volume));
+    let given = gives().map(|limits| limits.rate.0).sum();
     weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
@@ -29,13 +30,18 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         qos: match pool.qos {
             Qos::Auto => weir_api::Qos::Auto,
             Qos::Manual => weir_api::Qos::Manual,
+            Qos::Flexible => weir_api::Qos::Flexible,
+            Qos::Custom => weir_api::Qos::Custom,
         },
         size_bytes: pool.size_bytes,
         allocated_bytes: volumes().map(|volume| volume.quota_bytes).sum(),
+        throughput_bytes_per_second: pool.throughput.map(|rate| rate.0),
+        iops: pool.iops.map(|iops| iops.0),
         budget_bytes_per_second: budget,
         budget_mibps: mibps(budget),
         given_bytes_per_second: given,
         given_mibps: mibps(given),
+        given_iops: gives().filter_map(|limits| limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
     }
@@ -50,8 +56,12 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         export_path: format!("/{}", volume.name),
         quota_bytes: volume.quota_bytes,
         throughput_bytes_per_second: volume.throughput.map(|rate| rate.0),
-        limit_bytes_per_second: volume.limit.0,
-        limit_mibps: mibps(volume.limit.0),
+        iops: volume.iops.map(|iops| iops.0),
+        max_throughput_bytes_per_second: volume.ceiling.rate.map(|rate| rate.0),
+        max_iops: volume.ceiling.iops.map(|iops| iops.0),
+        limit_bytes_per_second: volume.limits.rate.0,
+        limit_mibps: mibps(volume.limits.rate.0),
+        limit_iops: volume.limits.iops.map(|iops| iops.0),
         exports: volume.exports.iter().map(rule).collect(),
         live: plane.volume_live(volume.id).map(live),
     }
@@ -64,6 +74,7 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         counting: live.counting.map(counting),
         counted: live.counted.map(counted),
         limit_bytes_per_second: live.limit_bytes_per_second,
+        limit_iops: live.limit_iops,
         read_ops: live.read_ops,
         read_bytes: live.read_bytes,
         write_ops: live.write_ops,
@@ -136,5 +147,7 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
     match qos {
         weir_api::Qos::Auto => Qos::Auto,
         weir_api::Qos::Manual => Qos::Manual,
+        weir_api::Qos::Flexible => Qos::Flexible,
+        weir_api::Qos::Custom => Qos::Custom,
     }
 }

@@ -7,7 +7,9 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use weir_api::Pool;
-use weir_catalog::{Catalog, CatalogError, NewPool, Outcome, PoolChange, Snapshot, Thing};
+use weir_catalog::{
+    BytesPerSecond, Catalog, CatalogError, Iops, NewPool, Outcome, PoolChange, Snapshot, Thing,
+};
 
 pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Pool>> {
     let snapshot = state.0.catalog.snapshot();
@@ -35,6 +37,8 @@ pub(super) async fn create(
         level: new.level,
         size_bytes: new.size_bytes,
         qos: convert::qos(new.qos),
+        throughput: new.throughput_bytes_per_second.map(BytesPerSecond),
+        iops: new.iops.map(Iops),
         directory: new.directory.map(Into::into),
     };
     state
@@ -58,6 +62,8 @@ pub(super) async fn change(
         level: change.level,
         size_bytes: change.size_bytes,
         qos: change.qos.map(convert::qos),
+        throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
+        iops: change.iops.map(Iops),
     };
     let asked = name.clone();
     state

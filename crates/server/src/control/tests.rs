@@ -24,6 +24,7 @@ const TIB: u64 = 1 << 40;
 #[derive(Default)]
 struct FakePlane {
     limits: Mutex<BTreeMap<VolumeId, u64>>,
+    iops: Mutex<BTreeMap<VolumeId, Option<u64>>>,
     used: Mutex<u64>,
     counting: Mutex<Option<weir_store::Counting>>,
 }
@@ -31,7 +32,11 @@ struct FakePlane {
 impl Plane for FakePlane {
     fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
         let served = snapshot.volumes().filter(|volume| volume.name != "broken");
-        *lock(&self.limits) = served.map(|volume| (volume.id, volume.limit.0)).collect();
+        let iops = |volume: &weir_catalog::Volume| volume.limits.iops.map(|iops| iops.0);
+        let served: Vec<_> = served.collect();
+        *lock(&self.iops) = served.iter().map(|volume| (volume.id, iops(volume))).collect();
+        *lock(&self.limits) =
+            served.iter().map(|volume| (volume.id, volume.limits.rate.0)).collect();
         match snapshot.volume_named("broken") {
             None => Ok(()),
             Some(_) => Err(PlaneError::Volume { name: "broken".into(), reason: "no disk".into() }),
@@ -44,6 +49,7 @@ impl Plane for FakePlane {
         let counting = *lock(&self.counting);
         Some(VolumeLive {
             limit_bytes_per_second,
+            limit_iops: *lock(&self.iops).get(&id)?,
             used_bytes,
             used_exact: counting.is_none(),
             counting,
@@ -122,7 +128,7 @@ impl Running {
 
 fn pool(qos: Qos) -> NewPool {
     let (level, size_bytes) = ("standard".to_owned(), 4 * TIB);
-    NewPool { name: "p".into(), level, size_bytes, qos, directory: None }
+    NewPool { name: "p".into(), level, size_bytes, qos, ..NewPool::default() }
 }
 
 fn volume(name: &str, rate: Option<u64>) -> NewVolume {
@@ -131,6 +137,7 @@ fn volume(name: &str, rate: Option<u64>) -> NewVolume {
         pool: "p".into(),
         quota_bytes: TIB,
         throughput_bytes_per_second: rate,
+        ..NewVolume::default()
     }
 }
 
@@ -225,6 +232,36 @@ async fn a_level_is_changed_for_all_its_pools_and_a_volume_moves() {
     let (status, error) = refusal(client.delete_level("own", Dry::No).await);
     assert_eq!((status, error.code.as_str()), (409, "level_in_use"));
     assert_eq!(refusal(client.level("gold").await).0, 404);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn ceilings_are_set_and_taken_away() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let client = &running.client;
+    let capped = VolumeChange {
+        max_throughput_bytes_per_second: Some(Some(1 << 20)),
+        max_iops: Some(Some(500)),
+        ..VolumeChange::default()
+    };
+    let changed = client.change_volume("v", &capped, Dry::No).await.unwrap();
+    assert_eq!((changed.changes[0].before_iops, changed.changes[0].after_iops), (None, Some(500)));
+    let volume = changed.item.unwrap();
+    assert_eq!(
+        (volume.limit_mibps, volume.limit_iops, volume.max_iops),
+        (1.0, Some(500), Some(500))
+    );
+    assert_eq!(volume.live.unwrap().limit_iops, Some(500));
+    let text = client.metrics().await.unwrap();
+    assert!(text.contains("weir_volume_limit_operations_per_second{volume=\"v\",pool=\"p\"} 500"));
+    // What is not said stays.
+    let free = VolumeChange { max_iops: Some(None), ..VolumeChange::default() };
+    let volume = client.change_volume("v", &free, Dry::No).await.unwrap().item.unwrap();
+    assert_eq!((volume.limit_mibps, volume.limit_iops), (1.0, None));
+    let none = VolumeChange { max_iops: Some(Some(0)), ..VolumeChange::default() };
+    let (status, error) = refusal(client.change_volume("v", &none, Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (400, "ceiling_out_of_bounds"));
+    assert_eq!(error.allowed.unwrap().min, Some(1));
     running.stop().await;
 }
 

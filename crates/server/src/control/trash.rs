@@ -204,12 +204,12 @@ mod tests {
             name,
             level,
             size_bytes,
-            qos: weir_catalog::Qos::Auto,
             directory,
+            ..weir_catalog::NewPool::default()
         };
         catalog.create_pool(&new, Mode::Commit).unwrap();
         let (name, pool) = ("v".to_owned(), "p".to_owned());
-        let new = NewVolume { name, pool, quota_bytes: 1 << 40, throughput: None };
+        let new = NewVolume { name, pool, quota_bytes: 1 << 40, ..NewVolume::default() };
         catalog.create_volume(&new, Mode::Commit).unwrap();
         let tree = base.path().join("pool/volumes/1");
         fs::write(tree.join("file"), "x").unwrap();

@@ -10,7 +10,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use weir_api::Volume;
 use weir_catalog::{
-    BytesPerSecond, Catalog, CatalogError, Mode, NewVolume, Outcome, Snapshot, Thing, VolumeChange,
+    BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome, Snapshot,
+    Thing, VolumeChange,
 };
 
 pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Volume>> {
@@ -38,6 +39,11 @@ pub(super) async fn create(
         pool: new.pool,
         quota_bytes: new.quota_bytes,
         throughput: new.throughput_bytes_per_second.map(BytesPerSecond),
+        iops: new.iops.map(Iops),
+        ceiling: Ceiling {
+            rate: new.max_throughput_bytes_per_second.map(BytesPerSecond),
+            iops: new.max_iops.map(Iops),
+        },
     };
     let settle = move |control: &Control, outcome: &Outcome| {
         if mode == Mode::Commit {
@@ -60,6 +66,9 @@ pub(super) async fn change(
         pool: change.pool,
         quota_bytes: change.quota_bytes,
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
+        iops: change.iops.map(|iops| iops.map(Iops)),
+        ceiling_rate: change.max_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
+        ceiling_iops: change.max_iops.map(|most| most.map(Iops)),
     };
     let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
     let ask = move |catalog: &Catalog, mode| {

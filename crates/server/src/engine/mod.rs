@@ -28,7 +28,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
 use weir_core::{Clock, HandleKey, VolumeId};
-use weir_qos::BytesPerSecond;
+use weir_qos::{BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
 /// How volumes are opened, the same for all.
@@ -233,16 +233,16 @@ impl Engine {
         Ok(Arc::new(ServedVolume {
             id: spec.id,
             nfs: Arc::new(nfs),
-            gate: Gate::new(spec.limit, Arc::clone(&self.parked)),
+            gate: Gate::new(spec.limits, Arc::clone(&self.parked)),
             stats: Stats::new(self.doors.len()),
         }))
     }
 
-    /// Puts a volume's limit and quota in force, and lets its waiters go by them.
-    fn change(&self, volume: &Arc<ServedVolume>, limit: BytesPerSecond, quota_bytes: u64) {
+    /// Puts a volume's limits and quota in force, and lets its waiters go by them.
+    fn change(&self, volume: &Arc<ServedVolume>, limits: Limits, quota_bytes: u64) {
         volume.nfs.store.set_quota_bytes(quota_bytes);
-        if volume.gate.limit() != limit {
-            volume.gate.set_limit(limit, self.clock.now());
+        if volume.gate.limits() != limits {
+            volume.gate.set_limits(limits, self.clock.now());
             self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
         }
     }
@@ -252,7 +252,7 @@ impl Engine {
         if let Some(locks) = &self.locks {
             locks.volume_gone(volume.id);
         }
-        volume.gate.set_limit(BytesPerSecond(u64::MAX), self.clock.now());
+        volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
         self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
     }
 }
@@ -282,7 +282,7 @@ impl Plane for Engine {
         let new = Arc::new(new);
         self.served.store(Arc::clone(&new));
         for mounted in new.all() {
-            self.change(&mounted.volume, mounted.spec.limit, mounted.spec.quota_bytes);
+            self.change(&mounted.volume, mounted.spec.limits, mounted.spec.quota_bytes);
         }
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
             self.retire(&gone.volume);
@@ -293,10 +293,12 @@ impl Plane for Engine {
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
         let served = self.served.load();
         let volume = &served.by_id(id)?.volume;
+        let limits = volume.gate.limits();
         Some(VolumeLive {
             waiting: volume.gate.waiting() as u64,
             parked_bytes: volume.gate.parked(),
-            limit_bytes_per_second: volume.gate.limit().0,
+            limit_bytes_per_second: limits.rate.0,
+            limit_iops: limits.iops.map(|iops| iops.0),
             used_bytes: volume.nfs.store.used_bytes(),
             used_exact: volume.nfs.store.usage_is_known(),
             counting: volume.nfs.store.counting(),

@@ -27,6 +27,7 @@ use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Rights, Served};
 use weir_nfs::{PROGRAM_NFSACL, acl};
+use weir_qos::Cost;
 use weir_store::LocalStore;
 
 /// A gate to ask again at a time; ordered by that alone.
@@ -208,8 +209,10 @@ impl Core {
 
     /// Lets a request through the gate, or leaves it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
-        let charged = matches!(request.class, Class::Read | Class::Write) && request.cost > 0;
-        if !charged || request.volume.gate.try_pass(request.cost, self.now) {
+        let free = request.cost == Cost::ZERO;
+        let pass = || request.volume.gate.try_pass(request.cost, self.now);
+        if let Some(charged) = if free { Some(Cost::ZERO) } else { pass() } {
+            request.cost = charged;
             return self.start(conn, request);
         }
         if request.claim.is_none() {
@@ -286,10 +289,12 @@ impl Core {
     pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: Pending) {
         self.now = self.engine.clock.now();
         let Pending { connection, volume, class, cost, arrived, claim, reserved } = pending;
-        if matches!(class, Class::Read | Class::Write) {
-            self.refund(&volume, cost.saturating_sub(served.moved));
-        }
         let ok = served.status == Status::OK;
+        if matches!(class, Class::Read | Class::Write) {
+            let bytes = cost.bytes.saturating_sub(served.moved);
+            let operations = if ok { 0 } else { cost.operations };
+            self.refund(&volume, Cost { bytes, operations });
+        }
         volume.stats.done(self.id, class, served.moved, ok, self.now.since(arrived));
         if let Some(claim) = claim {
             self.answer_others(connection, claim, &served.reply);
@@ -384,7 +389,7 @@ impl Core {
     }
 
     /// Gives back what a request did not use, and lets those that wait profit.
-    pub(super) fn refund(&mut self, volume: &Arc<ServedVolume>, cost: u64) {
+    pub(super) fn refund(&mut self, volume: &Arc<ServedVolume>, cost: Cost) {
         if volume.gate.refund(cost) {
             self.pump(Arc::clone(volume));
         }

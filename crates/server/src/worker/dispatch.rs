@@ -19,6 +19,7 @@ use weir_nfs::{
     PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
     mount,
 };
+use weir_qos::Cost;
 
 impl Core {
     /// Answers or starts the call in `record`.
@@ -98,7 +99,11 @@ impl Core {
         let Ok(handle) = self.engine.keys.open(wire) else {
             return self.fail(conn, &call, Status::BADHANDLE);
         };
-        let (class, cost, once) = (route.class, u64::from(route.bytes), route.once);
+        let (class, once) = (route.class, route.once);
+        let cost = match class {
+            Class::Read | Class::Write => Cost::of(route.bytes.into()),
+            Class::Null | Class::Metadata | Class::Commit => Cost::ZERO,
+        };
         self.take(conn, call, handle, class, cost, once);
     }
 
@@ -115,7 +120,7 @@ impl Core {
             return self.fail(conn, &call, Status::BADHANDLE);
         };
         let once = acl::once(call.procedure);
-        self.take(conn, call, handle, Class::Metadata, 0, once);
+        self.take(conn, call, handle, Class::Metadata, Cost::ZERO, once);
     }
 
     /// Takes up a call on the object that `handle` names, if the caller has any rights there.
@@ -125,7 +130,7 @@ impl Core {
         call: Call,
         handle: FileHandle,
         class: Class,
-        cost: u64,
+        cost: Cost,
         once: bool,
     ) {
         let Some(mounted) = self.view.load().by_id(handle.volume) else {

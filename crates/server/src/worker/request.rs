@@ -10,7 +10,7 @@ use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::Procedure;
 use weir_nfs::v3::{Class, Rights};
-use weir_qos::ClientKey;
+use weir_qos::{ClientKey, Cost};
 
 /// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
 /// its header.
@@ -34,8 +34,9 @@ pub(crate) struct Request {
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
     pub(crate) class: Class,
-    /// Bytes charged to the contract: the most the operation can move.
-    pub(crate) cost: u64,
+    /// What is to be charged to the contract: the most bytes that the operation can move, and itself if it
+    /// is a READ or WRITE. Once it may go, what it was charged.
+    pub(crate) cost: Cost,
     pub(crate) arrived: Mono,
     /// Its place among its client's calls, if it has one.
     pub(crate) claim: Option<Claim>,
@@ -62,7 +63,7 @@ impl Request {
     /// Room to make for the reply at once, in bytes.
     pub(crate) fn reply_room(&self) -> usize {
         match self.class {
-            Class::Read => usize::try_from(self.cost).unwrap_or(0) + 256,
+            Class::Read => usize::try_from(self.cost.bytes).unwrap_or(0) + 256,
             Class::Null | Class::Metadata | Class::Write | Class::Commit => 256,
         }
     }
@@ -87,7 +88,7 @@ pub(crate) struct Pending {
     pub(crate) connection: u64,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) class: Class,
-    pub(crate) cost: u64,
+    pub(crate) cost: Cost,
     pub(crate) arrived: Mono,
     pub(crate) claim: Option<Claim>,
     /// What the connection's held bytes count for it.

@@ -13,7 +13,6 @@ use weir_nfs::v3::wire::{
     CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, Fattr3, FileHandle3, FsStatArgs, GetattrArgs,
     LookupArgs, ReadArgs, RemoveArgs, Res, Sattr3, StableHow, Status, WriteArgs, WriteOk,
 };
-use weir_qos::Qos;
 use weir_server::{Server, ServerConfig, VolumeLive};
 use weir_store::testing::{Kernel, PowerCut};
 
@@ -57,12 +56,12 @@ impl World {
         };
         let catalog = Catalog::open_with(directory.path(), config.minimums()).unwrap();
         let (name, level) = ("pool".to_owned(), "standard".to_owned());
-        let pool = NewPool { name, level, size_bytes: 1000 * TIB, qos: Qos::Auto, directory: None };
+        let pool = NewPool { name, level, size_bytes: 1000 * TIB, ..NewPool::default() };
         catalog.create_pool(&pool, Mode::Commit).unwrap();
         for name in names {
             let quota_bytes = if *name == "small" { 1 << 20 } else { 400 * TIB };
             let (name, pool) = ((*name).to_owned(), "pool".to_owned());
-            let volume = NewVolume { name, pool, quota_bytes, throughput: None };
+            let volume = NewVolume { name, pool, quota_bytes, ..NewVolume::default() };
             catalog.create_volume(&volume, Mode::Commit).unwrap();
         }
         drop(catalog);

@@ -23,10 +23,10 @@ pub(crate) enum PoolCommand {
         /// Its name
         pool: String,
     },
-    /// Change a pool's level, contract model or size
+    /// Change a pool's level, contract model, size or what it buys
     ///
-    /// Going manual, each volume keeps the limit it has, and can then be given another. Going
-    /// auto, each volume gets what its quota buys. Nobody is disconnected.
+    /// Going to a model that gives each volume its own throughput, each keeps the one it has, and can
+    /// then be given another. Going auto, each volume gets what its quota buys. Nobody is disconnected.
     Set(Set),
     /// Change a pool's size
     Resize(Resize),
@@ -44,19 +44,30 @@ pub(crate) enum PoolCommand {
 #[command(after_long_help = "\
 Examples:
   weir pool create fast --level premium --size 4TiB
-  weir pool create shared --level standard --size 10TiB --qos manual --path /srv/shared")]
+  weir pool create shared --level standard --size 10TiB --qos manual --path /srv/shared
+  weir pool create apps --qos flexible --size 2TiB --throughput 640MiB/s
+  weir pool create db --qos custom --size 1TiB --throughput 200MiB/s --iops 8000")]
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     pool: String,
-    /// Service level: standard, premium, ultra, extreme, or one of your own
+    /// Service level: standard, premium, ultra, extreme, or one of your own; flexible and custom pools
+    /// take no notice of it and need none
     #[arg(long)]
-    level: String,
+    level: Option<String>,
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
-    /// auto: limits follow quotas; manual: each volume is given its own
+    /// auto: limits follow quotas; manual: each volume is given its own; flexible: the same, out of a
+    /// throughput bought apart from the size; custom: the same with IOPS too
     #[arg(long, default_value = "auto")]
     qos: Qos,
+    /// Throughput that it buys apart from its size, such as 640MiB/s. Flexible: from 128MiB/s, which is
+    /// the default, to 640MiB/s for each TiB. Custom: from 64MiB/s, which is the default, to 5GiB/s
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    throughput: Option<u64>,
+    /// READs and WRITEs a second that it buys, custom only: 1024 to 160000 [default: 16 for each MiB/s]
+    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
+    iops: Option<u64>,
     /// Directory on the server for its volumes [default: one in the data directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
@@ -70,16 +81,24 @@ pub(crate) struct Create {
 Examples:
   weir pool set fast --qos manual --dry-run
   weir pool set fast --level ultra")]
-#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["level", "qos", "size"])))]
+#[command(group(ArgGroup::new("change").required(true).multiple(true)
+    .args(["level", "qos", "size", "throughput", "iops"])))]
 pub(crate) struct Set {
     /// Its name
     pool: String,
     /// Service level: standard, premium, ultra, extreme, or one of your own
     #[arg(long)]
     level: Option<String>,
-    /// auto or manual
+    /// auto, manual, flexible or custom
     #[arg(long)]
     qos: Option<Qos>,
+    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only. IOPS that were 16
+    /// for each MiB/s of it follow
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    throughput: Option<u64>,
+    /// READs and WRITEs a second that it buys; custom only
+    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
+    iops: Option<u64>,
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: Option<u64>,
@@ -112,9 +131,15 @@ pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
         PoolCommand::Create(args) => create(&client, output, args).await,
         PoolCommand::List => list(&client, output).await,
         PoolCommand::Show { pool } => show(&client, output, pool).await,
-        PoolCommand::Set(Set { pool, level, qos, size, dry_run }) => {
-            let change = PoolChange { level: level.clone(), qos: *qos, size_bytes: *size };
-            self::change(&client, output, pool, change, *dry_run).await
+        PoolCommand::Set(set) => {
+            let change = PoolChange {
+                level: set.level.clone(),
+                qos: set.qos,
+                size_bytes: set.size,
+                throughput_bytes_per_second: set.throughput,
+                iops: set.iops,
+            };
+            self::change(&client, output, &set.pool, change, set.dry_run).await
         }
         PoolCommand::Resize(Resize { pool, size, size_option, dry_run }) => {
             let change = PoolChange { size_bytes: size.or(*size_option), ..PoolChange::default() };
@@ -133,21 +158,29 @@ pub(crate) const fn dry(dry_run: bool) -> Dry {
 }
 
 async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
+    let level = match (&args.level, args.qos) {
+        (Some(level), _) => level.clone(),
+        (None, Qos::Flexible | Qos::Custom) => "standard".to_owned(),
+        (None, Qos::Auto | Qos::Manual) => {
+            let needed = "an auto or manual pool needs a --level: `weir level list` shows them";
+            return Err(print::usage(needed));
+        }
+    };
     let directory = match &args.path {
         Some(path) => Some(std::path::absolute(path)?.to_string_lossy().into_owned()),
         None => None,
     };
     let new = NewPool {
         name: args.pool.clone(),
-        level: args.level.clone(),
+        level,
         size_bytes: args.size,
         qos: args.qos,
+        throughput_bytes_per_second: args.throughput,
+        iops: args.iops,
         directory,
     };
     let changed = client.create_pool(&new, dry(args.dry_run)).await?;
-    let budget = changed.item.as_ref().map_or(0, |pool| pool.budget_bytes_per_second);
-    let (pool, size, budget) = (&args.pool, Bytes(args.size), Rate(budget));
-    let done = format!("pool {pool}: {size} {}, {}, {budget} in all", args.level, args.qos);
+    let done = changed.item.as_ref().map(described).unwrap_or_default();
     print::changed(output, &changed, &done)
 }
 
@@ -159,12 +192,12 @@ async fn list(client: &Client, output: Output) -> Result<()> {
     let header = ["name", "level", "qos", "size", "allocated", "budget", "given", "volumes"];
     let row = |pool: Pool| {
         vec![
-            pool.name,
+            pool.name.clone(),
             pool.level.to_string(),
             pool.qos.to_string(),
             Bytes(pool.size_bytes).to_string(),
             Bytes(pool.allocated_bytes).to_string(),
-            Rate(pool.budget_bytes_per_second).to_string(),
+            budget(&pool),
             Rate(pool.given_bytes_per_second).to_string(),
             pool.volumes.to_string(),
         ]
@@ -178,12 +211,12 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         return print::json(&pool);
     }
     print::fields(&[
-        ("name", pool.name),
-        ("level", pool.level.to_string()),
+        ("name", pool.name.clone()),
+        ("level", pool.level.clone()),
         ("qos", pool.qos.to_string()),
         ("size", Bytes(pool.size_bytes).to_string()),
         ("allocated", Bytes(pool.allocated_bytes).to_string()),
-        ("budget", Rate(pool.budget_bytes_per_second).to_string()),
+        ("budget", budget(&pool)),
         ("given", Rate(pool.given_bytes_per_second).to_string()),
         ("volumes", pool.volumes.to_string()),
         ("directory", pool.directory),
@@ -198,9 +231,15 @@ async fn change(
     dry_run: bool,
 ) -> Result<()> {
     let changed = client.change_pool(name, &change, dry(dry_run)).await?;
-    let done = changed.item.as_ref().map_or_else(String::new, |pool| {
-        let (size, budget) = (Bytes(pool.size_bytes), Rate(pool.budget_bytes_per_second));
-        format!("pool {name}: {size} {}, {}, {budget} in all", pool.level, pool.qos)
-    });
+    let done = changed.item.as_ref().map(described).unwrap_or_default();
     print::changed(output, &changed, &done)
+}
+
+fn described(pool: &Pool) -> String {
+    let (name, size, level, qos) = (&pool.name, Bytes(pool.size_bytes), &pool.level, pool.qos);
+    format!("pool {name}: {size} {level}, {qos}, {} in all", budget(pool))
+}
+
+fn budget(pool: &Pool) -> String {
+    print::limit(pool.budget_bytes_per_second, pool.iops)
 }

@@ -137,13 +137,20 @@ pub(crate) fn changed<T: Serialize>(
 
 fn stays(change: &LimitChange) -> bool {
     change.before_bytes_per_second == change.after_bytes_per_second
+        && change.before_iops == change.after_iops
 }
 
 fn limits(change: &LimitChange) -> Vec<String> {
-    let (before, after) =
-        (Rate(change.before_bytes_per_second), Rate(change.after_bytes_per_second));
+    let before = limit(change.before_bytes_per_second, change.before_iops);
+    let after = limit(change.after_bytes_per_second, change.after_iops);
     let note = if stays(change) { ", unchanged" } else { "" };
-    vec![change.volume.clone(), before.to_string(), format!("{after}{note}")]
+    vec![change.volume.clone(), before, format!("{after}{note}")]
+}
+
+/// All that limits a volume, as one text.
+pub(crate) fn limit(bytes_per_second: u64, iops: Option<u64>) -> String {
+    let rate = Rate(bytes_per_second);
+    iops.map_or_else(|| rate.to_string(), |iops| format!("{rate}, {iops} IOPS"))
 }
 
 #[cfg(test)]

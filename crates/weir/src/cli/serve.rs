@@ -83,6 +83,12 @@ pub(crate) struct ConfigArgs {
     /// Smallest volume [default: 1MiB]
     #[arg(long, env = "WEIR_VOLUME_QUOTA_MIN", value_name = "SIZE")]
     volume_quota_min: Option<String>,
+    /// Least throughput that a pool of the model custom buys [default: 64MiB/s]
+    #[arg(long, env = "WEIR_CUSTOM_THROUGHPUT_MIN", value_name = "RATE")]
+    custom_throughput_min: Option<String>,
+    /// Least IOPS that a pool of the model custom buys [default: 1024]
+    #[arg(long, env = "WEIR_CUSTOM_IOPS_MIN", value_name = "COUNT")]
+    custom_iops_min: Option<String>,
     /// How clients find the lock manager: register, serve or off [default: off]
     #[arg(long, env = "WEIR_RPCBIND", value_name = "HOW")]
     rpcbind: Option<String>,
@@ -125,6 +131,8 @@ impl ConfigArgs {
             ("keepalive_secs", self.keepalive_secs.clone()),
             ("pool_size_min", self.pool_size_min.clone()),
             ("volume_quota_min", self.volume_quota_min.clone()),
+            ("custom_throughput_min", self.custom_throughput_min.clone()),
+            ("custom_iops_min", self.custom_iops_min.clone()),
             ("rpcbind", self.rpcbind.clone()),
             ("grace_period_secs", self.grace_period_secs.clone()),
             ("seccomp", self.seccomp.clone()),

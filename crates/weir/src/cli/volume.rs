@@ -2,6 +2,7 @@
 
 use super::export::{self, ExportCommand};
 use super::pool::dry;
+use super::values::{Ceiling, Own};
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
@@ -27,17 +28,18 @@ pub(crate) enum VolumeCommand {
         /// Its name
         volume: String,
     },
-    /// Change a volume's quota or, in a manual pool, its throughput
+    /// Change a volume's quota, its ceilings or, where its pool gives it one, its throughput
     ///
-    /// In force for the next request; nobody is disconnected.
+    /// In force for the next request; nobody is disconnected. A ceiling only ever lowers what the
+    /// contract comes to. Of several limits the tightest binds.
     Set(Set),
     /// Change a volume's quota
     Resize(Resize),
     /// Move a volume to another pool, with its files, while clients go on
     ///
     /// Its contract is that of the new pool from then on. In an auto pool its limit is what its quota buys
-    /// there; in a manual pool it keeps the limit that it has, unless --throughput gives it
-    /// another. Its name, its id and its clients' mounts stay. Nothing is copied: where the
+    /// there; in one that gives each volume its own it keeps the throughput that it has, and between
+    /// custom pools its IOPS, unless --throughput or --iops gives it others. Its name, its id and its clients' mounts stay. Nothing is copied: where the
     /// new pool's directory is on another file system, the move is refused.
     Move(Move),
     /// Count what a volume holds, while it is served
@@ -82,9 +84,18 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual pool, and only there
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
+    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput]
+    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
+    iops: Option<u64>,
+    /// The most it may use, whatever its contract comes to, such as 100MiB/s
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    max_throughput: Option<u64>,
+    /// The most READs and WRITEs a second it may use
+    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
+    max_iops: Option<u64>,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -94,17 +105,28 @@ pub(crate) struct Create {
 #[command(after_long_help = "\
 Examples:
   weir volume set home --throughput 48MiB/s
-  weir volume set home --quota 2TiB --dry-run")]
-#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["quota", "throughput"])))]
+  weir volume set home --quota 2TiB --dry-run
+  weir volume set home --max-iops 500 --max-throughput none")]
+#[command(group(ArgGroup::new("change").required(true).multiple(true)
+    .args(["quota", "throughput", "iops", "max_throughput", "max_iops"])))]
 pub(crate) struct Set {
     /// Its name
     volume: String,
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual pool only
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool only
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
+    /// Its READs and WRITEs a second, in a custom pool only; or auto, by its part of the pool's throughput
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
+    /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
+    #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
+    max_throughput: Option<Ceiling>,
+    /// The most READs and WRITEs a second it may use; or none
+    #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
+    max_iops: Option<Ceiling>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -137,9 +159,13 @@ pub(crate) struct Move {
     /// The pool to move to
     #[arg(long = "to", value_name = "POOL")]
     pool: String,
-    /// Its limit there, such as 48MiB/s; in a manual pool, and only there
+    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
+    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the pool's
+    /// throughput [default: those it was given in a custom pool]
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -153,23 +179,27 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         VolumeCommand::Create(args) => create(&client, output, args).await,
         VolumeCommand::List => list(&client, output).await,
         VolumeCommand::Show { volume } => show(&client, output, volume).await,
-        VolumeCommand::Set(Set { volume, quota, throughput, dry_run }) => {
+        VolumeCommand::Set(set) => {
             let change = VolumeChange {
-                quota_bytes: *quota,
-                throughput_bytes_per_second: *throughput,
+                quota_bytes: set.quota,
+                throughput_bytes_per_second: set.throughput,
+                iops: set.iops.map(|Own(iops)| iops),
+                max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
+                max_iops: set.max_iops.map(|Ceiling(most)| most),
                 ..VolumeChange::default()
             };
-            self::change(&client, output, volume, change, *dry_run).await
+            self::change(&client, output, &set.volume, change, set.dry_run).await
         }
         VolumeCommand::Resize(Resize { volume, quota, quota_option, dry_run }) => {
             let quota_bytes = quota.or(*quota_option);
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
             self::change(&client, output, volume, change, *dry_run).await
         }
-        VolumeCommand::Move(Move { volume, pool, throughput, dry_run }) => {
+        VolumeCommand::Move(Move { volume, pool, throughput, iops, dry_run }) => {
             let change = VolumeChange {
                 pool: Some(pool.clone()),
                 throughput_bytes_per_second: *throughput,
+                iops: iops.map(|Own(iops)| iops),
                 ..VolumeChange::default()
             };
             self::change(&client, output, volume, change, *dry_run).await
@@ -201,6 +231,9 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         pool: args.pool.clone(),
         quota_bytes: args.quota,
         throughput_bytes_per_second: args.throughput,
+        iops: args.iops,
+        max_throughput_bytes_per_second: args.max_throughput,
+        max_iops: args.max_iops,
     };
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
@@ -243,7 +276,7 @@ async fn list(client: &Client, output: Output) -> Result<()> {
             volume.pool,
             Bytes(volume.quota_bytes).to_string(),
             used.unwrap_or_else(|| "not served".to_owned()),
-            Rate(volume.limit_bytes_per_second).to_string(),
+            print::limit(volume.limit_bytes_per_second, volume.limit_iops),
         ]
     };
     print::table(&["name", "pool", "quota", "used", "limit"], volumes.into_iter().map(row))
@@ -259,8 +292,14 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("pool", volume.pool),
         ("export", volume.export_path),
         ("quota", Bytes(volume.quota_bytes).to_string()),
-        ("limit", Rate(volume.limit_bytes_per_second).to_string()),
+        ("limit", print::limit(volume.limit_bytes_per_second, volume.limit_iops)),
     ];
+    if let Some(most) = volume.max_throughput_bytes_per_second {
+        fields.push(("most throughput", Rate(most).to_string()));
+    }
+    if let Some(most) = volume.max_iops {
+        fields.push(("most operations", format!("{most} IOPS")));
+    }
     match volume.live {
         None => fields.push(("served", "no: the server's log says why".to_owned())),
         Some(live) => fields.extend([
@@ -353,7 +392,8 @@ fn counted(bytes: u64) -> String {
 }
 
 fn described(volume: &Volume) -> String {
-    let (quota, limit) = (Bytes(volume.quota_bytes), Rate(volume.limit_bytes_per_second));
+    let quota = Bytes(volume.quota_bytes);
+    let limit = print::limit(volume.limit_bytes_per_second, volume.limit_iops);
     format!("volume {}: quota {quota}, limit {limit}", volume.name)
 }
 

@@ -32,11 +32,16 @@ impl Host {
         let catalog = Catalog::open_with(directory, config.minimums()).unwrap();
         let (pool, level) = ("pool".to_owned(), "ultra".to_owned());
         let size_bytes = 1000 << 40;
-        let new =
-            NewPool { name: pool.clone(), level, size_bytes, qos: Qos::Manual, directory: None };
+        let new = NewPool {
+            name: pool.clone(),
+            level,
+            size_bytes,
+            qos: Qos::Manual,
+            ..NewPool::default()
+        };
         catalog.create_pool(&new, Mode::Commit).unwrap();
         let (name, throughput) = (EXPORT[1..].to_owned(), Some(BytesPerSecond::from_mib(10_000)));
-        let volume = NewVolume { name, pool, quota_bytes, throughput };
+        let volume = NewVolume { name, pool, quota_bytes, throughput, ..NewVolume::default() };
         catalog.create_volume(&volume, Mode::Commit).unwrap();
         drop(catalog);
         let server = Some(Server::start(&config).unwrap());

@@ -1,0 +1,392 @@
+//! All that a volume's requests are charged to: bytes, and operations where its contract counts them.
+//! The tightest binds: a request goes when every meter lets it, and is charged to all of them.
+//!
+//! # What it guarantees
+//!
+//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so no window gets more than
+//! any of them permits there.
+//!
+//! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms, and
+//! nothing goes in them, though operations would be allowed. Time in which somebody waited isn't idle
+//! time. So while somebody waits, and operations are counted, a meter may lag by 50 ms and the
+//! longest time for which anybody was refused since the queue was last empty. A request goes when all
+//! is paid for that went before it, so that is at most the time that the slower meter
+//! takes for one largest request.
+//!
+//! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the meters
+//! pays for one request. By the argument of [`meter`](crate::meter) at most
+//! `r · (b − a) + r · (50 ms + T) + L` go in any window `(a, b]`, and with a rate alone what it was: at most
+//! `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least one is used up, as
+//! long as what one holds up is not more than that in a row; see [`Queue`](crate::Queue) for the order.
+//!
+//! # What it costs
+//!
+//! A volume whose contract counts no operations pays for one atomic word, as it did before there was
+//! anything else to charge: whether there is more stands in the cache line of that word.
+
+use core::fmt;
+
+use weir_core::Mono;
+
+use crate::contract::Limits;
+use crate::meter::{Meter, RateSlice};
+use crate::rate::{BytesPerSecond, Iops};
+
+/// What a request is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Payload, in bytes.
+    pub bytes: u64,
+    /// READs and WRITEs are one operation each; what is free counts none.
+    pub operations: u64,
+}
+
+impl Cost {
+    /// Nothing at all.
+    pub const ZERO: Self = Self { bytes: 0, operations: 0 };
+
+    /// One operation that moves `bytes`.
+    #[must_use]
+    pub const fn of(bytes: u64) -> Self {
+        Self { bytes, operations: 1 }
+    }
+
+    /// The same where operations are not counted.
+    #[must_use]
+    pub const fn uncounted(self) -> Self {
+        Self { operations: 0, ..self }
+    }
+}
+
+/// What a request takes more of, by the time that the contract has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Bytes, or as much of either.
+    Bytes = 0,
+    /// Operations.
+    Operations = 1,
+}
+
+/// What a request takes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// In bytes.
+    pub(crate) bytes: u64,
+    /// Of what it takes more.
+    pub(crate) kind: Kind,
+}
+
+/// The most that one operation weighs, in bytes: as shares are sums of weights, they stay exact for longer than
+/// any server runs, whatever the limits are.
+const OPERATION_WEIGHT_MAX: u64 = 1 << 24;
+
+/// The meters of one volume, shared by all threads.
+pub struct Meters {
+    bytes: Meter,
+    /// Charged only while the other says that it has company. A meter counts units; here an
+    /// operation is one.
+    operations: Meter,
+}
+
+impl Meters {
+    /// Meters that start with their full catch-up credit.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let meters = Self {
+            bytes: Meter::new(RateSlice::owned(limits.rate)),
+            operations: Meter::new(operations(limits.iops)),
+        };
+        meters.bytes.set_company(limits.iops.is_some());
+        meters
+    }
+
+    /// Admits a request and charges it, if nobody waits and all limits allow it now. Says what it was
+    /// charged, which is what may be [refunded](Self::refund): no operations where they are not counted.
+    /// On `None` nothing is charged: put the request into the volume's [`Queue`](crate::Queue).
+    ///
+    /// Any number of threads may call at once; together they never get more than one would.
+    #[must_use]
+    pub fn try_take(&self, cost: Cost, now: Mono) -> Option<Cost> {
+        if !self.bytes.try_take(cost.bytes, now) {
+            return None;
+        }
+        if !self.bytes.has_company() {
+            return Some(cost.uncounted());
+        }
+        let rest = self.operations.take_waiting(cost.operations, now, 0);
+        if rest.is_err() {
+            self.bytes.take_back(cost.bytes);
+        }
+        rest.is_ok().then_some(cost)
+    }
+
+    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when somebody was refused for
+    /// `held_nanos`; on refusal says when to ask again.
+    pub(crate) fn take_waiting(
+        &self,
+        cost: Cost,
+        now: Mono,
+        held_nanos: u64,
+    ) -> Result<Cost, Mono> {
+        if !self.bytes.has_company() {
+            return self.bytes.take_waiting(cost.bytes, now, 0).map(|()| cost.uncounted());
+        }
+        self.bytes.take_waiting(cost.bytes, now, held_nanos)?;
+        let rest = self.operations.take_waiting(cost.operations, now, held_nanos);
+        if rest.is_err() {
+            // Newcomers are refused anyway while somebody waits.
+            self.bytes.refund(cost.bytes);
+        }
+        rest.map(|()| cost)
+    }
+
+    /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
+    /// meanwhile may go sooner than it was told.
+    pub(crate) fn took_back(&self) -> bool {
+        self.bytes.has_company() && self.bytes.took_back()
+    }
+
+    /// Gives back what a request was charged, by the word of [`try_take`](Self::try_take) or the queue, and
+    /// did not use: the bytes that it didn't move, and the operation if it failed. See [`Meter::refund`].
+    pub fn refund(&self, cost: Cost) {
+        if cost.bytes > 0 {
+            self.bytes.refund(cost.bytes);
+        }
+        if cost.operations > 0 {
+            self.operations.refund(cost.operations);
+        }
+    }
+
+    /// Puts other limits in force: the next decision is made by them. What is owed stays owed in
+    /// bytes and operations; see [`Meter::set_slice`]. Operations that were not counted until now owe
+    /// nothing.
+    ///
+    /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
+    pub fn set(&self, limits: Limits, now: Mono) {
+        if limits.iops.is_some() {
+            self.operations.set_slice(operations(limits.iops), now);
+        }
+        self.bytes.set_company(limits.iops.is_some());
+        self.bytes.set_slice(RateSlice::owned(limits.rate), now);
+    }
+
+    /// Whether operations are counted, so that also one that moves no byte has to ask.
+    #[must_use]
+    pub fn counts_operations(&self) -> bool {
+        self.bytes.has_company()
+    }
+
+    /// Whether somebody waits, so that a limit is what holds the volume back at this moment.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.bytes.is_waiting()
+    }
+
+    /// Closes (`true`) or opens the fast path. The queue does it, under its caller's mutex.
+    pub(crate) fn set_waiting(&self, waiting: bool) {
+        self.bytes.set_waiting(waiting);
+    }
+
+    /// What a request takes of the contract: the bytes that it moves or, if that is more, what the
+    /// rate yields in the time that its operations take. Shares are fair by this, so they are
+    /// fair in operations where those bind, and in bytes where these do.
+    pub(crate) fn weight(&self, cost: Cost) -> Weight {
+        let part = self.per_operation().saturating_mul(cost.operations);
+        match part > cost.bytes {
+            true => Weight { bytes: part, kind: Kind::Operations },
+            false => Weight { bytes: cost.bytes, kind: Kind::Bytes },
+        }
+    }
+
+    /// What one operation weighs at least, in bytes.
+    pub(crate) fn per_operation(&self) -> u64 {
+        match self.bytes.has_company() {
+            true => self.bytes.yields(self.operations.takes(1)).min(OPERATION_WEIGHT_MAX),
+            false => 0,
+        }
+    }
+
+    /// What there is more of at present, where two limits bind.
+    pub(crate) fn ample(&self) -> Kind {
+        match self.bytes.is_ahead_of(&self.operations) {
+            true => Kind::Operations,
+            false => Kind::Bytes,
+        }
+    }
+
+    /// What the rate yields in `nanos`, in bytes.
+    pub(crate) fn yields(&self, nanos: u64) -> u64 {
+        self.bytes.yields(nanos)
+    }
+
+    /// How long the rate takes for `bytes`, in nanoseconds.
+    pub(crate) fn takes(&self, bytes: u64) -> u64 {
+        self.bytes.takes(bytes)
+    }
+}
+
+impl fmt::Debug for Meters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operations = self.bytes.has_company().then_some(&self.operations);
+        f.debug_struct("Meters")
+            .field("bytes", &self.bytes)
+            .field("operations", &operations)
+            .finish()
+    }
+}
+
+/// The slice of a meter of operations.
+fn operations(iops: Option<Iops>) -> RateSlice {
+    RateSlice::owned(BytesPerSecond(iops.map_or(0, |iops| iops.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+    const SECOND: Mono = Mono(1_000_000_000);
+
+    fn limits(rate: u64, iops: u64) -> Limits {
+        Limits { rate: BytesPerSecond(rate), iops: (iops > 0).then_some(Iops(iops)) }
+    }
+
+    fn at(milli: u64) -> Mono {
+        Mono(SECOND.0 + milli * MILLI)
+    }
+
+    /// Requests of `bytes` that go at once, of 1,000.
+    fn at_once(meters: &Meters, bytes: u64, now: Mono) -> u64 {
+        (0..1000).map(|_| u64::from(meters.try_take(Cost::of(bytes), now).is_some())).sum()
+    }
+
+    #[test]
+    fn the_tightest_limit_binds() {
+        // 50 ms of either and the one that passes the mark.
+        assert_eq!(at_once(&Meters::new(limits(1_000_000, 100)), 1, SECOND), 6);
+        assert_eq!(at_once(&Meters::new(limits(1_000_000, 100)), 10_000, SECOND), 6);
+        assert_eq!(at_once(&Meters::new(limits(1_000_000, 100)), 25_000, SECOND), 3);
+        assert_eq!(at_once(&Meters::new(limits(1_000_000, 0)), 1, SECOND), 1000);
+    }
+
+    #[test]
+    fn what_one_meter_refuses_is_charged_to_none() {
+        let meters = Meters::new(limits(1_000, 1));
+        assert!(meters.try_take(Cost::of(10), SECOND).is_some());
+        for _ in 0..100 {
+            assert!(meters.try_take(Cost::of(10), SECOND).is_none(), "one operation a second");
+        }
+        assert_eq!(meters.bytes.take_waiting(30, SECOND, 0), Ok(()), "10 of the 50 are used");
+        assert_eq!(meters.take_waiting(Cost::of(1), at(5), 0), Err(at(950)));
+        assert_eq!(
+            meters.bytes.take_waiting(20, at(5), 0),
+            Ok(()),
+            "10 of 50 were left, and 5 came"
+        );
+    }
+
+    #[test]
+    fn a_request_without_bytes_is_an_operation_all_the_same() {
+        let meters = Meters::new(limits(1_000, 100));
+        assert_eq!(at_once(&meters, 0, SECOND), 6);
+        assert!(meters.try_take(Cost::ZERO, at(100)).is_some());
+        assert_eq!(at_once(&meters, 0, at(100)), 6, "what is free cost nothing");
+    }
+
+    #[test]
+    fn a_failed_operation_is_given_back_whole_and_a_short_one_in_bytes() {
+        let meters = Meters::new(limits(1_000, 1));
+        assert!(meters.try_take(Cost::of(500), SECOND).is_some());
+        meters.refund(Cost::of(500));
+        assert!(meters.try_take(Cost::of(500), SECOND).is_some());
+        meters.refund(Cost { bytes: 500, operations: 0 });
+        assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "it was an operation");
+        assert_eq!(meters.bytes.take_waiting(1, at(900), 0), Ok(()), "its bytes came back");
+    }
+
+    #[test]
+    fn a_change_is_in_force_for_the_next_decision() {
+        let meters = Meters::new(limits(1_000_000, 1));
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        assert!(meters.try_take(Cost::of(1), SECOND).is_none());
+        meters.set(limits(1_000_000, 0), SECOND);
+        assert_eq!(at_once(&meters, 1, SECOND), 1000);
+        assert!(!meters.counts_operations());
+        meters.set(limits(1_000_000, 100), SECOND);
+        assert!(at_once(&meters, 1, SECOND) <= 6);
+        // What was taken at one operation a second is paid for at 100 of them.
+        let meters = Meters::new(limits(1_000_000, 1));
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        meters.set(limits(1_000_000, 100), SECOND);
+        assert_eq!(
+            meters.take_waiting(Cost::of(1), SECOND, 0),
+            Err(Mono(SECOND.0 + 19 * MILLI / 2))
+        );
+    }
+
+    #[test]
+    fn a_request_weighs_what_it_takes_of_the_contract() {
+        let weigh = |meters: &Meters, cost| {
+            let Weight { bytes, kind } = meters.weight(cost);
+            (bytes, kind)
+        };
+        let meters = Meters::new(limits(16_000, 4));
+        let weights = [0, 3_999, 4_000, 4_001].map(|bytes| weigh(&meters, Cost::of(bytes)));
+        let few = (4_000, Kind::Operations);
+        assert_eq!(weights, [few, few, (4_000, Kind::Bytes), (4_001, Kind::Bytes)]);
+        assert_eq!(weigh(&meters, Cost::ZERO), (0, Kind::Bytes));
+        assert_eq!(weigh(&Meters::new(limits(16_000, 0)), Cost::of(1)), (1, Kind::Bytes));
+        // Absurd limits don't make sums of weights overflow.
+        let absurd = Meters::new(limits(u64::MAX, 1));
+        assert_eq!(weigh(&absurd, Cost::of(1)), (16 << 20, Kind::Operations));
+        assert_eq!(weigh(&absurd, Cost::of(32 << 20)), (32 << 20, Kind::Bytes));
+    }
+
+    #[test]
+    fn what_was_not_charged_is_not_given_back() {
+        let meters = Meters::new(limits(1_000_000, 0));
+        let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
+        assert_eq!(charged, Cost { bytes: 1, operations: 0 });
+        meters.set(limits(1_000_000, 1), SECOND);
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        meters.refund(charged);
+        assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "one operation a second");
+        // One that was charged while they were counted goes back to them also later on.
+        let meters = Meters::new(limits(1_000_000, 1));
+        let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
+        meters.set(limits(1_000_000, 0), SECOND);
+        meters.refund(charged);
+        meters.set(limits(1_000_000, 1), SECOND);
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+    }
+
+    #[test]
+    fn a_meter_lags_by_what_another_held_it_up() {
+        let meters = Meters::new(limits(1000, 100));
+        let in_a_row = |held| {
+            let now = at(10_000);
+            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, held).is_ok()).count()
+        };
+        assert_eq!(in_a_row(0), 6, "50 ms and one");
+        let meters = Meters::new(limits(1000, 100));
+        let in_a_row = |held| {
+            let now = at(10_000);
+            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, held).is_ok()).count()
+        };
+        assert_eq!(in_a_row(200 * MILLI), 26, "250 ms and one");
+        // Bytes alone have their 50 ms, whatever waited.
+        let meters = Meters::new(limits(1000, 0));
+        assert_eq!(meters.take_waiting(Cost::of(50), at(10_000), SECOND.0).map(|_| ()), Ok(()));
+        assert_eq!(meters.take_waiting(Cost::of(1), at(10_000), SECOND.0).map(|_| ()), Ok(()));
+        assert!(meters.take_waiting(Cost::of(1), at(10_000), SECOND.0).is_err());
+    }
+
+    #[test]
+    fn whoever_was_refused_by_a_charge_that_was_taken_back_is_to_ask_again() {
+        let meters = Meters::new(limits(1_000, 1));
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        assert!(!meters.took_back());
+        assert!(meters.try_take(Cost::of(1), SECOND).is_none());
+        assert!(meters.took_back() && !meters.took_back());
+    }
+}
