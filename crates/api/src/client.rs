@@ -5,8 +5,8 @@ use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
 use crate::{
-    Changed, ExportRule, Health, Level, LevelChange, NewLevel, NewPool, NewVolume, Pool,
-    PoolChange, ServerInfo, Volume, VolumeChange,
+    AuditPage, Changed, ExportRule, Health, Level, LevelChange, MadeToken, NewLevel, NewPool,
+    NewToken, NewVolume, Pool, PoolChange, ServerInfo, Token, Volume, VolumeChange,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -30,6 +30,17 @@ pub enum Dry {
     No,
     /// Only show what it would do.
     Run,
+}
+
+/// Which part of the audit log is asked for; without anything the newest hundred records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// Only records from this time on: RFC 3339, UTC.
+    pub since: Option<String>,
+    /// Go on where a page said to ([`AuditPage::next`]).
+    pub after: Option<String>,
+    /// At most so many records.
+    pub limit: Option<usize>,
 }
 
 /// A connection to be made to a server.
@@ -325,6 +336,46 @@ impl Client {
     pub async fn rescan(&self, volume: &str) -> Result<Volume> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
+    }
+
+    /// All tokens but the one in the data directory.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        self.get(routes::TOKENS).await
+    }
+
+    /// Makes a token. The answer is the only one with its secret.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_token(&self, new: &NewToken) -> Result<MadeToken> {
+        self.send(Method::POST, routes::TOKENS, Some(new), Dry::No).await
+    }
+
+    /// Revokes a token, which opens nothing any more when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn revoke_token(&self, name: &str) -> Result<Token> {
+        self.send(Method::DELETE, &routes::path(routes::TOKEN, name), NOTHING, Dry::No).await
+    }
+
+    /// A part of the audit log.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn audit(&self, query: &AuditQuery) -> Result<AuditPage> {
+        let mut path = routes::AUDIT.to_owned();
+        let limit = query.limit.map(|limit| limit.to_string());
+        let given = [("since", &query.since), ("after", &query.after), ("limit", &limit)];
+        for (key, value) in given {
+            if let Some(value) = value {
+                path = routes::with_query(&path, key, value);
+            }
+        }
+        self.get(&path).await
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {

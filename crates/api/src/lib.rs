@@ -5,6 +5,7 @@
 //! bytes per second, as integers; fields called `…_mibps` repeat a rate as MiB/s for people.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod client;
 mod error;
 mod level;
@@ -12,16 +13,19 @@ pub mod limits;
 mod pool;
 pub mod routes;
 mod server;
+mod token;
 mod volume;
 mod words;
 
-pub use client::{Client, ClientError, Dry};
+pub use audit::{AuditPage, AuditRecord};
+pub use client::{AuditQuery, Client, ClientError, Dry};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
+pub use token::{MadeToken, NewToken, Token};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
-pub use words::{Access, Qos, Squash, UnknownWord};
+pub use words::{Access, AuditEvent, Qos, Role, Squash, UnknownWord};
 
 /// A rate in MiB/s, for the fields that repeat one for people.
 #[must_use]

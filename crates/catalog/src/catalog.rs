@@ -6,6 +6,7 @@ use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
 use crate::model::Snapshot;
+use crate::tokens::Tokens;
 use crate::{owner, places, restore, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -101,12 +102,12 @@ impl Catalog {
         &self.secret
     }
 
-    /// The token of the API, made the first time it is asked for.
+    /// The tokens of the API, for the one server that has the catalogue.
     ///
     /// # Errors
-    /// `BadToken`, `Io`.
-    pub fn api_token(&self) -> Result<String> {
-        directory::token(&self.directory)
+    /// `BadToken`, `DamagedTokens`, `Io`.
+    pub fn tokens(&self) -> Result<Tokens> {
+        Tokens::open(&self.directory)
     }
 
     /// The data directory, absolute.

@@ -26,6 +26,7 @@ mod pools;
 mod restore;
 mod rows;
 mod schema;
+mod tokens;
 mod volumes;
 
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};
@@ -40,6 +41,7 @@ pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};
 pub use pools::{NewPool, PoolChange};
 pub use restore::{Replace, Restored, restore};
+pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::contract::{Bought, Ceiling, Change, Floors, Limits, Qos};
 pub use weir_qos::rate::{BytesPerSecond, Iops};

@@ -17,6 +17,8 @@ pub const IOPS_MAX: Iops = Iops(1_000_000_000);
 pub const POOLS_MAX: usize = 4096;
 /// Most volumes, all pools together.
 pub const VOLUMES_MAX: usize = 65_536;
+/// Most tokens of the API; each request over TCP looks at all of them.
+pub const TOKENS_MAX: usize = 256;
 /// Most export rules of one volume; each request of a new client walks them.
 pub const EXPORT_RULES_MAX: usize = 256;
 /// Largest pool, in bytes (1 EiB): sums of a pool's volumes stay exact in 64 bits.

@@ -1,9 +1,10 @@
 //! Catalogue ↔ API: the same things in the words of each. No decisions.
 
+use super::clock;
 use super::failure::Failure;
 use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
-use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Snapshot, Squash, Volume};
+use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Role, Snapshot, Squash, Token, Volume};
 
 /// A service level for an answer.
 pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
@@ -148,5 +149,33 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
         weir_api::Qos::Manual => Qos::Manual,
         weir_api::Qos::Flexible => Qos::Flexible,
         weir_api::Qos::Custom => Qos::Custom,
+    }
+}
+
+/// A role for an answer.
+pub(super) const fn role(role: Role) -> weir_api::Role {
+    match role {
+        Role::Viewer => weir_api::Role::Viewer,
+        Role::Operator => weir_api::Role::Operator,
+        Role::Admin => weir_api::Role::Admin,
+    }
+}
+
+/// A role from a request.
+pub(super) const fn role_asked(role: weir_api::Role) -> Role {
+    match role {
+        weir_api::Role::Viewer => Role::Viewer,
+        weir_api::Role::Operator => Role::Operator,
+        weir_api::Role::Admin => Role::Admin,
+    }
+}
+
+/// A token for an answer.
+pub(super) fn token(token: &Token) -> weir_api::Token {
+    weir_api::Token {
+        name: token.name.clone(),
+        role: role(token.role),
+        created: clock::text_of(token.created),
+        expires: token.expires.map(clock::text_of),
     }
 }

@@ -20,6 +20,16 @@ impl Failure {
         Self { status, error: ApiError::new(code, message) }
     }
 
+    /// Its HTTP status.
+    pub(super) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its word for programs.
+    pub(super) fn code(&self) -> &str {
+        &self.error.code
+    }
+
     /// The server's own fault.
     pub(super) fn internal(code: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, message)
@@ -31,6 +41,10 @@ impl Failure {
     }
 }
 
+/// The code of a failure, in the extensions of its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Code(pub(super) String);
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
@@ -38,7 +52,10 @@ impl IntoResponse for Failure {
         } else {
             tracing::info!(code = self.error.code, "refused: {}", self.error.message);
         }
-        (self.status, Json(self.error)).into_response()
+        let code = Code(self.error.code.clone());
+        let mut response = (self.status, Json(self.error)).into_response();
+        response.extensions_mut().insert(code);
+        response
     }
 }
 

@@ -1,3 +1,5 @@
+mod access;
+
 use super::*;
 use crate::bound::bind_api;
 use crate::plane::{PlaneError, Totals, VolumeLive};
@@ -95,7 +97,7 @@ impl Running {
         let plane = Arc::new(FakePlane::default());
         plane.apply(catalog.snapshot()).unwrap();
         let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
-        let state = ControlState::new(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs);
+        let state = ControlState::open(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve_control(&config, api, state, until).await });
@@ -453,9 +455,9 @@ async fn converse(
     request: &str,
 ) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test]

@@ -78,9 +78,11 @@ fn explain(global: &Global, error: anyhow::Error) -> anyhow::Error {
                 ),
             }
         }
-        Some(ClientError::Refused { status: 401, .. }) => anyhow!(
-            "the server wants its token: give --token-file with a copy of api.token from its data directory"
-        ),
+        Some(ClientError::Refused { status: 401, error }) if error.code == "unauthorized" => {
+            anyhow!(
+                "the server wants a token that it knows: give --token-file with one that `weir token create` made there, or with a copy of api.token from its data directory"
+            )
+        }
         _ => error,
     }
 }
