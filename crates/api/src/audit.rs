@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// One line of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditRecord {
     /// The version of its form.
     pub version: u32,
@@ -55,6 +56,7 @@ pub struct AuditRecord {
 
 /// A part of the audit log, oldest record first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditPage {
     /// The records.
     pub items: Vec<AuditRecord>,

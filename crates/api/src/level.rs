@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A service level: what each provisioned TiB of a pool buys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Level {
     /// Its name.
     pub name: String,
@@ -19,6 +20,7 @@ pub struct Level {
 
 /// A level to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewLevel {
     /// Its name.
@@ -29,6 +31,7 @@ pub struct NewLevel {
 
 /// What is to change about a level of the operator's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LevelChange {
     /// What each TiB buys.

@@ -7,9 +7,12 @@
 
 mod audit;
 mod client;
+pub mod codes;
 mod error;
 mod level;
 pub mod limits;
+#[cfg(test)]
+mod openapi;
 mod pool;
 pub mod routes;
 mod server;
@@ -26,6 +29,9 @@ pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
 pub use token::{MadeToken, NewToken, Token};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
 pub use words::{Access, AuditEvent, Qos, Role, Squash, UnknownWord};
+
+/// The OpenAPI 3.1 document of this version, as JSON.
+pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// A rate in MiB/s, for the fields that repeat one for people.
 #[must_use]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A capacity pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pool {
     /// Never used again after a delete.
     pub id: u32,
@@ -43,6 +44,7 @@ pub struct Pool {
 
 /// A pool to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewPool {
     /// Its name.
@@ -75,6 +77,7 @@ fn standard() -> String {
 
 /// What is to change about a pool; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PoolChange {
     /// The name of the service level.

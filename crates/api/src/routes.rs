@@ -25,6 +25,7 @@ pub const ROUTES: &[Route] = &[
     Route { method: "GET", path: LIVENESS, least: None },
     Route { method: "GET", path: READINESS, least: None },
     route("GET", METRICS, Role::Viewer),
+    route("GET", OPENAPI, Role::Viewer),
     route("GET", SERVER, Role::Viewer),
     route("GET", HEALTH, Role::Viewer),
     route("GET", LEVELS, Role::Viewer),
@@ -82,6 +83,8 @@ pub const TOKENS: &str = "/v1/tokens";
 pub const TOKEN: &str = "/v1/tokens/{name}";
 /// The audit log.
 pub const AUDIT: &str = "/v1/audit";
+/// The OpenAPI document.
+pub const OPENAPI: &str = "/v1/openapi.json";
 /// Answers as long as the process does.
 pub const LIVENESS: &str = "/healthz";
 /// Answers well while every volume is being served.

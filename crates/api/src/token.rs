@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Token {
     /// Its name, by which the audit log calls whoever has it.
     pub name: String,
@@ -19,6 +20,7 @@ pub struct Token {
 
 /// A token to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// Its name.
@@ -32,6 +34,7 @@ pub struct NewToken {
 
 /// A token that was just made: the one answer that has its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MadeToken {
     /// What it is.
     pub token: Token,

@@ -20,6 +20,7 @@ macro_rules! words {
     ($(#[$doc:meta])* $type:ident, $field:literal, $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub enum $type {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
         }

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use weir_api::{Allowed, ApiError};
+use weir_api::{Allowed, ApiError, codes};
 use weir_catalog::{CatalogError, Fault};
 
 /// An answer that is no success.
@@ -17,6 +17,7 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        debug_assert!(codes::find(code).is_some(), "{code} is not in the table");
         Self { status, error: ApiError::new(code, message) }
     }
 

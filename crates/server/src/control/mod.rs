@@ -87,6 +87,8 @@ pub async fn serve_control(
     };
     let (local, _name) = listen::bind_socket(catalog.directory())?;
     let router = router::router(state.clone());
+    #[cfg(test)]
+    let router = router.layer(axum::middleware::from_fn(tests::document::checked));
     for listener in listen::adopt_tcp(bound)? {
         serve(listener, router.clone());
     }

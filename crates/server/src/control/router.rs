@@ -32,6 +32,7 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         get LIVENESS info::liveness;
         get READINESS info::readiness;
         get METRICS info::metrics;
+        get OPENAPI info::openapi;
         get SERVER info::server;
         get HEALTH info::health;
         get LEVELS levels::list;

@@ -1,4 +1,5 @@
 mod access;
+pub(super) mod document;
 
 use super::*;
 use crate::bound::bind_api;
@@ -477,5 +478,15 @@ async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
     let metrics = client.metrics().await.unwrap();
     assert!(metrics.contains("weir_volume_used_exact{volume=\"v\",pool=\"p\"} 0"), "{metrics}");
     assert!(metrics.contains("weir_volume_counted_files{volume=\"v\",pool=\"p\"} 7"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_document_is_served() {
+    let running = Running::start().await;
+    let path = running.directory.path().join("api.sock");
+    let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = raw_unix(&path, request).await;
+    assert!(answer.ends_with(weir_api::OPENAPI), "{answer}");
     running.stop().await;
 }
