@@ -102,6 +102,8 @@ pub const CODES: &[Code] = &[
     code("volume_not_served", &[409, 500], "the volume is not served; the server's log says why"),
     code("busy", &[503], "too many changes wait for one another: try again later"),
     code("audit_unavailable", &[503], "the audit log can't record the change, so it was not made"),
+    code("changed_meanwhile", &[412], "it is no longer what If-Match says"),
+    code("idempotency_key_reused", &[422], "another request had that Idempotency-Key"),
     // The server or its disks; its log says more.
     code("failed", &[500], "it failed inside the server"),
     code("metrics", &[500], "the metrics can't be written"),

@@ -16,6 +16,9 @@ pub struct Level {
     pub published: bool,
     /// How many pools have it.
     pub pools: usize,
+    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    #[serde(default)]
+    pub etag: String,
 }
 
 /// A level to be made.

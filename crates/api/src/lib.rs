@@ -13,6 +13,7 @@ mod level;
 pub mod limits;
 #[cfg(test)]
 mod openapi;
+mod page;
 mod pool;
 pub mod routes;
 mod server;
@@ -21,9 +22,10 @@ mod volume;
 mod words;
 
 pub use audit::{AuditPage, AuditRecord};
-pub use client::{AuditQuery, Client, ClientError, Dry};
+pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
+pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
 pub use token::{MadeToken, NewToken, Token};

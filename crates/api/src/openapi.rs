@@ -2,6 +2,7 @@
 //! `openapi.json`. After a change of the API, `WEIR_OPENAPI=write cargo test -p weir-api openapi` writes it anew.
 
 use crate::codes::CODES;
+use crate::limits::PAGE_ITEMS_MAX;
 use crate::routes::{self, ROUTES, Route};
 use crate::*;
 use schemars::generate::SchemaSettings;
@@ -26,6 +27,7 @@ struct Operation {
     body: Option<Value>,
     status: u16,
     answer: Answer,
+    tagged: bool,
 }
 
 impl Operation {
@@ -34,9 +36,24 @@ impl Operation {
         self
     }
 
-    /// A change, which can be tried.
+    /// A change, which can be tried, and be for one state of what is there, or for once.
     fn change(self) -> Self {
-        self.query([parameter("DryRun")])
+        let given = match (self.method, self.path) {
+            ("POST", routes::EXPORTS) => vec!["DryRun", "IfMatch", "IdempotencyKey"],
+            ("POST", _) => vec!["DryRun", "IdempotencyKey"],
+            _ => vec!["DryRun", "IfMatch"],
+        };
+        self.query(given.into_iter().map(parameter)).tagged()
+    }
+
+    /// A list in pages.
+    fn listed(self) -> Self {
+        self.query(["Limit", "After"].map(parameter))
+    }
+
+    /// Its answer has an etag.
+    fn tagged(self) -> Self {
+        Self { tagged: true, ..self }
     }
 
     fn takes(self, schema: Value) -> Self {
@@ -60,7 +77,7 @@ fn json(
     schema: Value,
 ) -> Operation {
     let (query, body, status, answer) = (Vec::new(), None, 200, Answer::Json(schema));
-    Operation { method, path, id, summary, query, body, status, answer }
+    Operation { method, path, id, summary, query, body, status, answer, tagged: false }
 }
 
 fn other(
@@ -105,11 +122,18 @@ fn levels(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     let change = "Change a service level, in all its pools at once.";
     let delete = "Delete a service level that no pool has.";
     vec![
-        json("GET", routes::LEVELS, "listLevels", "All service levels.", list_of(&level)),
+        json(
+            "GET",
+            routes::LEVELS,
+            "listLevels",
+            "All service levels.",
+            of::<Page<Level>>(schemas),
+        )
+        .listed(),
         json("POST", routes::LEVELS, "createLevel", "Make a service level.", changed.clone())
             .takes(of::<NewLevel>(schemas))
             .change(),
-        json("GET", routes::LEVEL, "getLevel", "One service level.", level),
+        json("GET", routes::LEVEL, "getLevel", "One service level.", level).tagged(),
         json("PATCH", routes::LEVEL, "changeLevel", change, changed.clone())
             .takes(of::<LevelChange>(schemas))
             .change(),
@@ -121,11 +145,11 @@ fn pools(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     let (pool, changed) = (of::<Pool>(schemas), of::<Changed<Pool>>(schemas));
     let delete = "Delete a pool that has no volumes.";
     vec![
-        json("GET", routes::POOLS, "listPools", "All pools.", list_of(&pool)),
+        json("GET", routes::POOLS, "listPools", "All pools.", of::<Page<Pool>>(schemas)).listed(),
         json("POST", routes::POOLS, "createPool", "Make a pool.", changed.clone())
             .takes(of::<NewPool>(schemas))
             .change(),
-        json("GET", routes::POOL, "getPool", "One pool.", pool),
+        json("GET", routes::POOL, "getPool", "One pool.", pool).tagged(),
         json("PATCH", routes::POOL, "changePool", "Change a pool.", changed.clone())
             .takes(of::<PoolChange>(schemas))
             .change(),
@@ -140,11 +164,12 @@ fn volumes(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     let delete = "Delete a volume and all its files.";
     let rescan = "Count a volume's usage anew, in the background.";
     vec![
-        json("GET", routes::VOLUMES, "listVolumes", "All volumes.", list_of(&volume)),
+        json("GET", routes::VOLUMES, "listVolumes", "All volumes.", of::<Page<Volume>>(schemas))
+            .listed(),
         json("POST", routes::VOLUMES, "createVolume", create, changed.clone())
             .takes(of::<NewVolume>(schemas))
             .change(),
-        json("GET", routes::VOLUME, "getVolume", "One volume.", volume.clone()),
+        json("GET", routes::VOLUME, "getVolume", "One volume.", volume.clone()).tagged(),
         json("PATCH", routes::VOLUME, "changeVolume", change, changed.clone())
             .takes(of::<VolumeChange>(schemas))
             .change(),
@@ -163,7 +188,7 @@ fn exports(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     });
     let remove = "Remove the export rule of one network.";
     vec![
-        json("GET", routes::EXPORTS, "listExports", list, rules.clone()),
+        json("GET", routes::EXPORTS, "listExports", list, rules.clone()).tagged(),
         json(
             "PUT",
             routes::EXPORTS,
@@ -196,7 +221,7 @@ fn administration(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     });
     vec![
         other(routes::CATALOG_BACKUP, "backUpCatalog", backup, "application/vnd.sqlite3"),
-        json("GET", routes::TOKENS, "listTokens", list, list_of(&token)),
+        json("GET", routes::TOKENS, "listTokens", list, of::<Page<Token>>(schemas)).listed(),
         json("POST", routes::TOKENS, "createToken", "Make a token.", made)
             .takes(of::<NewToken>(schemas)),
         json("DELETE", routes::TOKEN, "revokeToken", "Revoke a token.", token),
@@ -235,7 +260,10 @@ fn described(operation: &Operation, route: &Route) -> Value {
         Answer::Other(media) => json!({ *media: {} }),
     };
     let mut responses = Map::new();
-    let answer = json!({ "description": operation.summary, "content": answer });
+    let mut answer = json!({ "description": operation.summary, "content": answer });
+    if operation.tagged {
+        answer["headers"] = json!({ "ETag": { "$ref": "#/components/headers/ETag" } });
+    }
     responses.insert(operation.status.to_string(), answer);
     responses.insert("4XX".to_owned(), json!({ "$ref": "#/components/responses/Refused" }));
     let failed = match operation.path {
@@ -282,9 +310,35 @@ fn components(schemas: &Map<String, Value>) -> Value {
         "description": "Check the change and show what it would do; change nothing.",
         "schema": { "type": "boolean", "default": false },
     });
+    let limit = json!({
+        "name": "limit", "in": "query", "description": "At most so many on a page.",
+        "schema": {
+            "type": "integer", "minimum": 1, "maximum": PAGE_ITEMS_MAX, "default": PAGE_ITEMS_MAX,
+        },
+    });
+    let after = text_query("after", "The `next` of the page before.");
+    let if_match = json!({
+        "name": "If-Match", "in": "header", "schema": { "type": "string" },
+        "description": "Refuse the change (412) unless what is changed still has this etag.",
+    });
+    let key = json!({
+        "name": "Idempotency-Key", "in": "header",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        "description": "A name of the request: sent again under it within a day, it is answered as \
+                        it was and makes nothing more.",
+    });
+    let etag = json!({
+        "description": "The etag of what is shown, without what is live.",
+        "schema": { "type": "string" },
+    });
+    let parameters = json!({
+        "Name": name, "DryRun": dry_run, "Limit": limit, "After": after, "IfMatch": if_match,
+        "IdempotencyKey": key,
+    });
     json!({
         "schemas": schemas,
-        "parameters": { "Name": name, "DryRun": dry_run },
+        "parameters": parameters,
+        "headers": { "ETag": etag },
         "responses": {
             "Refused": { "description": "The request was refused: `code` says why.", "content": error },
             "Failed": { "description": "The server failed: its log says more.", "content": error },

@@ -40,6 +40,9 @@ pub struct Pool {
     pub volumes: usize,
     /// Where its volumes lie, on the server.
     pub directory: String,
+    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    #[serde(default)]
+    pub etag: String,
 }
 
 /// A pool to be made.

@@ -38,6 +38,9 @@ pub struct Volume {
     pub limit_iops: Option<u64>,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
+    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    #[serde(default)]
+    pub etag: String,
     /// What it does at present; nothing if it isn't being served (the server's log says why).
     pub live: Option<VolumeLive>,
 }

@@ -6,6 +6,7 @@ use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
 use crate::model::Snapshot;
+use crate::requests::{self, Claim};
 use crate::tokens::Tokens;
 use crate::{owner, places, restore, rows, schema};
 use arc_swap::ArcSwap;
@@ -39,8 +40,18 @@ impl std::fmt::Debug for Catalog {
 pub enum Mode {
     /// Make it.
     Commit,
+    /// Make it, and remember that this request was carried out.
+    Once(Claim),
     /// Check it and say what it would do; nothing is kept.
     Preview,
+}
+
+impl Mode {
+    /// Is the change to be made?
+    #[must_use]
+    pub const fn commits(self) -> bool {
+        !matches!(self, Self::Preview)
+    }
 }
 
 /// What a change did, or would do.
@@ -143,12 +154,15 @@ impl Catalog {
         let before = self.snapshot();
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change(&tx, &before)?;
+        if let Mode::Once(claim) = mode {
+            requests::note(&tx, &claim)?;
+        }
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
         let after = Arc::new(rows::load(&tx, &self.directory)?.held_with(&self.claims));
         let changes = differences(&before, &after);
         match mode {
             Mode::Preview => tx.rollback()?,
-            Mode::Commit => {
+            Mode::Commit | Mode::Once(_) => {
                 tx.commit()?;
                 self.current.store(Arc::clone(&after));
             }

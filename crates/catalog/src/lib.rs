@@ -23,6 +23,7 @@ mod network;
 mod owner;
 mod places;
 mod pools;
+mod requests;
 mod restore;
 mod rows;
 mod schema;
@@ -40,6 +41,7 @@ pub use model::{
 pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};
 pub use pools::{NewPool, PoolChange};
+pub use requests::{Claim, Known};
 pub use restore::{Replace, Restored, restore};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use volumes::{Condemned, NewVolume, VolumeChange};

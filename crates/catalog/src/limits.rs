@@ -23,6 +23,12 @@ pub const TOKENS_MAX: usize = 256;
 pub const EXPORT_RULES_MAX: usize = 256;
 /// Largest pool, in bytes (1 EiB): sums of a pool's volumes stay exact in 64 bits.
 pub const SIZE_BYTES_MAX: u64 = 1 << 60;
+/// Most requests that are remembered so as not to carry them out twice.
+pub const REQUESTS_MAX: usize = 1024;
+/// How long they are, seconds.
+pub const REQUEST_SECS: u64 = 24 * 60 * 60;
+/// Longest answer that is remembered with one, in bytes.
+pub const REQUEST_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Longest path of a pool's directory, in bytes.
 pub const PATH_BYTES_MAX: usize = 2048;
 

@@ -422,6 +422,19 @@ fn tokens_have_roles_and_the_audit_log_calls_them_by_name() {
 }
 
 #[test]
+fn a_change_can_be_for_the_state_that_was_seen() {
+    let server = Server::with_volume();
+    let shown = server.done("--output json volume show home");
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let etag = shown["etag"].as_str().unwrap();
+    server.done(&format!("volume resize home 2TiB --if-match {etag}"));
+    let (status, message) = server.refused(&format!("volume resize home 3TiB --if-match {etag}"));
+    assert_eq!(status, 1);
+    assert!(message.contains("no longer as it was when you looked"), "{message}");
+    server.stop();
+}
+
+#[test]
 fn configuration_comes_from_file_environment_and_flags_in_that_order() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("weir.toml");

@@ -1,7 +1,7 @@
 //! Catalogue ↔ API: the same things in the words of each. No decisions.
 
-use super::clock;
 use super::failure::Failure;
+use super::{clock, given};
 use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
 use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Role, Snapshot, Squash, Token, Volume};
@@ -9,13 +9,16 @@ use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Role, Snapshot, Squash,
 /// A service level for an answer.
 pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
     let rate = level.contract.rate_per_tib().0;
-    weir_api::Level {
+    let mut shown = weir_api::Level {
         name: level.name.clone(),
         bytes_per_second_per_tib: rate,
         mibps_per_tib: mibps(rate),
         published: level.published,
         pools: snapshot.pools_of(level).count(),
-    }
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
 }
 
 /// A pool for an answer.
@@ -23,7 +26,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
     let budget = pool.contract().budget().rate.0;
     let given = volumes().map(|volume| volume.limits.rate.0).sum();
-    weir_api::Pool {
+    let mut shown = weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
         level: pool.level.name.clone(),
@@ -44,12 +47,15 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         given_iops: volumes().filter_map(|volume| volume.limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
-    }
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
 }
 
 /// A volume for an answer.
 pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
-    weir_api::Volume {
+    let mut shown = weir_api::Volume {
         id: volume.id.0,
         name: volume.name.clone(),
         pool: snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default(),
@@ -63,8 +69,18 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         limit_mibps: mibps(volume.limits.rate.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),
         exports: volume.exports.iter().map(rule).collect(),
-        live: plane.volume_live(volume.id).map(live),
-    }
+        etag: String::new(),
+        live: None,
+    };
+    shown.etag = etag(&shown);
+    shown.live = plane.volume_live(volume.id).map(live);
+    shown
+}
+
+/// The etag of something that is shown, without its etag and what is live.
+fn etag(shown: &impl serde::Serialize) -> String {
+    // What is shown to everybody can be written here too.
+    given::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 
 fn live(live: VolumeLive) -> weir_api::VolumeLive {

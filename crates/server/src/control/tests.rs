@@ -1,5 +1,6 @@
 mod access;
 pub(super) mod document;
+mod given;
 
 use super::*;
 use crate::bound::bind_api;

@@ -1,15 +1,20 @@
 //! `/v1/tokens`.
 
 use super::failure::Failure;
+use super::page::{PageQuery, page};
 use super::{Control, ControlState, clock, convert};
 use crate::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use weir_api::{MadeToken, NewToken, Token};
+use weir_api::{MadeToken, NewToken, Page, Token};
 
-pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Token>> {
-    Json(state.0.tokens.list().iter().map(convert::token).collect())
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    query: PageQuery,
+) -> Result<Json<Page<Token>>, Failure> {
+    let all = state.0.tokens.list().into_iter().map(|token| (token.name.clone(), token));
+    page(query, "token", all, |token| convert::token(&token))
 }
 
 pub(super) async fn create(

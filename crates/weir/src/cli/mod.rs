@@ -64,6 +64,10 @@ pub(crate) struct Global {
     /// the server's data directory
     #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
+    /// Change something only if it still has this etag, which `show --output json` prints: if somebody
+    /// changed it meanwhile, the change is refused
+    #[arg(long, global = true, value_name = "ETAG")]
+    if_match: Option<String>,
     /// What to print on standard output
     #[arg(long, global = true, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
     output: Output,

@@ -12,8 +12,9 @@ mod read;
 pub(super) use read::read;
 
 use super::access::Caller;
+use super::change::Again;
 use super::failure::{Code, Failure};
-use super::{ControlState, clock};
+use super::{ControlState, clock, given};
 use crate::sync::{Arc, AsyncMutex, Mutex, Semaphore, lock};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
@@ -207,12 +208,17 @@ pub(super) async fn recorded(
     let Some(caller) = caller.filter(|_| is_recorded(&request, route.as_deref())) else {
         return next.run(request).await;
     };
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {
         let message =
             format!("the request's body broke off, or has over {REQUEST_BYTES_MAX} bytes");
         return Failure::bad_request(message).into_response();
     };
+    match given::claim(&caller, &parts, &body) {
+        Ok(Some(claim)) => drop(parts.extensions.insert(claim)),
+        Ok(None) => {}
+        Err(failure) => return failure.into_response(),
+    }
     let request = Request::from_parts(parts, Body::from(body.clone()));
     let Ok(permit) = Arc::clone(&state.0.audit.in_hand).try_acquire_owned() else {
         let message = "too many changes wait for one another: try again later";
@@ -255,6 +261,10 @@ impl Audit {
         };
         record.status = Some(response.status().as_u16());
         record.code = response.extensions().get::<Code>().map(|code| code.0.clone());
+        if response.extensions().get::<Again>().is_some() {
+            record.note =
+                Some("sent again: it was made before, and nothing was made now".to_owned());
+        }
         record.generation = self.catalog.snapshot().generation;
         self.write(record, done).await;
         response
