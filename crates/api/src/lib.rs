@@ -5,23 +5,35 @@
 //! bytes per second, as integers; fields called `…_mibps` repeat a rate as MiB/s for people.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod client;
+pub mod codes;
 mod error;
 mod level;
 pub mod limits;
+#[cfg(test)]
+mod openapi;
+mod page;
 mod pool;
 pub mod routes;
 mod server;
+mod token;
 mod volume;
 mod words;
 
-pub use client::{Client, ClientError, Dry};
+pub use audit::{AuditPage, AuditRecord};
+pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
+pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
+pub use token::{MadeToken, NewToken, Token};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
-pub use words::{Access, Qos, Squash, UnknownWord};
+pub use words::{Access, AuditEvent, Qos, Role, Squash, UnknownWord};
+
+/// The OpenAPI 3.1 document of this version, as JSON.
+pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// A rate in MiB/s, for the fields that repeat one for people.
 #[must_use]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A capacity pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pool {
     /// Never used again after a delete.
     pub id: u32,
@@ -39,10 +40,14 @@ pub struct Pool {
     pub volumes: usize,
     /// Where its volumes lie, on the server.
     pub directory: String,
+    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    #[serde(default)]
+    pub etag: String,
 }
 
 /// A pool to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewPool {
     /// Its name.
@@ -75,6 +80,7 @@ fn standard() -> String {
 
 /// What is to change about a pool; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PoolChange {
     /// The name of the service level.

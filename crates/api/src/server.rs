@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerInfo {
     /// Its version.
     pub version: String,
@@ -20,6 +21,7 @@ pub struct ServerInfo {
 
 /// Is everything being served?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
     /// All volumes of the catalogue are being served.
     pub ready: bool,
@@ -31,6 +33,7 @@ pub struct Health {
 
 /// A volume of the catalogue that is not being served. The server's log says why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnservedVolume {
     /// Its name.
     pub name: String,
@@ -38,6 +41,7 @@ pub struct UnservedVolume {
 
 /// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Changed{T}"))]
 pub struct Changed<T> {
     /// Was it only shown? Then nothing below is in force.
     pub dry_run: bool,
@@ -53,6 +57,7 @@ pub struct Changed<T> {
 
 /// What a change does to one volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LimitChange {
     /// The volume.
     pub volume: String,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Volume {
     /// Never used again after a delete.
     pub id: u32,
@@ -37,12 +38,16 @@ pub struct Volume {
     pub limit_iops: Option<u64>,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
+    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    #[serde(default)]
+    pub etag: String,
     /// What it does at present; nothing if it isn't being served (the server's log says why).
     pub live: Option<VolumeLive>,
 }
 
 /// Counters of a volume since the server started, and gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeLive {
     /// Bytes that its files hold.
     pub used_bytes: u64,
@@ -86,6 +91,7 @@ pub struct VolumeLive {
 
 /// How far a recount of a volume's usage has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counting {
     /// Files with data counted so far.
     pub files: u64,
@@ -95,6 +101,7 @@ pub struct Counting {
 
 /// What a recount of a volume's usage has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counted {
     /// The usage as it was kept up to the end of the recount, bytes.
     pub before_bytes: u64,
@@ -110,6 +117,7 @@ pub struct Counted {
 
 /// A volume to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewVolume {
     /// Its name.
@@ -135,6 +143,7 @@ pub struct NewVolume {
 
 /// What is to change about a volume; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {
     /// The name of the pool to move to, with its files, which must lie on the same file system. In an
@@ -167,6 +176,7 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Er
 
 /// What clients of one network may do with a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExportRule {
     /// The clients: `10.0.0.0/8`, `fd00::/8`, or one address.

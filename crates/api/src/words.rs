@@ -20,6 +20,7 @@ macro_rules! words {
     ($(#[$doc:meta])* $type:ident, $field:literal, $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub enum $type {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
         }
@@ -88,6 +89,33 @@ words! {
     Root = "root",
     /// Everybody's.
     All = "all"
+}
+
+words! {
+    /// What whoever has a token may do; each may do all that the one before it may.
+    #[derive(PartialOrd, Ord)]
+    Role, "role",
+    /// Look.
+    Viewer = "viewer",
+    /// Change levels, pools, volumes and export rules.
+    Operator = "operator",
+    /// Everything, tokens, backups and the audit log too.
+    Admin = "admin"
+}
+
+words! {
+    /// What a record of the audit log tells.
+    AuditEvent, "event",
+    /// A change was made.
+    Change = "change",
+    /// A change that somebody had the right to ask for was refused, or failed.
+    Refused = "refused",
+    /// Somebody without the right asked for something.
+    Denied = "denied",
+    /// Secrets were given out: a backup of the catalogue.
+    Secret = "secret",
+    /// The catalogue has changed since the record before, and there is no record of it.
+    Gap = "gap"
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub enum Thing {
     Pool,
     /// A volume.
     Volume,
+    /// A token of the API.
+    Token,
 }
 
 impl std::fmt::Display for Thing {
@@ -27,6 +29,7 @@ impl std::fmt::Display for Thing {
             Self::Level => "level",
             Self::Pool => "pool",
             Self::Volume => "volume",
+            Self::Token => "token",
         })
     }
 }
@@ -410,6 +413,15 @@ pub enum CatalogError {
         /// The file.
         path: PathBuf,
     },
+    /// The file of tokens says something that this version never wrote.
+    #[error(
+        "{} is damaged, or of a later version of weir: put a copy back, or remove it and make the tokens anew",
+        path.display()
+    )]
+    DamagedTokens {
+        /// The file.
+        path: PathBuf,
+    },
     /// The catalogue says something that no version of Weir wrote.
     #[error("the catalogue is damaged: {0}")]
     Damaged(String),
@@ -470,6 +482,7 @@ impl CatalogError {
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuch { thing: Thing::Pool, .. } => "no_such_pool",
             Self::NoSuch { thing: Thing::Volume, .. } => "no_such_volume",
+            Self::NoSuch { thing: Thing::Token, .. } => "no_such_token",
             Self::NoSuch { thing: Thing::Level, .. } | Self::NoSuchLevel { .. } => "no_such_level",
             Self::LevelPublished { .. } => "level_published",
             Self::LevelRate { .. } => "level_rate_out_of_bounds",
@@ -519,6 +532,7 @@ impl CatalogError {
             Self::DamagedBackup { .. } => "damaged_backup",
             Self::BadSecret { .. } => "bad_secret",
             Self::BadToken { .. } => "bad_token",
+            Self::DamagedTokens { .. } => "damaged_tokens",
             Self::Damaged(_) => "damaged",
             Self::Io { .. } => "io",
             Self::Database(_) => "database",
@@ -569,6 +583,7 @@ impl CatalogError {
             | Self::DamagedBackup { .. }
             | Self::BadSecret { .. }
             | Self::BadToken { .. }
+            | Self::DamagedTokens { .. }
             | Self::Damaged(_)
             | Self::Io { .. }
             | Self::Database(_) => Fault::Internal,

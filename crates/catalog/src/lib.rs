@@ -23,9 +23,11 @@ mod network;
 mod owner;
 mod places;
 mod pools;
+mod requests;
 mod restore;
 mod rows;
 mod schema;
+mod tokens;
 mod volumes;
 
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};
@@ -39,7 +41,9 @@ pub use model::{
 pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};
 pub use pools::{NewPool, PoolChange};
+pub use requests::{Claim, Known};
 pub use restore::{Replace, Restored, restore};
+pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::contract::{Bought, Ceiling, Change, Floors, Limits, Qos};
 pub use weir_qos::rate::{BytesPerSecond, Iops};

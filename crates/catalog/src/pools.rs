@@ -96,7 +96,7 @@ impl Catalog {
             directory::check_vacant(&path, self.instance(), is_live)?;
             match mode {
                 Mode::Preview => Ok(()),
-                Mode::Commit => self.claim_pool(&path, id),
+                Mode::Commit | Mode::Once(_) => self.claim_pool(&path, id),
             }
         })
     }
@@ -186,7 +186,7 @@ impl Catalog {
             gone = Some(Arc::clone(pool));
             Ok(())
         })?;
-        if let (Mode::Commit, Some(pool)) = (mode, gone) {
+        if let (true, Some(pool)) = (mode.commits(), gone) {
             let is_default = pool.directory.starts_with(self.directory());
             // Not where it isn't mounted, or another server works in it.
             if self.claims().hold(&pool.directory).is_ok() {

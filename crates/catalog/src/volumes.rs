@@ -101,7 +101,7 @@ impl Catalog {
             now.check_pool(pool)?;
             match mode {
                 Mode::Preview => Ok(()),
-                Mode::Commit => {
+                Mode::Commit | Mode::Once(_) => {
                     self.claims().hold(&pool.directory)?;
                     directory::make_volume(&rows::place(pool, VolumeId(id)))
                 }
@@ -169,7 +169,7 @@ impl Catalog {
             if moves {
                 places::check(now, volume, old_pool, pool)?;
             }
-            if moves && mode == Mode::Commit {
+            if moves && mode.commits() {
                 let target = rows::place(pool, volume.id);
                 places::carry_out(now, volume, old_pool, pool)?;
                 moved = Some((target.clone(), volume.directory.clone()));

@@ -223,7 +223,7 @@ impl Server {
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let catalog = Arc::clone(&self.catalog);
-        let state = ControlState::new(catalog, self.plane(), self.addresses.clone());
+        let state = ControlState::open(catalog, self.plane(), self.addresses.clone());
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }
@@ -233,7 +233,10 @@ impl Server {
             );
         }
         let api = std::mem::take(&mut self.api);
-        let outcome = control::serve_control(config, api, state, until).await;
+        let outcome = match state {
+            Ok(state) => control::serve_control(config, api, state, until).await,
+            Err(error) => Err(error),
+        };
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))

@@ -3,7 +3,7 @@
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-pub(crate) use tokio::sync::{mpsc, watch};
+pub(crate) use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is
 /// valid between statements, and a panic ends the process anyway.

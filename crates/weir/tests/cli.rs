@@ -398,6 +398,52 @@ fn over_tcp_the_token_opens_the_api() {
 }
 
 #[test]
+fn tokens_have_roles_and_the_audit_log_calls_them_by_name() {
+    let server = Server::with_volume();
+    let secret = server.done("token create ci --role viewer --expires 90d");
+    let file = server.data.path().join("ci.token");
+    std::fs::write(&file, &secret).unwrap();
+    let over_tcp = |line: &str| {
+        let mut command = Command::new(WEIR);
+        command
+            .args(["--server", &format!("http://{}", server.api)])
+            .arg("--token-file")
+            .arg(&file);
+        command.args(line.split_whitespace()).output().unwrap()
+    };
+    assert!(over_tcp("volume list").status.success());
+    let refused = over_tcp("volume delete home --yes");
+    assert_eq!(refused.status.code(), Some(1));
+    let complaint = String::from_utf8(refused.stderr).unwrap();
+    assert!(complaint.contains("needs the role operator"), "{complaint}");
+    assert!(server.done("token list").contains("ci    viewer"));
+    server.done("token revoke ci");
+    assert_eq!(over_tcp("volume list").status.code(), Some(1));
+    let log = server.done("audit --since 1h");
+    for told in ["POST /v1/pools {", "denied  ci (127.0.0.1:", "DELETE /v1/tokens/ci"] {
+        assert!(log.contains(told), "{told}\n{log}");
+    }
+    assert!(!log.contains(secret.trim()));
+    let json = server.done("audit --output json");
+    let who = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["who"].clone();
+    assert!(json.lines().any(|line| who(line) == "ci"));
+    server.stop();
+}
+
+#[test]
+fn a_change_can_be_for_the_state_that_was_seen() {
+    let server = Server::with_volume();
+    let shown = server.done("--output json volume show home");
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let etag = shown["etag"].as_str().unwrap();
+    server.done(&format!("volume resize home 2TiB --if-match {etag}"));
+    let (status, message) = server.refused(&format!("volume resize home 3TiB --if-match {etag}"));
+    assert_eq!(status, 1);
+    assert!(message.contains("no longer as it was when you looked"), "{message}");
+    server.stop();
+}
+
+#[test]
 fn configuration_comes_from_file_environment_and_flags_in_that_order() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("weir.toml");

@@ -1,20 +1,24 @@
 //! Catalogue ↔ API: the same things in the words of each. No decisions.
 
 use super::failure::Failure;
+use super::{clock, given};
 use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
-use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Snapshot, Squash, Volume};
+use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Role, Snapshot, Squash, Token, Volume};
 
 /// A service level for an answer.
 pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
     let rate = level.contract.rate_per_tib().0;
-    weir_api::Level {
+    let mut shown = weir_api::Level {
         name: level.name.clone(),
         bytes_per_second_per_tib: rate,
         mibps_per_tib: mibps(rate),
         published: level.published,
         pools: snapshot.pools_of(level).count(),
-    }
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
 }
 
 /// A pool for an answer.
@@ -23,7 +27,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let budget = pool.contract().budget().rate.0;
     let gives = || volumes().map(|volume| pool.gives(volume));
     let given = gives().map(|limits| limits.rate.0).sum();
-    weir_api::Pool {
+    let mut shown = weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
         level: pool.level.name.clone(),
@@ -44,12 +48,15 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         given_iops: gives().filter_map(|limits| limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
-    }
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
 }
 
 /// A volume for an answer.
 pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
-    weir_api::Volume {
+    let mut shown = weir_api::Volume {
         id: volume.id.0,
         name: volume.name.clone(),
         pool: snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default(),
@@ -63,8 +70,18 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         limit_mibps: mibps(volume.limits.rate.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),
         exports: volume.exports.iter().map(rule).collect(),
-        live: plane.volume_live(volume.id).map(live),
-    }
+        etag: String::new(),
+        live: None,
+    };
+    shown.etag = etag(&shown);
+    shown.live = plane.volume_live(volume.id).map(live);
+    shown
+}
+
+/// The etag of something that is shown, without its etag and what is live.
+fn etag(shown: &impl serde::Serialize) -> String {
+    // What is shown to everybody can be written here too.
+    given::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 
 fn live(live: VolumeLive) -> weir_api::VolumeLive {
@@ -149,5 +166,33 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
         weir_api::Qos::Manual => Qos::Manual,
         weir_api::Qos::Flexible => Qos::Flexible,
         weir_api::Qos::Custom => Qos::Custom,
+    }
+}
+
+/// A role for an answer.
+pub(super) const fn role(role: Role) -> weir_api::Role {
+    match role {
+        Role::Viewer => weir_api::Role::Viewer,
+        Role::Operator => weir_api::Role::Operator,
+        Role::Admin => weir_api::Role::Admin,
+    }
+}
+
+/// A role from a request.
+pub(super) const fn role_asked(role: weir_api::Role) -> Role {
+    match role {
+        weir_api::Role::Viewer => Role::Viewer,
+        weir_api::Role::Operator => Role::Operator,
+        weir_api::Role::Admin => Role::Admin,
+    }
+}
+
+/// A token for an answer.
+pub(super) fn token(token: &Token) -> weir_api::Token {
+    weir_api::Token {
+        name: token.name.clone(),
+        role: role(token.role),
+        created: clock::text_of(token.created),
+        expires: token.expires.map(clock::text_of),
     }
 }

@@ -46,6 +46,11 @@ pub(super) async fn metrics(State(state): State<ControlState>) -> Result<Respons
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 
+/// The OpenAPI document of this version.
+pub(super) async fn openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], weir_api::OPENAPI).into_response()
+}
+
 impl Control {
     fn health(&self) -> Health {
         let snapshot = self.catalog.snapshot();

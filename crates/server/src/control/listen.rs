@@ -3,10 +3,14 @@
 
 use crate::sync::watch;
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +32,18 @@ pub(super) enum Listener {
     Unix(UnixListener),
     /// A TCP address.
     Tcp(TcpListener),
+}
+
+/// Who is at the other end of a connection, in the extensions of each of its requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Peer {
+    /// A process of this machine, at the socket.
+    Socket {
+        /// Its user, where the kernel says.
+        uid: Option<u32>,
+    },
+    /// Somebody at an address.
+    Tcp(SocketAddr),
 }
 
 /// The name of the socket in the data directory; dropping this removes it.
@@ -102,11 +118,12 @@ async fn accept(
     match listener {
         Listener::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
-            connections.spawn(converse(stream, router.clone(), stopping.clone()));
+            let peer = Peer::Socket { uid: stream.peer_cred().ok().map(|peer| peer.uid()) };
+            connections.spawn(converse(stream, peer, router.clone(), stopping.clone()));
         }
         Listener::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
-            connections.spawn(converse(stream, router.clone(), stopping.clone()));
+            let (stream, from) = listener.accept().await?;
+            connections.spawn(converse(stream, Peer::Tcp(from), router.clone(), stopping.clone()));
         }
     }
     Ok(())
@@ -115,10 +132,15 @@ async fn accept(
 /// Answers the requests of one connection.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT_MAX)

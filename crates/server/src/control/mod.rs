@@ -4,17 +4,22 @@
 //! decided is decided in `weir-catalog`; what is enforced is enforced by the data plane. An answer
 //! to a change is sent when the change is in force.
 
-mod auth;
+mod access;
+mod audit;
 mod backup;
 mod change;
+mod clock;
 mod convert;
 mod exports;
 mod failure;
+mod given;
 mod info;
 mod levels;
 mod listen;
+mod page;
 mod pools;
 mod router;
+mod tokens;
 mod trash;
 mod volumes;
 
@@ -24,12 +29,13 @@ mod tests;
 use crate::config::ServerConfig;
 use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, watch};
+use audit::Audit;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use tokio::task::JoinSet;
 use trash::Trash;
-use weir_catalog::Catalog;
+use weir_catalog::{Catalog, Tokens};
 
 /// What every handler works on; cheap to clone.
 #[derive(Clone)]
@@ -43,13 +49,24 @@ struct Control {
     /// of two changes in the wrong order.
     turn: Mutex<()>,
     trash: Arc<Trash>,
+    tokens: Tokens,
+    audit: Audit,
 }
 
 impl ControlState {
     /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served.
-    #[must_use]
-    pub fn new(catalog: Arc<Catalog>, plane: Arc<dyn Plane>, nfs: Vec<SocketAddr>) -> Self {
-        Self(Arc::new(Control { catalog, plane, nfs, turn: Mutex::new(()), trash: Arc::default() }))
+    ///
+    /// # Errors
+    /// If the tokens can't be read or made, or the audit log can't be read or written.
+    pub fn open(
+        catalog: Arc<Catalog>,
+        plane: Arc<dyn Plane>,
+        nfs: Vec<SocketAddr>,
+    ) -> io::Result<Self> {
+        let tokens = catalog.tokens().map_err(io::Error::other)?;
+        let audit = Audit::open(Arc::clone(&catalog))?;
+        let (turn, trash) = (Mutex::new(()), Arc::default());
+        Ok(Self(Arc::new(Control { catalog, plane, nfs, turn, trash, tokens, audit })))
     }
 }
 
@@ -57,8 +74,7 @@ impl ControlState {
 /// non-blocking), then answers what is in flight, within the shutdown's grace.
 ///
 /// # Errors
-/// If the socket can't be listened on, or the token can't be read or made; nothing
-/// is served then.
+/// If the socket can't be listened on; nothing is served then.
 pub async fn serve_control(
     config: &ServerConfig,
     bound: Vec<TcpListener>,
@@ -72,18 +88,19 @@ pub async fn serve_control(
         serving.spawn(listen::serve(listener, router, stopping.clone(), config.shutdown_grace));
     };
     let (local, _name) = listen::bind_socket(catalog.directory())?;
-    if !bound.is_empty() {
-        let token = catalog.api_token().map_err(io::Error::other)?;
-        for listener in listen::adopt_tcp(bound)? {
-            serve(listener, router::guarded(state.clone(), &token));
-        }
+    let router = router::router(state.clone());
+    #[cfg(test)]
+    let router = router.layer(axum::middleware::from_fn(tests::document::checked));
+    for listener in listen::adopt_tcp(bound)? {
+        serve(listener, router.clone());
     }
     let trash = Arc::clone(&state.0.trash);
-    serve(local, router::open(state));
+    serve(local, router);
     trash.remove_condemned(catalog)?;
     until.await;
     // There is nobody to tell if all listeners have ended already.
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
+    state.0.audit.finish().await;
     tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)
 }

@@ -1,3 +1,7 @@
+mod access;
+pub(super) mod document;
+mod given;
+
 use super::*;
 use crate::bound::bind_api;
 use crate::plane::{PlaneError, Totals, VolumeLive};
@@ -95,7 +99,7 @@ impl Running {
         let plane = Arc::new(FakePlane::default());
         plane.apply(catalog.snapshot()).unwrap();
         let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
-        let state = ControlState::new(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs);
+        let state = ControlState::open(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve_control(&config, api, state, until).await });
@@ -453,9 +457,9 @@ async fn converse(
     request: &str,
 ) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test]
@@ -475,5 +479,15 @@ async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
     let metrics = client.metrics().await.unwrap();
     assert!(metrics.contains("weir_volume_used_exact{volume=\"v\",pool=\"p\"} 0"), "{metrics}");
     assert!(metrics.contains("weir_volume_counted_files{volume=\"v\",pool=\"p\"} 7"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_document_is_served() {
+    let running = Running::start().await;
+    let path = running.directory.path().join("api.sock");
+    let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = raw_unix(&path, request).await;
+    assert!(answer.ends_with(weir_api::OPENAPI), "{answer}");
     running.stop().await;
 }

@@ -1,35 +1,42 @@
 //! `/v1/volumes`.
 
-use super::change::{Answer, HowQuery, Shown, mode};
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
 use super::failure::Failure;
+use super::given::{Concerned, Given};
+use super::page::{PageQuery, page};
 use super::{Control, ControlState, convert};
 use crate::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use weir_api::Volume;
+use weir_api::{Page, Volume};
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome, Snapshot,
     Thing, VolumeChange,
 };
 
-pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Volume>> {
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    query: PageQuery,
+) -> Result<Json<Page<Volume>>, Failure> {
     let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
-    Json(snapshot.volumes().map(|volume| convert::volume(&snapshot, plane, volume)).collect())
+    let all = snapshot.volumes().map(|volume| (format!("{:010}", volume.id.0), volume));
+    page(query, "volume", all, |volume| convert::volume(&snapshot, plane, volume))
 }
 
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Json<Volume>, Failure> {
+) -> Result<Tagged<Volume>, Failure> {
     let volume = state.0.volume(&state.0.catalog.snapshot(), &name);
-    Ok(Json(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
+    Ok(Tagged(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
 }
 
 pub(super) async fn create(
     State(state): State<ControlState>,
     how: HowQuery,
+    given: Given,
     new: Result<Json<weir_api::NewVolume>, JsonRejection>,
 ) -> Answer<Volume> {
     let (mode, Json(new)) = (mode(how)?, new?);
@@ -46,19 +53,20 @@ pub(super) async fn create(
         },
     };
     let settle = move |control: &Control, outcome: &Outcome| {
-        if mode == Mode::Commit {
+        if mode.commits() {
             control.undo_if_unserved(&outcome.snapshot, &name)?;
         }
         Ok(control.volume(&outcome.snapshot, &name))
     };
     let ask = move |catalog: &Catalog, mode| catalog.create_volume(&new, mode);
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(Terms::new(mode, given, Concerned::New), Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn change(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     how: HowQuery,
+    given: Given,
     change: Result<Json<weir_api::VolumeChange>, JsonRejection>,
 ) -> Answer<Volume> {
     let (mode, Json(change)) = (mode(how)?, change?);
@@ -70,6 +78,7 @@ pub(super) async fn change(
         ceiling_rate: change.max_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
         ceiling_iops: change.max_iops.map(|most| most.map(Iops)),
     };
+    let terms = Terms::new(mode, given, Concerned::Volume(name.clone()));
     let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
     let ask = move |catalog: &Catalog, mode| {
         let volume = catalog.snapshot().volume_named(&asked).map(|volume| volume.id);
@@ -79,24 +88,26 @@ pub(super) async fn change(
     };
     let settle =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(terms, Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn delete(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     how: HowQuery,
+    given: Given,
 ) -> Answer<Volume> {
     let (mode, asked) = (mode(how)?, name.clone());
+    let terms = Terms::new(mode, given, Concerned::Volume(name.clone()));
     let ask = move |catalog: &Catalog, mode| catalog.delete_volume(&asked, mode);
     let settle = move |control: &Control, _: &Outcome| {
-        if mode == Mode::Commit {
+        if mode.commits() {
             control.remove_condemned();
         }
         // After a preview the catalogue still has it.
         Ok(control.volume(&control.catalog.snapshot(), &name))
     };
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(terms, Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn rescan(
@@ -140,8 +151,8 @@ impl Control {
     /// Takes back a new volume that the data plane can't serve, so that an answer of success
     /// always means a volume that can be mounted.
     fn undo_if_unserved(&self, snapshot: &Snapshot, name: &str) -> Result<(), Failure> {
-        let served = snapshot.volume_named(name).and_then(|new| self.plane.volume_live(new.id));
-        if served.is_some() {
+        let new = snapshot.volume_named(name);
+        if new.is_none_or(|new| self.plane.volume_live(new.id).is_some()) {
             return Ok(());
         }
         let undone = self.catalog.delete_volume(name, Mode::Commit)?;

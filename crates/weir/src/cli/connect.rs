@@ -21,6 +21,14 @@ pub(crate) fn with_client<T>(
 
 /// The server that the options name.
 pub(crate) fn client(global: &Global) -> Result<Client> {
+    let client = any_client(global)?;
+    Ok(match &global.if_match {
+        Some(etag) => client.if_match(etag.trim_matches('"')),
+        None => client,
+    })
+}
+
+fn any_client(global: &Global) -> Result<Client> {
     if let Some(url) = &global.server {
         let token = global.token_file.as_deref().map(read_token).transpose()?;
         return Ok(Client::tcp(host_and_port(url)?, token));
@@ -78,9 +86,11 @@ fn explain(global: &Global, error: anyhow::Error) -> anyhow::Error {
                 ),
             }
         }
-        Some(ClientError::Refused { status: 401, .. }) => anyhow!(
-            "the server wants its token: give --token-file with a copy of api.token from its data directory"
-        ),
+        Some(ClientError::Refused { status: 401, error }) if error.code == "unauthorized" => {
+            anyhow!(
+                "the server wants a token that it knows: give --token-file with one that `weir token create` made there, or with a copy of api.token from its data directory"
+            )
+        }
         _ => error,
     }
 }

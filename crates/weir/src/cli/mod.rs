@@ -1,6 +1,7 @@
 //! The command line: one small file for each subcommand. Nothing is decided here: `serve` hands a
 //! configuration to the server, the others speak to a running server through its API.
 
+mod audit;
 mod bench;
 mod catalog;
 mod config;
@@ -14,6 +15,7 @@ mod logging;
 mod pool;
 mod print;
 mod serve;
+mod token;
 mod values;
 mod volume;
 
@@ -58,9 +60,14 @@ pub(crate) struct Global {
     /// API of a server elsewhere; without TLS, so over networks you trust only
     #[arg(long, global = true, env = "WEIR_SERVER", value_name = "http://HOST:PORT")]
     server: Option<String>,
-    /// File with the token for --server: a copy of api.token from the server's data directory
+    /// File with the token for --server: what `weir token create` printed, or a copy of api.token from
+    /// the server's data directory
     #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
+    /// Change something only if it still has this etag, which `show --output json` prints: if somebody
+    /// changed it meanwhile, the change is refused
+    #[arg(long, global = true, value_name = "ETAG")]
+    if_match: Option<String>,
     /// What to print on standard output
     #[arg(long, global = true, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
     output: Output,
@@ -114,6 +121,10 @@ enum Command {
     /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
+    /// Make, list and revoke tokens of the API
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    Audit(audit::AuditArgs),
     /// Tell whether the server serves all its volumes
     Health,
     /// Measure a NAS: load it, and report rate, latency and errors
@@ -134,6 +145,8 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
         Command::Catalog(command) => catalog::run(&global, &command),
+        Command::Token(command) => connect::with_client(&global, token::run(&global, &command)),
+        Command::Audit(args) => connect::with_client(&global, audit::run(&global, &args)),
         Command::Bench(args) => bench::run(&global, &args),
         Command::Demo(args) => demo::run(&global, &args),
         Command::Health => connect::with_client(&global, health::run(&global)),
