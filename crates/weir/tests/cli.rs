@@ -451,3 +451,21 @@ fn the_first_steps_of_the_readme_work_as_they_are_pasted() {
     assert!(server.done("volume list").contains("2 TiB"));
     server.stop();
 }
+
+/// What a shell of this machine makes of the completions; nothing is asked of bash-completion.
+#[test]
+fn bash_completes_commands_and_options() {
+    let completed = |words: &str, last: &str| {
+        let script = format!(
+            "source <(\"$0\" completions bash) && COMP_WORDS=({words}) && \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) && _weir weir '{last}' && \
+             echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script, WEIR]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(completed("weir volume cr", "cr"), "create\n");
+    assert_eq!(completed("weir volume create --q", "--q"), "--quota\n");
+    assert_eq!(completed("weir volume nothing-like-this", "nothing-like-this"), "\n");
+}
