@@ -127,6 +127,9 @@ fn lay_out(weir: &Path, stage: &Path, changelog: &str) -> Result<()> {
         }
     }
     copy_tree(Path::new("docs/decisions"), &stage.join("docs/decisions"))?;
+    for folder in ["grafana", "prometheus"] {
+        copy_tree(&Path::new("dist").join(folder), &stage.join(folder))?;
+    }
     let weir = stage.join("weir");
     let weir = weir.canonicalize()?;
     let weir = weir.to_string_lossy();
