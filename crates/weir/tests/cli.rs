@@ -469,3 +469,28 @@ fn bash_completes_commands_and_options() {
     assert_eq!(completed("weir volume create --q", "--q"), "--quota\n");
     assert_eq!(completed("weir volume nothing-like-this", "nothing-like-this"), "\n");
 }
+
+/// The journal says by the environment which file it is; then lines begin with their priority.
+#[test]
+fn lines_for_the_journal_begin_with_their_priority() {
+    use std::os::unix::fs::MetadataExt;
+    let data = tempfile::tempdir().unwrap();
+    let said = |stream: &dyn Fn(&std::fs::Metadata) -> String| {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let file = log.reopen().unwrap();
+        // It warns of few open files, says that it can't listen there, and ends.
+        let status = Command::new("sh")
+            .args(["-c", "ulimit -n 1000 && exec \"$0\" \"$@\"", WEIR, "serve", "--api", "none"])
+            .args(["--nfs", "192.0.2.1:2049", "--data"])
+            .arg(data.path())
+            .env("JOURNAL_STREAM", stream(&file.metadata().unwrap()))
+            .stderr(file)
+            .status();
+        assert!(!status.unwrap().success());
+        std::fs::read_to_string(log.path()).unwrap()
+    };
+    let journal = said(&|file| format!("{}:{}", file.dev(), file.ino()));
+    assert!(journal.starts_with("<4>weir_server::"), "{journal}");
+    let other = said(&|file| format!("{}:{}", file.dev(), file.ino() + 1));
+    assert!(other.contains(" WARN weir_server::"), "{other}");
+}
