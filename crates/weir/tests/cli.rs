@@ -506,3 +506,46 @@ fn the_first_steps_of_the_readme_work_as_they_are_pasted() {
     assert!(server.done("volume list").contains("2 TiB"));
     server.stop();
 }
+
+/// What a shell of this machine makes of the completions; nothing is asked of bash-completion.
+#[test]
+fn bash_completes_commands_and_options() {
+    let completed = |words: &str, last: &str| {
+        let script = format!(
+            "source <(\"$0\" completions bash) && COMP_WORDS=({words}) && \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) && _weir weir '{last}' && \
+             echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script, WEIR]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(completed("weir volume cr", "cr"), "create\n");
+    assert_eq!(completed("weir volume create --q", "--q"), "--quota\n");
+    assert_eq!(completed("weir volume nothing-like-this", "nothing-like-this"), "\n");
+}
+
+/// The journal says by the environment which file it is; then lines begin with their priority.
+#[test]
+fn lines_for_the_journal_begin_with_their_priority() {
+    use std::os::unix::fs::MetadataExt;
+    let data = tempfile::tempdir().unwrap();
+    let said = |stream: &dyn Fn(&std::fs::Metadata) -> String| {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let file = log.reopen().unwrap();
+        // It warns of few open files, says that it can't listen there, and ends.
+        let status = Command::new("sh")
+            .args(["-c", "ulimit -n 1000 && exec \"$0\" \"$@\"", WEIR, "serve", "--api", "none"])
+            .args(["--nfs", "192.0.2.1:2049", "--data"])
+            .arg(data.path())
+            .env("JOURNAL_STREAM", stream(&file.metadata().unwrap()))
+            .stderr(file)
+            .status();
+        assert!(!status.unwrap().success());
+        std::fs::read_to_string(log.path()).unwrap()
+    };
+    let journal = said(&|file| format!("{}:{}", file.dev(), file.ino()));
+    assert!(journal.starts_with("<4>weir_server::"), "{journal}");
+    let other = said(&|file| format!("{}:{}", file.dev(), file.ino() + 1));
+    assert!(other.contains(" WARN weir_server::"), "{other}");
+}

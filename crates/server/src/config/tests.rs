@@ -115,3 +115,15 @@ fn a_missing_or_huge_file_is_refused() {
     let huge = "#".repeat(usize::try_from(FILE_BYTES_MAX).unwrap() + 1);
     assert!(matches!(load(&huge, &[]), Err(ConfigError::TooLarge { .. })));
 }
+
+#[test]
+fn the_template_is_the_defaults_and_so_are_its_comments() {
+    let template = ServerConfig::template();
+    let defaults = ServerConfig { data: "/var/lib/weir".into(), ..ServerConfig::default() };
+    assert_eq!(load(&template, &[]).unwrap(), defaults);
+    let is_key = |line: &str| line.starts_with('#') && !line.starts_with("# ");
+    assert_eq!(template.lines().filter(|line| is_key(line)).count(), KEYS.len() - 1);
+    let given = template.lines().map(|line| if is_key(line) { &line[1..] } else { line });
+    let given = given.collect::<Vec<_>>().join("\n");
+    assert_eq!(load(&given, &[]).unwrap(), defaults);
+}
