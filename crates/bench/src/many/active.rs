@@ -82,6 +82,8 @@ fn workload(number: u32, seconds: f64) -> Workload {
         length: Length::Seconds(seconds),
         warmup_s: WARMUP_S,
         layout: Layout::Sparse,
+        // All go with the data directory.
+        keep: true,
         directory: "many".to_owned(),
         seed: 1 + u64::from(number),
         ..Workload::default()
