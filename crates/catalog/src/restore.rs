@@ -27,6 +27,7 @@ const AHEAD: &str = "
     INSERT INTO sqlite_sequence SELECT name, 0 FROM (SELECT 'pools' AS name UNION SELECT 'volumes')
         WHERE name NOT IN (SELECT name FROM sqlite_sequence);
     UPDATE sqlite_sequence SET seq = seq + 0x100000 WHERE name IN ('pools', 'volumes');
+    UPDATE credits SET credits = 0;
     UPDATE nsm SET state = (state + 0x200000) & 0x7fffffff;
 ";
 

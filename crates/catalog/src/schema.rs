@@ -77,6 +77,12 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE pools ADD COLUMN iops INTEGER CHECK (iops > 0);
     ALTER TABLE volumes ADD COLUMN iops INTEGER CHECK (iops > 0);
 ",
+    "
+    CREATE TABLE credits (
+        volume INTEGER PRIMARY KEY REFERENCES volumes (id) ON DELETE CASCADE,
+        credits INTEGER NOT NULL CHECK (credits >= 0)
+    ) STRICT;
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
