@@ -25,7 +25,8 @@ pub struct Pool {
     /// The READs and WRITEs a second that it buys, in models that do.
     #[serde(default)]
     pub iops: Option<u64>,
-    /// What all its volumes together may be given: what it buys, or size × level rate.
+    /// What all its volumes together may be given: what it buys, or size × level rate; where they
+    /// provision for themselves, what they have.
     pub budget_bytes_per_second: u64,
     /// The same in MiB/s.
     pub budget_mibps: f64,

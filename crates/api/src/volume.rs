@@ -33,9 +33,17 @@ pub struct Volume {
     pub limit_bytes_per_second: u64,
     /// The same in MiB/s.
     pub limit_mibps: f64,
-    /// The limit in READs and WRITEs a second; nothing where they are not counted.
+    /// The limit in READs and WRITEs a second, that of bursts where there are such; nothing where they
+    /// are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
+    /// Where there are bursts, the READs and WRITEs a second that it may do without credits, and at
+    /// which it earns credits while it does fewer.
+    #[serde(default)]
+    pub base_iops: Option<u64>,
+    /// The most credits that it keeps; one is a READ or WRITE beyond the base.
+    #[serde(default)]
+    pub credits_max: Option<u64>,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
     /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
@@ -65,6 +73,9 @@ pub struct VolumeLive {
     /// The limit in force in READs and WRITEs a second; nothing where they are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
+    /// The credits for bursts that are left; nothing where there are no bursts.
+    #[serde(default)]
+    pub credits: Option<u64>,
     /// READ operations.
     pub read_ops: u64,
     /// Bytes read.

@@ -160,7 +160,7 @@ impl Catalog {
                 tx.prepare("UPDATE volumes SET throughput = ?2, iops = ?3 WHERE id = ?1")?;
             for volume in now.volumes_of(pool.id) {
                 let terms = kept(volume, pool, &next);
-                let rate = next.qos.gives_rates().then_some(terms.manual_rate.0);
+                let rate = given(next.qos, terms).map(|rate| rate.0);
                 store.execute(params![volume.id.0, rate, terms.manual_iops.map(|iops| iops.0)])?;
             }
             Ok(())
@@ -254,12 +254,23 @@ fn contract(level: &Level, qos: Qos, size_bytes: u64, bought: Buys) -> contract:
 /// The terms of a volume of `old` as its pool becomes `next`: in a model that gives rates it keeps the rate
 /// that it has, and its operations where both give those.
 pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
-    let stays = old.qos.buys_iops() && next.qos.buys_iops();
-    Terms {
-        quota_bytes: volume.quota_bytes,
-        manual_rate: old.contract().limits(volume.terms()).rate,
-        manual_iops: volume.iops.filter(|_| stays),
+    let quota_bytes = volume.quota_bytes;
+    if next.qos.provisions() {
+        // What it provisions itself, or what is recommended for its size.
+        return match old.qos.provisions() {
+            true => volume.terms(),
+            false => Terms { quota_bytes, manual_rate: BytesPerSecond::ZERO, manual_iops: None },
+        };
     }
+    let stays = old.qos.buys_iops() && next.qos.buys_iops();
+    let manual_rate = old.contract().limits(volume.terms()).rate;
+    Terms { quota_bytes, manual_rate, manual_iops: volume.iops.filter(|_| stays) }
+}
+
+/// The rate of such terms that is the volume's own under the model `qos`.
+pub(crate) fn given(qos: Qos, terms: Terms) -> Option<BytesPerSecond> {
+    let provisions = qos.provisions() && terms.manual_rate > BytesPerSecond::ZERO;
+    (qos.gives_rates() || provisions).then_some(terms.manual_rate)
 }
 
 /// The pool of this name.

@@ -34,7 +34,7 @@ fn limits(catalog: &Catalog, name: &str) -> Limits {
 }
 
 fn both(rate: u64, iops: u64) -> Limits {
-    Limits { rate: mib(rate), iops: Some(Iops(iops)) }
+    Limits { iops: Some(Iops(iops)), ..Limits::of(mib(rate)) }
 }
 
 #[test]

@@ -19,6 +19,13 @@
 //! `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least one is used up, as
 //! long as what one holds up is not more than that in a row; see [`Queue`](crate::Queue) for the order.
 //!
+//! # Credits
+//!
+//! Where operations come in bursts they are charged twice: to a meter of the rate of bursts, and to one of the
+//! base rate that saves up what isn't used, as far as credits may be saved. So credits are earned at
+//! the base rate while less than it is used, and one is spent for each operation beyond it; where there are
+//! none left, the base rate binds.
+//!
 //! # What it costs
 //!
 //! A volume whose contract counts no operations pays for one atomic word, as it did before there was
@@ -28,8 +35,9 @@ use core::fmt;
 
 use weir_core::Mono;
 
+use crate::burst::Burst;
 use crate::contract::Limits;
-use crate::meter::{Meter, RateSlice};
+use crate::meter::{CATCH_UP_NANOS, Meter, NEVER, RateSlice};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// What a request is charged.
@@ -37,7 +45,8 @@ use crate::rate::{BytesPerSecond, Iops};
 pub struct Cost {
     /// Payload, in bytes.
     pub bytes: u64,
-    /// READs and WRITEs are one operation each; what is free counts none.
+    /// READs and WRITEs are one operation each, and others where the model counts them; what is free counts
+    /// none.
     pub operations: u64,
 }
 
@@ -86,17 +95,25 @@ pub struct Meters {
     /// Charged only while the other says that it has company. A meter counts units; here an
     /// operation is one.
     operations: Meter,
+    /// Charged only while that says that it has company.
+    credits: Meter,
 }
 
+/// The meter of credits starts as if it had been idle for so long, so that it can start full: 11 days, where an
+/// hour at full speed is what is ever saved up, and that in 2.4 hours.
+const IDLE_NANOS: u64 = 1_000_000_000_000_000;
+
 impl Meters {
-    /// Meters that start with their full catch-up credit.
+    /// Meters that start with their full catch-up credit, and with full credits for bursts.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let meters = Self {
             bytes: Meter::new(RateSlice::owned(limits.rate)),
             operations: Meter::new(operations(limits.iops)),
+            credits: Meter::new(credits(limits.burst)),
         };
         meters.bytes.set_company(limits.iops.is_some());
+        meters.operations.set_company(limits.burst.is_some());
         meters
     }
 
@@ -113,7 +130,7 @@ impl Meters {
         if !self.bytes.has_company() {
             return Some(cost.uncounted());
         }
-        let rest = self.operations.take_waiting(cost.operations, now, 0);
+        let rest = self.take_operations(cost.operations, now, 0);
         if rest.is_err() {
             self.bytes.take_back(cost.bytes);
         }
@@ -132,12 +149,27 @@ impl Meters {
             return self.bytes.take_waiting(cost.bytes, now, 0).map(|()| cost.uncounted());
         }
         self.bytes.take_waiting(cost.bytes, now, held_nanos)?;
-        let rest = self.operations.take_waiting(cost.operations, now, held_nanos);
+        let rest = self.take_operations(cost.operations, now, held_nanos);
         if rest.is_err() {
             // Newcomers are refused anyway while somebody waits.
             self.bytes.refund(cost.bytes);
         }
         rest.map(|()| cost)
+    }
+
+    /// Charges the operations of a request that was charged its bytes; on refusal says when to ask again.
+    fn take_operations(&self, operations: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
+        self.operations.take_waiting(operations, now, held_nanos)?;
+        if !self.operations.has_company() {
+            return Ok(());
+        }
+        self.credits.take_waiting(operations, idled(now), 0).map_err(|again| {
+            self.operations.refund(operations);
+            match again {
+                NEVER => NEVER,
+                again => Mono(again.0.saturating_sub(IDLE_NANOS)),
+            }
+        })
     }
 
     /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
@@ -154,11 +186,27 @@ impl Meters {
         }
         if cost.operations > 0 {
             self.operations.refund(cost.operations);
+            if self.operations.has_company() {
+                self.credits.refund(cost.operations);
+            }
         }
     }
 
+    /// The credits that are left for bursts; none where operations don't come in bursts.
+    #[must_use]
+    pub fn credits(&self, now: Mono) -> Option<u64> {
+        self.operations.has_company().then(|| self.credits.saved(idled(now)))
+    }
+
+    /// Sets the credits that are left, as they were when they were last kept. To be called before anybody
+    /// is let through, or what was owed then is forgotten.
+    pub fn set_credits(&self, credits: u64, now: Mono) {
+        self.credits.save(credits, idled(now));
+    }
+
     /// Puts other limits in force: the next decision is made by them. What is owed stays owed in
-    /// bytes and operations; see [`Meter::set_slice`]. Operations that were not counted until now owe
+    /// bytes and operations, and credits stay credits, as far as the new limits keep so many; where
+    /// operations come in bursts from now on, credits are full; see [`Meter::set_slice`]. Operations that were not counted until now owe
     /// nothing.
     ///
     /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
@@ -166,8 +214,22 @@ impl Meters {
         if limits.iops.is_some() {
             self.operations.set_slice(operations(limits.iops), now);
         }
+        if let Some(burst) = limits.burst {
+            self.credits.set_slice(credits(limits.burst), idled(now));
+            if !self.operations.has_company() {
+                self.set_credits(burst.credits, now);
+            }
+        }
+        self.operations.set_company(limits.burst.is_some());
         self.bytes.set_company(limits.iops.is_some());
         self.bytes.set_slice(RateSlice::owned(limits.rate), now);
+    }
+
+    /// Whether every operation is one of the contract's, also those that read and write nothing: where there
+    /// are bursts, as Azure Files counts them.
+    #[must_use]
+    pub fn counts_metadata(&self) -> bool {
+        self.bytes.has_company() && self.operations.has_company()
     }
 
     /// Whether operations are counted, so that also one that moves no byte has to ask.
@@ -201,9 +263,14 @@ impl Meters {
     /// What one operation weighs at least, in bytes.
     pub(crate) fn per_operation(&self) -> u64 {
         match self.bytes.has_company() {
-            true => self.bytes.yields(self.operations.takes(1)).min(OPERATION_WEIGHT_MAX),
+            true => self.bytes.yields(self.lasting().takes(1)).min(OPERATION_WEIGHT_MAX),
             false => 0,
         }
+    }
+
+    /// The meter of the operations that may be done for good.
+    fn lasting(&self) -> &Meter {
+        if self.operations.has_company() { &self.credits } else { &self.operations }
     }
 
     /// What there is more of at present, where two limits bind.
@@ -240,6 +307,21 @@ fn operations(iops: Option<Iops>) -> RateSlice {
     RateSlice::owned(BytesPerSecond(iops.map_or(0, |iops| iops.0)))
 }
 
+/// The slice of a meter of credits. It saves the 50 ms of every meter beside them.
+fn credits(burst: Option<Burst>) -> RateSlice {
+    let Some(Burst { base, credits }) = burst else {
+        return RateSlice::owned(BytesPerSecond::ZERO);
+    };
+    let nanos = (u128::from(credits) * 1_000_000_000).div_ceil(u128::from(base.0).max(1));
+    let saved_nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(CATCH_UP_NANOS);
+    RateSlice { saved_nanos, ..RateSlice::owned(BytesPerSecond(base.0)) }
+}
+
+/// The clock of the meter of credits.
+fn idled(now: Mono) -> Mono {
+    Mono(now.0.saturating_add(IDLE_NANOS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,7 +330,7 @@ mod tests {
     const SECOND: Mono = Mono(1_000_000_000);
 
     fn limits(rate: u64, iops: u64) -> Limits {
-        Limits { rate: BytesPerSecond(rate), iops: (iops > 0).then_some(Iops(iops)) }
+        Limits { iops: (iops > 0).then_some(Iops(iops)), ..Limits::of(BytesPerSecond(rate)) }
     }
 
     fn at(milli: u64) -> Mono {
@@ -388,5 +470,60 @@ mod tests {
         assert!(!meters.took_back());
         assert!(meters.try_take(Cost::of(1), SECOND).is_none());
         assert!(meters.took_back() && !meters.took_back());
+    }
+
+    fn bursting(base: u64, burst: u64, credits: u64) -> Limits {
+        let burst_of = Burst { base: Iops(base), credits };
+        Limits { burst: Some(burst_of), ..limits(1 << 40, burst) }
+    }
+
+    /// Operations that go within `seconds` when one is asked for each 0.1 ms.
+    fn within(meters: &Meters, from: u64, seconds: u64) -> u64 {
+        let tries =
+            (from * 10_000..(from + seconds) * 10_000).map(|try_| SECOND.0 + try_ * 100_000);
+        tries.map(|now| u64::from(meters.try_take(Cost::of(1), Mono(now)).is_some())).sum()
+    }
+
+    #[test]
+    fn bursts_last_as_long_as_there_are_credits() {
+        let meters = Meters::new(bursting(100, 1000, 3600));
+        assert_eq!(meters.credits(SECOND), Some(3600));
+        // 900 beyond the base in each second: 3,600 credits last 4 s.
+        let first = within(&meters, 0, 4);
+        assert!(first.abs_diff(4000) <= 51, "{first}");
+        assert!(meters.credits(at(4000)).unwrap() <= 50);
+        let then = within(&meters, 4, 10);
+        assert!(then.abs_diff(1000) <= 51, "{then}");
+        // Earned while idle, and never more than the most.
+        let earned = meters.credits(at(24_000)).unwrap();
+        assert!(earned.abs_diff(1000) <= 6, "{earned}");
+        assert_eq!(meters.credits(at(1_000_000)), Some(3600));
+    }
+
+    #[test]
+    fn credits_are_kept_set_and_changed_as_operations() {
+        let meters = Meters::new(bursting(100, 1000, 3600));
+        meters.set_credits(7, SECOND);
+        assert_eq!(meters.credits(SECOND), Some(7));
+        meters.set_credits(5000, SECOND);
+        assert_eq!(meters.credits(SECOND), Some(3600), "no more than the most");
+        meters.set(bursting(200, 1000, 1000), SECOND);
+        assert_eq!(meters.credits(SECOND), Some(1000));
+        meters.set_credits(300, SECOND);
+        meters.set(bursting(50, 1000, 7000), SECOND);
+        assert!(meters.credits(SECOND).unwrap().abs_diff(300) <= 8);
+        meters.set(limits(1 << 40, 100), SECOND);
+        assert_eq!(meters.credits(SECOND), None);
+        meters.set(bursting(50, 1000, 7000), SECOND);
+        assert_eq!(meters.credits(SECOND), Some(7000), "full at birth");
+    }
+
+    #[test]
+    fn a_failed_operation_gives_its_credit_back() {
+        let meters = Meters::new(bursting(1, 1000, 10));
+        let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
+        assert_eq!(meters.credits(SECOND), Some(9));
+        meters.refund(charged);
+        assert_eq!(meters.credits(SECOND), Some(10));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Limits, Meters, Queue};
+use weir_qos::{Burst, BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, Queue};
 
 use sim::{Demand, Done, KIB, Load, MIB, MILLI, SECOND, World, shares, worst_windows};
 
@@ -299,6 +299,27 @@ proptest! {
         for share in shares {
             prop_assert!(share.abs_diff(mean) <= mean / 20 + 4 * part.max(64 * KIB), "{shares:?}");
         }
+    }
+
+    /// In a burst and after it the rule of the contract holds, with those who wait and late pumps.
+    #[test]
+    fn bursts_keep_the_contract_until_credits_are_spent(
+        seed: u64,
+        base in 20..500_u64,
+        faster in 100..1000_u64,
+        failing in prop_oneof![Just(0_u64), 5..20_u64],
+    ) {
+        let burst = base + faster;
+        let of = Burst { base: Iops(base), credits: 12 * faster };
+        let loads = (0..5).map(|key| closed(key, 2, 64, (512, 16 * KIB))).collect();
+        let world = World::new(seed, 1 << 40, LATENESS, loads).failing(failing);
+        let mut world = world.bursting(1 << 40, burst, of);
+        let spent = START + 12 * SECOND;
+        world.run_until(spent + 12 * SECOND);
+        assert_kept(&world.done, |one| one.operations, burst, 1, START, spent - SECOND / 2);
+        // The catch-up of the burst is left over at its end.
+        assert_kept(&world.done, |one| one.operations, base, 1, spent + SECOND, world.now);
+        prop_assert!(world.meters.credits(Mono(world.now)).unwrap() <= base / 20 + 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::limits::{
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue};
+use weir_qos::{Cost, Iops, Limits, Meters, Queue};
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -32,6 +32,8 @@ pub(crate) struct Parked {
 }
 
 struct Waiting {
+    /// The limits in force.
+    limits: Limits,
     queue: Queue<Ticket>,
     stopped: Vec<Stopped>,
 }
@@ -70,9 +72,6 @@ pub(crate) struct Gate {
     waiting: Mutex<Waiting>,
     parked: AtomicU64,
     parked_max: AtomicU64,
-    limit: AtomicU64,
-    /// Zero where operations are not counted.
-    limit_iops: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
     /// When it is going to: the earliest timer that was set and has not fired.
@@ -85,11 +84,9 @@ impl Gate {
     pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
             meters: Meters::new(limits),
-            waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
+            waiting: Mutex::new(Waiting { limits, queue: Queue::new(), stopped: Vec::new() }),
             parked: AtomicU64::new(0),
             parked_max: AtomicU64::new(parked_max(limits)),
-            limit: AtomicU64::new(limits.rate.0),
-            limit_iops: AtomicU64::new(limits.iops.map_or(0, |iops| iops.0)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
             total,
@@ -98,11 +95,17 @@ impl Gate {
 
     /// The limits in force.
     pub(crate) fn limits(&self) -> Limits {
-        let iops = self.limit_iops.load(Ordering::Relaxed);
-        Limits {
-            rate: BytesPerSecond(self.limit.load(Ordering::Relaxed)),
-            iops: (iops > 0).then_some(Iops(iops)),
-        }
+        lock(&self.waiting).limits
+    }
+
+    /// The credits for bursts that are left, if there are bursts.
+    pub(crate) fn credits(&self, now: Mono) -> Option<u64> {
+        self.meters.credits(now)
+    }
+
+    /// Goes on with the credits that an earlier server left.
+    pub(crate) fn set_credits(&self, credits: u64, now: Mono) {
+        self.meters.set_credits(credits, now);
     }
 
     /// Bytes of memory that waiting requests pin.
@@ -137,9 +140,13 @@ impl Gate {
         let mut waiting = lock(&self.waiting);
         self.meters.set(limits, now);
         waiting.queue.reweigh(&self.meters);
-        self.limit.store(limits.rate.0, Ordering::Relaxed);
-        self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
+        waiting.limits = limits;
         self.parked_max.store(parked_max(limits), Ordering::Relaxed);
+    }
+
+    /// Whether what isn't a READ or WRITE is an operation of the contract too.
+    pub(crate) fn counts_metadata(&self) -> bool {
+        self.meters.counts_metadata()
     }
 
     /// May a request of `cost` go now? Only while nobody waits; then says what it was charged. What
@@ -259,6 +266,7 @@ fn parked_max(limits: Limits) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_qos::BytesPerSecond;
 
     #[test]
     fn what_may_be_parked_follows_the_tightest_limit() {

@@ -139,6 +139,9 @@ const LIVE: &[Metric<VolumeLive>] = &[
         "Limit of READs and WRITEs in force, 0 where they are not counted",
         |v| Whole(v.limit_iops.unwrap_or(0)),
     ),
+    metric(Gauge, "weir_volume_credits", "Credits left for bursts, 0 where there are none", |v| {
+        Whole(v.credits.unwrap_or(0))
+    }),
     metric(
         Gauge,
         "weir_volume_throughput_limit_reached",
@@ -259,12 +262,13 @@ struct PoolSums {
 impl PoolSums {
     fn of(snapshot: &Snapshot, pool: &Pool) -> Self {
         let volumes = || snapshot.volumes_of(pool.id);
+        let given = volumes().map(|volume| pool.gives(volume).rate.0).sum();
         Self {
             size: pool.size_bytes,
             allocated: volumes().map(|volume| volume.quota_bytes).sum(),
-            budget: pool.contract().budget().rate.0,
+            budget: pool.contract().budget().map_or(given, |budget| budget.rate.0),
             operations: pool.iops.map_or(0, |iops| iops.0),
-            given: volumes().map(|volume| pool.gives(volume).rate.0).sum(),
+            given,
         }
     }
 }

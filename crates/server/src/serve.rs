@@ -10,6 +10,7 @@ use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
+use crate::credits;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
@@ -235,11 +236,14 @@ impl Server {
                 "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
             );
         }
+        let keeper = credits::keep_on(Arc::clone(&self.engine), Arc::clone(&self.catalog));
+        let keeper = tokio::spawn(keeper);
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
+        keeper.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))
@@ -261,6 +265,7 @@ impl Server {
             stop.stop();
             outcome = outcome.and(join(locks, "lock manager"));
         }
+        credits::keep(&self.engine, &self.catalog);
         self.engine.close_volumes();
         tracing::info!("stopped");
         outcome
@@ -296,7 +301,8 @@ fn engine(
     };
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
-    let around = Surroundings { clock, groups, portmap, locks };
+    let credits = catalog.credits()?;
+    let around = Surroundings { clock, groups, portmap, locks, credits };
     Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
 }
 

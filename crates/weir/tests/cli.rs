@@ -160,6 +160,32 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
 }
 
 #[test]
+fn an_operator_provisions_bursts() {
+    let server = Server::start();
+    let made = server.done("pool create files --qos provisioned-v1 --size 20TiB");
+    assert_eq!(made, "pool files: 20 TiB, provisioned-v1\n");
+    let made = server.done("volume create share --pool files --quota 1TiB");
+    let figures = "limit 203 MiB/s, 4024 IOPS, bursts of 10000\n";
+    assert!(made.starts_with(&format!("volume share: quota 1 TiB, {figures}")), "{made}");
+    let plan = server.done("volume resize share 10TiB --dry-run");
+    assert!(plan.contains("GiB/s, 13240 IOPS, bursts of 30720"), "{plan}");
+    let (_, message) = server.refused("volume set share --iops 5000");
+    assert!(message.contains("provisioned-v2"), "{message}");
+    let (_, message) = server.refused("volume set share --throughput 200MiB/s");
+    assert!(message.contains("follows from the quota"), "{message}");
+    server.done("pool set files --qos provisioned-v2");
+    let set = server.done("volume set share --iops 25000 --throughput 500MiB/s");
+    assert!(set.contains("500 MiB/s, 25000 IOPS, bursts of 75000"), "{set}");
+    let shown = server.done("volume show share");
+    assert!(shown.contains(" of 180000000\n"), "{shown}");
+    let (_, message) = server.refused("volume set share --iops 2999");
+    assert!(message.contains("from 3000 IOPS to 102400 IOPS"), "{message}");
+    let set = server.done("volume set share --iops auto");
+    assert!(set.contains("4024 IOPS, bursts of 12072"), "{set}");
+    server.stop();
+}
+
+#[test]
 fn an_operator_buys_throughput_apart_from_size() {
     let server = Server::start();
     let made = server.done("pool create apps --qos flexible --size 1TiB --throughput 640MiB/s");

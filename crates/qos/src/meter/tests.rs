@@ -127,7 +127,7 @@ fn from_tiny_to_large_is_in_force_at_once() {
 
 #[test]
 fn an_expired_slice_admits_nothing_until_renewed() {
-    let slice = RateSlice { rate: BytesPerSecond(MIB), expires: Some(at(100)) };
+    let slice = RateSlice { expires: Some(at(100)), ..RateSlice::owned(BytesPerSecond(MIB)) };
     let meter = Meter::new(slice);
     assert!(meter.try_take(1, at(99)));
     assert!(!meter.try_take(1, at(100)));

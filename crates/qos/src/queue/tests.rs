@@ -52,14 +52,15 @@ fn shares_are_of_what_binds() {
     let rate = BytesPerSecond(MIB);
     let [small, large] = served(Limits::of(rate), 1);
     assert!(small.abs_diff(512) <= 64 && large.abs_diff(8) <= 1, "{small} and {large}");
-    let [small, large] = served(Limits { rate, iops: Some(Iops(10)) }, 20);
+    let [small, large] = served(Limits { iops: Some(Iops(10)), ..Limits::of(rate) }, 20);
     assert!(small.abs_diff(100) <= 1 && large.abs_diff(100) <= 1, "{small} and {large}");
 }
 
 /// Under limits so far apart that an operation would weigh all that can be counted, turns still come round.
 #[test]
 fn absurd_limits_leave_everybody_a_turn() {
-    let meters = Meters::new(Limits { rate: BytesPerSecond(u64::MAX), iops: Some(Iops(1)) });
+    let meters =
+        Meters::new(Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond(u64::MAX)) });
     let mut queue = Queue::new();
     for _ in 0..100 {
         for key in 0..2 {
@@ -76,7 +77,7 @@ fn absurd_limits_leave_everybody_a_turn() {
 
 #[test]
 fn whoever_parks_after_it_gave_back_a_charge_asks_for_the_others() {
-    let limits = Limits { rate: BytesPerSecond(KIB), iops: Some(Iops(1)) };
+    let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond(KIB)) };
     let (meters, mut queue) = (Meters::new(limits), Queue::new());
     assert!(meters.try_take(Cost::of(0), START).is_some());
     assert!(queue.push(&meters, client(1), 1, Cost::of(1), 'a'));
@@ -92,7 +93,7 @@ fn whoever_parks_after_it_gave_back_a_charge_asks_for_the_others() {
 #[test]
 fn what_waits_is_released_with_what_it_was_charged() {
     let mut queue = Queue::new();
-    let counted = Limits { rate: BytesPerSecond(u64::MAX), iops: Some(Iops(1000)) };
+    let counted = Limits { iops: Some(Iops(1000)), ..Limits::of(BytesPerSecond(u64::MAX)) };
     for (limits, operations) in [(Limits::of(counted.rate), 0), (counted, 1)] {
         let meters = Meters::new(limits);
         queue.push(&meters, client(1), 1, Cost::of(KIB), ());

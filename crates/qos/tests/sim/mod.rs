@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue};
+use weir_qos::{Burst, BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -128,6 +128,13 @@ impl World {
     /// Operations are counted from the start.
     pub(crate) fn counting(self, rate: u64, iops: u64) -> Self {
         self.meters.set(limits(rate, Some(iops)), Mono(self.now));
+        self
+    }
+
+    /// Operations come in bursts from the start, with full credits.
+    pub(crate) fn bursting(self, rate: u64, burst: u64, of: Burst) -> Self {
+        let limits = Limits { burst: Some(of), ..limits(rate, Some(burst)) };
+        self.meters.set(limits, Mono(self.now));
         self
     }
 
@@ -262,7 +269,7 @@ impl World {
 }
 
 fn limits(rate: u64, iops: Option<u64>) -> Limits {
-    Limits { rate: BytesPerSecond(rate), iops: iops.map(Iops) }
+    Limits { iops: iops.map(Iops), ..Limits::of(BytesPerSecond(rate)) }
 }
 
 /// The worst windows of `window` nanoseconds: the least and the most that any of them saw that

@@ -290,11 +290,9 @@ impl Core {
         self.now = self.engine.clock.now();
         let Pending { connection, volume, class, cost, arrived, claim, reserved } = pending;
         let ok = served.status == Status::OK;
-        if matches!(class, Class::Read | Class::Write) {
-            let bytes = cost.bytes.saturating_sub(served.moved);
-            let operations = if ok { 0 } else { cost.operations };
-            self.refund(&volume, Cost { bytes, operations });
-        }
+        let bytes = cost.bytes.saturating_sub(served.moved);
+        let operations = if ok { 0 } else { cost.operations };
+        self.refund(&volume, Cost { bytes, operations });
         volume.stats.done(self.id, class, served.moved, ok, self.now.since(arrived));
         if let Some(claim) = claim {
             self.answer_others(connection, claim, &served.reply);

@@ -84,10 +84,12 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
+    /// provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput]
+    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput] or
+    /// a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s
@@ -115,10 +117,11 @@ pub(crate) struct Set {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool only
+    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool only; or auto, by its part of the pool's throughput
+    /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part of the
+    /// pool's throughput, or by its quota
     #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
     iops: Option<Own>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
@@ -271,12 +274,13 @@ async fn list(client: &Client, output: Output) -> Result<()> {
     }
     let row = |volume: Volume| {
         let used = volume.live.as_ref().map(|live| counted(live.used_bytes));
+        let limit = limit(&volume);
         vec![
             volume.name,
             volume.pool,
             Bytes(volume.quota_bytes).to_string(),
             used.unwrap_or_else(|| "not served".to_owned()),
-            print::limit(volume.limit_bytes_per_second, volume.limit_iops),
+            limit,
         ]
     };
     print::table(&["name", "pool", "quota", "used", "limit"], volumes.into_iter().map(row))
@@ -287,12 +291,13 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     if output == Output::Json {
         return print::json(&volume);
     }
+    let limit = limit(&volume);
     let mut fields = vec![
         ("name", volume.name),
         ("pool", volume.pool),
         ("export", volume.export_path),
         ("quota", Bytes(volume.quota_bytes).to_string()),
-        ("limit", print::limit(volume.limit_bytes_per_second, volume.limit_iops)),
+        ("limit", limit),
     ];
     if let Some(most) = volume.max_throughput_bytes_per_second {
         fields.push(("most throughput", Rate(most).to_string()));
@@ -311,6 +316,11 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
             ("delayed by the limit", live.delayed_ops.to_string()),
             ("waiting now", format!("{}, {}", live.waiting, counted(live.parked_bytes))),
         ]),
+    }
+    if let (Some(left), Some(most)) =
+        (volume.live.and_then(|live| live.credits), volume.credits_max)
+    {
+        fields.push(("credits for bursts", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
     print::text("\n")?;
@@ -391,9 +401,13 @@ fn counted(bytes: u64) -> String {
     format!("{:.2}", Bytes(bytes))
 }
 
+fn limit(volume: &Volume) -> String {
+    print::limit(volume.limit_bytes_per_second, volume.limit_iops, volume.base_iops)
+}
+
 fn described(volume: &Volume) -> String {
     let quota = Bytes(volume.quota_bytes);
-    let limit = print::limit(volume.limit_bytes_per_second, volume.limit_iops);
+    let limit = limit(volume);
     format!("volume {}: quota {quota}, limit {limit}", volume.name)
 }
 
