@@ -83,6 +83,9 @@ const MIGRATIONS: &[&str] = &[
         credits INTEGER NOT NULL CHECK (credits >= 0)
     ) STRICT;
 ",
+    "
+    ALTER TABLE volumes ADD COLUMN weight INTEGER CHECK (weight > 0);
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
