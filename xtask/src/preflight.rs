@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 15] = [
+const FOR_TESTS: [Needed; 17] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -30,6 +30,8 @@ const FOR_TESTS: [Needed; 15] = [
     ("nfs-cp", "libnfs-utils"),
     ("rpcbind", "rpcbind"),
     ("setfacl", "acl"),
+    ("curl", "curl"),
+    ("openssl", "openssl"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

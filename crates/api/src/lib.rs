@@ -18,6 +18,7 @@ mod pool;
 pub mod routes;
 mod server;
 mod token;
+mod trust;
 mod volume;
 mod words;
 
@@ -29,6 +30,7 @@ pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
 pub use token::{MadeToken, NewToken, Token};
+pub use trust::{Fingerprint, Trust, TrustError};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
 pub use words::{Access, AuditEvent, Qos, Role, Squash, UnknownWord};
 

@@ -1,9 +1,11 @@
 mod access;
 pub(super) mod document;
 mod given;
+mod tls;
 
 use super::*;
 use crate::bound::bind_api;
+use crate::config::ApiTls;
 use crate::plane::{PlaneError, Totals, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -88,10 +90,15 @@ impl Running {
     }
 
     async fn start_in(directory: tempfile::TempDir) -> Self {
+        Self::start_as(directory, ApiTls::Auto).await
+    }
+
+    async fn start_as(directory: tempfile::TempDir, api_tls: ApiTls) -> Self {
         let api = bind_api(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
         let address = api[0].local_addr().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
+            api_tls,
             shutdown_grace: Duration::from_secs(5),
             ..ServerConfig::default()
         };
