@@ -8,7 +8,8 @@ use crate::routes;
 use crate::trust::{Trust, TrustError};
 use crate::{
     AuditPage, Changed, ExportRule, Health, Level, LevelChange, MadeToken, NewLevel, NewPool,
-    NewToken, NewVolume, Page, Pool, PoolChange, ServerInfo, Token, Volume, VolumeChange,
+    NewToken, NewVolume, Operation, Page, Pool, PoolChange, ServerInfo, Token, Volume,
+    VolumeChange,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -384,14 +385,30 @@ impl Client {
         self.send(Method::DELETE, &path, NOTHING, dry).await
     }
 
-    /// Begins to count a volume's usage anew. How far it has come and what it found is among the
-    /// volume's live counters.
+    /// Begins to count a volume's usage anew. How far it has come and what it found is told by
+    /// [`Client::operation`], and is among the volume's live counters.
     ///
     /// # Errors
     /// [`ClientError`]; a refusal `counting` if that is under way already.
-    pub async fn rescan(&self, volume: &str) -> Result<Volume> {
+    pub async fn rescan(&self, volume: &str) -> Result<Operation> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
+    }
+
+    /// The last operations that were begun since the server started.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn operations(&self) -> Result<Vec<Operation>> {
+        Pages::new(self, routes::OPERATIONS).all().await
+    }
+
+    /// How an operation stands.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn operation(&self, id: u64) -> Result<Operation> {
+        self.get(&routes::path(routes::OPERATION, &id.to_string())).await
     }
 
     /// All tokens but the one in the data directory.

@@ -16,6 +16,7 @@ mod given;
 mod info;
 mod levels;
 mod listen;
+mod operations;
 mod page;
 mod pools;
 mod router;
@@ -31,12 +32,14 @@ use crate::config::ServerConfig;
 use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, OnceLock, watch};
 use audit::Audit;
+use operations::Operations;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use tls::Tls;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use trash::Trash;
 use weir_catalog::{Catalog, Tokens};
@@ -55,6 +58,7 @@ struct Control {
     trash: Arc<Trash>,
     tokens: Tokens,
     audit: Audit,
+    operations: Mutex<Operations>,
     /// Where some listener speaks TLS.
     tls: OnceLock<Tls>,
 }
@@ -72,7 +76,18 @@ impl ControlState {
         let tokens = catalog.tokens().map_err(io::Error::other)?;
         let audit = Audit::open(Arc::clone(&catalog))?;
         let (turn, trash, tls) = (Mutex::new(()), Arc::default(), OnceLock::new());
-        Ok(Self(Arc::new(Control { catalog, plane, nfs, turn, trash, tokens, audit, tls })))
+        let operations = Mutex::default();
+        Ok(Self(Arc::new(Control {
+            catalog,
+            plane,
+            nfs,
+            turn,
+            trash,
+            tokens,
+            audit,
+            operations,
+            tls,
+        })))
     }
 }
 
@@ -116,7 +131,9 @@ pub async fn serve_control(
     // There is nobody to tell if all listeners have ended already.
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
-    state.0.audit.finish().await;
+    if timeout(config.shutdown_grace, state.0.audit.finish()).await.is_err() {
+        tracing::warn!("a change was still under way at shutdown, and has no record");
+    }
     tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)
 }
 

@@ -474,7 +474,12 @@ async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
     let running = Running::with_volume(Qos::Auto).await;
     let client = &running.client;
     assert!(client.volume("v").await.unwrap().live.unwrap().used_exact);
-    let begun = client.rescan("v").await.unwrap().live.unwrap();
+    let operation = client.rescan("v").await.unwrap();
+    assert_eq!((operation.volume.as_str(), operation.files), ("v", 7));
+    assert_eq!(client.operation(operation.id).await.unwrap(), operation);
+    assert_eq!(client.operations().await.unwrap(), [operation]);
+    assert_eq!(refusal(client.operation(99).await).1.code, "no_such_operation");
+    let begun = client.volume("v").await.unwrap().live.unwrap();
     assert_eq!(begun.counting, Some(weir_api::Counting { files: 7, bytes: 70 }));
     let (status, error) = refusal(client.rescan("v").await);
     assert_eq!((status, error.code.as_str()), (409, "counting"));
