@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 21] = [
+const FOR_TESTS: [Needed; 23] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -36,6 +36,8 @@ const FOR_TESTS: [Needed; 21] = [
     ("mandoc", "mandoc"),
     ("debootstrap", "debootstrap"),
     ("systemd-nspawn", "systemd-container"),
+    ("curl", "curl"),
+    ("openssl", "openssl"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

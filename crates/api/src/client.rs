@@ -5,15 +5,18 @@
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
+use crate::trust::{Trust, TrustError};
 use crate::{
     AuditPage, Changed, ExportRule, Health, Level, LevelChange, MadeToken, NewLevel, NewPool,
-    NewToken, NewVolume, Page, Pool, PoolChange, ServerInfo, Token, Volume, VolumeChange,
+    NewToken, NewVolume, Operation, Page, Pool, PoolChange, ServerInfo, Token, Volume,
+    VolumeChange,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
@@ -21,6 +24,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 /// Name of the API's socket in a data directory.
 const SOCKET: &str = "api.sock";
@@ -55,7 +59,7 @@ pub struct Client {
 #[derive(Clone)]
 enum Endpoint {
     Socket(PathBuf),
-    Tcp { address: String, token: Option<String> },
+    Tcp { address: String, token: Option<String>, tls: Option<TlsConnector> },
 }
 
 /// Why a request has no answer, or a refusal for one.
@@ -65,6 +69,14 @@ pub enum ClientError {
     #[error("no weir server answers at {endpoint}: {source}")]
     Unreachable {
         /// The socket or address.
+        endpoint: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The server can't be trusted, or speaks no TLS.
+    #[error("no TLS with the server at {endpoint}: {source}")]
+    Handshake {
+        /// The address.
         endpoint: String,
         /// The cause.
         source: std::io::Error,
@@ -109,7 +121,23 @@ impl Client {
     /// Talks to the server at `address` (`HOST:PORT`), with its token.
     #[must_use]
     pub fn tcp(address: impl Into<String>, token: Option<String>) -> Self {
-        Self { endpoint: Endpoint::Tcp { address: address.into(), token }, if_match: None }
+        Self {
+            endpoint: Endpoint::Tcp { address: address.into(), token, tls: None },
+            if_match: None,
+        }
+    }
+
+    /// The same over TLS, with a server that is known by `trust`.
+    ///
+    /// # Errors
+    /// [`TrustError`].
+    pub fn tls(
+        address: impl Into<String>,
+        token: Option<String>,
+        trust: &Trust,
+    ) -> std::result::Result<Self, TrustError> {
+        let (address, tls) = (address.into(), Some(TlsConnector::from(trust.config()?)));
+        Ok(Self { endpoint: Endpoint::Tcp { address, token, tls }, if_match: None })
     }
 
     /// The same client, whose changes are refused (412, `changed_meanwhile`) unless what they change still
@@ -357,14 +385,30 @@ impl Client {
         self.send(Method::DELETE, &path, NOTHING, dry).await
     }
 
-    /// Begins to count a volume's usage anew. How far it has come and what it found is among the
-    /// volume's live counters.
+    /// Begins to count a volume's usage anew. How far it has come and what it found is told by
+    /// [`Client::operation`], and is among the volume's live counters.
     ///
     /// # Errors
     /// [`ClientError`]; a refusal `counting` if that is under way already.
-    pub async fn rescan(&self, volume: &str) -> Result<Volume> {
+    pub async fn rescan(&self, volume: &str) -> Result<Operation> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
+    }
+
+    /// The last operations that were begun since the server started.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn operations(&self) -> Result<Vec<Operation>> {
+        Pages::new(self, routes::OPERATIONS).all().await
+    }
+
+    /// How an operation stands.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn operation(&self, id: u64) -> Result<Operation> {
+        self.get(&routes::path(routes::OPERATION, &id.to_string())).await
     }
 
     /// All tokens but the one in the data directory.
@@ -493,17 +537,33 @@ impl Client {
                 let stream = connect.await.map_err(late)?.map_err(unreachable)?;
                 timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
             }
-            Endpoint::Tcp { address, token } => {
+            Endpoint::Tcp { address, token, tls } => {
                 if let Some(token) = token {
                     request = request.header(AUTHORIZATION, format!("Bearer {token}"));
                 }
                 let request = finish(request.header(HOST, address), body)?;
                 let connect = timeout(CONNECT_WAIT_MAX, TcpStream::connect(address));
                 let stream = connect.await.map_err(late)?.map_err(unreachable)?;
+                let Some(tls) = tls else {
+                    return timeout(ANSWER_WAIT_MAX, round_trip(stream, request))
+                        .await
+                        .map_err(late)?;
+                };
+                let failed = |source| ClientError::Handshake { endpoint: endpoint.clone(), source };
+                let name = host_of(address).map_err(failed)?;
+                let handshake = timeout(CONNECT_WAIT_MAX, tls.connect(name, stream));
+                let stream = handshake.await.map_err(late)?.map_err(failed)?;
                 timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
             }
         }
     }
+}
+
+/// The host of `HOST:PORT`, which its certificate is to name.
+fn host_of(address: &str) -> std::io::Result<ServerName<'static>> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)
 }
 
 /// A list, page by page. What stays in the list while it is read is read once, whatever comes and goes

@@ -45,6 +45,11 @@ pub const CODES: &[Code] = &[
     code("no_such_volume", &[404], "there is no such volume"),
     code("no_such_rule", &[404], "the volume has no export rule for that network"),
     code("no_such_token", &[404], "there is no such token"),
+    code(
+        "no_such_operation",
+        &[404],
+        "there is no such operation since the server started, or it is long ago",
+    ),
     code("rule_exists", &[409], "the volume has an export rule for that network already"),
     code("too_many", &[400, 409], "a bound on how many there may be is reached"),
     // Values out of bounds; `allowed` has the bounds.

@@ -13,11 +13,13 @@ mod level;
 pub mod limits;
 #[cfg(test)]
 mod openapi;
+mod operation;
 mod page;
 mod pool;
 pub mod routes;
 mod server;
 mod token;
+mod trust;
 mod volume;
 mod words;
 
@@ -25,12 +27,14 @@ pub use audit::{AuditPage, AuditRecord};
 pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
+pub use operation::Operation;
 pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
 pub use token::{MadeToken, NewToken, Token};
+pub use trust::{Fingerprint, Trust, TrustError};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
-pub use words::{Access, AuditEvent, Qos, Role, Squash, UnknownWord};
+pub use words::{Access, AuditEvent, OperationState, Qos, Role, Squash, UnknownWord};
 
 /// The OpenAPI 3.1 document of this version, as JSON.
 pub const OPENAPI: &str = include_str!("../openapi.json");

@@ -18,7 +18,7 @@ enum Answer {
 }
 
 /// One operation, beside what [`ROUTES`] says of it.
-struct Operation {
+struct Described {
     method: &'static str,
     path: &'static str,
     id: &'static str,
@@ -30,7 +30,7 @@ struct Operation {
     tagged: bool,
 }
 
-impl Operation {
+impl Described {
     fn query(mut self, parameters: impl IntoIterator<Item = Value>) -> Self {
         self.query.extend(parameters);
         self
@@ -75,9 +75,9 @@ fn json(
     id: &'static str,
     summary: &'static str,
     schema: Value,
-) -> Operation {
+) -> Described {
     let (query, body, status, answer) = (Vec::new(), None, 200, Answer::Json(schema));
-    Operation { method, path, id, summary, query, body, status, answer, tagged: false }
+    Described { method, path, id, summary, query, body, status, answer, tagged: false }
 }
 
 fn other(
@@ -85,17 +85,17 @@ fn other(
     id: &'static str,
     summary: &'static str,
     media: &'static str,
-) -> Operation {
-    Operation { answer: Answer::Other(media), ..json("GET", path, id, summary, Value::Null) }
+) -> Described {
+    Described { answer: Answer::Other(media), ..json("GET", path, id, summary, Value::Null) }
 }
 
 /// The operations, given what makes schemas.
-fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let parts = [server, levels, pools, volumes, exports, administration];
     parts.into_iter().flat_map(|part| part(schemas)).collect()
 }
 
-fn server(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn server(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (info, health) = (of::<ServerInfo>(schemas), of::<Health>(schemas));
     vec![
         other(routes::LIVENESS, "isAlive", "Does the process live?", "text/plain"),
@@ -117,7 +117,7 @@ fn server(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
-fn levels(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn levels(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (level, changed) = (of::<Level>(schemas), of::<Changed<Level>>(schemas));
     let change = "Change a service level, in all its pools at once.";
     let delete = "Delete a service level that no pool has.";
@@ -141,7 +141,7 @@ fn levels(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
-fn pools(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn pools(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (pool, changed) = (of::<Pool>(schemas), of::<Changed<Pool>>(schemas));
     let delete = "Delete a pool that has no volumes.";
     vec![
@@ -157,11 +157,12 @@ fn pools(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
-fn volumes(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn volumes(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (volume, changed) = (of::<Volume>(schemas), of::<Changed<Volume>>(schemas));
     let create = "Make a volume, which can be mounted when this is answered.";
     let change = "Change a volume's contract, or move it to another pool.";
     let delete = "Delete a volume and all its files.";
+    let operations = "What was begun since the server started: the last 256.";
     let rescan = "Count a volume's usage anew, in the background.";
     vec![
         json("GET", routes::VOLUMES, "listVolumes", "All volumes.", of::<Page<Volume>>(schemas))
@@ -174,11 +175,23 @@ fn volumes(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             .takes(of::<VolumeChange>(schemas))
             .change(),
         json("DELETE", routes::VOLUME, "deleteVolume", delete, changed).change(),
-        Operation { status: 202, ..json("POST", routes::RESCAN, "rescanVolume", rescan, volume) },
+        Described {
+            status: 202,
+            ..json("POST", routes::RESCAN, "rescanVolume", rescan, of::<Operation>(schemas))
+        },
+        json(
+            "GET",
+            routes::OPERATIONS,
+            "listOperations",
+            operations,
+            of::<Page<Operation>>(schemas),
+        )
+        .listed(),
+        json("GET", routes::OPERATION, "getOperation", "One operation.", of::<Operation>(schemas)),
     ]
 }
 
-fn exports(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn exports(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let rule = of::<ExportRule>(schemas);
     let (rules, changed) = (list_of(&rule), of::<Changed<Volume>>(schemas));
     let list = "The export rules of a volume, in the order in which they are tried.";
@@ -211,7 +224,7 @@ fn exports(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
-fn administration(schemas: &mut SchemaGenerator) -> Vec<Operation> {
+fn administration(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (token, made) = (of::<Token>(schemas), of::<MadeToken>(schemas));
     let backup = "A backup of the catalogue, with the key of file handles.";
     let list = "All tokens but the one in the data directory.";
@@ -249,7 +262,7 @@ fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
 }
 
 /// What an operation is in the document.
-fn described(operation: &Operation, route: &Route) -> Value {
+fn described(operation: &Described, route: &Route) -> Value {
     let tag = match operation.path.split('/').nth(2) {
         Some(tag) if operation.path.starts_with("/v1/") => tag,
         _ => "server",
@@ -389,6 +402,7 @@ fn document() -> Value {
         ("levels", "Service levels."),
         ("pools", "Capacity pools."),
         ("volumes", "Volumes, their contracts and export rules."),
+        ("operations", "What outlasts the request that began it."),
         ("catalog", "The catalogue."),
         ("tokens", "Who may speak to the server over TCP."),
         ("audit", "Who changed what."),

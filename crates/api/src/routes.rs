@@ -48,6 +48,8 @@ pub const ROUTES: &[Route] = &[
     route("POST", EXPORTS, Role::Operator),
     route("DELETE", EXPORTS, Role::Operator),
     route("POST", RESCAN, Role::Operator),
+    route("GET", OPERATIONS, Role::Viewer),
+    route("GET", OPERATION, Role::Viewer),
     route("GET", CATALOG_BACKUP, Role::Admin),
     route("GET", TOKENS, Role::Admin),
     route("POST", TOKENS, Role::Admin),
@@ -75,6 +77,10 @@ pub const VOLUME: &str = "/v1/volumes/{name}";
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
 /// The recount of one volume's usage.
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
+/// What was begun and may be under way.
+pub const OPERATIONS: &str = "/v1/operations";
+/// One operation, by its number.
+pub const OPERATION: &str = "/v1/operations/{name}";
 /// A backup of the catalogue.
 pub const CATALOG_BACKUP: &str = "/v1/catalog/backup";
 /// All tokens but the one of the data directory.

@@ -17,6 +17,9 @@ pub struct ServerInfo {
     pub locks: bool,
     /// The generation of its catalogue, which grows with every change.
     pub generation: u64,
+    /// The fingerprint of the API's certificate, the SHA-256 of its DER; nothing where no listener speaks TLS.
+    #[serde(default)]
+    pub tls_fingerprint: Option<String>,
 }
 
 /// Is everything being served?

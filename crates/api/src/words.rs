@@ -124,6 +124,17 @@ words! {
     Gap = "gap"
 }
 
+words! {
+    /// How an operation stands.
+    OperationState, "state",
+    /// It is under way.
+    Running = "running",
+    /// It came to its end.
+    Done = "done",
+    /// It will not: its volume is no longer served.
+    Gone = "gone"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

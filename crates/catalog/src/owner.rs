@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// What lies in a data directory beside pools and the API's socket, which is made anew at each
 /// start. `.new` is left behind where a crash cut the making of a file short.
-const FILES: [&str; 12] = [
+const FILES: [&str; 14] = [
     "weir.lock",
     "weir.db",
     "weir.db-wal",
@@ -22,6 +22,8 @@ const FILES: [&str; 12] = [
     "handle.key.new",
     "api.token",
     "api.token.new",
+    "api.pem",
+    "api.pem.new",
     "api.tokens",
     "api.tokens.new",
     "audit.log",

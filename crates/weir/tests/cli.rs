@@ -23,9 +23,14 @@ impl Server {
     }
 
     fn start_in(data: tempfile::TempDir) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    fn start_with(data: tempfile::TempDir, options: &[&str]) -> Self {
         let (nfs, api) = (free_address(), free_address());
         let process = weir(data.path())
             .args(["serve", "--nfs", &nfs, "--api", &api, "--log-format", "json"])
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -487,6 +492,81 @@ fn a_change_can_be_for_the_state_that_was_seen() {
     let (status, message) = server.refused(&format!("volume resize home 3TiB --if-match {etag}"));
     assert_eq!(status, 1);
     assert!(message.contains("no longer as it was when you looked"), "{message}");
+    server.stop();
+}
+
+/// Runs a program of somebody else's; it must succeed.
+fn stranger(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {complaint}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn other_peoples_clients_speak_tls_with_it() {
+    let server = Server::start_with(tempfile::tempdir().unwrap(), &["--api-tls", "on"]);
+    let (own, url) = (server.data.path().join("api.pem"), format!("https://{}", server.api));
+    let own = own.to_str().unwrap();
+    let told = stranger("curl", &["-sS", "--cacert", own, &format!("{url}/healthz")]);
+    assert_eq!(told, "ok\n");
+    for version in ["-tls1_2", "-tls1_3"] {
+        let args =
+            ["s_client", "-connect", &server.api, "-CAfile", own, "-verify_return_error", version];
+        assert!(stranger("openssl", &args).contains("Verify return code: 0 (ok)"), "{version}");
+    }
+    let seen = stranger("openssl", &["x509", "-in", own, "-noout", "-fingerprint", "-sha256"]);
+    let fingerprint = seen.trim().split_once('=').unwrap().1;
+    assert!(server.done("health").contains(fingerprint));
+    let over_tcp = |url: &str, more: &[&str]| {
+        let token = server.data.path().join("api.token");
+        let mut command = Command::new(WEIR);
+        command.args(["--server", url, "--token-file"]).arg(token).args(more);
+        let output = command.args(["pool", "list"]).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(over_tcp(&url, &["--fingerprint", fingerprint]).0, 0);
+    assert_eq!(over_tcp(&url, &["--cacert", own]).0, 0);
+    let (status, message) = over_tcp(&url, &[]);
+    assert!(status == 2 && message.contains("--fingerprint"), "{message}");
+    let (status, message) = over_tcp(&url, &["--fingerprint", &"00".repeat(32)]);
+    assert!(status == 1 && message.contains(fingerprint), "{message}");
+    let (status, message) = over_tcp(&format!("http://{}", server.api), &[]);
+    assert!(status == 1 && message.contains("write https://"), "{message}");
+    server.stop();
+}
+
+#[test]
+fn a_certificate_of_the_operators_is_taken_and_taken_anew_on_sighup() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (cert, key) = (at("cert"), at("key"));
+    let make = |cert: &str, key: &str| {
+        let name = ["-subj", "/CN=nas", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+        let args = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert];
+        stranger("openssl", &[&args[..], &name].concat());
+    };
+    make(&cert, &key);
+    let options = ["--api-tls", "on", "--api-tls-cert", &cert, "--api-tls-key", &key];
+    let server = Server::start_with(tempfile::tempdir().unwrap(), &options);
+    let url = format!("https://{}/healthz", server.api);
+    let first = at("first");
+    std::fs::copy(&cert, &first).unwrap();
+    stranger("curl", &["-sS", "--cacert", &first, &url]);
+    let hang_up = || stranger("kill", &["-HUP", &server.process.id().to_string()]);
+    // One that is none is not taken.
+    std::fs::write(&cert, "none").unwrap();
+    hang_up();
+    stranger("curl", &["-sS", "--cacert", &first, &url]);
+    make(&cert, &key);
+    hang_up();
+    let taken = || {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--cacert", &cert, &url]).output().unwrap().status.success()
+    };
+    while !taken() {
+        std::thread::yield_now();
+    }
     server.stop();
 }
 

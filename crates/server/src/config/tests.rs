@@ -55,6 +55,18 @@ fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
 }
 
 #[test]
+fn a_certificate_comes_with_its_key() {
+    let config = load("data = \"/d\"\n", &[]).unwrap();
+    assert_eq!((config.api_tls, config.api_tls_cert), (ApiTls::Auto, None));
+    let both = "data = \"/d\"\n[api]\ntls = \"on\"\ntls_cert = \"/a\"\ntls_key = \"/b\"\n";
+    let config = load(both, &[]).unwrap();
+    assert_eq!(config.api_tls_key.as_deref(), Some(Path::new("/b")));
+    let half = refusal("data = \"/d\"\n[api]\ntls_cert = \"/a\"\n");
+    assert!(half.contains("give both, or neither"), "{half}");
+    assert!(refusal("[api]\ntls = \"yes\"\n").contains("none of auto, on, off"));
+}
+
+#[test]
 fn a_log_level_that_nobody_knows_is_refused_and_filters_are_not() {
     for wrong in ["loud", "info,loud", "weir_store=loud", "=info", "info,", "weir store=info"] {
         let message = refusal(&format!("data = \"/srv\"\n[log]\nlevel = \"{wrong}\"\n"));

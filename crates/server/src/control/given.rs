@@ -119,6 +119,10 @@ impl Concerned {
         control: &Control,
         snapshot: &Snapshot,
     ) -> Result<(), Failure> {
+        if matches!(self, Self::New) && given.if_match.is_some() {
+            let message = "If-Match is for changes of what is there, and this makes something new";
+            return Err(Failure::bad_request(message));
+        }
         let (Some(wanted), Some(etag)) = (&given.if_match, self.etag(control, snapshot)) else {
             return Ok(());
         };

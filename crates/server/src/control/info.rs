@@ -1,6 +1,7 @@
 //! What the server says about itself: version, health, metrics.
 
 use super::failure::Failure;
+use super::tls::Tls;
 use super::{Control, ControlState};
 use crate::metrics;
 use axum::Json;
@@ -17,6 +18,7 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
         nfs: state.0.nfs.iter().map(ToString::to_string).collect(),
         locks: state.0.plane.totals().locks.served,
         generation: state.0.catalog.snapshot().generation,
+        tls_fingerprint: state.0.tls.get().map(Tls::fingerprint),
     })
 }
 

@@ -1,7 +1,9 @@
 //! Which handler answers which route.
 
 use super::failure::Failure;
-use super::{ControlState, access, audit, backup, exports, info, levels, pools, tokens, volumes};
+use super::{
+    ControlState, access, audit, backup, exports, info, levels, operations, pools, tokens, volumes,
+};
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -55,6 +57,8 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         post EXPORTS exports::add;
         delete EXPORTS exports::remove;
         post RESCAN volumes::rescan;
+        get OPERATIONS operations::list;
+        get OPERATION operations::show;
         get CATALOG_BACKUP backup::backup;
         get TOKENS tokens::list;
         post TOKENS tokens::create;

@@ -1,9 +1,11 @@
 mod access;
 pub(super) mod document;
 mod given;
+mod tls;
 
 use super::*;
 use crate::bound::bind_api;
+use crate::config::ApiTls;
 use crate::plane::{PlaneError, Totals, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -88,10 +90,15 @@ impl Running {
     }
 
     async fn start_in(directory: tempfile::TempDir) -> Self {
+        Self::start_as(directory, ApiTls::Auto).await
+    }
+
+    async fn start_as(directory: tempfile::TempDir, api_tls: ApiTls) -> Self {
         let api = bind_api(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
         let address = api[0].local_addr().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
+            api_tls,
             shutdown_grace: Duration::from_secs(5),
             ..ServerConfig::default()
         };
@@ -467,7 +474,12 @@ async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
     let running = Running::with_volume(Qos::Auto).await;
     let client = &running.client;
     assert!(client.volume("v").await.unwrap().live.unwrap().used_exact);
-    let begun = client.rescan("v").await.unwrap().live.unwrap();
+    let operation = client.rescan("v").await.unwrap();
+    assert_eq!((operation.volume.as_str(), operation.files), ("v", 7));
+    assert_eq!(client.operation(operation.id).await.unwrap(), operation);
+    assert_eq!(client.operations().await.unwrap(), [operation]);
+    assert_eq!(refusal(client.operation(99).await).1.code, "no_such_operation");
+    let begun = client.volume("v").await.unwrap().live.unwrap();
     assert_eq!(begun.counting, Some(weir_api::Counting { files: 7, bytes: 70 }));
     let (status, error) = refusal(client.rescan("v").await);
     assert_eq!((status, error.code.as_str()), (409, "counting"));

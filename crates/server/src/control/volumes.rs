@@ -4,12 +4,13 @@ use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
 use super::failure::Failure;
 use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
-use super::{Control, ControlState, convert};
-use crate::sync::Arc;
+use super::{Control, ControlState, convert, operations};
+use crate::sync::{Arc, lock};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use weir_api::{Page, Volume};
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome, Snapshot,
@@ -115,13 +116,15 @@ pub(super) async fn delete(
 pub(super) async fn rescan(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<(StatusCode, Json<Volume>), Failure> {
+) -> Result<Response, Failure> {
     let control = Arc::clone(&state.0);
     let work = move || {
         let snapshot = control.catalog.snapshot();
         let Some(volume) = snapshot.volume_named(&name) else {
             return Err(CatalogError::NoSuch { thing: Thing::Volume, name }.into());
         };
+        let live = control.plane.volume_live(volume.id);
+        let completed = live.and_then(|live| live.counted).map_or(0, |counted| counted.number);
         match control.plane.rescan(volume.id) {
             Some(true) => {}
             Some(false) => {
@@ -135,10 +138,10 @@ pub(super) async fn rescan(
                 return Err(Failure::new(StatusCode::CONFLICT, "volume_not_served", message));
             }
         }
-        Ok((StatusCode::ACCEPTED, Json(convert::volume(&snapshot, &*control.plane, volume))))
+        Ok(lock(&control.operations).begin(volume.id, &volume.name, completed))
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(answer) => answer,
+        Ok(begun) => operations::accepted(&state, begun?),
         Err(_) => Err(Failure::internal("failed", "the rescan failed inside the server")),
     }
 }

@@ -25,6 +25,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use weir_api::Fingerprint;
 
 /// Network file storage whose volumes keep a performance contract.
 ///
@@ -59,9 +60,22 @@ pub(crate) struct Global {
     /// Data directory of the server
     #[arg(long, global = true, env = "WEIR_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// API of a server elsewhere; without TLS, so over networks you trust only
-    #[arg(long, global = true, env = "WEIR_SERVER", value_name = "http://HOST:PORT")]
+    /// API of a server elsewhere: https:// with --fingerprint or --cacert; http:// on this machine and
+    /// over networks you trust only
+    #[arg(long, global = true, env = "WEIR_SERVER", value_name = "https://HOST:PORT")]
     server: Option<String>,
+    /// Fingerprint of the certificate of --server, which its log and, there, `weir health` show
+    #[arg(
+        long,
+        global = true,
+        env = "WEIR_API_FINGERPRINT",
+        value_name = "SHA256",
+        conflicts_with = "cacert"
+    )]
+    fingerprint: Option<Fingerprint>,
+    /// File with certificates of authorities, PEM, of which one vouches for the name of --server
+    #[arg(long, global = true, env = "WEIR_CACERT", value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// File with the token for --server: what `weir token create` printed, or a copy of api.token from
     /// the server's data directory
     #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]

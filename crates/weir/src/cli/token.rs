@@ -28,7 +28,7 @@ pub(crate) enum TokenCommand {
 Examples:
   weir token create grafana --role viewer
   weir token create ci --role operator --expires 90d > ci.token
-  weir --server http://nas:7437 --token-file ci.token volume list")]
+  weir --server http://127.0.0.1:7437 --token-file ci.token volume list")]
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     token: String,

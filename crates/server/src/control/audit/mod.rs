@@ -185,15 +185,28 @@ fn record(event: AuditEvent, caller: Option<&Caller>, generation: u64) -> AuditR
     }
 }
 
+/// The routes whose changes can be tried. Everywhere else a `dry_run` in the query means nothing.
+const TRIED: [&str; 7] = [
+    routes::LEVELS,
+    routes::LEVEL,
+    routes::POOLS,
+    routes::POOL,
+    routes::VOLUMES,
+    routes::VOLUME,
+    routes::EXPORTS,
+];
+
 /// Is it a change, or something else that is to be traced? A dry run isn't.
 fn is_recorded(request: &Request, route: Option<&str>) -> bool {
-    let dry = request
-        .uri()
-        .query()
-        .is_some_and(|query| query.split('&').any(|part| part == "dry_run=true"));
-    let changes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    let secret = route == Some(routes::CATALOG_BACKUP);
-    route.is_some() && ((changes && !dry) || secret)
+    let Some(route) = route else { return false };
+    let query = request.uri().query().unwrap_or_default();
+    let dry = TRIED.contains(&route) && query.split('&').any(|part| part == "dry_run=true");
+    (changes(request) && !dry) || route == routes::CATALOG_BACKUP
+}
+
+/// Does its method change something?
+fn changes(request: &Request) -> bool {
+    ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method())
 }
 
 /// Carries a change out and records it. It is carried to its end and recorded also if the
@@ -249,14 +262,14 @@ impl Audit {
         if let Err(failure) = self.reserve().await {
             return failure.into_response();
         }
-        let secret = request.method() == Method::GET;
+        let changes = changes(&request);
         let mut record = self.record_of(AuditEvent::Change, caller, route, &request);
         record.request = essence(body);
         let response = next.run(request).await;
         let done = response.status().is_success();
-        record.event = match (done, secret) {
-            (true, false) => AuditEvent::Change,
-            (true, true) => AuditEvent::Secret,
+        record.event = match (done, changes) {
+            (true, true) => AuditEvent::Change,
+            (true, false) => AuditEvent::Secret,
             (false, _) => AuditEvent::Refused,
         };
         record.status = Some(response.status().as_u16());
@@ -302,6 +315,9 @@ mod tests {
         assert!(recorded("POST", "/v1/pools", Some(routes::POOLS)));
         assert!(recorded("DELETE", "/v1/pools/p?dry_run=false", Some(routes::POOL)));
         assert!(recorded("GET", "/v1/catalog/backup", Some(routes::CATALOG_BACKUP)));
+        // What can't be tried is carried out, whatever its query says.
+        assert!(recorded("POST", "/v1/tokens?dry_run=true", Some(routes::TOKENS)));
+        assert!(recorded("HEAD", "/v1/catalog/backup", Some(routes::CATALOG_BACKUP)));
         assert!(!recorded("GET", "/v1/pools", Some(routes::POOLS)));
         assert!(!recorded("POST", "/v1/pools?dry_run=true", Some(routes::POOLS)));
         assert!(!recorded("POST", "/v1/nothing", None));

@@ -89,6 +89,7 @@ async fn a_change_for_another_state_is_refused() {
         assert_eq!((status, error.code.as_str()), (412, "changed_meanwhile"));
         assert!(error.message.contains("look again"), "{}", error.message);
     }
+    assert_eq!(refusal(mine.create_volume(&small("new"), Dry::No).await).0, 400);
     client.if_match(&next).add_export("v", &rule, Dry::No).await.unwrap();
     assert_ne!(client.volume("v").await.unwrap().etag, next, "rules are a part of the volume");
     // A level's state is one too, and what isn't there is said to be so.
