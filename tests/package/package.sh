@@ -115,6 +115,13 @@ makes_a_volume() {
     serves && inside weir pool create fast --level premium --size 4TiB && inside weir volume create home --pool fast --quota 1TiB &&
         inside nfs-cp /original "$url"
 }
+# A tree that the unit doesn't name can't be written to, and the refusal says what would help.
+refuses_a_pool_elsewhere() {
+    local said
+    said=$(inside weir pool create elsewhere --level premium --size 1TiB --path /opt/elsewhere 2>&1) && return 1
+    echo "$said"
+    grep -q 'ReadWritePaths=' <<<"$said" && [ ! -e "$root/opt/elsewhere" ]
+}
 main_pid() { inside systemctl show --property=MainPID --value weir; }
 version() { inside dpkg-query --showformat='${Version}' --show weir; }
 # property NAME VALUE: what systemd says of the service.
@@ -186,6 +193,7 @@ boot || exit 1
 check is-started-by-its-installation starts_when_installed
 check brings-a-unit-that-systemd-finds-nothing-wrong-with unit_is_well_formed
 check makes-a-pool-and-a-volume-and-takes-a-file makes_a_volume
+check refuses-a-pool-outside-of-its-unit-and-says-what-helps refuses_a_pool_elsewhere
 check runs-confined-in-its-unit is_confined
 check keeps-its-data-from-others only_root_may_look
 check comes-back-after-a-crash-with-the-file comes_back_after_a_crash
