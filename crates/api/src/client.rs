@@ -1,24 +1,30 @@
 //! The typed client: one connection a request, over the socket in a data directory or over TCP
-//! with a token. It retries nothing: a change that was sent may have been made.
+//! with a token. What makes something is sent once more where the connection breaks, under a name by
+//! which the server knows it again; nothing else is, because a change that was sent may have been made.
 
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
+use crate::trust::{Trust, TrustError};
 use crate::{
-    Activity, Changed, ExportRule, Health, Level, LevelChange, NewLevel, NewPool, NewVolume, Pool,
-    PoolChange, Report, ServerInfo, SignedReport, Volume, VolumeChange, Why,
+    Activity, AuditPage, Changed, ExportRule, Health, Level, LevelChange, MadeToken, NewLevel,
+    NewPool, NewToken, NewVolume, Operation, Page, Pool, PoolChange, Report, ServerInfo,
+    SignedReport, Token, Volume, VolumeChange, Why,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 /// Name of the API's socket in a data directory.
 const SOCKET: &str = "api.sock";
@@ -32,16 +38,28 @@ pub enum Dry {
     Run,
 }
 
+/// Which part of the audit log is asked for; without anything the newest hundred records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// Only records from this time on: RFC 3339, UTC.
+    pub since: Option<String>,
+    /// Go on where a page said to ([`AuditPage::next`]).
+    pub after: Option<String>,
+    /// At most so many records.
+    pub limit: Option<usize>,
+}
+
 /// A connection to be made to a server.
 #[derive(Clone)]
 pub struct Client {
     endpoint: Endpoint,
+    if_match: Option<String>,
 }
 
 #[derive(Clone)]
 enum Endpoint {
     Socket(PathBuf),
-    Tcp { address: String, token: Option<String> },
+    Tcp { address: String, token: Option<String>, tls: Option<TlsConnector> },
 }
 
 /// Why a request has no answer, or a refusal for one.
@@ -51,6 +69,14 @@ pub enum ClientError {
     #[error("no weir server answers at {endpoint}: {source}")]
     Unreachable {
         /// The socket or address.
+        endpoint: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The server can't be trusted, or speaks no TLS.
+    #[error("no TLS with the server at {endpoint}: {source}")]
+    Handshake {
+        /// The address.
         endpoint: String,
         /// The cause.
         source: std::io::Error,
@@ -89,13 +115,36 @@ impl Client {
     /// Talks to the server of `data_dir`, which the owner of the directory alone can do.
     #[must_use]
     pub fn local(data_dir: &Path) -> Self {
-        Self { endpoint: Endpoint::Socket(data_dir.join(SOCKET)) }
+        Self { endpoint: Endpoint::Socket(data_dir.join(SOCKET)), if_match: None }
     }
 
     /// Talks to the server at `address` (`HOST:PORT`), with its token.
     #[must_use]
     pub fn tcp(address: impl Into<String>, token: Option<String>) -> Self {
-        Self { endpoint: Endpoint::Tcp { address: address.into(), token } }
+        Self {
+            endpoint: Endpoint::Tcp { address: address.into(), token, tls: None },
+            if_match: None,
+        }
+    }
+
+    /// The same over TLS, with a server that is known by `trust`.
+    ///
+    /// # Errors
+    /// [`TrustError`].
+    pub fn tls(
+        address: impl Into<String>,
+        token: Option<String>,
+        trust: &Trust,
+    ) -> std::result::Result<Self, TrustError> {
+        let (address, tls) = (address.into(), Some(TlsConnector::from(trust.config()?)));
+        Ok(Self { endpoint: Endpoint::Tcp { address, token, tls }, if_match: None })
+    }
+
+    /// The same client, whose changes are refused (412, `changed_meanwhile`) unless what they change still
+    /// has this `etag`, which it had when it was looked at.
+    #[must_use]
+    pub fn if_match(&self, etag: &str) -> Self {
+        Self { if_match: Some(etag.to_owned()), ..self.clone() }
     }
 
     /// What the server says about itself.
@@ -119,7 +168,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn metrics(&self) -> Result<String> {
-        let (status, body) = self.exchange(Method::GET, routes::METRICS, Vec::new()).await?;
+        let (status, body) = self.exchange(Method::GET, routes::METRICS, Vec::new(), None).await?;
         let text = String::from_utf8_lossy(&succeed(status, &body)?).into_owned();
         Ok(text)
     }
@@ -129,7 +178,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn catalog_backup(&self) -> Result<Vec<u8>> {
-        let (status, body) = self.exchange(Method::GET, routes::CATALOG_BACKUP, Vec::new()).await?;
+        let (status, body) =
+            self.exchange(Method::GET, routes::CATALOG_BACKUP, Vec::new(), None).await?;
         Ok(succeed(status, &body)?.into())
     }
 
@@ -138,7 +188,13 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn levels(&self) -> Result<Vec<Level>> {
-        self.get(routes::LEVELS).await
+        self.level_pages().all().await
+    }
+
+    /// All service levels, page by page.
+    #[must_use]
+    pub const fn level_pages(&self) -> Pages<'_, Level> {
+        Pages::new(self, routes::LEVELS)
     }
 
     /// One service level.
@@ -154,7 +210,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn create_level(&self, new: &NewLevel, dry: Dry) -> Result<Changed<Level>> {
-        self.send(Method::POST, routes::LEVELS, Some(new), dry).await
+        self.make(routes::LEVELS, new, dry).await
     }
 
     /// Changes a service level, in force in all its pools when this returns.
@@ -183,7 +239,13 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn pools(&self) -> Result<Vec<Pool>> {
-        self.get(routes::POOLS).await
+        self.pool_pages().all().await
+    }
+
+    /// All pools, page by page.
+    #[must_use]
+    pub const fn pool_pages(&self) -> Pages<'_, Pool> {
+        Pages::new(self, routes::POOLS)
     }
 
     /// One pool.
@@ -199,7 +261,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn create_pool(&self, new: &NewPool, dry: Dry) -> Result<Changed<Pool>> {
-        self.send(Method::POST, routes::POOLS, Some(new), dry).await
+        self.make(routes::POOLS, new, dry).await
     }
 
     /// Changes a pool.
@@ -228,7 +290,13 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn volumes(&self) -> Result<Vec<Volume>> {
-        self.get(routes::VOLUMES).await
+        self.volume_pages().all().await
+    }
+
+    /// All volumes, page by page.
+    #[must_use]
+    pub const fn volume_pages(&self) -> Pages<'_, Volume> {
+        Pages::new(self, routes::VOLUMES)
     }
 
     /// One volume.
@@ -244,7 +312,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn create_volume(&self, new: &NewVolume, dry: Dry) -> Result<Changed<Volume>> {
-        self.send(Method::POST, routes::VOLUMES, Some(new), dry).await
+        self.make(routes::VOLUMES, new, dry).await
     }
 
     /// Changes a volume's contract, which is in force when this returns.
@@ -299,7 +367,7 @@ impl Client {
         rule: &ExportRule,
         dry: Dry,
     ) -> Result<Changed<Volume>> {
-        self.send(Method::POST, &routes::path(routes::EXPORTS, volume), Some(rule), dry).await
+        self.make(&routes::path(routes::EXPORTS, volume), rule, dry).await
     }
 
     /// Removes the export rule of one network from a volume.
@@ -317,12 +385,12 @@ impl Client {
         self.send(Method::DELETE, &path, NOTHING, dry).await
     }
 
-    /// Begins to count a volume's usage anew. How far it has come and what it found is among the
-    /// volume's live counters.
+    /// Begins to count a volume's usage anew. How far it has come and what it found is told by
+    /// [`Client::operation`], and is among the volume's live counters.
     ///
     /// # Errors
     /// [`ClientError`]; a refusal `counting` if that is under way already.
-    pub async fn rescan(&self, volume: &str) -> Result<Volume> {
+    pub async fn rescan(&self, volume: &str) -> Result<Operation> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
     }
@@ -363,9 +431,87 @@ impl Client {
         self.get(routes::ACTIVITY).await
     }
 
+    /// The last operations that were begun since the server started.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn operations(&self) -> Result<Vec<Operation>> {
+        Pages::new(self, routes::OPERATIONS).all().await
+    }
+
+    /// How an operation stands.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn operation(&self, id: u64) -> Result<Operation> {
+        self.get(&routes::path(routes::OPERATION, &id.to_string())).await
+    }
+
+    /// All tokens but the one in the data directory.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        Pages::new(self, routes::TOKENS).all().await
+    }
+
+    /// Makes a token. The answer is the only one with its secret.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_token(&self, new: &NewToken) -> Result<MadeToken> {
+        self.send(Method::POST, routes::TOKENS, Some(new), Dry::No).await
+    }
+
+    /// Revokes a token, which opens nothing any more when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn revoke_token(&self, name: &str) -> Result<Token> {
+        self.send(Method::DELETE, &routes::path(routes::TOKEN, name), NOTHING, Dry::No).await
+    }
+
+    /// A part of the audit log.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn audit(&self, query: &AuditQuery) -> Result<AuditPage> {
+        let mut path = routes::AUDIT.to_owned();
+        let limit = query.limit.map(|limit| limit.to_string());
+        let given = [("since", &query.since), ("after", &query.after), ("limit", &limit)];
+        for (key, value) in given {
+            if let Some(value) = value {
+                path = routes::with_query(&path, key, value);
+            }
+        }
+        self.get(&path).await
+    }
+
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let (status, body) = self.exchange(Method::GET, path, Vec::new()).await?;
+        let (status, body) = self.exchange(Method::GET, path, Vec::new(), None).await?;
         read(status, &succeed(status, &body)?)
+    }
+
+    /// Makes something, and asks once more for the answer if it got lost.
+    async fn make<T: DeserializeOwned, B: Serialize + ?Sized>(
+        &self,
+        path: &str,
+        new: &B,
+        dry: Dry,
+    ) -> Result<T> {
+        let key = match dry {
+            Dry::Run => None,
+            Dry::No => request_name(),
+        };
+        let send = || self.send_named(Method::POST, path, Some(new), dry, key.as_deref());
+        match send().await {
+            Err(lost @ ClientError::Broken(_)) if key.is_some() => match send().await {
+                // The first error says more: that it may have been made.
+                Err(ClientError::Unreachable { .. } | ClientError::Broken(_)) => Err(lost),
+                outcome => outcome,
+            },
+            outcome => outcome,
+        }
     }
 
     async fn send<T: DeserializeOwned, B: Serialize + ?Sized>(
@@ -375,6 +521,17 @@ impl Client {
         body: Option<&B>,
         dry: Dry,
     ) -> Result<T> {
+        self.send_named(method, path, body, dry, None).await
+    }
+
+    async fn send_named<T: DeserializeOwned, B: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&B>,
+        dry: Dry,
+        key: Option<&str>,
+    ) -> Result<T> {
         let path = match dry {
             Dry::No => path.to_owned(),
             Dry::Run => routes::with_query(path, "dry_run", "true"),
@@ -383,7 +540,7 @@ impl Client {
             Some(body) => serde_json::to_vec(body).map_err(|e| ClientError::Broken(e.into()))?,
             None => Vec::new(),
         };
-        let (status, body) = self.exchange(method, &path, json).await?;
+        let (status, body) = self.exchange(method, &path, json, key).await?;
         read(status, &succeed(status, &body)?)
     }
 
@@ -393,11 +550,19 @@ impl Client {
         method: Method,
         path: &str,
         body: Vec<u8>,
+        key: Option<&str>,
     ) -> Result<(StatusCode, Bytes)> {
         let endpoint = self.endpoint.to_string();
         let unreachable = |source| ClientError::Unreachable { endpoint: endpoint.clone(), source };
         let late = |_| ClientError::Timeout(endpoint.clone());
+        let changes = method != Method::GET;
         let mut request = Request::builder().method(method).uri(path);
+        if let Some(etag) = self.if_match.as_ref().filter(|_| changes) {
+            request = request.header(IF_MATCH, format!("\"{etag}\""));
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
@@ -408,17 +573,98 @@ impl Client {
                 let stream = connect.await.map_err(late)?.map_err(unreachable)?;
                 timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
             }
-            Endpoint::Tcp { address, token } => {
+            Endpoint::Tcp { address, token, tls } => {
                 if let Some(token) = token {
                     request = request.header(AUTHORIZATION, format!("Bearer {token}"));
                 }
                 let request = finish(request.header(HOST, address), body)?;
                 let connect = timeout(CONNECT_WAIT_MAX, TcpStream::connect(address));
                 let stream = connect.await.map_err(late)?.map_err(unreachable)?;
+                let Some(tls) = tls else {
+                    return timeout(ANSWER_WAIT_MAX, round_trip(stream, request))
+                        .await
+                        .map_err(late)?;
+                };
+                let failed = |source| ClientError::Handshake { endpoint: endpoint.clone(), source };
+                let name = host_of(address).map_err(failed)?;
+                let handshake = timeout(CONNECT_WAIT_MAX, tls.connect(name, stream));
+                let stream = handshake.await.map_err(late)?.map_err(failed)?;
                 timeout(ANSWER_WAIT_MAX, round_trip(stream, request)).await.map_err(late)?
             }
         }
     }
+}
+
+/// The host of `HOST:PORT`, which its certificate is to name.
+fn host_of(address: &str) -> std::io::Result<ServerName<'static>> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)
+}
+
+/// A list, page by page. What stays in the list while it is read is read once, whatever comes and goes
+/// meanwhile.
+#[derive(Debug)]
+pub struct Pages<'a, T> {
+    client: &'a Client,
+    path: &'static str,
+    limit: Option<usize>,
+    after: Option<String>,
+    ended: bool,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: DeserializeOwned> Pages<'a, T> {
+    const fn new(client: &'a Client, path: &'static str) -> Self {
+        Self { client, path, limit: None, after: None, ended: false, of: PhantomData }
+    }
+
+    /// The same with at most `limit` things on a page.
+    #[must_use]
+    pub const fn of(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The next page; nothing after the last.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the same page can be asked for again.
+    pub async fn next(&mut self) -> Result<Option<Vec<T>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let mut path = self.path.to_owned();
+        if let Some(limit) = self.limit {
+            path = routes::with_query(&path, "limit", &limit.to_string());
+        }
+        if let Some(after) = &self.after {
+            path = routes::with_query(&path, "after", after);
+        }
+        let page: Page<T> = self.client.get(&path).await?;
+        self.ended = page.next.is_none();
+        self.after = page.next;
+        Ok(Some(page.items))
+    }
+
+    /// Everything that is left.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn all(mut self) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        while let Some(page) = self.next().await? {
+            all.extend(page);
+        }
+        Ok(all)
+    }
+}
+
+/// A name that no other request has; nothing where there is no chance to be had.
+fn request_name() -> Option<String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The body of a request that has none.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a request was refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ApiError {
     /// A word for programs, which never changes.
@@ -25,6 +26,7 @@ impl ApiError {
 
 /// The bounds within which a refused request would have been granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Allowed {
     /// The field at fault.
     pub field: String,

@@ -5,29 +5,47 @@
 //! bytes per second, as integers; fields called `…_mibps` repeat a rate as MiB/s for people.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod client;
+pub mod codes;
 mod error;
 mod level;
 pub mod limits;
+#[cfg(test)]
+mod openapi;
+mod operation;
+mod page;
 mod pool;
 pub mod routes;
 mod server;
 mod signed;
+mod token;
+mod trust;
 mod volume;
 mod watch;
 mod words;
 
-pub use client::{Client, ClientError, Dry};
+pub use audit::{AuditPage, AuditRecord};
+pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
+pub use operation::Operation;
+pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
 pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
 pub use signed::{
     ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
 };
+pub use token::{MadeToken, NewToken, Token};
+pub use trust::{Fingerprint, Trust, TrustError};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
-pub use words::{Access, Cause, Qos, Squash, UnknownWord, Verdict};
+pub use words::{
+    Access, AuditEvent, Cause, OperationState, Qos, Role, Squash, UnknownWord, Verdict,
+};
+
+/// The OpenAPI 3.1 document of this version, as JSON.
+pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// A rate in MiB/s, for the fields that repeat one for people.
 #[must_use]

@@ -1,26 +1,64 @@
 //! The routes, as templates for the server and as paths for the client.
 //!
-//! | route | methods |
-//! |---|---|
-//! | `/v1/server` | GET: [`ServerInfo`](crate::ServerInfo) |
-//! | `/v1/health` | GET: [`Health`](crate::Health) |
-//! | `/v1/levels` | GET: list; POST: make |
-//! | `/v1/levels/{name}` | GET; PATCH: change; DELETE |
-//! | `/v1/pools` | GET: list; POST: make |
-//! | `/v1/pools/{name}` | GET; PATCH: change; DELETE |
-//! | `/v1/volumes` | GET: list; POST: make |
-//! | `/v1/volumes/{name}` | GET; PATCH: change; DELETE, with its files |
-//! | `/v1/volumes/{name}/exports` | GET: list; PUT: replace all; POST: add one; DELETE `?network=`: remove one |
-//! | `/v1/volumes/{name}/rescan` | POST: count its usage anew, in the background |
-//! | `/v1/volumes/{name}/report` | GET `?since=`: [`Report`](crate::Report) over that many seconds; `&signed=true`: [`SignedReport`](crate::SignedReport) |
-//! | `/v1/volumes/{name}/why` | GET: [`Why`](crate::Why) |
-//! | `/v1/activity` | GET: [`Activity`](crate::Activity) |
-//! | `/v1/catalog/backup` | GET: a backup of the catalogue, as a SQLite file |
-//! | `/healthz`, `/readyz` | GET: for probes, without a token |
-//! | `/metrics` | GET: Prometheus text |
-//!
-//! Every method that changes what is configured takes `?dry_run=true` and answers
-//! [`Changed`](crate::Changed).
+//! [`ROUTES`] is the one table of them, with the least role that each asks for. Every method that
+//! changes what is configured takes `?dry_run=true` and answers [`Changed`](crate::Changed).
+
+use crate::words::Role;
+
+/// One method of one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The method.
+    pub method: &'static str,
+    /// The path, as a template.
+    pub path: &'static str,
+    /// The least role that may use it; nothing where not even a token is needed.
+    pub least: Option<Role>,
+}
+
+const fn route(method: &'static str, path: &'static str, least: Role) -> Route {
+    Route { method, path, least: Some(least) }
+}
+
+/// Every route. One that is not here is for administrators alone, until it is.
+pub const ROUTES: &[Route] = &[
+    Route { method: "GET", path: LIVENESS, least: None },
+    Route { method: "GET", path: READINESS, least: None },
+    route("GET", METRICS, Role::Viewer),
+    route("GET", OPENAPI, Role::Viewer),
+    route("GET", SERVER, Role::Viewer),
+    route("GET", HEALTH, Role::Viewer),
+    route("GET", LEVELS, Role::Viewer),
+    route("POST", LEVELS, Role::Operator),
+    route("GET", LEVEL, Role::Viewer),
+    route("PATCH", LEVEL, Role::Operator),
+    route("DELETE", LEVEL, Role::Operator),
+    route("GET", POOLS, Role::Viewer),
+    route("POST", POOLS, Role::Operator),
+    route("GET", POOL, Role::Viewer),
+    route("PATCH", POOL, Role::Operator),
+    route("DELETE", POOL, Role::Operator),
+    route("GET", VOLUMES, Role::Viewer),
+    route("POST", VOLUMES, Role::Operator),
+    route("GET", VOLUME, Role::Viewer),
+    route("PATCH", VOLUME, Role::Operator),
+    route("DELETE", VOLUME, Role::Operator),
+    route("GET", EXPORTS, Role::Viewer),
+    route("PUT", EXPORTS, Role::Operator),
+    route("POST", EXPORTS, Role::Operator),
+    route("DELETE", EXPORTS, Role::Operator),
+    route("GET", REPORT, Role::Viewer),
+    route("GET", WHY, Role::Viewer),
+    route("GET", ACTIVITY, Role::Viewer),
+    route("POST", RESCAN, Role::Operator),
+    route("GET", OPERATIONS, Role::Viewer),
+    route("GET", OPERATION, Role::Viewer),
+    route("GET", CATALOG_BACKUP, Role::Admin),
+    route("GET", TOKENS, Role::Admin),
+    route("POST", TOKENS, Role::Admin),
+    route("DELETE", TOKEN, Role::Admin),
+    route("GET", AUDIT, Role::Admin),
+];
 
 /// What a server says about itself.
 pub const SERVER: &str = "/v1/server";
@@ -48,14 +86,33 @@ pub const REPORT: &str = "/v1/volumes/{name}/report";
 pub const WHY: &str = "/v1/volumes/{name}/why";
 /// What goes on in all volumes.
 pub const ACTIVITY: &str = "/v1/activity";
+/// What was begun and may be under way.
+pub const OPERATIONS: &str = "/v1/operations";
+/// One operation, by its number.
+pub const OPERATION: &str = "/v1/operations/{name}";
 /// A backup of the catalogue.
 pub const CATALOG_BACKUP: &str = "/v1/catalog/backup";
+/// All tokens but the one of the data directory.
+pub const TOKENS: &str = "/v1/tokens";
+/// One token.
+pub const TOKEN: &str = "/v1/tokens/{name}";
+/// The audit log.
+pub const AUDIT: &str = "/v1/audit";
+/// The OpenAPI document.
+pub const OPENAPI: &str = "/v1/openapi.json";
 /// Answers as long as the process does.
 pub const LIVENESS: &str = "/healthz";
 /// Answers well while every volume is being served.
 pub const READINESS: &str = "/readyz";
 /// Metrics in Prometheus' text format.
 pub const METRICS: &str = "/metrics";
+
+/// The route that answers `method` at the template `path`; what answers GET answers HEAD too.
+#[must_use]
+pub fn find(method: &str, path: &str) -> Option<&'static Route> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    ROUTES.iter().find(|route| route.method == method && route.path == path)
+}
 
 /// `template` for the thing called `name`.
 #[must_use]

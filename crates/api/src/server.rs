@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerInfo {
     /// Its version.
     pub version: String,
@@ -19,10 +20,14 @@ pub struct ServerInfo {
     /// The public key of its signed reports, 64 hexadecimal digits.
     #[serde(default)]
     pub report_key: String,
+    /// The fingerprint of the API's certificate, the SHA-256 of its DER; nothing where no listener speaks TLS.
+    #[serde(default)]
+    pub tls_fingerprint: Option<String>,
 }
 
 /// Is everything being served?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
     /// All volumes of the catalogue are being served.
     pub ready: bool,
@@ -34,6 +39,7 @@ pub struct Health {
 
 /// A volume of the catalogue that is not being served. The server's log says why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnservedVolume {
     /// Its name.
     pub name: String,
@@ -41,6 +47,7 @@ pub struct UnservedVolume {
 
 /// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Changed{T}"))]
 pub struct Changed<T> {
     /// Was it only shown? Then nothing below is in force.
     pub dry_run: bool,
@@ -56,6 +63,7 @@ pub struct Changed<T> {
 
 /// What a change does to one volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LimitChange {
     /// The volume.
     pub volume: String,
@@ -73,4 +81,10 @@ pub struct LimitChange {
     /// Its limit after in READs and WRITEs a second; nothing where they are not counted.
     #[serde(default)]
     pub after_iops: Option<u64>,
+    /// What it could do without credits before, where there were bursts.
+    #[serde(default)]
+    pub before_base_iops: Option<u64>,
+    /// What it can do without credits after, where there are bursts.
+    #[serde(default)]
+    pub after_base_iops: Option<u64>,
 }

@@ -13,6 +13,7 @@ pub const ALGORITHM: &str = "Ed25519";
 /// A report with a signature. What is signed is [`SIGNED_PREFIX`] and then the text of the report,
 /// byte for byte as it stands here: nothing has to be written again in the same way to check it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignedReport {
     /// The version of this form: 1.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Volume {
     /// Never used again after a delete.
     pub id: u32,
@@ -16,8 +17,12 @@ pub struct Volume {
     pub export_path: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The throughput it was given; in pools that give each volume its own.
+    /// The throughput it was given; in pools that give each volume its own. In a shared pool what it has for
+    /// certain.
     pub throughput_bytes_per_second: Option<u64>,
+    /// What it weighs beside the others; in a shared pool.
+    #[serde(default)]
+    pub weight: Option<u32>,
     /// The READs and WRITEs a second it was given, in a custom pool; without, it has the part of the
     /// pool's that its throughput is of the pool's.
     #[serde(default)]
@@ -32,17 +37,29 @@ pub struct Volume {
     pub limit_bytes_per_second: u64,
     /// The same in MiB/s.
     pub limit_mibps: f64,
-    /// The limit in READs and WRITEs a second; nothing where they are not counted.
+    /// The limit in READs and WRITEs a second, that of bursts where there are such; nothing where they
+    /// are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
+    /// Where there are bursts, the READs and WRITEs a second that it may do without credits, and at
+    /// which it earns credits while it does fewer.
+    #[serde(default)]
+    pub base_iops: Option<u64>,
+    /// The most credits that it keeps; one is a READ or WRITE beyond the base.
+    #[serde(default)]
+    pub credits_max: Option<u64>,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
+    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    #[serde(default)]
+    pub etag: String,
     /// What it does at present; nothing if it isn't being served (the server's log says why).
     pub live: Option<VolumeLive>,
 }
 
 /// Counters of a volume since the server started, and gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeLive {
     /// Bytes that its files hold.
     pub used_bytes: u64,
@@ -60,6 +77,9 @@ pub struct VolumeLive {
     /// The limit in force in READs and WRITEs a second; nothing where they are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
+    /// The credits for bursts that are left; nothing where there are no bursts.
+    #[serde(default)]
+    pub credits: Option<u64>,
     /// READ operations.
     pub read_ops: u64,
     /// Bytes read.
@@ -98,6 +118,7 @@ pub struct VolumeLive {
 
 /// How far a recount of a volume's usage has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counting {
     /// Files with data counted so far.
     pub files: u64,
@@ -107,6 +128,7 @@ pub struct Counting {
 
 /// What a recount of a volume's usage has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counted {
     /// The usage as it was kept up to the end of the recount, bytes.
     pub before_bytes: u64,
@@ -122,6 +144,7 @@ pub struct Counted {
 
 /// A volume to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewVolume {
     /// Its name.
@@ -130,7 +153,8 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its throughput; in pools that give each volume its own, and only there.
+    /// Its throughput; in pools that give each volume its own, and only there. In a shared pool what it has for
+    /// certain; nothing if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// Its READs and WRITEs a second, in a custom pool; if not said it has the part of the pool's that
@@ -143,32 +167,40 @@ pub struct NewVolume {
     /// READs and WRITEs a second that it may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
+    /// What it weighs beside the others, 1 to 1,000; in a shared pool, and 100 if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }
 
 /// What is to change about a volume; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {
     /// The name of the pool to move to, with its files, which must lie on the same file system. In an
     /// auto pool its limit is what its quota buys there; in one that gives each volume its own it keeps
-    /// the throughput that it has, unless it is given another.
+    /// the throughput that it has, and between custom pools its IOPS, unless it is given others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// The throughput; in pools that give each volume its own.
+    /// The throughput; in pools that give each volume its own. In a shared pool what it has for certain, or zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second; in a custom pool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iops: Option<u64>,
+    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it has the part of
+    /// the pool's that its throughput is of the pool's.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Option<u64>>,
     /// What it may use at most, whatever its contract comes to; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_throughput_bytes_per_second: Option<Option<u64>>,
     /// READs and WRITEs a second that it may use at most; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<Option<u64>>,
+    /// What it weighs beside the others, 1 to 1,000; in a shared pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }
 
 /// Tells `null` from what is not said at all.
@@ -178,6 +210,7 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Er
 
 /// What clients of one network may do with a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExportRule {
     /// The clients: `10.0.0.0/8`, `fd00::/8`, or one address.

@@ -9,6 +9,7 @@ pub const REPORT_VERSION: u32 = 1;
 
 /// What became of a volume's contract over a stretch of time. Rates are means over it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Window {
     /// Its beginning, in seconds since 1970.
     pub start: u64,
@@ -54,6 +55,7 @@ pub struct Window {
 /// Where READs, WRITEs and COMMITs spent their time, summed over them, also over those that are not
 /// answered yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Split {
     /// Requests that were answered.
     pub requests: u64,
@@ -96,6 +98,7 @@ impl Split {
 
 /// What became of a volume's contract, with its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`REPORT_VERSION`].
     pub version: u32,
@@ -123,6 +126,7 @@ pub struct Report {
 
 /// Why a volume is as quick or slow as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Why {
     /// The volume.
     pub volume: String,
@@ -144,6 +148,7 @@ pub struct Why {
 
 /// What goes on in all volumes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Activity {
     /// When, in seconds since 1970.
     pub at: u64,
@@ -155,6 +160,7 @@ pub struct Activity {
 
 /// What goes on in a volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Active {
     /// The volume.
     pub volume: String,

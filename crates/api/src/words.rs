@@ -20,6 +20,7 @@ macro_rules! words {
     ($(#[$doc:meta])* $type:ident, $field:literal, $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub enum $type {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
         }
@@ -67,7 +68,13 @@ words! {
     /// The same, out of a throughput that the pool buys apart from its size.
     Flexible = "flexible",
     /// The same, out of a throughput and IOPS that the pool buys apart from its size.
-    Custom = "custom"
+    Custom = "custom",
+    /// All share the pool's, by what each wants.
+    Shared = "shared",
+    /// From their quotas, with credits for bursts.
+    ProvisionedV1 = "provisioned-v1",
+    /// Each provisions its own, with credits for bursts.
+    ProvisionedV2 = "provisioned-v2"
 }
 
 words! {
@@ -116,6 +123,44 @@ words! {
     Processing = "processing"
 }
 
+words! {
+    /// What whoever has a token may do; each may do all that the one before it may.
+    #[derive(PartialOrd, Ord)]
+    Role, "role",
+    /// Look.
+    Viewer = "viewer",
+    /// Change levels, pools, volumes and export rules.
+    Operator = "operator",
+    /// Everything, tokens, backups and the audit log too.
+    Admin = "admin"
+}
+
+words! {
+    /// What a record of the audit log tells.
+    AuditEvent, "event",
+    /// A change was made.
+    Change = "change",
+    /// A change that somebody had the right to ask for was refused, or failed.
+    Refused = "refused",
+    /// Somebody without the right asked for something.
+    Denied = "denied",
+    /// Secrets were given out: a backup of the catalogue.
+    Secret = "secret",
+    /// The catalogue has changed since the record before, and there is no record of it.
+    Gap = "gap"
+}
+
+words! {
+    /// How an operation stands.
+    OperationState, "state",
+    /// It is under way.
+    Running = "running",
+    /// It came to its end.
+    Done = "done",
+    /// It will not: its volume is no longer served.
+    Gone = "gone"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,7 +174,7 @@ mod tests {
         let error = "gold".parse::<Qos>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "\"gold\" is no QoS model: use auto, manual, flexible, custom"
+            "\"gold\" is no QoS model: use auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2"
         );
     }
 }

@@ -6,6 +6,8 @@ use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
 use crate::model::Snapshot;
+use crate::requests::{self, Claim};
+use crate::tokens::Tokens;
 use crate::{owner, places, restore, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -38,8 +40,18 @@ impl std::fmt::Debug for Catalog {
 pub enum Mode {
     /// Make it.
     Commit,
+    /// Make it, and remember that this request was carried out.
+    Once(Claim),
     /// Check it and say what it would do; nothing is kept.
     Preview,
+}
+
+impl Mode {
+    /// Is the change to be made?
+    #[must_use]
+    pub const fn commits(self) -> bool {
+        !matches!(self, Self::Preview)
+    }
 }
 
 /// What a change did, or would do.
@@ -101,12 +113,12 @@ impl Catalog {
         &self.secret
     }
 
-    /// The token of the API, made the first time it is asked for.
+    /// The tokens of the API, for the one server that has the catalogue.
     ///
     /// # Errors
-    /// `BadToken`, `Io`.
-    pub fn api_token(&self) -> Result<String> {
-        directory::token(&self.directory)
+    /// `BadToken`, `DamagedTokens`, `Io`.
+    pub fn tokens(&self) -> Result<Tokens> {
+        Tokens::open(&self.directory)
     }
 
     /// The secret that signs reports, made the first time it is asked for.
@@ -150,12 +162,15 @@ impl Catalog {
         let before = self.snapshot();
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change(&tx, &before)?;
+        if let Mode::Once(claim) = mode {
+            requests::note(&tx, &claim)?;
+        }
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
         let after = Arc::new(rows::load(&tx, &self.directory)?.held_with(&self.claims));
         let changes = differences(&before, &after);
         match mode {
             Mode::Preview => tx.rollback()?,
-            Mode::Commit => {
+            Mode::Commit | Mode::Once(_) => {
                 tx.commit()?;
                 self.current.store(Arc::clone(&after));
             }

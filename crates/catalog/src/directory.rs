@@ -5,7 +5,7 @@ use crate::check::Finding;
 use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
 use crate::model::Pool;
-use crate::owner;
+use crate::{owner, tokens};
 use std::fs::{DirBuilder, DirEntry, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -121,15 +121,15 @@ pub(crate) fn find_secrets(directory: &Path) -> Vec<Finding> {
         let error = CatalogError::BadToken { path };
         findings.push(Finding::error(error.code(), error.to_string()));
     }
+    if let Err(error) = tokens::look(directory) {
+        findings.push(Finding::error(error.code(), error.to_string()));
+    }
     findings
 }
 
 /// The token of the API, made once: 64 hexadecimal digits of chance.
 pub(crate) fn token(directory: &Path) -> Result<String> {
-    let make = || {
-        let digits: String = random::<32>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok((digits + "\n").into_bytes())
-    };
+    let make = || Ok((random_digits()? + "\n").into_bytes());
     let bytes = read_or_make(directory, "api.token", make)?;
     valid_token(bytes).ok_or_else(|| CatalogError::BadToken { path: directory.join("api.token") })
 }
@@ -143,6 +143,11 @@ pub(crate) fn report_secret(directory: &Path) -> Result<[u8; 32]> {
 fn valid_token(bytes: Vec<u8>) -> Option<String> {
     let token = String::from_utf8(bytes).ok().map(|token| token.trim().to_owned());
     token.filter(|token| token.len() >= TOKEN_CHARS_MIN)
+}
+
+/// 64 hexadecimal digits of chance.
+pub(crate) fn random_digits() -> Result<String> {
+    Ok(random::<32>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn random<const N: usize>() -> Result<Vec<u8>> {

@@ -6,6 +6,7 @@ use crate::network::IpNetwork;
 use std::path::PathBuf;
 use weir_core::units::{Bytes, Rate};
 use weir_qos::contract::{Infeasible, Qos, Remedy};
+use weir_qos::rate::BytesPerSecond;
 
 /// The result of asking the catalogue for something.
 pub type Result<T> = std::result::Result<T, CatalogError>;
@@ -19,6 +20,8 @@ pub enum Thing {
     Pool,
     /// A volume.
     Volume,
+    /// A token of the API.
+    Token,
 }
 
 impl std::fmt::Display for Thing {
@@ -27,6 +30,7 @@ impl std::fmt::Display for Thing {
             Self::Level => "level",
             Self::Pool => "pool",
             Self::Volume => "volume",
+            Self::Token => "token",
         })
     }
 }
@@ -169,17 +173,37 @@ pub enum CatalogError {
         /// The volume.
         volume: String,
     },
-    /// A rate was given in an auto pool.
+    /// A rate was given in a pool whose volumes' limits follow from their quotas.
     #[error(
-        "pool {pool:?} is auto: the limit follows from the quota; leave the throughput out, or make the pool manual first"
+        "pool {pool:?} is {qos}: the limit follows from the quota; leave the throughput out, or make the pool manual first"
     )]
     ThroughputInAuto {
         /// The pool.
         pool: String,
+        /// Its model.
+        qos: Qos,
+    },
+    /// A weight was given in a pool whose volumes don't share its throughput.
+    #[error(
+        "pool {pool:?} is {qos}: weights are for volumes of shared pools; leave it out, or make the pool shared first"
+    )]
+    NotShared {
+        /// The pool.
+        pool: String,
+        /// Its model.
+        qos: Qos,
+    },
+    /// A weight is out of bounds.
+    #[error("a weight of {asked} is not possible: from 1 to {max} is allowed, 100 is usual")]
+    Weight {
+        /// The weight asked for.
+        asked: u32,
+        /// The most allowed.
+        max: u32,
     },
     /// IOPS were given in a pool that has none to give.
     #[error(
-        "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom first"
+        "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom or provisioned-v2 first"
     )]
     IopsNotGiven {
         /// The pool.
@@ -419,11 +443,20 @@ pub enum CatalogError {
         /// The file.
         path: PathBuf,
     },
+    /// The file of tokens says something that this version never wrote.
+    #[error(
+        "{} is damaged, or of a later version of weir: put a copy back, or remove it and make the tokens anew",
+        path.display()
+    )]
+    DamagedTokens {
+        /// The file.
+        path: PathBuf,
+    },
     /// The catalogue says something that no version of Weir wrote.
     #[error("the catalogue is damaged: {0}")]
     Damaged(String),
     /// A file of the data directory or of a pool.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), advice(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -433,6 +466,16 @@ pub enum CatalogError {
     /// The database.
     #[error("the catalogue's database: {0}")]
     Database(#[from] rusqlite::Error),
+}
+
+/// What to do about a cause whose remedy isn't where it shows.
+fn advice(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "; where systemd runs the server, ReadWritePaths= of its unit must name this tree, and the server be restarted after the tree was made"
+        }
+        _ => "",
+    }
 }
 
 /// Whose fault it is, and so what the caller may do about it.
@@ -479,6 +522,7 @@ impl CatalogError {
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuch { thing: Thing::Pool, .. } => "no_such_pool",
             Self::NoSuch { thing: Thing::Volume, .. } => "no_such_volume",
+            Self::NoSuch { thing: Thing::Token, .. } => "no_such_token",
             Self::NoSuch { thing: Thing::Level, .. } | Self::NoSuchLevel { .. } => "no_such_level",
             Self::LevelPublished { .. } => "level_published",
             Self::LevelRate { .. } => "level_rate_out_of_bounds",
@@ -500,12 +544,16 @@ impl CatalogError {
                 Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
                 Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
                 Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
+                Infeasible::ProvisionedRate { .. } => "throughput_out_of_bounds",
+                Infeasible::ProvisionedIops { .. } => "iops_out_of_bounds",
             },
             Self::QuotaBelowUsed { .. } => "quota_below_used",
             Self::UsageUnknown { .. } => "usage_unknown",
             Self::ThroughputInAuto { .. } => "throughput_in_auto_pool",
             Self::ThroughputMissing { .. } => "throughput_missing",
             Self::IopsNotGiven { .. } => "iops_not_given",
+            Self::NotShared { .. } => "not_shared",
+            Self::Weight { .. } => "weight_out_of_bounds",
             Self::NotBought { .. } => "not_bought",
             Self::PoolNotEmpty { .. } => "pool_not_empty",
             Self::TooMany { .. } | Self::TooManyRules => "too_many",
@@ -529,6 +577,7 @@ impl CatalogError {
             Self::BadSecret { .. } => "bad_secret",
             Self::BadToken { .. } => "bad_token",
             Self::BadReportKey { .. } => "bad_report_key",
+            Self::DamagedTokens { .. } => "damaged_tokens",
             Self::Damaged(_) => "damaged",
             Self::Io { .. } => "io",
             Self::Database(_) => "database",
@@ -546,6 +595,8 @@ impl CatalogError {
             | Self::ThroughputInAuto { .. }
             | Self::ThroughputMissing { .. }
             | Self::IopsNotGiven { .. }
+            | Self::NotShared { .. }
+            | Self::Weight { .. }
             | Self::NotBought { .. }
             | Self::BadPath { .. }
             | Self::TooManyRules => Fault::Invalid,
@@ -580,6 +631,7 @@ impl CatalogError {
             | Self::BadSecret { .. }
             | Self::BadToken { .. }
             | Self::BadReportKey { .. }
+            | Self::DamagedTokens { .. }
             | Self::Damaged(_)
             | Self::Io { .. }
             | Self::Database(_) => Fault::Internal,
@@ -594,6 +646,7 @@ impl CatalogError {
             Self::Size { min, max, .. } => (QUOTA, Some(*min), Some(*max)),
             Self::LevelRate { max, .. } => (LEVEL_RATE, Some(1), Some(*max)),
             Self::CeilingBounds { field, max, .. } => (*field, Some(1), Some(*max)),
+            Self::Weight { max, .. } => ("weight", Some(1), Some(*max as u64)),
             Self::LevelTooSlow { least, .. } => (LEVEL_RATE, Some(*least), None),
             Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),
             Self::ThroughputMissing { free, .. } => (THROUGHPUT, Some(1), Some(*free)),
@@ -609,10 +662,14 @@ impl CatalogError {
                 }
                 Infeasible::Iops { free, .. } => (IOPS, Some(1), Some(free.0)),
                 Infeasible::PoolIops { needed, .. } => (IOPS, Some(needed.0), None),
-                Infeasible::BoughtRate { least, most, .. } => {
+                Infeasible::BoughtRate { least, most, .. }
+                | Infeasible::ProvisionedRate { least, most, .. } => {
                     (THROUGHPUT, Some(least.0), Some(most.0))
                 }
-                Infeasible::BoughtIops { least, most, .. } => (IOPS, Some(least.0), Some(most.0)),
+                Infeasible::BoughtIops { least, most, .. }
+                | Infeasible::ProvisionedIops { least, most, .. } => {
+                    (IOPS, Some(least.0), Some(most.0))
+                }
                 Infeasible::RateWithoutIops { least, .. } => (THROUGHPUT, Some(least.0), None),
                 Infeasible::ZeroIops => (IOPS, Some(1), None),
                 Infeasible::QuotaWithoutRate { least_bytes, .. } => {
@@ -667,14 +724,17 @@ fn infeasible(rule: Infeasible) -> String {
         Infeasible::PoolIops { budget, needed } => format!(
             "the pool's IOPS may not go below what the volumes are given: {budget} against {needed}"
         ),
-        Infeasible::BoughtRate { asked, least, most } => format!(
-            "a throughput of {} can't be bought: from {} to {} is allowed at this size",
-            Rate(asked.0),
-            Rate(least.0).at_least(),
-            Rate(most.0).at_most()
-        ),
+        Infeasible::BoughtRate { asked, least, most } => {
+            format!("{} at this size", out_of_bounds("bought", asked, least, most))
+        }
         Infeasible::BoughtIops { asked, least, most } => {
             format!("{asked} can't be bought: from {least} to {most} is allowed")
+        }
+        Infeasible::ProvisionedRate { asked, least, most } => {
+            out_of_bounds("provisioned", asked, least, most)
+        }
+        Infeasible::ProvisionedIops { asked, least, most } => {
+            format!("{asked} can't be provisioned: from {least} to {most} is allowed")
         }
         Infeasible::RateWithoutIops { asked, least } => format!(
             "{} is so small a part of the pool's throughput that no IOPS come with it: at least {} allowed, or give the volume IOPS of its own",
@@ -691,6 +751,17 @@ fn infeasible(rule: Infeasible) -> String {
             "a throughput of zero would stop all I/O: at least 1 B/s allowed".to_owned()
         }
     }
+}
+
+/// That a rate can't be had, and which could.
+fn out_of_bounds(
+    had: &str,
+    asked: BytesPerSecond,
+    least: BytesPerSecond,
+    most: BytesPerSecond,
+) -> String {
+    let (least, most) = (Rate(least.0).at_least(), Rate(most.0).at_most());
+    format!("a throughput of {} can't be {had}: from {least} to {most} is allowed", Rate(asked.0))
 }
 
 /// What the budget of a pool is made of.

@@ -17,10 +17,18 @@ pub const IOPS_MAX: Iops = Iops(1_000_000_000);
 pub const POOLS_MAX: usize = 4096;
 /// Most volumes, all pools together.
 pub const VOLUMES_MAX: usize = 65_536;
+/// Most tokens of the API; each request over TCP looks at all of them.
+pub const TOKENS_MAX: usize = 256;
 /// Most export rules of one volume; each request of a new client walks them.
 pub const EXPORT_RULES_MAX: usize = 256;
 /// Largest pool, in bytes (1 EiB): sums of a pool's volumes stay exact in 64 bits.
 pub const SIZE_BYTES_MAX: u64 = 1 << 60;
+/// Most requests that are remembered so as not to carry them out twice.
+pub const REQUESTS_MAX: usize = 1024;
+/// How long they are, seconds.
+pub const REQUEST_SECS: u64 = 24 * 60 * 60;
+/// Longest answer that is remembered with one, in bytes.
+pub const REQUEST_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Longest path of a pool's directory, in bytes.
 pub const PATH_BYTES_MAX: usize = 2048;
 

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// What lies in a data directory beside pools and the API's socket, which is made anew at each
 /// start. `.new` is left behind where a crash cut the making of a file short.
-const FILES: [&str; 14] = [
+const FILES: [&str; 19] = [
     "weir.lock",
     "weir.db",
     "weir.db-wal",
@@ -27,6 +27,11 @@ const FILES: [&str; 14] = [
     "history.db",
     "history.db-wal",
     "history.db-shm",
+    "api.pem",
+    "api.pem.new",
+    "api.tokens",
+    "api.tokens.new",
+    "audit.log",
 ];
 /// The bits of the group and of others.
 const NOT_OWNER: u32 = 0o077;
@@ -155,7 +160,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let data = base.path().join("data");
         let catalog = Catalog::open(&data).unwrap();
-        catalog.api_token().unwrap();
+        catalog.tokens().unwrap();
         let present = || FILES.iter().map(|name| data.join(name)).filter(|path| path.exists());
         assert!(present().count() >= 5, "{:?}", present().collect::<Vec<_>>());
         assert!(present().all(|path| mode(&path) == 0o600));

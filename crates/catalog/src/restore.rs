@@ -21,12 +21,15 @@ const NEW: &str = "weir.db.new";
 /// What makes a catalogue. The log may be there after a crash.
 const PARTS: [&str; 4] = ["weir.db", "weir.db-wal", "weir.db-shm", "handle.key"];
 
-/// Further than a catalogue comes between two backups; ids last for 4,095 restores.
+/// Further than a catalogue comes between two backups; ids last for 4,095 restores. What requests made
+/// is perhaps forgotten, so they are too.
 const AHEAD: &str = "
     UPDATE meta SET generation = generation + 0x100000;
     INSERT INTO sqlite_sequence SELECT name, 0 FROM (SELECT 'pools' AS name UNION SELECT 'volumes')
         WHERE name NOT IN (SELECT name FROM sqlite_sequence);
     UPDATE sqlite_sequence SET seq = seq + 0x100000 WHERE name IN ('pools', 'volumes');
+    DELETE FROM requests;
+    UPDATE credits SET credits = 0;
     UPDATE nsm SET state = (state + 0x200000) & 0x7fffffff;
 ";
 

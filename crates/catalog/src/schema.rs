@@ -77,6 +77,23 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE pools ADD COLUMN iops INTEGER CHECK (iops > 0);
     ALTER TABLE volumes ADD COLUMN iops INTEGER CHECK (iops > 0);
 ",
+    "
+    CREATE TABLE credits (
+        volume INTEGER PRIMARY KEY REFERENCES volumes (id) ON DELETE CASCADE,
+        credits INTEGER NOT NULL CHECK (credits >= 0)
+    ) STRICT;
+",
+    "
+    ALTER TABLE volumes ADD COLUMN weight INTEGER CHECK (weight > 0);
+",
+    "
+    CREATE TABLE requests (
+        key BLOB PRIMARY KEY,
+        request BLOB NOT NULL,
+        at INTEGER NOT NULL,
+        answer BLOB
+    ) STRICT;
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.

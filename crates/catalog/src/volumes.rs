@@ -11,8 +11,10 @@ use rusqlite::params;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::VolumeId;
+use weir_qos::burst;
 use weir_qos::contract::{Ceiling, Infeasible, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
+use weir_qos::shares::Share;
 
 /// A volume to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,31 +25,37 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its rate; in pools that give rates, and only there.
+    /// Its rate; in pools that give rates, and only there. In a shared pool what it has for certain, or zero.
     pub throughput: Option<BytesPerSecond>,
     /// Its operations a second; in a custom pool only, and there by its part of the pool's rate if not
     /// said.
     pub iops: Option<Iops>,
     /// What it may use at most, whatever its contract comes to.
     pub ceiling: Ceiling,
+    /// What it weighs beside the others, in a shared pool and only there; 100 if not said.
+    pub weight: Option<u32>,
 }
 
 /// What is to change about a volume; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
     /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in one
-    /// that gives rates it keeps the rate it has, unless it is given another.
+    /// that gives rates it keeps the rate it has, and between custom pools its operations, unless it is
+    /// given others.
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
-    /// The rate; in pools that give rates only.
+    /// The rate; in pools that give rates only. In a shared pool what it has for certain, or zero.
     pub throughput: Option<BytesPerSecond>,
-    /// The operations a second; in a custom pool only.
-    pub iops: Option<Iops>,
+    /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that it has its part
+    /// of the pool's.
+    pub iops: Option<Option<Iops>>,
     /// The rate it may use at most, whatever its contract comes to; `Some(None)` takes the ceiling away.
     pub ceiling_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
     pub ceiling_iops: Option<Option<Iops>>,
+    /// What it weighs beside the others; in a shared pool only.
+    pub weight: Option<u32>,
 }
 
 /// The tree of a deleted volume, which is still to be removed.
@@ -80,17 +88,19 @@ impl Catalog {
             self.check_volume_size(new.quota_bytes)?;
             check_contract(now, pool, None, new.quota_bytes, (new.throughput, new.iops))?;
             check_ceiling(new.ceiling)?;
+            check_weight(pool, new.weight)?;
             tx.execute(
-                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 params![
                     new.name,
                     pool.id.0,
                     new.quota_bytes,
-                    new.throughput.map(|rate| rate.0),
+                    new.throughput.filter(|&rate| rate > BytesPerSecond::ZERO).map(|rate| rate.0),
                     new.ceiling.rate.map(|rate| rate.0),
                     new.ceiling.iops.map(|iops| iops.0),
-                    new.iops.map(|iops| iops.0)
+                    new.iops.map(|iops| iops.0),
+                    new.weight
                 ],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
@@ -99,7 +109,7 @@ impl Catalog {
             now.check_pool(pool)?;
             match mode {
                 Mode::Preview => Ok(()),
-                Mode::Commit => {
+                Mode::Commit | Mode::Once(_) => {
                     self.claims().hold(&pool.directory)?;
                     directory::make_volume(&rows::place(pool, VolumeId(id)))
                 }
@@ -130,12 +140,14 @@ impl Catalog {
                 Some(name) => pools::find(now, name)?,
                 None => old_pool,
             };
+            if change.iops.is_some() && !pool.qos.buys_iops() && !pool.qos.provisions() {
+                return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
+            }
             let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
             let kept = pools::kept(volume, old_pool, pool);
-            let kept_rate = pool.qos.gives_rates().then_some(kept.manual_rate);
-            let throughput = change.throughput.or(kept_rate);
-            let iops = change.iops.or(kept.manual_iops.filter(|_| !moves));
+            let throughput = change.throughput.or(pools::given(pool.qos, kept));
+            let iops = change.iops.unwrap_or(kept.manual_iops);
             let ceiling = Ceiling {
                 rate: change.ceiling_rate.unwrap_or(volume.ceiling.rate),
                 iops: change.ceiling_iops.unwrap_or(volume.ceiling.iops),
@@ -148,23 +160,26 @@ impl Catalog {
             }
             check_contract(now, pool, Some(volume.id), quota_bytes, (throughput, iops))?;
             check_ceiling(ceiling)?;
+            check_weight(pool, change.weight)?;
+            let kept_weight = volume.share.filter(|_| pool.qos.shares()).map(|share| share.weight);
             tx.execute(
                 "UPDATE volumes SET quota_bytes = ?2, throughput = ?3, pool = ?4,
-                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7 WHERE id = ?1",
+                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7, weight = ?8 WHERE id = ?1",
                 params![
                     volume.id.0,
                     quota_bytes,
-                    throughput.map(|rate| rate.0),
+                    throughput.filter(|&rate| rate > BytesPerSecond::ZERO).map(|rate| rate.0),
                     pool.id.0,
                     ceiling.rate.map(|rate| rate.0),
                     ceiling.iops.map(|iops| iops.0),
-                    iops.map(|iops| iops.0)
+                    iops.map(|iops| iops.0),
+                    change.weight.or(kept_weight)
                 ],
             )?;
             if moves {
                 places::check(now, volume, old_pool, pool)?;
             }
-            if moves && mode == Mode::Commit {
+            if moves && mode.commits() {
                 let target = rows::place(pool, volume.id);
                 places::carry_out(now, volume, old_pool, pool)?;
                 moved = Some((target.clone(), volume.directory.clone()));
@@ -278,6 +293,18 @@ fn check_ceiling(ceiling: Ceiling) -> Result<()> {
     Ok(())
 }
 
+fn check_weight(pool: &Pool, weight: Option<u32>) -> Result<()> {
+    match weight {
+        Some(_) if !pool.qos.shares() => {
+            Err(CatalogError::NotShared { pool: pool.name.clone(), qos: pool.qos })
+        }
+        Some(asked) if !(1..=Share::WEIGHT_MAX).contains(&asked) => {
+            Err(CatalogError::Weight { asked, max: Share::WEIGHT_MAX })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Does `pool` carry a volume of these terms beside its others? `this` is the volume itself, if
 /// it exists already.
 fn check_contract(
@@ -291,13 +318,23 @@ fn check_contract(
     let others = others.map(|other| other.terms());
     let contract = pool.contract();
     let infeasible = |rule| CatalogError::Infeasible { pool: pool.name.clone(), rule };
-    if iops.is_some() && !pool.qos.buys_iops() {
+    if iops.is_some() && !pool.qos.buys_iops() && !pool.qos.provisions() {
         return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
     }
-    match (pool.qos.gives_rates(), throughput) {
-        (false, Some(_)) => Err(CatalogError::ThroughputInAuto { pool: pool.name.clone() }),
-        (true, None) => {
-            let manual_rate = contract.budget().rate;
+    if pool.qos.provisions() && throughput == Some(BytesPerSecond::ZERO) {
+        let (least, most) = burst::V2_RATE.into_inner();
+        return Err(infeasible(Infeasible::ProvisionedRate {
+            asked: BytesPerSecond::ZERO,
+            least,
+            most,
+        }));
+    }
+    match (contract.budget().filter(|_| pool.qos.gives_rates()), throughput) {
+        (None, Some(_)) if !pool.qos.provisions() && !pool.qos.shares() => {
+            Err(CatalogError::ThroughputInAuto { pool: pool.name.clone(), qos: pool.qos })
+        }
+        (Some(budget), None) => {
+            let manual_rate = budget.rate;
             let most = Terms { quota_bytes, manual_rate, manual_iops: iops };
             let missing = |free: BytesPerSecond| CatalogError::ThroughputMissing {
                 pool: pool.name.clone(),

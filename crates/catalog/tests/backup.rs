@@ -163,7 +163,7 @@ fn a_catalogue_is_replaced_only_when_told_and_kept() {
     let (locked, running) = (take(&backup, base.path()).unwrap_err(), "uses it");
     assert!(matches!(locked, CatalogError::Locked { .. }), "{running}: {locked}");
     add(&catalog, "w");
-    catalog.api_token().unwrap();
+    catalog.tokens().unwrap();
     drop(catalog);
     let token = std::fs::read(base.path().join("api.token")).unwrap();
     let refused = take(&backup, base.path()).unwrap_err();

@@ -7,12 +7,16 @@
 //! | manual | size × level rate | what it is given |
 //! | flexible | MiB/s bought apart from size | what it is given |
 //! | custom | MiB/s and IOPS bought apart from size | what it is given of both |
+//! | shared | size × level rate | all of it, shared with the others ([`Shares`](crate::Shares)), and what it is given for certain |
+//! | provisioned-v1 | none: its size alone | what its quota provisions ([`burst::v1`]), with bursts |
+//! | provisioned-v2 | none: its size alone | the MiB/s and IOPS it provisions ([`burst::v2`]), with bursts |
 //!
 //! Exact integer arithmetic; not here: names, persistence, and when a change takes place.
 
 use core::fmt;
 use core::str::FromStr;
 
+use crate::burst::{self, Burst};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// Bytes in one TiB, as an exponent of two.
@@ -93,11 +97,26 @@ pub enum Qos {
     /// The same, out of a rate and operations that the pool buys apart from its size and from each
     /// other, as Google Cloud NetApp Volumes has it.
     Custom,
+    /// All share the pool's rate, size × level, by what each wants: Azure NetApp Files Elastic and Google Cloud
+    /// NetApp Volumes Flex. A volume may be given some of it for certain.
+    Shared,
+    /// Everything follows from the quota, with credits for bursts: Azure Files, provisioned v1.
+    ProvisionedV1,
+    /// Each volume provisions MiB/s and IOPS, with credits for bursts: Azure Files, provisioned v2.
+    ProvisionedV2,
 }
 
 impl Qos {
     /// All models.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Manual, Self::Flexible, Self::Custom];
+    pub const ALL: [Self; 7] = [
+        Self::Auto,
+        Self::Manual,
+        Self::Flexible,
+        Self::Custom,
+        Self::Shared,
+        Self::ProvisionedV1,
+        Self::ProvisionedV2,
+    ];
 
     /// The name, as typed and as shown.
     #[must_use]
@@ -107,13 +126,34 @@ impl Qos {
             Self::Manual => "manual",
             Self::Flexible => "flexible",
             Self::Custom => "custom",
+            Self::Shared => "shared",
+            Self::ProvisionedV1 => "provisioned-v1",
+            Self::ProvisionedV2 => "provisioned-v2",
         }
     }
 
-    /// Whether each volume is given its own rate.
+    /// Whether each volume is given its own rate, out of the pool's.
     #[must_use]
     pub const fn gives_rates(self) -> bool {
-        !matches!(self, Self::Auto)
+        matches!(self, Self::Manual | Self::Flexible | Self::Custom)
+    }
+
+    /// Whether all volumes share the pool's rate, of which each may be given some for certain.
+    #[must_use]
+    pub const fn shares(self) -> bool {
+        matches!(self, Self::Shared)
+    }
+
+    /// Whether each volume may provision its own rate and operations, out of nothing that the pool has.
+    #[must_use]
+    pub const fn provisions(self) -> bool {
+        matches!(self, Self::ProvisionedV2)
+    }
+
+    /// Whether the level of a pool has a part in what its volumes may use.
+    #[must_use]
+    pub const fn has_level(self) -> bool {
+        matches!(self, Self::Auto | Self::Manual | Self::Shared)
     }
 
     /// Whether the pool buys its rate apart from its size, so that its level has no part in it.
@@ -139,6 +179,15 @@ pub struct UnknownName {
     pub allowed: &'static str,
 }
 
+impl Terms {
+    /// What the volume provisions under v2: what it is given, or what is recommended for its size.
+    fn provisions(&self) -> (BytesPerSecond, Iops) {
+        let (rate, iops) = burst::v2_recommended(self.quota_bytes);
+        let given = self.manual_rate > BytesPerSecond::ZERO;
+        (if given { self.manual_rate } else { rate }, self.manual_iops.unwrap_or(iops))
+    }
+}
+
 impl fmt::Display for Qos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -149,7 +198,10 @@ impl FromStr for Qos {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let unknown = UnknownName { what: "QoS model", allowed: "auto, manual, flexible, custom" };
+        let unknown = UnknownName {
+            what: "QoS model",
+            allowed: "auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2",
+        };
         Self::ALL.into_iter().find(|qos| qos.name() == name).ok_or(unknown)
     }
 }
@@ -161,20 +213,23 @@ pub struct Limits {
     pub rate: BytesPerSecond,
     /// Reads and writes together, if they are counted.
     pub iops: Option<Iops>,
+    /// Whether those can be had only as long as there are credits.
+    pub burst: Option<Burst>,
 }
 
 impl Limits {
     /// A rate alone.
     #[must_use]
     pub const fn of(rate: BytesPerSecond) -> Self {
-        Self { rate, iops: None }
+        Self { rate, iops: None, burst: None }
     }
 
     /// These limits under a ceiling: of each kind the lower.
     #[must_use]
     pub fn under(self, ceiling: Ceiling) -> Self {
         let iops = [self.iops, ceiling.iops].into_iter().flatten().min();
-        Self { rate: ceiling.rate.map_or(self.rate, |most| most.min(self.rate)), iops }
+        let rate = ceiling.rate.map_or(self.rate, |most| most.min(self.rate));
+        Self { rate, iops, burst: self.burst }
     }
 }
 
@@ -192,7 +247,8 @@ pub struct Ceiling {
 pub struct Terms {
     /// The provisioned size, in bytes.
     pub quota_bytes: u64,
-    /// The rate that its pool gives it; without meaning in an auto pool.
+    /// The rate that its pool gives it; in a shared pool what it has for certain, or zero; without
+    /// meaning in an auto pool.
     pub manual_rate: BytesPerSecond,
     /// The operations that a custom pool gives it. Where that is not said it is the part of the pool's
     /// that its rate is of the pool's rate.
@@ -367,6 +423,26 @@ pub enum Infeasible {
         /// The most allowed.
         most: Iops,
     },
+    /// A volume provisions less or more than its model allows.
+    #[error("a throughput of {asked} can't be provisioned: from {least} to {most} is allowed")]
+    ProvisionedRate {
+        /// The rate asked for.
+        asked: BytesPerSecond,
+        /// The least allowed.
+        least: BytesPerSecond,
+        /// The most allowed.
+        most: BytesPerSecond,
+    },
+    /// A volume provisions fewer or more operations than its model allows.
+    #[error("{asked} can't be provisioned: from {least} to {most} is allowed")]
+    ProvisionedIops {
+        /// The operations asked for.
+        asked: Iops,
+        /// The least allowed.
+        least: Iops,
+        /// The most allowed.
+        most: Iops,
+    },
     /// A custom volume with so small a part of its pool's rate that no operation is left for it.
     #[error(
         "{asked} is too small a part of the pool's throughput for any operation: ask for {least}"
@@ -396,14 +472,18 @@ pub enum Infeasible {
 }
 
 impl Pool {
-    /// All that the pool can give.
+    /// All that the pool can give; `None` where volumes provision for themselves, and its size is all
+    /// that they share.
     #[must_use]
-    pub fn budget(&self) -> Limits {
-        match self.qos {
-            Qos::Auto | Qos::Manual => Limits::of(self.level.rate_for(self.size_bytes)),
+    pub fn budget(&self) -> Option<Limits> {
+        Some(match self.qos {
+            Qos::ProvisionedV1 | Qos::ProvisionedV2 => return None,
+            Qos::Auto | Qos::Manual | Qos::Shared => {
+                Limits::of(self.level.rate_for(self.size_bytes))
+            }
             Qos::Flexible => Limits::of(self.bought.rate),
-            Qos::Custom => Limits { rate: self.bought.rate, iops: Some(self.bought.iops) },
-        }
+            Qos::Custom => Limits { iops: Some(self.bought.iops), ..Limits::of(self.bought.rate) },
+        })
     }
 
     /// The limits of a volume under the pool's model.
@@ -411,12 +491,32 @@ impl Pool {
     pub fn limits(&self, volume: Terms) -> Limits {
         match self.qos {
             Qos::Auto => Limits::of(self.level.rate_for(volume.quota_bytes)),
+            Qos::Shared => Limits::of(self.level.rate_for(self.size_bytes)),
             Qos::Manual | Qos::Flexible => Limits::of(volume.manual_rate),
             Qos::Custom => {
                 let iops = volume.manual_iops.unwrap_or_else(|| self.share(volume.manual_rate));
-                Limits { rate: volume.manual_rate, iops: Some(iops) }
+                Limits { iops: Some(iops), ..Limits::of(volume.manual_rate) }
+            }
+            Qos::ProvisionedV1 => burst::v1(volume.quota_bytes),
+            Qos::ProvisionedV2 => {
+                let (rate, iops) = volume.provisions();
+                burst::v2(rate, iops)
             }
         }
+    }
+
+    /// What a volume takes of the pool's budget: its limits, or in a shared pool what it has for certain.
+    #[must_use]
+    pub fn given(&self, volume: Terms) -> Limits {
+        match self.qos.shares() {
+            true => Limits::of(volume.manual_rate),
+            false => self.limits(volume),
+        }
+    }
+
+    /// The budget out of which volumes are given something, if they are.
+    fn divided(&self) -> Option<Limits> {
+        self.budget().filter(|_| self.qos.gives_rates() || self.qos.shares())
     }
 
     /// The part of the pool's operations that `rate` is of its rate, rounded down, so that the parts
@@ -432,7 +532,9 @@ impl Pool {
     /// `BoughtRate`, `BoughtIops`.
     pub fn check_bought(&self, floors: Floors) -> Result<(), Infeasible> {
         let (least, most) = match self.qos {
-            Qos::Auto | Qos::Manual => return Ok(()),
+            Qos::Auto | Qos::Manual | Qos::Shared | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
+                return Ok(());
+            }
             Qos::Flexible => {
                 let least = Bought::FLEXIBLE_RATE_MIN;
                 (least, Bought::FLEXIBLE_PER_TIB_MAX.rate_for(self.size_bytes).max(least))
@@ -470,10 +572,8 @@ impl Pool {
                 size_needed_bytes: narrow(quotas),
             });
         }
-        if !self.qos.gives_rates() {
-            return Ok(());
-        }
-        let (limits, budget) = (self.limits(asked), self.budget());
+        let Some(budget) = self.divided() else { return Ok(()) };
+        let limits = self.given(asked);
         let rates = others.rates + u128::from(limits.rate.0);
         if rates > budget.rate.0.into() {
             let free = u128::from(budget.rate.0).saturating_sub(others.rates);
@@ -508,10 +608,7 @@ impl Pool {
                 needed_bytes: narrow(totals.quotas),
             });
         }
-        if !self.qos.gives_rates() {
-            return Ok(());
-        }
-        let budget = self.budget();
+        let Some(budget) = self.divided() else { return Ok(()) };
         if totals.rates > budget.rate.0.into() {
             let needed = BytesPerSecond(narrow(totals.rates));
             let remedy = self.remedy(needed);
@@ -533,11 +630,13 @@ impl Pool {
                 let least = volumes.into_iter().map(|volume| volume.quota_bytes).min();
                 Level::least(BytesPerSecond(1), least.unwrap_or(u64::MAX))
             }
-            Qos::Manual => {
-                let needed = BytesPerSecond(narrow(self.totals(volumes).rates));
+            Qos::Manual | Qos::Shared => {
+                let needed = BytesPerSecond(narrow(self.totals(volumes).rates).max(1));
                 Level::least(needed, self.size_bytes)
             }
-            Qos::Flexible | Qos::Custom => Level::least(BytesPerSecond::ZERO, self.size_bytes),
+            Qos::Flexible | Qos::Custom | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
+                Level::least(BytesPerSecond::ZERO, self.size_bytes)
+            }
         }
     }
 
@@ -551,7 +650,19 @@ impl Pool {
 
     /// Whether the volume could do any I/O at all.
     fn check_usable(&self, volume: Terms) -> Result<(), Infeasible> {
-        let Limits { rate, iops } = self.limits(volume);
+        if self.qos.provisions() {
+            let (rate, iops) = volume.provisions();
+            let (rates, operations) = (burst::V2_RATE, burst::V2_IOPS);
+            if !rates.contains(&rate) {
+                let (least, most) = rates.into_inner();
+                return Err(Infeasible::ProvisionedRate { asked: rate, least, most });
+            }
+            if !operations.contains(&iops) {
+                let (least, most) = operations.into_inner();
+                return Err(Infeasible::ProvisionedIops { asked: iops, least, most });
+            }
+        }
+        let Limits { rate, iops, .. } = self.limits(volume);
         if rate == BytesPerSecond::ZERO {
             return Err(match self.qos.gives_rates() {
                 true => Infeasible::ZeroRate,
@@ -578,7 +689,7 @@ impl Pool {
     fn totals(&self, volumes: impl IntoIterator<Item = Terms>) -> Totals {
         let none = Totals { quotas: 0, rates: 0, iops: 0 };
         volumes.into_iter().fold(none, |sum, volume| {
-            let limits = self.limits(volume);
+            let limits = self.given(volume);
             Totals {
                 quotas: sum.quotas + u128::from(volume.quota_bytes),
                 rates: sum.rates + u128::from(limits.rate.0),

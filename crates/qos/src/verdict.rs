@@ -23,6 +23,10 @@
 //! The fourth is Little's law with pauses: those that are under way come back for more when they are
 //! done. Only the time in which something is under way shrinks with a quicker store.
 //!
+//! Where a volume may have more than it is promised (a shared pool beyond its floor, a burst beyond its base), the time
+//! in which it waited counts as delivered as far as what is certain was: others had the rest, or its
+//! credits are gone. Too much is more than it may have at all.
+//!
 //! What is *not* here: a clock, counting, and how long anything is kept.
 
 use core::ops::AddAssign;
@@ -31,6 +35,7 @@ use weir_core::Mono;
 
 use crate::contract::Limits;
 use crate::meters::Cost;
+use crate::rate::{BytesPerSecond, Iops};
 
 /// What a READ, WRITE or COMMIT takes, beside the transfer, in a store that carries its contract.
 pub const REFERENCE_NANOS: u64 = 1_000_000;
@@ -59,6 +64,8 @@ pub struct Reading {
     pub requests: u64,
     /// What the limits yield since the beginning. Operations only count while they are limited.
     pub due: Cost,
+    /// What of that is not certain: see [`uncertain`].
+    pub lent: Cost,
     /// Nanoseconds in which operations were limited.
     pub counted_nanos: u64,
     /// Nanoseconds in which somebody waited at the gate.
@@ -94,7 +101,14 @@ impl Reading {
         };
         let counted = if limits.iops.is_some() { nanos } else { 0 };
         let counted_nanos = self.counted_nanos.wrapping_sub(counted);
-        Self { at, due, counted_nanos, ..Self::default() }
+        let before = |lent: u64, due: u64, all: u64| {
+            lent.wrapping_sub(part(all.wrapping_sub(due), lent, all))
+        };
+        let lent = Cost {
+            bytes: before(self.lent.bytes, due.bytes, self.due.bytes),
+            operations: before(self.lent.operations, due.operations, self.due.operations),
+        };
+        Self { at, due, lent, counted_nanos, ..Self::default() }
     }
 }
 
@@ -102,6 +116,20 @@ impl Reading {
 #[must_use]
 pub fn yields(per_second: u64, nanos: u64) -> u64 {
     narrow(u128::from(per_second) * u128::from(nanos) / u128::from(SECOND))
+}
+
+/// What of `limits` a volume may have and is not promised: beyond the `floor` that it has in a shared pool,
+/// and beyond the base of a burst.
+#[must_use]
+pub fn uncertain(limits: Limits, floor: Option<BytesPerSecond>) -> Limits {
+    let rate = floor.map_or(0, |floor| limits.rate.0.saturating_sub(floor.0));
+    let base = limits.burst.map(|burst| burst.base);
+    let beyond = |iops: Iops| iops.0.saturating_sub(base.map_or(iops.0, |base| base.0));
+    Limits {
+        rate: BytesPerSecond(rate),
+        iops: limits.iops.map(|iops| Iops(beyond(iops))),
+        burst: None,
+    }
 }
 
 /// What happened to a volume in a stretch of time. Times of requests are summed over them.
@@ -163,6 +191,23 @@ impl Course {
             let by_operations = part(nanos, cost.operations, due.operations);
             if counted { by_bytes.max(by_operations) } else { by_bytes }
         };
+        // By what is certain alone; where that is nothing, nothing can be missing.
+        let lent = cost(|r| r.lent);
+        let certain_time = |cost: Cost| {
+            let by = |of: u64, due: u64, lent: u64| match due.saturating_sub(lent) {
+                0 => u64::MAX,
+                sure => part(nanos, of, sure),
+            };
+            let by_bytes = by(cost.bytes, due.bytes, lent.bytes);
+            let by_operations = by(cost.operations, due.operations, lent.operations);
+            if counted { by_bytes.max(by_operations) } else { by_bytes }
+        };
+        let asked_nanos = grown(|r| r.asked_nanos);
+        let fulfilled = |cost: Cost| match lent == Cost::ZERO {
+            true => contract_time(cost),
+            // What is certain was had for the time in which somebody waited, whoever had the rest.
+            false => contract_time(cost).max(certain_time(cost).min(asked_nanos)),
+        };
         let (held, late) = (grown(|r| r.held_nanos), grown(|r| r.late_nanos));
         let transfer = part(nanos, delivered.bytes, due.bytes) / REFERENCE_SPEED;
         Self {
@@ -171,10 +216,10 @@ impl Course {
             delivered,
             due,
             requests,
-            used_nanos: contract_time(delivered),
-            passed_nanos: contract_time(passed),
+            used_nanos: fulfilled(delivered),
+            passed_nanos: fulfilled(passed),
             reference_nanos: requests.saturating_mul(REFERENCE_NANOS).saturating_add(transfer),
-            asked_nanos: grown(|r| r.asked_nanos),
+            asked_nanos,
             busy_nanos: grown(|r| r.busy_nanos),
             wait_nanos: grown(|r| r.wait_nanos),
             store_nanos: grown(|r| r.inside_nanos).saturating_sub(held.saturating_add(late)),

@@ -2,14 +2,23 @@
 //!
 //! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Queue`] for those that wait. This
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
-//! stopped reading. It never sleeps; workers ask again when told to.
+//! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget are asked
+//! together, by the [`PoolGate`] of their pool.
 
-use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN};
+mod shared;
+
+pub(crate) use shared::PoolGate;
+
+use crate::engine::ServedVolume;
+use crate::limits::{
+    PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
+};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
-use weir_core::Mono;
-use weir_qos::verdict::{Reading, yields};
-use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue};
+use arc_swap::ArcSwapOption;
+use weir_core::{Mono, VolumeId};
+use weir_qos::verdict::{Reading, uncertain, yields};
+use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue, Share, Shares, Step};
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -31,6 +40,10 @@ pub(crate) struct Parked {
 }
 
 struct Waiting {
+    /// The limits in force.
+    limits: Limits,
+    /// The rate that the volume has for certain, if it shares the rest of its limit.
+    floor: Option<BytesPerSecond>,
     queue: Queue<Ticket>,
     stopped: Vec<Stopped>,
     seen: Seen,
@@ -48,8 +61,39 @@ struct Seen {
     released: Cost,
     /// What the limits yielded until `since`, when they were put in force.
     due: Cost,
+    /// The part of it that others may have instead.
+    lent: Cost,
     counted_nanos: u64,
     since: Mono,
+}
+
+impl Waiting {
+    /// Settles what the limits in force have yielded by `now`, because they change.
+    fn settle(&mut self, now: Mono) {
+        let (due, lent, counted_nanos) = self.due(now);
+        let seen = &mut self.seen;
+        (seen.due, seen.lent, seen.counted_nanos, seen.since) = (due, lent, counted_nanos, now);
+    }
+
+    /// What the limits have yielded by `now`, what of it is not certain, and for how long they counted
+    /// operations.
+    fn due(&self, now: Mono) -> (Cost, Cost, u64) {
+        let seen = &self.seen;
+        let nanos = now.0.saturating_sub(seen.since.0);
+        let sum = |before: Cost, limits: Limits| {
+            let iops = limits.iops.map_or(0, |iops| iops.0);
+            Cost {
+                bytes: before.bytes.wrapping_add(yields(limits.rate.0, nanos)),
+                operations: before.operations.wrapping_add(yields(iops, nanos)),
+            }
+        };
+        let counted = if self.limits.iops.is_some() { nanos } else { 0 };
+        (
+            sum(seen.due, self.limits),
+            sum(seen.lent, uncertain(self.limits, self.floor)),
+            seen.counted_nanos.wrapping_add(counted),
+        )
+    }
 }
 
 impl Seen {
@@ -64,15 +108,12 @@ impl Seen {
         self.at = self.at.max(now);
     }
 
-    /// What `limits` have yielded by `now`, and for how long they counted operations.
-    fn due(&self, limits: Limits, now: Mono) -> (Cost, u64) {
-        let nanos = now.0.saturating_sub(self.since.0);
-        let (iops, counted) = limits.iops.map_or((0, 0), |iops| (iops.0, nanos));
-        let due = Cost {
-            bytes: self.due.bytes.wrapping_add(yields(limits.rate.0, nanos)),
-            operations: self.due.operations.wrapping_add(yields(iops, nanos)),
-        };
-        (due, self.counted_nanos.wrapping_add(counted))
+    /// Notes that what waited may go, for what it is charged.
+    fn release(&mut self, mut ticket: Ticket, charged: Cost, now: Mono) -> Ticket {
+        add(&mut self.released, ticket.request.cost);
+        ticket.request.cost = charged;
+        ticket.request.passed = now;
+        ticket
     }
 }
 
@@ -115,30 +156,33 @@ pub(crate) struct Gate {
     waiting: Mutex<Waiting>,
     parked: AtomicU64,
     parked_max: AtomicU64,
-    limit: AtomicU64,
-    /// Zero where operations are not counted.
-    limit_iops: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
     /// When it is going to: the earliest timer that was set and has not fired.
     armed: AtomicU64,
     total: Arc<ParkedTotal>,
+    id: VolumeId,
+    /// Whose budget the volume shares, if any. Changed only under the lock; where that of the pool is
+    /// taken too, it is taken first.
+    pool: ArcSwapOption<PoolGate>,
 }
 
 impl Gate {
-    /// A gate that lets `limits` through.
-    pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
+    /// The gate of the volume `id` that lets `limits` through.
+    pub(crate) fn new(id: VolumeId, limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
+            id,
+            pool: ArcSwapOption::empty(),
             meters: Meters::new(limits),
             waiting: Mutex::new(Waiting {
+                limits,
+                floor: None,
                 queue: Queue::new(),
                 stopped: Vec::new(),
                 seen: Seen::default(),
             }),
             parked: AtomicU64::new(0),
-            parked_max: AtomicU64::new(parked_max(limits.rate)),
-            limit: AtomicU64::new(limits.rate.0),
-            limit_iops: AtomicU64::new(limits.iops.map_or(0, |iops| iops.0)),
+            parked_max: AtomicU64::new(parked_max(limits)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
             total,
@@ -147,11 +191,17 @@ impl Gate {
 
     /// The limits in force.
     pub(crate) fn limits(&self) -> Limits {
-        let iops = self.limit_iops.load(Ordering::Relaxed);
-        Limits {
-            rate: BytesPerSecond(self.limit.load(Ordering::Relaxed)),
-            iops: (iops > 0).then_some(Iops(iops)),
-        }
+        lock(&self.waiting).limits
+    }
+
+    /// The credits for bursts that are left, if there are bursts.
+    pub(crate) fn credits(&self, now: Mono) -> Option<u64> {
+        self.meters.credits(now)
+    }
+
+    /// Goes on with the credits that an earlier server left.
+    pub(crate) fn set_credits(&self, credits: u64, now: Mono) {
+        self.meters.set_credits(credits, now);
     }
 
     /// Bytes of memory that waiting requests pin.
@@ -168,9 +218,9 @@ impl Gate {
     pub(crate) fn read(&self, reading: &mut Reading) {
         let mut waiting = lock(&self.waiting);
         let (now, count) = (reading.at, waiting.queue.len());
-        let seen = &mut waiting.seen;
-        seen.until(now, count);
-        (reading.due, reading.counted_nanos) = seen.due(self.limits(), now);
+        waiting.seen.until(now, count);
+        (reading.due, reading.lent, reading.counted_nanos) = waiting.due(now);
+        let seen = &waiting.seen;
         (reading.asked_nanos, reading.wait_nanos) = (seen.asked_nanos, seen.wait_nanos);
         add(&mut reading.offered, seen.queued);
         add(&mut reading.passed, seen.released);
@@ -178,47 +228,147 @@ impl Gate {
 
     /// The worker to tell of a change of contract.
     pub(crate) fn pumper(&self) -> usize {
-        self.pumper.load(Ordering::Relaxed)
+        match &*self.pool.load() {
+            Some(pool) => pool.pumper.load(Ordering::Relaxed),
+            None => self.pumper.load(Ordering::Relaxed),
+        }
     }
 
     /// Does a timer for `at` have to be set? Not if an earlier one is.
     pub(crate) fn arm(&self, at: Mono) -> bool {
-        self.armed.fetch_min(at.0, Ordering::Relaxed) > at.0
+        let arm = |armed: &AtomicU64| armed.fetch_min(at.0, Ordering::Relaxed) > at.0;
+        self.pool.load().as_ref().map_or_else(|| arm(&self.armed), |pool| arm(&pool.armed))
     }
 
     /// The timer for `at` fired.
     pub(crate) fn fired(&self, at: Mono) {
         // Only the earliest counts; a later one that was overtaken fires for nothing.
-        let _ = self.armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        let fired = |armed: &AtomicU64| {
+            let _ = armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        };
+        self.pool.load().as_ref().map_or_else(|| fired(&self.armed), |pool| fired(&pool.armed));
     }
 
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let mut waiting = lock(&self.waiting);
-        let seen = &mut waiting.seen;
-        (seen.due, seen.counted_nanos) = seen.due(self.limits(), now);
-        seen.since = now;
-        self.meters.set(limits, now);
-        self.limit.store(limits.rate.0, Ordering::Relaxed);
-        self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
-        self.parked_max.store(parked_max(limits.rate), Ordering::Relaxed);
+        self.locked(|pool, waiting| {
+            waiting.settle(now);
+            self.meters.set(limits, now);
+            waiting.queue.reweigh(&self.meters);
+            waiting.limits = limits;
+            self.parked_max.store(parked_max(limits), Ordering::Relaxed);
+            if let Some((pool, shares)) = pool {
+                // It may have been held back by the old ones.
+                shares.pause(&pool.budget, self.id.0);
+                if !waiting.queue.is_empty() {
+                    shares.wake(&pool.budget, self.id.0);
+                }
+            }
+        });
     }
 
-    /// May a request of `cost` go now? Only while nobody waits. What moves no byte goes at once
-    /// where operations are not counted.
-    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> bool {
-        cost.bytes == 0 && !self.meters.counts_operations() || self.meters.try_take(cost, now)
+    /// Has the volume, whose gate this is, share the budget of a pool from now on, or of none. Pump those
+    /// that it shares with afterwards, and the volume itself if this says that it left a pool. Called by one at
+    /// a time.
+    pub(crate) fn set_share(
+        &self,
+        with: Option<(&Arc<PoolGate>, Share)>,
+        volume: &Arc<ServedVolume>,
+        now: Mono,
+    ) -> bool {
+        let floor = with.map(|(_, share)| share.floor);
+        {
+            let mut waiting = lock(&self.waiting);
+            if waiting.floor != floor {
+                waiting.settle(now);
+                waiting.floor = floor;
+            }
+        }
+        let old = self.pool.load_full();
+        if let (Some(old), Some((new, share))) = (&old, with)
+            && Arc::ptr_eq(old, new)
+        {
+            old.change(self.id, share);
+            return false;
+        }
+        let left = old.is_some();
+        if let Some(old) = old {
+            let mut sharing = lock(&old.sharing);
+            sharing.remove(&old.budget, self.id);
+            let _waiting = lock(&self.waiting);
+            self.pool.store(None);
+            self.meters.set_shared(false);
+            // A timer that was set for the pool may find it gone.
+            old.armed.store(u64::MAX, Ordering::Relaxed);
+        }
+        if let Some((new, share)) = with {
+            let mut sharing = lock(&new.sharing);
+            sharing.add(self.id, share, volume);
+            let waiting = lock(&self.waiting);
+            self.pool.store(Some(Arc::clone(new)));
+            self.meters.set_shared(true);
+            self.armed.store(u64::MAX, Ordering::Relaxed);
+            if !waiting.queue.is_empty() {
+                sharing.shares.wake(&new.budget, self.id.0);
+            }
+        }
+        left
     }
 
-    /// Gives back what a request did not use. True if somebody waits, who may go sooner now: ask
+    /// Does `work` on what waits, with the pool's order where there is one.
+    fn locked<R>(
+        &self,
+        work: impl FnOnce(Option<(&PoolGate, &mut Shares)>, &mut Waiting) -> R,
+    ) -> R {
+        loop {
+            let pool = self.pool.load_full();
+            let mut sharing = pool.as_ref().map(|pool| lock(&pool.sharing));
+            let mut waiting = lock(&self.waiting);
+            let now = self.pool.load();
+            if now.as_ref().map(Arc::as_ptr) == pool.as_ref().map(Arc::as_ptr) {
+                let order = sharing.as_mut().map(|sharing| &mut sharing.shares);
+                return work(pool.as_deref().zip(order), &mut waiting);
+            }
+        }
+    }
+
+    /// Whether what isn't a READ or WRITE is an operation of the contract too.
+    pub(crate) fn counts_metadata(&self) -> bool {
+        self.meters.counts_metadata()
+    }
+
+    /// May a request of `cost` go now? Only while nobody waits; then says what it was charged. What
+    /// moves no byte goes at once where operations are not counted.
+    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
+        if cost.bytes == 0 && !self.meters.counts_operations() {
+            return Some(Cost::ZERO);
+        }
+        if !self.meters.is_shared() {
+            return self.meters.try_take(cost, now);
+        }
+        match &*self.pool.load() {
+            Some(pool) => self.meters.try_take_with(&pool.budget, cost, now),
+            None => self.meters.try_take(cost, now),
+        }
+    }
+
+    /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
     /// the gate again.
     pub(crate) fn refund(&self, cost: Cost) -> bool {
         if cost == Cost::ZERO {
             return false;
         }
         self.meters.refund(cost);
-        self.meters.is_waiting()
+        if !self.meters.is_shared() {
+            return self.meters.is_waiting();
+        }
+        let pool = self.pool.load();
+        let pool_waits = pool.as_ref().is_some_and(|pool| {
+            pool.budget.refund(cost.uncounted());
+            pool.budget.is_waiting()
+        });
+        pool_waits || self.meters.is_waiting()
     }
 
     /// Lets `request` wait its turn.
@@ -227,48 +377,84 @@ impl Gate {
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         let (client, connection, cost) = (request.client, request.connection, request.cost);
         let worker = request.worker;
-        let mut waiting = lock(&self.waiting);
         self.account(pinned);
-        let count = waiting.queue.len();
-        waiting.seen.until(now, count);
-        add(&mut waiting.seen.queued, cost);
         let ticket = Ticket { request, since: now, pinned };
-        let ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
-        if ask {
-            self.pumper.store(worker, Ordering::Relaxed);
-        }
-        let full = self.is_full();
-        if full {
-            waiting.stopped.push(Stopped { worker, connection });
-        }
-        Parked { ask, full }
+        self.locked(|pool, waiting| {
+            waiting.seen.until(now, waiting.queue.len());
+            add(&mut waiting.seen.queued, cost);
+            let mut ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
+            if let Some((pool, shares)) = pool {
+                ask |= shares.wake(&pool.budget, self.id.0);
+                if ask {
+                    pool.pumper.store(worker, Ordering::Relaxed);
+                }
+            }
+            if ask {
+                self.pumper.store(worker, Ordering::Relaxed);
+            }
+            let full = self.is_full();
+            if full {
+                waiting.stopped.push(Stopped { worker, connection });
+            }
+            Parked { ask, full }
+        })
     }
 
-    /// Releases all that may go now; answers when to ask again, if anybody still waits.
+    /// Releases all that may go now, of other volumes too where it shares a budget with them; answers when to
+    /// ask again, if anybody still waits.
     pub(crate) fn pump(
         &self,
         now: Mono,
         released: &mut Vec<Ticket>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
+        let own = self.locked(|pool, waiting| {
+            pool.is_none().then(|| {
+                let next = self.release(waiting, now, released);
+                self.resume(waiting, resumed);
+                next
+            })
+        });
+        let pool = self.pool.load_full();
+        own.unwrap_or_else(|| pool.and_then(|pool| pool.pump(now, released, resumed)))
+    }
+
+    /// Releases what is to go next, if this volume and the `budget` of its pool let it.
+    fn step(
+        &self,
+        budget: &Meters,
+        now: Mono,
+        released: &mut Vec<Ticket>,
+        resumed: &mut Vec<Stopped>,
+    ) -> Step {
         let mut waiting = lock(&self.waiting);
-        let next = self.release(&mut waiting, now, released);
+        let mut freed = 0;
+        let Waiting { queue, seen, .. } = &mut *waiting;
+        seen.until(now, queue.len());
+        let step = queue.step(&self.meters, budget, now, &mut |ticket: Ticket, charged| {
+            freed += ticket.pinned;
+            released.push(seen.release(ticket, charged, now));
+        });
+        self.unaccount(freed);
         self.resume(&mut waiting, resumed);
-        next
+        step
     }
 
     /// Forgets the waiting requests of a connection that is gone.
     pub(crate) fn cancel(&self, connection: u64, now: Mono, resumed: &mut Vec<Stopped>) {
-        let mut waiting = lock(&self.waiting);
-        let count = waiting.queue.len();
-        waiting.seen.until(now, count);
-        waiting.stopped.retain(|stopped| stopped.connection != connection);
-        let mut freed = 0;
-        waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
-            freed += ticket.pinned;
+        self.locked(|pool, waiting| {
+            waiting.seen.until(now, waiting.queue.len());
+            waiting.stopped.retain(|stopped| stopped.connection != connection);
+            let mut freed = 0;
+            waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
+                freed += ticket.pinned;
+            });
+            self.unaccount(freed);
+            if let Some((pool, shares)) = pool.filter(|_| waiting.queue.is_empty()) {
+                shares.pause(&pool.budget, self.id.0);
+            }
+            self.resume(waiting, resumed);
         });
-        self.unaccount(freed);
-        self.resume(&mut waiting, resumed);
     }
 
     fn release(
@@ -280,11 +466,9 @@ impl Gate {
         let mut freed = 0;
         let Waiting { queue, seen, .. } = waiting;
         seen.until(now, queue.len());
-        let next = queue.poll(&self.meters, now, &mut |mut ticket: Ticket| {
+        let next = queue.poll(&self.meters, now, &mut |ticket: Ticket, charged| {
             freed += ticket.pinned;
-            ticket.request.passed = now;
-            add(&mut seen.released, ticket.request.cost);
-            released.push(ticket);
+            released.push(seen.release(ticket, charged, now));
         });
         self.unaccount(freed);
         next
@@ -317,7 +501,24 @@ impl Gate {
     }
 }
 
-/// 20 s of the rate, within 16 and 64 MiB.
-fn parked_max(limit: BytesPerSecond) -> u64 {
-    limit.0.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+/// 20 s of the tightest limit, within 16 and 64 MiB.
+fn parked_max(limits: Limits) -> u64 {
+    let operations = |iops: Iops| iops.0.saturating_mul(PARKED_OPERATION_BYTES);
+    let rate = limits.iops.map_or(limits.rate.0, |iops| operations(iops).min(limits.rate.0));
+    rate.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_qos::BytesPerSecond;
+
+    #[test]
+    fn what_may_be_parked_follows_the_tightest_limit() {
+        let limits = |mib, iops| Limits { iops, ..Limits::of(BytesPerSecond::from_mib(mib)) };
+        let mib = |mib, iops: Option<u64>| parked_max(limits(mib, iops.map(Iops))) >> 20;
+        assert_eq!([mib(1, None), mib(2, None), mib(1000, None)], [20, 40, 64]);
+        assert_eq!([mib(1000, Some(16)), mib(1000, Some(32)), mib(1000, Some(1))], [20, 40, 16]);
+        assert_eq!([mib(1, Some(1_000_000)), mib(0, Some(7))], [20, 16]);
+    }
 }

@@ -10,6 +10,7 @@ use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
+use crate::credits;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
@@ -77,7 +78,7 @@ pub enum ServeError {
     Thread(&'static str),
 }
 
-/// Serves until SIGTERM or SIGINT, then stops gracefully. A second signal ends at once.
+/// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
 ///
 /// # Errors
 /// [`ServeError`]; nothing is left running.
@@ -223,7 +224,7 @@ impl Server {
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let catalog = Arc::clone(&self.catalog);
-        let state = ControlState::new(catalog, self.plane(), self.addresses.clone());
+        let state = ControlState::open(catalog, self.plane(), self.addresses.clone());
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }
@@ -232,8 +233,14 @@ impl Server {
                 "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
             );
         }
+        let keeper = credits::keep_on(Arc::clone(&self.engine), Arc::clone(&self.catalog));
+        let keeper = tokio::spawn(keeper);
         let api = std::mem::take(&mut self.api);
-        let outcome = control::serve_control(config, api, state, until).await;
+        let outcome = match state {
+            Ok(state) => control::serve_control(config, api, state, until).await,
+            Err(error) => Err(error),
+        };
+        keeper.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))
@@ -255,6 +262,7 @@ impl Server {
             stop.stop();
             outcome = outcome.and(join(locks, "lock manager"));
         }
+        credits::keep(&self.engine, &self.catalog);
         self.engine.close_volumes();
         tracing::info!("stopped");
         outcome
@@ -290,7 +298,8 @@ fn engine(
     };
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
-    let around = Surroundings { clock, groups, portmap, locks };
+    let credits = catalog.credits()?;
+    let around = Surroundings { clock, groups, portmap, locks, credits };
     Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
 }
 

@@ -2,8 +2,8 @@
 //! explores schedules, say) can be put behind it. Nothing else imports `std::sync`.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-pub(crate) use tokio::sync::{mpsc, watch};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+pub(crate) use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is
 /// valid between statements, and a panic ends the process anyway.

@@ -23,9 +23,14 @@ impl Server {
     }
 
     fn start_in(data: tempfile::TempDir) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    fn start_with(data: tempfile::TempDir, options: &[&str]) -> Self {
         let (nfs, api) = (free_address(), free_address());
         let process = weir(data.path())
             .args(["serve", "--nfs", &nfs, "--api", &api, "--log-format", "json"])
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -160,6 +165,53 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
 }
 
 #[test]
+fn an_operator_has_volumes_share() {
+    let server = Server::start();
+    let made = server.done("pool create all --qos shared --level standard --size 4TiB");
+    assert_eq!(made, "pool all: 4 TiB standard, shared, 64 MiB/s in all\n");
+    let made = server.done("volume create home --pool all --quota 1TiB");
+    assert!(
+        made.starts_with("volume home: quota 1 TiB, limit 64 MiB/s, shared: weight 100\n"),
+        "{made}"
+    );
+    let set = server.done("volume set home --weight 300 --throughput 20MiB/s");
+    assert!(set.contains("shared: weight 300, 20 MiB/s for certain"), "{set}");
+    let shown = server.done("volume show home");
+    assert!(shown.contains("weight 300, 20 MiB/s for certain"), "{shown}");
+    let (_, message) = server.refused("volume set home --throughput 65MiB/s");
+    assert!(message.contains("64 MiB/s left"), "{message}");
+    let set = server.done("volume set home --throughput 0MiB/s");
+    assert!(set.contains("shared: weight 300\n"), "{set}");
+    server.stop();
+}
+
+#[test]
+fn an_operator_provisions_bursts() {
+    let server = Server::start();
+    let made = server.done("pool create files --qos provisioned-v1 --size 20TiB");
+    assert_eq!(made, "pool files: 20 TiB, provisioned-v1\n");
+    let made = server.done("volume create share --pool files --quota 1TiB");
+    let figures = "limit 203 MiB/s, 4024 IOPS, bursts of 10000\n";
+    assert!(made.starts_with(&format!("volume share: quota 1 TiB, {figures}")), "{made}");
+    let plan = server.done("volume resize share 10TiB --dry-run");
+    assert!(plan.contains("GiB/s, 13240 IOPS, bursts of 30720"), "{plan}");
+    let (_, message) = server.refused("volume set share --iops 5000");
+    assert!(message.contains("provisioned-v2"), "{message}");
+    let (_, message) = server.refused("volume set share --throughput 200MiB/s");
+    assert!(message.contains("follows from the quota"), "{message}");
+    server.done("pool set files --qos provisioned-v2");
+    let set = server.done("volume set share --iops 25000 --throughput 500MiB/s");
+    assert!(set.contains("500 MiB/s, 25000 IOPS, bursts of 75000"), "{set}");
+    let shown = server.done("volume show share");
+    assert!(shown.contains(" of 180000000\n"), "{shown}");
+    let (_, message) = server.refused("volume set share --iops 2999");
+    assert!(message.contains("from 3000 IOPS to 102400 IOPS"), "{message}");
+    let set = server.done("volume set share --iops auto");
+    assert!(set.contains("4024 IOPS, bursts of 12072"), "{set}");
+    server.stop();
+}
+
+#[test]
 fn an_operator_buys_throughput_apart_from_size() {
     let server = Server::start();
     let made = server.done("pool create apps --qos flexible --size 1TiB --throughput 640MiB/s");
@@ -174,6 +226,15 @@ fn an_operator_buys_throughput_apart_from_size() {
     assert!(plan.contains("log     10 MiB/s, 160 IOPS  10 MiB/s, 320 IOPS"), "{plan}");
     let set = server.done("volume set log --iops 1000");
     assert!(set.contains("10 MiB/s, 1000 IOPS"), "{set}");
+    server.done("pool create db2 --qos custom --size 1TiB --throughput 200MiB/s");
+    let moved = server.done("volume move log --to db2 --dry-run");
+    assert!(moved.contains("limit 10 MiB/s, 1000 IOPS"), "it keeps its own: {moved}");
+    let moved = server.done("volume move log --to db2 --iops 500");
+    assert!(moved.contains("limit 10 MiB/s, 500 IOPS"), "{moved}");
+    let set = server.done("volume set log --iops auto");
+    assert!(set.contains("10 MiB/s, 160 IOPS"), "{set}");
+    let set = server.done("pool set db2 --throughput 400MiB/s");
+    assert!(set.contains("400 MiB/s, 6400 IOPS in all"), "{set}");
     let (status, message) = server.refused("pool create x --size 1TiB");
     assert_eq!(status, 2);
     assert!(message.contains("--level"), "{message}");
@@ -389,6 +450,127 @@ fn over_tcp_the_token_opens_the_api() {
 }
 
 #[test]
+fn tokens_have_roles_and_the_audit_log_calls_them_by_name() {
+    let server = Server::with_volume();
+    let secret = server.done("token create ci --role viewer --expires 90d");
+    let file = server.data.path().join("ci.token");
+    std::fs::write(&file, &secret).unwrap();
+    let over_tcp = |line: &str| {
+        let mut command = Command::new(WEIR);
+        command
+            .args(["--server", &format!("http://{}", server.api)])
+            .arg("--token-file")
+            .arg(&file);
+        command.args(line.split_whitespace()).output().unwrap()
+    };
+    assert!(over_tcp("volume list").status.success());
+    let refused = over_tcp("volume delete home --yes");
+    assert_eq!(refused.status.code(), Some(1));
+    let complaint = String::from_utf8(refused.stderr).unwrap();
+    assert!(complaint.contains("needs the role operator"), "{complaint}");
+    assert!(server.done("token list").contains("ci    viewer"));
+    server.done("token revoke ci");
+    assert_eq!(over_tcp("volume list").status.code(), Some(1));
+    let log = server.done("audit --since 1h");
+    for told in ["POST /v1/pools {", "denied  ci (127.0.0.1:", "DELETE /v1/tokens/ci"] {
+        assert!(log.contains(told), "{told}\n{log}");
+    }
+    assert!(!log.contains(secret.trim()));
+    let json = server.done("audit --output json");
+    let who = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["who"].clone();
+    assert!(json.lines().any(|line| who(line) == "ci"));
+    server.stop();
+}
+
+#[test]
+fn a_change_can_be_for_the_state_that_was_seen() {
+    let server = Server::with_volume();
+    let shown = server.done("--output json volume show home");
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let etag = shown["etag"].as_str().unwrap();
+    server.done(&format!("volume resize home 2TiB --if-match {etag}"));
+    let (status, message) = server.refused(&format!("volume resize home 3TiB --if-match {etag}"));
+    assert_eq!(status, 1);
+    assert!(message.contains("no longer as it was when you looked"), "{message}");
+    server.stop();
+}
+
+/// Runs a program of somebody else's; it must succeed.
+fn stranger(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {complaint}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn other_peoples_clients_speak_tls_with_it() {
+    let server = Server::start_with(tempfile::tempdir().unwrap(), &["--api-tls", "on"]);
+    let (own, url) = (server.data.path().join("api.pem"), format!("https://{}", server.api));
+    let own = own.to_str().unwrap();
+    let told = stranger("curl", &["-sS", "--cacert", own, &format!("{url}/healthz")]);
+    assert_eq!(told, "ok\n");
+    for version in ["-tls1_2", "-tls1_3"] {
+        let args =
+            ["s_client", "-connect", &server.api, "-CAfile", own, "-verify_return_error", version];
+        assert!(stranger("openssl", &args).contains("Verify return code: 0 (ok)"), "{version}");
+    }
+    let seen = stranger("openssl", &["x509", "-in", own, "-noout", "-fingerprint", "-sha256"]);
+    let fingerprint = seen.trim().split_once('=').unwrap().1;
+    assert!(server.done("health").contains(fingerprint));
+    let over_tcp = |url: &str, more: &[&str]| {
+        let token = server.data.path().join("api.token");
+        let mut command = Command::new(WEIR);
+        command.args(["--server", url, "--token-file"]).arg(token).args(more);
+        let output = command.args(["pool", "list"]).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(over_tcp(&url, &["--fingerprint", fingerprint]).0, 0);
+    assert_eq!(over_tcp(&url, &["--cacert", own]).0, 0);
+    let (status, message) = over_tcp(&url, &[]);
+    assert!(status == 2 && message.contains("--fingerprint"), "{message}");
+    let (status, message) = over_tcp(&url, &["--fingerprint", &"00".repeat(32)]);
+    assert!(status == 1 && message.contains(fingerprint), "{message}");
+    let (status, message) = over_tcp(&format!("http://{}", server.api), &[]);
+    assert!(status == 1 && message.contains("write https://"), "{message}");
+    server.stop();
+}
+
+#[test]
+fn a_certificate_of_the_operators_is_taken_and_taken_anew_on_sighup() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (cert, key) = (at("cert"), at("key"));
+    let make = |cert: &str, key: &str| {
+        let name = ["-subj", "/CN=nas", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+        let args = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert];
+        stranger("openssl", &[&args[..], &name].concat());
+    };
+    make(&cert, &key);
+    let options = ["--api-tls", "on", "--api-tls-cert", &cert, "--api-tls-key", &key];
+    let server = Server::start_with(tempfile::tempdir().unwrap(), &options);
+    let url = format!("https://{}/healthz", server.api);
+    let first = at("first");
+    std::fs::copy(&cert, &first).unwrap();
+    stranger("curl", &["-sS", "--cacert", &first, &url]);
+    let hang_up = || stranger("kill", &["-HUP", &server.process.id().to_string()]);
+    // One that is none is not taken.
+    std::fs::write(&cert, "none").unwrap();
+    hang_up();
+    stranger("curl", &["-sS", "--cacert", &first, &url]);
+    make(&cert, &key);
+    hang_up();
+    let taken = || {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--cacert", &cert, &url]).output().unwrap().status.success()
+    };
+    while !taken() {
+        std::thread::yield_now();
+    }
+    server.stop();
+}
+
+#[test]
 fn configuration_comes_from_file_environment_and_flags_in_that_order() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("weir.toml");
@@ -544,4 +726,47 @@ fn a_history_that_is_broken_or_gone_does_not_stop_the_server() {
     let server = Server::start_in(data);
     server.done("volume report home");
     server.stop();
+}
+
+/// What a shell of this machine makes of the completions; nothing is asked of bash-completion.
+#[test]
+fn bash_completes_commands_and_options() {
+    let completed = |words: &str, last: &str| {
+        let script = format!(
+            "source <(\"$0\" completions bash) && COMP_WORDS=({words}) && \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) && _weir weir '{last}' && \
+             echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script, WEIR]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(completed("weir volume cr", "cr"), "create\n");
+    assert_eq!(completed("weir volume create --q", "--q"), "--quota\n");
+    assert_eq!(completed("weir volume nothing-like-this", "nothing-like-this"), "\n");
+}
+
+/// The journal says by the environment which file it is; then lines begin with their priority.
+#[test]
+fn lines_for_the_journal_begin_with_their_priority() {
+    use std::os::unix::fs::MetadataExt;
+    let data = tempfile::tempdir().unwrap();
+    let said = |stream: &dyn Fn(&std::fs::Metadata) -> String| {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let file = log.reopen().unwrap();
+        // It warns of few open files, says that it can't listen there, and ends.
+        let status = Command::new("sh")
+            .args(["-c", "ulimit -n 1000 && exec \"$0\" \"$@\"", WEIR, "serve", "--api", "none"])
+            .args(["--nfs", "192.0.2.1:2049", "--data"])
+            .arg(data.path())
+            .env("JOURNAL_STREAM", stream(&file.metadata().unwrap()))
+            .stderr(file)
+            .status();
+        assert!(!status.unwrap().success());
+        std::fs::read_to_string(log.path()).unwrap()
+    };
+    let journal = said(&|file| format!("{}:{}", file.dev(), file.ino()));
+    assert!(journal.starts_with("<4>weir_server::"), "{journal}");
+    let other = said(&|file| format!("{}:{}", file.dev(), file.ino() + 1));
+    assert!(other.contains(" WARN weir_server::"), "{other}");
 }

@@ -143,7 +143,7 @@ fn second(limits: Limits, delivered: Cost) -> Course {
 #[test]
 fn the_tightest_limit_is_what_counts() {
     let rate = BytesPerSecond::from_mib(16);
-    let both = Limits { rate, iops: Some(Iops(1000)) };
+    let both = Limits { iops: Some(Iops(1000)), ..Limits::of(rate) };
     let cost = Cost { bytes: 4 * MIB, operations: 1000 };
     assert_eq!(second(both, cost).used_nanos, SECOND, "operations bind");
     assert_eq!(second(Limits::of(rate), cost).used_nanos, SECOND / 4);
@@ -169,7 +169,7 @@ fn a_change_of_limits_is_judged_by_what_they_yielded() {
 
 #[test]
 fn the_first_reading_follows_on_one_of_an_unused_volume() {
-    let limits = Limits { rate: BytesPerSecond(1000), iops: Some(Iops(10)) };
+    let limits = Limits { iops: Some(Iops(10)), ..Limits::of(BytesPerSecond(1000)) };
     let due = Cost { bytes: 50_000, operations: 500 };
     let first = Reading {
         at: Mono(50 * SECOND),
@@ -181,6 +181,69 @@ fn the_first_reading_follows_on_one_of_an_unused_volume() {
     let course = Course::between(&first.unused(limits, Mono(49 * SECOND)), &first);
     assert_eq!((course.nanos, course.due), (SECOND, Cost { bytes: 1000, operations: 10 }));
     assert_eq!((course.delivered, course.used_nanos), (Cost::of(700), 7 * SECOND / 10));
+}
+
+/// Ten seconds throughout which somebody waited for a limit of 16 MiB/s, of which so much is certain, and
+/// got so much.
+fn shared(certain_mib: u64, mib: u64) -> Course {
+    let (limit, floor) = (Limits::of(BytesPerSecond(16 * MIB)), BytesPerSecond(certain_mib * MIB));
+    let lent = uncertain(limit, Some(floor)).rate.0;
+    let after = Reading {
+        at: Mono(10 * SECOND),
+        due: Cost { bytes: 160 * MIB, operations: 0 },
+        lent: Cost { bytes: yields(lent, 10 * SECOND), operations: 0 },
+        passed: Cost::of(mib * MIB),
+        delivered: Cost::of(mib * MIB),
+        asked_nanos: 10 * SECOND,
+        busy_nanos: 10 * SECOND,
+        ..Reading::default()
+    };
+    Course::between(&Reading::default(), &after)
+}
+
+#[test]
+fn where_a_budget_is_shared_what_is_certain_decides() {
+    let cases = [(4, 40), (4, 100), (4, 160), (0, 1), (0, 160), (16, 160)];
+    for (certain, mib) in cases {
+        let course = shared(certain, mib);
+        assert_eq!(judged(course), (Verdict::Kept, Reason::Delivered), "{certain} {mib}");
+        assert_eq!(course.used_nanos, 10 * SECOND, "{certain} {mib}");
+    }
+    let gate = (Verdict::Broken(Cause::Gate), Reason::HeldBack);
+    assert_eq!(judged(shared(4, 39)), gate);
+    assert_eq!(judged(shared(16, 158)), gate);
+    let much = (Verdict::Broken(Cause::Gate), Reason::TooMuch);
+    assert_eq!(judged(shared(4, 162)), much, "more than it may have at all");
+    // Asked for half of the time, and given what is certain meanwhile.
+    let half = Course { asked_nanos: 5 * SECOND, ..shared(4, 20) };
+    assert_ne!(half.judge().verdict, Verdict::Kept);
+}
+
+#[test]
+fn after_a_burst_the_base_is_what_is_promised() {
+    let burst = crate::Burst { base: Iops(100), credits: 1000 };
+    let limits =
+        Limits { iops: Some(Iops(500)), burst: Some(burst), ..Limits::of(BytesPerSecond(1 << 30)) };
+    let beyond = uncertain(limits, None);
+    assert_eq!((beyond.rate, beyond.iops), (BytesPerSecond(0), Some(Iops(400))));
+    let judge = |operations: u64| {
+        let cost = Cost { bytes: operations, operations };
+        let after = Reading {
+            at: Mono(10 * SECOND),
+            due: Cost { bytes: 10 << 30, operations: 5000 },
+            lent: Cost { bytes: 0, operations: 4000 },
+            counted_nanos: 10 * SECOND,
+            passed: cost,
+            delivered: cost,
+            asked_nanos: 10 * SECOND,
+            busy_nanos: 10 * SECOND,
+            ..Reading::default()
+        };
+        Course::between(&Reading::default(), &after).judge().verdict
+    };
+    let verdicts = [1000, 3000, 5000, 5200, 950].map(judge);
+    let gate = Verdict::Broken(Cause::Gate);
+    assert_eq!(verdicts, [Verdict::Kept, Verdict::Kept, Verdict::Kept, gate, gate]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The table of settings: name, meaning, how a value is read and shown. Files, flags and the
 //! environment all go through it, so none knows a key that another does not.
 
-use super::{LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig};
+use super::{ApiTls, LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
+use weir_qos::Bought;
 
 /// Nobody can mean more connections than that.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
@@ -166,8 +167,8 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "custom_throughput_min",
-        meaning: "least throughput that a pool of the model custom buys; default 64MiB/s",
-        set: |config, value| rate(value).map(|rate| config.custom_throughput_min = rate),
+        meaning: "least throughput that a pool of the model custom buys, to 5120MiB/s; default 64MiB/s",
+        set: |config, value| bought(value).map(|rate| config.custom_throughput_min = rate),
         show: |config| quote(&format!("{:#}", Rate(config.custom_throughput_min))),
     },
     Key {
@@ -248,6 +249,30 @@ pub const KEYS: &[Key] = &[
         show: |config| list(&config.api),
     },
     Key {
+        name: "api.tls",
+        meaning: "where the API over TCP speaks TLS: auto (default: at all addresses but loopback), on (everywhere) or off (nowhere: tokens can be read on the way)",
+        set: |config, value| {
+            let given = text(value)?;
+            let modes = [ApiTls::Auto, ApiTls::On, ApiTls::Off];
+            let found = modes.into_iter().find(|mode| mode.word() == given);
+            config.api_tls = found.ok_or_else(|| format!("{given:?} is none of auto, on, off"))?;
+            Ok(())
+        },
+        show: |config| quote(config.api_tls.word()),
+    },
+    Key {
+        name: "api.tls_cert",
+        meaning: "file with the API's certificate and those that lead to an authority, PEM; default own: one that is made in the data directory",
+        set: |config, value| own_or_path(value).map(|path| config.api_tls_cert = path),
+        show: |config| show_path(config.api_tls_cert.as_deref()),
+    },
+    Key {
+        name: "api.tls_key",
+        meaning: "file with the key of api.tls_cert, PEM; default own",
+        set: |config, value| own_or_path(value).map(|path| config.api_tls_key = path),
+        show: |config| show_path(config.api_tls_key.as_deref()),
+    },
+    Key {
         name: "log.format",
         meaning: "log lines on standard error: text (default) or json",
         set: |config, value| {
@@ -294,6 +319,17 @@ fn text<'a>(value: &Value<'a>) -> Result<&'a str, String> {
     }
 }
 
+fn own_or_path(value: &Value<'_>) -> Result<Option<PathBuf>, String> {
+    match text(value)? {
+        "own" => Ok(None),
+        path => Ok(Some(PathBuf::from(path))),
+    }
+}
+
+fn show_path(path: Option<&Path>) -> String {
+    quote(&path.map_or("own".into(), |path| path.to_string_lossy()))
+}
+
 fn number<T>(value: &Value<'_>, allowed: &RangeInclusive<T>) -> Result<T, String>
 where
     T: TryFrom<u64> + PartialOrd + std::fmt::Display,
@@ -332,6 +368,15 @@ fn rate(value: &Value<'_>) -> Result<u64, String> {
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A rate that a custom pool may buy.
+fn bought(value: &Value<'_>) -> Result<u64, String> {
+    let most = Bought::CUSTOM_RATE_MAX;
+    rate(value).and_then(|rate| match rate > most.0 {
+        true => Err(format!("at most {most} is allowed, the most that such a pool buys")),
+        false => Ok(rate),
+    })
 }
 
 /// Levels with an optional target each, comma-separated. A bare target, which tracing would take,

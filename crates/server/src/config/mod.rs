@@ -26,6 +26,12 @@ pub struct ServerConfig {
     pub nfs: Vec<SocketAddr>,
     /// `api.listen`: where the API is served over TCP, beside the socket in the data directory.
     pub api: Vec<SocketAddr>,
+    /// `api.tls`: where the API over TCP speaks TLS.
+    pub api_tls: ApiTls,
+    /// `api.tls_cert`: its certificate with what leads to an authority, PEM; one of our own if not said.
+    pub api_tls_cert: Option<PathBuf>,
+    /// `api.tls_key`: the key of `api.tls_cert`, PEM.
+    pub api_tls_key: Option<PathBuf>,
     /// `workers`: threads that serve connections; 0 for one per core.
     pub workers: usize,
     /// `log.format`: how log lines are written.
@@ -75,6 +81,9 @@ impl Default for ServerConfig {
             data: PathBuf::new(),
             nfs: vec![loopback(2049)],
             api: vec![loopback(7437)],
+            api_tls: ApiTls::Auto,
+            api_tls_cert: None,
+            api_tls_key: None,
             workers: 0,
             log_format: LogFormat::Text,
             log_level: "info".to_owned(),
@@ -95,6 +104,29 @@ impl Default for ServerConfig {
             grace_period: Duration::from_secs(90),
             seccomp: Seccomp::On,
             shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Where the API over TCP speaks TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiTls {
+    /// At addresses other than loopback.
+    Auto,
+    /// Everywhere.
+    On,
+    /// Nowhere.
+    Off,
+}
+
+impl ApiTls {
+    /// The word for it in configuration.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
         }
     }
 }
@@ -200,6 +232,9 @@ pub enum ConfigError {
         /// What is wrong and what would be right.
         reason: String,
     },
+    /// A certificate without its key, or a key without a certificate.
+    #[error("api.tls_cert and api.tls_key belong together: give both, or neither")]
+    HalfCertificate,
     /// No data directory was given.
     #[error(
         "no data directory: give --data DIR, set WEIR_DATA, or write data = \"DIR\" in the configuration file"
@@ -213,6 +248,12 @@ fn did_you_mean(nearest: Option<&'static str>) -> String {
         None => "; `weir config keys` lists the known ones".to_owned(),
     }
 }
+
+/// How [`ServerConfig::template`] begins.
+const TEMPLATE_HEAD: &str = "\
+# Configuration of `weir serve`, read at its start. Take a `#` away and change the value.
+# `weir config show --config FILE` checks the file and prints what it comes to.
+";
 
 /// A setting given on the command line or in the environment: a key of [`KEYS`] and its text.
 pub type Override = (&'static str, String);
@@ -241,6 +282,9 @@ impl ServerConfig {
         if config.data.as_os_str().is_empty() {
             return Err(ConfigError::NoData);
         }
+        if config.api_tls_cert.is_some() != config.api_tls_key.is_some() {
+            return Err(ConfigError::HalfCertificate);
+        }
         Ok(config)
     }
 
@@ -260,6 +304,23 @@ impl ServerConfig {
     /// The whole configuration as a file that gives it.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        Self::write(|key, name| format!("{name} = {}\n", key.show(self)))
+    }
+
+    /// A file with every key, its meaning and its default. All keys are commented out but `data`,
+    /// which has no default and stands at /var/lib/weir.
+    #[must_use]
+    pub fn template() -> String {
+        let defaults = Self { data: PathBuf::from("/var/lib/weir"), ..Self::default() };
+        let keys = Self::write(|key, name| {
+            let sign = if name == "data" { "" } else { "#" };
+            format!("\n# {}\n{sign}{name} = {}\n", key.meaning, key.show(&defaults))
+        });
+        format!("{TEMPLATE_HEAD}{keys}")
+    }
+
+    /// A file with a section for each of the keys', and `line` for each key and its name in there.
+    fn write(line: impl Fn(&Key, &str) -> String) -> String {
         let mut text = String::new();
         let mut section = "";
         for key in KEYS {
@@ -268,7 +329,7 @@ impl ServerConfig {
                 section = of;
                 text += &format!("\n[{section}]\n");
             }
-            text += &format!("{name} = {}\n", key.show(self));
+            text += &line(key, name);
         }
         text
     }

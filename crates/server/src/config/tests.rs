@@ -55,6 +55,18 @@ fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
 }
 
 #[test]
+fn a_certificate_comes_with_its_key() {
+    let config = load("data = \"/d\"\n", &[]).unwrap();
+    assert_eq!((config.api_tls, config.api_tls_cert), (ApiTls::Auto, None));
+    let both = "data = \"/d\"\n[api]\ntls = \"on\"\ntls_cert = \"/a\"\ntls_key = \"/b\"\n";
+    let config = load(both, &[]).unwrap();
+    assert_eq!(config.api_tls_key.as_deref(), Some(Path::new("/b")));
+    let half = refusal("data = \"/d\"\n[api]\ntls_cert = \"/a\"\n");
+    assert!(half.contains("give both, or neither"), "{half}");
+    assert!(refusal("[api]\ntls = \"yes\"\n").contains("none of auto, on, off"));
+}
+
+#[test]
 fn a_log_level_that_nobody_knows_is_refused_and_filters_are_not() {
     for wrong in ["loud", "info,loud", "weir_store=loud", "=info", "info,", "weir store=info"] {
         let message = refusal(&format!("data = \"/srv\"\n[log]\nlevel = \"{wrong}\"\n"));
@@ -83,6 +95,14 @@ fn the_api_can_be_kept_off_tcp() {
 }
 
 #[test]
+fn the_floor_of_custom_pools_is_one_that_they_can_buy() {
+    let with = |rate: &str| format!("data = \"/srv\"\ncustom_throughput_min = \"{rate}\"\n");
+    assert_eq!(load(&with("5GiB/s"), &[]).unwrap().custom_throughput_min, 5120 << 20);
+    assert!(refusal(&with("5121MiB/s")).contains("at most 5120 MiB/s"));
+    assert!(refusal(&with("0MiB/s")).contains("more than nothing"));
+}
+
+#[test]
 fn what_is_shown_reads_back_as_the_same() {
     let overrides: Vec<Override> = vec![
         ("data", "/srv/with \"quotes\"".to_owned()),
@@ -106,4 +126,16 @@ fn a_missing_or_huge_file_is_refused() {
     assert!(matches!(missing, Err(ConfigError::Read { .. })));
     let huge = "#".repeat(usize::try_from(FILE_BYTES_MAX).unwrap() + 1);
     assert!(matches!(load(&huge, &[]), Err(ConfigError::TooLarge { .. })));
+}
+
+#[test]
+fn the_template_is_the_defaults_and_so_are_its_comments() {
+    let template = ServerConfig::template();
+    let defaults = ServerConfig { data: "/var/lib/weir".into(), ..ServerConfig::default() };
+    assert_eq!(load(&template, &[]).unwrap(), defaults);
+    let is_key = |line: &str| line.starts_with('#') && !line.starts_with("# ");
+    assert_eq!(template.lines().filter(|line| is_key(line)).count(), KEYS.len() - 1);
+    let given = template.lines().map(|line| if is_key(line) { &line[1..] } else { line });
+    let given = given.collect::<Vec<_>>().join("\n");
+    assert_eq!(load(&given, &[]).unwrap(), defaults);
 }

@@ -1,15 +1,23 @@
 //! The one way in which anything changes: catalogue, then data plane, then the answer.
 
 use super::failure::Failure;
+use super::given::{Concerned, Given};
 use super::{Control, ControlState};
 use crate::sync::{Arc, lock};
 use axum::Json;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use serde::Deserialize;
-use weir_api::{Changed, LimitChange, mibps};
-use weir_catalog::{Catalog, Mode, Outcome, Pool, Snapshot};
+use axum::http::header::ETAG;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use weir_api::{Changed, HasEtag, LimitChange, mibps};
+use weir_catalog::{Catalog, Claim, Known, Mode, Outcome, Pool, Snapshot};
 use weir_core::VolumeId;
+
+/// The header that says that an answer was given before.
+const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 
 /// The query of every changing request.
 #[derive(Deserialize)]
@@ -40,39 +48,158 @@ pub(super) enum Shown {
     Level(String),
 }
 
+/// On what terms a change is asked for.
+pub(super) struct Terms {
+    mode: Mode,
+    given: Given,
+    concerned: Concerned,
+}
+
+impl Terms {
+    /// A change of something; one that is made and has a name is made once.
+    pub(super) fn new(mode: Mode, given: Given, concerned: Concerned) -> Self {
+        let mode = match given.claim {
+            Some(claim) if mode.commits() => Mode::Once(claim),
+            _ => mode,
+        };
+        Self { mode, given, concerned }
+    }
+}
+
+/// Something that is shown with its etag.
+pub(super) struct Tagged<T>(pub(super) T);
+
+impl<T: HasEtag + Serialize> IntoResponse for Tagged<T> {
+    fn into_response(self) -> Response {
+        let etag = self.0.etag().to_owned();
+        tag(&etag, Json(self.0))
+    }
+}
+
+/// An answer with an etag.
+pub(super) fn tag(etag: &str, answer: impl IntoResponse) -> Response {
+    ([(ETAG, format!("\"{etag}\""))], answer).into_response()
+}
+
+/// What a change made, for its answer.
+pub(super) struct Reply<T> {
+    changed: Changed<T>,
+    /// Was it made by the same request before?
+    again: bool,
+}
+
+/// That a change was made by the same request before, in the extensions of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Again;
+
+impl<T: HasEtag + Serialize> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response {
+        let etag = self.changed.item.as_ref().map(|item| item.etag().to_owned());
+        let mut response = match etag.filter(|_| !self.changed.dry_run) {
+            Some(etag) => tag(&etag, Json(self.changed)),
+            None => Json(self.changed).into_response(),
+        };
+        if self.again {
+            response.extensions_mut().insert(Again);
+            let replayed = HeaderName::from_static(IDEMPOTENCY_REPLAYED);
+            response.headers_mut().insert(replayed, HeaderValue::from_static("true"));
+        }
+        response
+    }
+}
+
 /// The answer to a change.
-pub(super) type Answer<T> = Result<Json<Changed<T>>, Failure>;
+pub(super) type Answer<T> = Result<Reply<T>, Failure>;
 
 impl ControlState {
-    /// Makes a change and answers with what `describe` says of the catalogue after it.
+    /// Makes a change and answers with what `settle` says of the catalogue after it.
     ///
     /// It runs where it may wait for the disk, and to its end even if the client goes away.
-    pub(super) async fn change<T: Send + 'static>(
+    pub(super) async fn change<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
-        mode: Mode,
+        terms: Terms,
         shown: Shown,
         ask: impl FnOnce(&Catalog, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
-        settle: impl FnOnce(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
+        settle: impl Fn(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
     ) -> Answer<T> {
         let control = Arc::clone(&self.0);
         let work = move || {
+            let Terms { mode, given, concerned } = terms;
             let _turn = lock(&control.turn);
             let before = control.catalog.snapshot();
+            if let Mode::Once(claim) = mode
+                && let Some(changed) = control.made_before(&claim, &settle)?
+            {
+                return Ok(Reply { changed, again: true });
+            }
+            concerned.check(&given, &control, &before)?;
             let outcome = ask(&control.catalog, mode)?;
-            if mode == Mode::Commit {
+            if mode.commits() {
                 control.follow(&outcome.snapshot);
             }
-            let item = settle(&control, &outcome)?;
-            Ok(Json(Changed {
+            let item = match (settle(&control, &outcome), mode) {
+                (Err(failure), Mode::Once(claim)) => {
+                    control.catalog.forget_request(&claim)?;
+                    return Err(failure);
+                }
+                (settled, _) => settled?,
+            };
+            let changed = Changed {
                 dry_run: mode == Mode::Preview,
                 generation: outcome.snapshot.generation,
                 changes: limits(&before, &outcome, &shown),
                 item,
-            }))
+            };
+            if let Mode::Once(claim) = mode {
+                control.keep_answer(&claim, &changed);
+            }
+            Ok(Reply { changed, again: false })
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(answer) => answer,
             Err(_) => Err(Failure::internal("failed", "the change failed inside the server")),
+        }
+    }
+}
+
+impl Control {
+    /// What the request of `claim` was answered before. Where the answer is not known, but that it
+    /// made something, what it made is shown as it is now; where that is gone, it may be made anew.
+    fn made_before<T: DeserializeOwned>(
+        &self,
+        claim: &Claim,
+        settle: impl Fn(&Self, &Outcome) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<Changed<T>>, Failure> {
+        let answer = match self.catalog.recall(claim)? {
+            Known::Nothing => return Ok(None),
+            Known::Other => {
+                return Err(Failure::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "idempotency_key_reused",
+                    "another request had this Idempotency-Key: each request has one of its own",
+                ));
+            }
+            Known::Done(answer) => answer,
+        };
+        if let Some(changed) = answer.and_then(|answer| serde_json::from_slice(&answer).ok()) {
+            return Ok(Some(changed));
+        }
+        let snapshot = self.catalog.snapshot();
+        let (generation, changes) = (snapshot.generation, Vec::new());
+        let item = settle(self, &Outcome { snapshot, changes: Vec::new() })?;
+        if item.is_none() {
+            self.catalog.forget_request(claim)?;
+            return Ok(None);
+        }
+        Ok(Some(Changed { dry_run: false, generation, changes, item }))
+    }
+
+    /// Keeps what a request was answered. Without it a request that comes again is shown what it made
+    /// as it is then.
+    fn keep_answer<T: Serialize>(&self, claim: &Claim, changed: &Changed<T>) {
+        let answer = serde_json::to_vec(changed).unwrap_or_default();
+        if let Err(error) = self.catalog.keep_answer(claim, &answer) {
+            tracing::warn!(%error, "the answer to a change is not kept for when it is asked again");
         }
     }
 }
@@ -108,6 +235,8 @@ fn limits(before: &Snapshot, outcome: &Outcome, shown: &Shown) -> Vec<LimitChang
             after_mibps: mibps(new.limits.rate.0),
             before_iops: old.limits.iops.map(|iops| iops.0),
             after_iops: new.limits.iops.map(|iops| iops.0),
+            before_base_iops: old.limits.burst.map(|burst| burst.base.0),
+            after_base_iops: new.limits.burst.map(|burst| burst.base.0),
         })
     };
     volumes.into_iter().filter_map(change).collect()

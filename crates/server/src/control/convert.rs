@@ -1,28 +1,33 @@
 //! Catalogue ↔ API: the same things in the words of each. No decisions.
 
 use super::failure::Failure;
+use super::{clock, given};
 use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
-use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Snapshot, Squash, Volume};
+use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Role, Snapshot, Squash, Token, Volume};
 
 /// A service level for an answer.
 pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
     let rate = level.contract.rate_per_tib().0;
-    weir_api::Level {
+    let mut shown = weir_api::Level {
         name: level.name.clone(),
         bytes_per_second_per_tib: rate,
         mibps_per_tib: mibps(rate),
         published: level.published,
         pools: snapshot.pools_of(level).count(),
-    }
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
 }
 
 /// A pool for an answer.
 pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
-    let budget = pool.contract().budget().rate.0;
-    let given = volumes().map(|volume| volume.limits.rate.0).sum();
-    weir_api::Pool {
+    let gives = || volumes().map(|volume| pool.gives(volume));
+    let given = gives().map(|limits| limits.rate.0).sum();
+    let budget = pool.contract().budget().map_or(given, |budget| budget.rate.0);
+    let mut shown = weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
         level: pool.level.name.clone(),
@@ -31,6 +36,9 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
             Qos::Manual => weir_api::Qos::Manual,
             Qos::Flexible => weir_api::Qos::Flexible,
             Qos::Custom => weir_api::Qos::Custom,
+            Qos::Shared => weir_api::Qos::Shared,
+            Qos::ProvisionedV1 => weir_api::Qos::ProvisionedV1,
+            Qos::ProvisionedV2 => weir_api::Qos::ProvisionedV2,
         },
         size_bytes: pool.size_bytes,
         allocated_bytes: volumes().map(|volume| volume.quota_bytes).sum(),
@@ -40,30 +48,46 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         budget_mibps: mibps(budget),
         given_bytes_per_second: given,
         given_mibps: mibps(given),
-        given_iops: volumes().filter_map(|volume| volume.limits.iops).map(|iops| iops.0).sum(),
+        given_iops: gives().filter_map(|limits| limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
-    }
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
 }
 
 /// A volume for an answer.
 pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
-    weir_api::Volume {
+    let mut shown = weir_api::Volume {
         id: volume.id.0,
         name: volume.name.clone(),
         pool: snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default(),
         export_path: format!("/{}", volume.name),
         quota_bytes: volume.quota_bytes,
         throughput_bytes_per_second: volume.throughput.map(|rate| rate.0),
+        weight: volume.share.map(|share| share.weight),
         iops: volume.iops.map(|iops| iops.0),
         max_throughput_bytes_per_second: volume.ceiling.rate.map(|rate| rate.0),
         max_iops: volume.ceiling.iops.map(|iops| iops.0),
         limit_bytes_per_second: volume.limits.rate.0,
         limit_mibps: mibps(volume.limits.rate.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),
+        base_iops: volume.limits.burst.map(|burst| burst.base.0),
+        credits_max: volume.limits.burst.map(|burst| burst.credits),
         exports: volume.exports.iter().map(rule).collect(),
-        live: plane.volume_live(volume.id).map(live),
-    }
+        etag: String::new(),
+        live: None,
+    };
+    shown.etag = etag(&shown);
+    shown.live = plane.volume_live(volume.id).map(live);
+    shown
+}
+
+/// The etag of something that is shown, without its etag and what is live.
+fn etag(shown: &impl serde::Serialize) -> String {
+    // What is shown to everybody can be written here too.
+    given::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 
 fn live(live: VolumeLive) -> weir_api::VolumeLive {
@@ -74,6 +98,7 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         counted: live.counted.map(counted),
         limit_bytes_per_second: live.limit_bytes_per_second,
         limit_iops: live.limit_iops,
+        credits: live.credits,
         read_ops: live.read_ops,
         read_bytes: live.read_bytes,
         write_ops: live.write_ops,
@@ -152,5 +177,36 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
         weir_api::Qos::Manual => Qos::Manual,
         weir_api::Qos::Flexible => Qos::Flexible,
         weir_api::Qos::Custom => Qos::Custom,
+        weir_api::Qos::Shared => Qos::Shared,
+        weir_api::Qos::ProvisionedV1 => Qos::ProvisionedV1,
+        weir_api::Qos::ProvisionedV2 => Qos::ProvisionedV2,
+    }
+}
+
+/// A role for an answer.
+pub(super) const fn role(role: Role) -> weir_api::Role {
+    match role {
+        Role::Viewer => weir_api::Role::Viewer,
+        Role::Operator => weir_api::Role::Operator,
+        Role::Admin => weir_api::Role::Admin,
+    }
+}
+
+/// A role from a request.
+pub(super) const fn role_asked(role: weir_api::Role) -> Role {
+    match role {
+        weir_api::Role::Viewer => Role::Viewer,
+        weir_api::Role::Operator => Role::Operator,
+        weir_api::Role::Admin => Role::Admin,
+    }
+}
+
+/// A token for an answer.
+pub(super) fn token(token: &Token) -> weir_api::Token {
+    weir_api::Token {
+        name: token.name.clone(),
+        role: role(token.role),
+        created: clock::text_of(token.created),
+        expires: token.expires.map(clock::text_of),
     }
 }

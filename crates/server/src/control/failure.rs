@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use weir_api::{Allowed, ApiError};
+use weir_api::{Allowed, ApiError, codes};
 use weir_catalog::{CatalogError, Fault};
 
 /// An answer that is no success.
@@ -17,7 +17,18 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        debug_assert!(codes::find(code).is_some(), "{code} is not in the table");
         Self { status, error: ApiError::new(code, message) }
+    }
+
+    /// Its HTTP status.
+    pub(super) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its word for programs.
+    pub(super) fn code(&self) -> &str {
+        &self.error.code
     }
 
     /// The server's own fault.
@@ -31,6 +42,10 @@ impl Failure {
     }
 }
 
+/// The code of a failure, in the extensions of its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Code(pub(super) String);
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
@@ -38,7 +53,10 @@ impl IntoResponse for Failure {
         } else {
             tracing::info!(code = self.error.code, "refused: {}", self.error.message);
         }
-        (self.status, Json(self.error)).into_response()
+        let code = Code(self.error.code.clone());
+        let mut response = (self.status, Json(self.error)).into_response();
+        response.extensions_mut().insert(code);
+        response
     }
 }
 

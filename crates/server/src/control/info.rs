@@ -1,6 +1,7 @@
 //! What the server says about itself: version, health, metrics.
 
 use super::failure::Failure;
+use super::tls::Tls;
 use super::{Control, ControlState};
 use crate::metrics;
 use axum::Json;
@@ -23,6 +24,7 @@ pub(super) async fn server(State(state): State<ControlState>) -> Json<ServerInfo
             .as_ref()
             .map(crate::watch::Signer::public_key)
             .unwrap_or_default(),
+        tls_fingerprint: state.0.tls.get().map(Tls::fingerprint),
     })
 }
 
@@ -50,6 +52,11 @@ pub(super) async fn metrics(State(state): State<ControlState>) -> Result<Respons
     let text = metrics::render(&state.0.catalog.snapshot(), &*state.0.plane, &state.0.watch)
         .map_err(|_| Failure::internal("metrics", "the metrics can't be written"))?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// The OpenAPI document of this version.
+pub(super) async fn openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], weir_api::OPENAPI).into_response()
 }
 
 impl Control {

@@ -1,24 +1,33 @@
 //! Listening for the API: the socket in the data directory, TCP addresses, and the loop that
 //! accepts. Bounded: so many connections, so long for a request's head.
 
+use super::tls;
+use crate::config::ApiTls;
 use crate::sync::watch;
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 /// Most connections of one listener; further ones wait in the kernel's backlog.
 const CONNECTIONS_MAX: usize = 128;
 /// Longest a request's head may take.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Longest a TLS handshake may take.
+const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause after a failed accept (no descriptors left, say), so as not to spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -26,8 +35,20 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) enum Listener {
     /// The socket in the data directory.
     Unix(UnixListener),
-    /// A TCP address.
-    Tcp(TcpListener),
+    /// A TCP address, and what makes TLS of its connections.
+    Tcp(TcpListener, Option<TlsAcceptor>),
+}
+
+/// Who is at the other end of a connection, in the extensions of each of its requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Peer {
+    /// A process of this machine, at the socket.
+    Socket {
+        /// Its user, where the kernel says.
+        uid: Option<u32>,
+    },
+    /// Somebody at an address.
+    Tcp(SocketAddr),
 }
 
 /// The name of the socket in the data directory; dropping this removes it.
@@ -54,12 +75,21 @@ pub(super) fn bind_socket(directory: &Path) -> io::Result<(Listener, SocketName)
     Ok((Listener::Unix(listener), SocketName(path)))
 }
 
-/// Takes over sockets that are bound already.
-pub(super) fn adopt_tcp(sockets: Vec<std::net::TcpListener>) -> io::Result<Vec<Listener>> {
+/// Takes over sockets that are bound already; where `mode` wants TLS, `acceptor` makes it.
+pub(super) fn adopt_tcp(
+    sockets: Vec<std::net::TcpListener>,
+    mode: ApiTls,
+    acceptor: Option<&TlsAcceptor>,
+) -> io::Result<Vec<Listener>> {
     let adopt = |socket| {
         let listener = TcpListener::from_std(socket)?;
-        tracing::info!(address = %listener.local_addr()?, "serving the API");
-        Ok(Listener::Tcp(listener))
+        let address = listener.local_addr()?;
+        let acceptor = acceptor.filter(|_| tls::is_spoken(mode, address.ip())).cloned();
+        if acceptor.is_none() && !address.ip().is_loopback() {
+            tracing::warn!(%address, "the API speaks no TLS here: who listens on the way learns tokens");
+        }
+        tracing::info!(%address, tls = acceptor.is_some(), "serving the API");
+        Ok(Listener::Tcp(listener, acceptor))
     };
     sockets.into_iter().map(adopt).collect()
 }
@@ -102,23 +132,53 @@ async fn accept(
     match listener {
         Listener::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
-            connections.spawn(converse(stream, router.clone(), stopping.clone()));
+            let peer = Peer::Socket { uid: stream.peer_cred().ok().map(|peer| peer.uid()) };
+            connections.spawn(converse(stream, peer, router.clone(), stopping.clone()));
         }
-        Listener::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
-            connections.spawn(converse(stream, router.clone(), stopping.clone()));
+        Listener::Tcp(listener, acceptor) => {
+            let (stream, from) = listener.accept().await?;
+            let (peer, router, stopping) = (Peer::Tcp(from), router.clone(), stopping.clone());
+            match acceptor.clone() {
+                None => connections.spawn(converse(stream, peer, router, stopping)),
+                Some(tls) => connections.spawn(converse_tls(tls, stream, peer, router, stopping)),
+            };
         }
     }
     Ok(())
 }
 
-/// Answers the requests of one connection.
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+/// Answers the requests of one connection, after a handshake that may not take long.
+async fn converse_tls(
+    tls: TlsAcceptor,
+    stream: TcpStream,
+    peer: Peer,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let service = TowerToHyperService::new(router);
+    let handshake = timeout(HANDSHAKE_WAIT_MAX, tls.accept(stream));
+    let made = tokio::select! {
+        made = handshake => made,
+        () = stopped(&mut stopping) => return,
+    };
+    match made {
+        Ok(Ok(stream)) => converse(stream, peer, router, stopping).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake for the API failed"),
+        Err(_) => tracing::debug!("a TLS handshake for the API took too long"),
+    }
+}
+
+/// Answers the requests of one connection.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT_MAX)

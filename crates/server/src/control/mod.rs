@@ -4,17 +4,24 @@
 //! decided is decided in `weir-catalog`; what is enforced is enforced by the data plane. An answer
 //! to a change is sent when the change is in force.
 
-mod auth;
+mod access;
+mod audit;
 mod backup;
 mod change;
+mod clock;
 mod convert;
 mod exports;
 mod failure;
+mod given;
 mod info;
 mod levels;
 mod listen;
+mod operations;
+mod page;
 mod pools;
 mod router;
+mod tls;
+mod tokens;
 mod trash;
 mod volumes;
 mod watching;
@@ -24,14 +31,20 @@ mod tests;
 
 use crate::config::ServerConfig;
 use crate::plane::Plane;
-use crate::sync::{Arc, Mutex, watch};
+use crate::sync::{Arc, Mutex, OnceLock, watch};
 use crate::watch::{Recorder, Signer, Watch};
+use audit::Audit;
+use operations::Operations;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use tls::Tls;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use trash::Trash;
-use weir_catalog::Catalog;
+use weir_catalog::{Catalog, Tokens};
 
 /// What every handler works on; cheap to clone.
 #[derive(Clone)]
@@ -48,19 +61,45 @@ struct Control {
     watch: Arc<Watch>,
     /// What signs reports, unless its key can't be had.
     signer: Option<Signer>,
+    tokens: Tokens,
+    audit: Audit,
+    operations: Mutex<Operations>,
+    /// Where some listener speaks TLS.
+    tls: OnceLock<Tls>,
 }
 
 impl ControlState {
     /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served.
-    #[must_use]
-    pub fn new(catalog: Arc<Catalog>, plane: Arc<dyn Plane>, nfs: Vec<SocketAddr>) -> Self {
+    ///
+    /// # Errors
+    /// If the tokens can't be read or made, or the audit log can't be read or written.
+    pub fn open(
+        catalog: Arc<Catalog>,
+        plane: Arc<dyn Plane>,
+        nfs: Vec<SocketAddr>,
+    ) -> io::Result<Self> {
+        let tokens = catalog.tokens().map_err(io::Error::other)?;
+        let audit = Audit::open(Arc::clone(&catalog))?;
         let watch = Arc::new(Watch::new(Recorder::open(catalog.directory())));
         let secret = catalog.report_secret().inspect_err(|error| {
             tracing::warn!(%error, "reports can't be signed");
         });
         let signer = secret.ok().map(|secret| Signer::new(&secret));
-        let (turn, trash) = (Mutex::new(()), Arc::default());
-        Self(Arc::new(Control { catalog, plane, nfs, turn, trash, watch, signer }))
+        let (turn, trash, tls) = (Mutex::new(()), Arc::default(), OnceLock::new());
+        let operations = Mutex::default();
+        Ok(Self(Arc::new(Control {
+            catalog,
+            plane,
+            nfs,
+            turn,
+            trash,
+            watch,
+            signer,
+            tokens,
+            audit,
+            operations,
+            tls,
+        })))
     }
 }
 
@@ -68,8 +107,7 @@ impl ControlState {
 /// non-blocking), then answers what is in flight, within the shutdown's grace.
 ///
 /// # Errors
-/// If the socket can't be listened on, or the token can't be read or made; nothing
-/// is served then.
+/// If the socket can't be listened on, or there is no certificate for TLS; nothing is served then.
 pub async fn serve_control(
     config: &ServerConfig,
     bound: Vec<TcpListener>,
@@ -83,21 +121,65 @@ pub async fn serve_control(
         serving.spawn(listen::serve(listener, router, stopping.clone(), config.shutdown_grace));
     };
     let (local, _name) = listen::bind_socket(catalog.directory())?;
-    if !bound.is_empty() {
-        let token = catalog.api_token().map_err(io::Error::other)?;
-        for listener in listen::adopt_tcp(bound)? {
-            serve(listener, router::guarded(state.clone(), &token));
-        }
+    let bound_to: Vec<_> = bound.iter().filter_map(|socket| socket.local_addr().ok()).collect();
+    let router = router::router(state.clone());
+    #[cfg(test)]
+    let router = router.layer(axum::middleware::from_fn(tests::document::checked));
+    let acceptor = state.0.acceptor(config, &bound_to)?;
+    for listener in listen::adopt_tcp(bound, config.api_tls, acceptor.as_ref())? {
+        serve(listener, router.clone());
     }
     let trash = Arc::clone(&state.0.trash);
     let (board, plane) = (Arc::clone(&state.0.watch), Arc::clone(&state.0.plane));
     let watching = tokio::spawn(crate::watch::run(board, plane, stopping.clone()));
-    serve(local, router::open(state));
+    serve(local, router);
     trash.remove_condemned(catalog)?;
-    until.await;
+    let mut hangups = signal(SignalKind::hangup())?;
+    let mut until = std::pin::pin!(until);
+    loop {
+        tokio::select! {
+            () = &mut until => break,
+            _ = hangups.recv() => state.0.reload(),
+        }
+    }
     // There is nobody to tell if all listeners have ended already.
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
     watching.await.map_err(io::Error::other)?;
+    if timeout(config.shutdown_grace, state.0.audit.finish()).await.is_err() {
+        tracing::warn!("a change was still under way at shutdown, and has no record");
+    }
     tokio::task::spawn_blocking(move || trash.leave()).await.map_err(io::Error::other)
+}
+
+impl Control {
+    /// What makes TLS of connections, if some of the `addresses` speak it.
+    fn acceptor(
+        &self,
+        config: &ServerConfig,
+        addresses: &[SocketAddr],
+    ) -> io::Result<Option<TlsAcceptor>> {
+        let spoken = |address: &&SocketAddr| tls::is_spoken(config.api_tls, address.ip());
+        let spoken: Vec<_> = addresses.iter().filter(spoken).map(SocketAddr::ip).collect();
+        if spoken.is_empty() {
+            return Ok(None);
+        }
+        let opened = Tls::open(config, self.catalog.directory(), &spoken)?;
+        let tls = self.tls.get_or_init(|| opened);
+        tracing::info!(fingerprint = tls.fingerprint(), "the API's certificate");
+        Ok(Some(tls.acceptor()))
+    }
+
+    /// Takes what a file may have brought anew: the certificate.
+    fn reload(&self) {
+        match self.tls.get().map(|tls| (tls.reload(), tls.fingerprint())) {
+            None => tracing::info!("SIGHUP: there is nothing to reload"),
+            Some((Ok(()), fingerprint)) => {
+                tracing::info!(fingerprint, "SIGHUP: certificate reloaded");
+            }
+            Some((Err(error), _)) => {
+                tracing::error!(%error, "SIGHUP: the certificate stays as it was");
+            }
+        }
+    }
 }

@@ -1,33 +1,40 @@
 //! `/v1/pools`.
 
-use super::change::{Answer, HowQuery, Shown, mode};
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
 use super::failure::Failure;
+use super::given::{Concerned, Given};
+use super::page::{PageQuery, page};
 use super::{Control, ControlState, convert};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use weir_api::Pool;
+use weir_api::{Page, Pool};
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, Iops, NewPool, Outcome, PoolChange, Snapshot, Thing,
 };
 
-pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Pool>> {
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    query: PageQuery,
+) -> Result<Json<Page<Pool>>, Failure> {
     let snapshot = state.0.catalog.snapshot();
-    Json(snapshot.pools().map(|pool| convert::pool(&snapshot, pool)).collect())
+    let all = snapshot.pools().map(|pool| (format!("{:010}", pool.id.0), pool));
+    page(query, "pool", all, |pool| convert::pool(&snapshot, pool))
 }
 
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Json<Pool>, Failure> {
+) -> Result<Tagged<Pool>, Failure> {
     let snapshot = state.0.catalog.snapshot();
     let pool = find(&snapshot, &name);
-    Ok(Json(pool.ok_or(CatalogError::NoSuch { thing: Thing::Pool, name })?))
+    Ok(Tagged(pool.ok_or(CatalogError::NoSuch { thing: Thing::Pool, name })?))
 }
 
 pub(super) async fn create(
     State(state): State<ControlState>,
     how: HowQuery,
+    given: Given,
     new: Result<Json<weir_api::NewPool>, JsonRejection>,
 ) -> Answer<Pool> {
     let (mode, Json(new)) = (mode(how)?, new?);
@@ -43,7 +50,7 @@ pub(super) async fn create(
     };
     state
         .change(
-            mode,
+            Terms::new(mode, given, Concerned::New),
             Shown::Changed,
             move |catalog, mode| catalog.create_pool(&new, mode),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
@@ -55,6 +62,7 @@ pub(super) async fn change(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     how: HowQuery,
+    given: Given,
     change: Result<Json<weir_api::PoolChange>, JsonRejection>,
 ) -> Answer<Pool> {
     let (mode, Json(change)) = (mode(how)?, change?);
@@ -68,7 +76,7 @@ pub(super) async fn change(
     let asked = name.clone();
     state
         .change(
-            mode,
+            Terms::new(mode, given, Concerned::Pool(name.clone())),
             Shown::Pool(name.clone()),
             move |catalog, mode| catalog.change_pool(&asked, &change, mode),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
@@ -80,12 +88,14 @@ pub(super) async fn delete(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     how: HowQuery,
+    given: Given,
 ) -> Answer<Pool> {
     let (mode, asked) = (mode(how)?, name.clone());
+    let terms = Terms::new(mode, given, Concerned::Pool(name.clone()));
     let ask = move |catalog: &Catalog, mode| catalog.delete_pool(&asked, mode);
     // After a preview the catalogue still has it.
     let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(terms, Shown::Changed, ask, settle).await
 }
 
 fn find(snapshot: &Snapshot, name: &str) -> Option<Pool> {

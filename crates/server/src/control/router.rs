@@ -1,15 +1,17 @@
 //! Which handler answers which route.
 
-use super::auth::{self, Token};
 use super::failure::Failure;
-use super::{ControlState, backup, exports, info, levels, pools, volumes, watching};
+use super::{
+    ControlState, access, audit, backup, exports, info, levels, operations, pools, tokens, volumes,
+    watching,
+};
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use std::time::Duration;
 use tokio::time::timeout;
 use weir_api::limits::REQUEST_BYTES_MAX;
@@ -18,44 +20,72 @@ use weir_api::routes;
 /// Longest a request may take, its body included.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The API for whoever can reach the listener.
-pub(super) fn open(state: ControlState) -> Router {
-    handlers(state).layer(middleware::from_fn(noted))
+/// A route and what answers it.
+type Answered = (&'static str, &'static str, MethodRouter<ControlState>);
+
+/// Rows of method, path and handler; [`weir_api::routes::ROUTES`] says who may use them.
+macro_rules! answered {
+    ($($method:ident $path:ident $handler:path;)+) => {
+        [$((stringify!($method), routes::$path, $method($handler))),+]
+    };
 }
 
-/// The API for whoever has the token.
-pub(super) fn guarded(state: ControlState, token: &str) -> Router {
-    handlers(state)
-        .layer(middleware::from_fn_with_state(Token::new(token), auth::require))
-        .layer(middleware::from_fn(noted))
+fn answered() -> impl IntoIterator<Item = Answered> {
+    answered! {
+        get LIVENESS info::liveness;
+        get READINESS info::readiness;
+        get METRICS info::metrics;
+        get OPENAPI info::openapi;
+        get SERVER info::server;
+        get HEALTH info::health;
+        get LEVELS levels::list;
+        post LEVELS levels::create;
+        get LEVEL levels::show;
+        patch LEVEL levels::change;
+        delete LEVEL levels::delete;
+        get POOLS pools::list;
+        post POOLS pools::create;
+        get POOL pools::show;
+        patch POOL pools::change;
+        delete POOL pools::delete;
+        get VOLUMES volumes::list;
+        post VOLUMES volumes::create;
+        get VOLUME volumes::show;
+        patch VOLUME volumes::change;
+        delete VOLUME volumes::delete;
+        get EXPORTS exports::list;
+        put EXPORTS exports::set;
+        post EXPORTS exports::add;
+        delete EXPORTS exports::remove;
+        get REPORT watching::report;
+        get WHY watching::why;
+        get ACTIVITY watching::activity;
+        post RESCAN volumes::rescan;
+        get OPERATIONS operations::list;
+        get OPERATION operations::show;
+        get CATALOG_BACKUP backup::backup;
+        get TOKENS tokens::list;
+        post TOKENS tokens::create;
+        delete TOKEN tokens::revoke;
+        get AUDIT audit::read;
+    }
 }
 
-fn handlers(state: ControlState) -> Router {
-    Router::new()
-        .route(routes::SERVER, get(info::server))
-        .route(routes::HEALTH, get(info::health))
-        .route(routes::LIVENESS, get(info::liveness))
-        .route(routes::READINESS, get(info::readiness))
-        .route(routes::METRICS, get(info::metrics))
-        .route(routes::LEVELS, get(levels::list).post(levels::create))
-        .route(routes::LEVEL, get(levels::show).patch(levels::change).delete(levels::delete))
-        .route(routes::POOLS, get(pools::list).post(pools::create))
-        .route(routes::POOL, get(pools::show).patch(pools::change).delete(pools::delete))
-        .route(routes::VOLUMES, get(volumes::list).post(volumes::create))
-        .route(routes::VOLUME, get(volumes::show).patch(volumes::change).delete(volumes::delete))
-        .route(routes::RESCAN, post(volumes::rescan))
-        .route(
-            routes::EXPORTS,
-            get(exports::list).put(exports::set).post(exports::add).delete(exports::remove),
-        )
-        .route(routes::REPORT, get(watching::report))
-        .route(routes::WHY, get(watching::why))
-        .route(routes::ACTIVITY, get(watching::activity))
-        .route(routes::CATALOG_BACKUP, get(backup::backup))
+/// The API. Each request is noted, bounded, let in, recorded if it is a change, and answered, in
+/// this order.
+pub(super) fn router(state: ControlState) -> Router {
+    let add =
+        |router: Router<ControlState>, (_, path, handler): Answered| router.route(path, handler);
+    answered()
+        .into_iter()
+        .fold(Router::new(), add)
         .fallback(unknown_route)
         .method_not_allowed_fallback(unknown_method)
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(state.clone(), audit::recorded))
+        .layer(middleware::from_fn_with_state(state.clone(), access::require))
         .layer(middleware::from_fn(bounded))
+        .layer(middleware::from_fn(noted))
         .with_state(state)
 }
 
@@ -98,4 +128,21 @@ async fn unknown_method() -> Failure {
         "no_such_method",
         "this path doesn't take that method",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_route_of_the_table_is_answered_and_no_other() {
+        let named = |method: &str, path: &str| format!("{} {path}", method.to_uppercase());
+        let table: BTreeSet<_> =
+            routes::ROUTES.iter().map(|route| named(route.method, route.path)).collect();
+        let answered: BTreeSet<_> =
+            answered().into_iter().map(|(method, path, _)| named(method, path)).collect();
+        assert_eq!(answered, table);
+        assert_eq!(table.len(), routes::ROUTES.len());
+    }
 }

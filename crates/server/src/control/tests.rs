@@ -1,5 +1,11 @@
+mod access;
+pub(super) mod document;
+mod given;
+mod tls;
+
 use super::*;
 use crate::bound::bind_api;
+use crate::config::ApiTls;
 use crate::plane::{PlaneError, Totals, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -86,10 +92,15 @@ impl Running {
     }
 
     async fn start_in(directory: tempfile::TempDir) -> Self {
+        Self::start_as(directory, ApiTls::Auto).await
+    }
+
+    async fn start_as(directory: tempfile::TempDir, api_tls: ApiTls) -> Self {
         let api = bind_api(&[(Ipv4Addr::LOCALHOST, 0).into()]).unwrap();
         let address = api[0].local_addr().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
+            api_tls,
             shutdown_grace: Duration::from_secs(5),
             ..ServerConfig::default()
         };
@@ -97,7 +108,7 @@ impl Running {
         let plane = Arc::new(FakePlane::default());
         plane.apply(catalog.snapshot()).unwrap();
         let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
-        let state = ControlState::new(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs);
+        let state = ControlState::open(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve_control(&config, api, state, until).await });
@@ -455,9 +466,9 @@ async fn converse(
     request: &str,
 ) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test]
@@ -465,7 +476,12 @@ async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
     let running = Running::with_volume(Qos::Auto).await;
     let client = &running.client;
     assert!(client.volume("v").await.unwrap().live.unwrap().used_exact);
-    let begun = client.rescan("v").await.unwrap().live.unwrap();
+    let operation = client.rescan("v").await.unwrap();
+    assert_eq!((operation.volume.as_str(), operation.files), ("v", 7));
+    assert_eq!(client.operation(operation.id).await.unwrap(), operation);
+    assert_eq!(client.operations().await.unwrap(), [operation]);
+    assert_eq!(refusal(client.operation(99).await).1.code, "no_such_operation");
+    let begun = client.volume("v").await.unwrap().live.unwrap();
     assert_eq!(begun.counting, Some(weir_api::Counting { files: 7, bytes: 70 }));
     let (status, error) = refusal(client.rescan("v").await);
     assert_eq!((status, error.code.as_str()), (409, "counting"));
@@ -477,5 +493,15 @@ async fn a_recount_is_begun_once_and_until_it_is_done_a_quota_may_not_shrink() {
     let metrics = client.metrics().await.unwrap();
     assert!(metrics.contains("weir_volume_used_exact{volume=\"v\",pool=\"p\"} 0"), "{metrics}");
     assert!(metrics.contains("weir_volume_counted_files{volume=\"v\",pool=\"p\"} 7"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_document_is_served() {
+    let running = Running::start().await;
+    let path = running.directory.path().join("api.sock");
+    let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = raw_unix(&path, request).await;
+    assert!(answer.ends_with(weir_api::OPENAPI), "{answer}");
     running.stop().await;
 }

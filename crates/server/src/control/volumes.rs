@@ -1,35 +1,43 @@
 //! `/v1/volumes`.
 
-use super::change::{Answer, HowQuery, Shown, mode};
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
 use super::failure::Failure;
-use super::{Control, ControlState, convert};
-use crate::sync::Arc;
+use super::given::{Concerned, Given};
+use super::page::{PageQuery, page};
+use super::{Control, ControlState, convert, operations};
+use crate::sync::{Arc, lock};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use weir_api::Volume;
+use axum::response::Response;
+use weir_api::{Page, Volume};
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome, Snapshot,
     Thing, VolumeChange,
 };
 
-pub(super) async fn list(State(state): State<ControlState>) -> Json<Vec<Volume>> {
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    query: PageQuery,
+) -> Result<Json<Page<Volume>>, Failure> {
     let (snapshot, plane) = (state.0.catalog.snapshot(), &*state.0.plane);
-    Json(snapshot.volumes().map(|volume| convert::volume(&snapshot, plane, volume)).collect())
+    let all = snapshot.volumes().map(|volume| (format!("{:010}", volume.id.0), volume));
+    page(query, "volume", all, |volume| convert::volume(&snapshot, plane, volume))
 }
 
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Json<Volume>, Failure> {
+) -> Result<Tagged<Volume>, Failure> {
     let volume = state.0.volume(&state.0.catalog.snapshot(), &name);
-    Ok(Json(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
+    Ok(Tagged(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
 }
 
 pub(super) async fn create(
     State(state): State<ControlState>,
     how: HowQuery,
+    given: Given,
     new: Result<Json<weir_api::NewVolume>, JsonRejection>,
 ) -> Answer<Volume> {
     let (mode, Json(new)) = (mode(how)?, new?);
@@ -44,21 +52,23 @@ pub(super) async fn create(
             rate: new.max_throughput_bytes_per_second.map(BytesPerSecond),
             iops: new.max_iops.map(Iops),
         },
+        weight: new.weight,
     };
     let settle = move |control: &Control, outcome: &Outcome| {
-        if mode == Mode::Commit {
+        if mode.commits() {
             control.undo_if_unserved(&outcome.snapshot, &name)?;
         }
         Ok(control.volume(&outcome.snapshot, &name))
     };
     let ask = move |catalog: &Catalog, mode| catalog.create_volume(&new, mode);
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(Terms::new(mode, given, Concerned::New), Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn change(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     how: HowQuery,
+    given: Given,
     change: Result<Json<weir_api::VolumeChange>, JsonRejection>,
 ) -> Answer<Volume> {
     let (mode, Json(change)) = (mode(how)?, change?);
@@ -66,10 +76,12 @@ pub(super) async fn change(
         pool: change.pool,
         quota_bytes: change.quota_bytes,
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
-        iops: change.iops.map(Iops),
+        iops: change.iops.map(|iops| iops.map(Iops)),
         ceiling_rate: change.max_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
         ceiling_iops: change.max_iops.map(|most| most.map(Iops)),
+        weight: change.weight,
     };
+    let terms = Terms::new(mode, given, Concerned::Volume(name.clone()));
     let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
     let ask = move |catalog: &Catalog, mode| {
         let volume = catalog.snapshot().volume_named(&asked).map(|volume| volume.id);
@@ -79,36 +91,40 @@ pub(super) async fn change(
     };
     let settle =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(terms, Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn delete(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     how: HowQuery,
+    given: Given,
 ) -> Answer<Volume> {
     let (mode, asked) = (mode(how)?, name.clone());
+    let terms = Terms::new(mode, given, Concerned::Volume(name.clone()));
     let ask = move |catalog: &Catalog, mode| catalog.delete_volume(&asked, mode);
     let settle = move |control: &Control, _: &Outcome| {
-        if mode == Mode::Commit {
+        if mode.commits() {
             control.remove_condemned();
         }
         // After a preview the catalogue still has it.
         Ok(control.volume(&control.catalog.snapshot(), &name))
     };
-    state.change(mode, Shown::Changed, ask, settle).await
+    state.change(terms, Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn rescan(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<(StatusCode, Json<Volume>), Failure> {
+) -> Result<Response, Failure> {
     let control = Arc::clone(&state.0);
     let work = move || {
         let snapshot = control.catalog.snapshot();
         let Some(volume) = snapshot.volume_named(&name) else {
             return Err(CatalogError::NoSuch { thing: Thing::Volume, name }.into());
         };
+        let live = control.plane.volume_live(volume.id);
+        let completed = live.and_then(|live| live.counted).map_or(0, |counted| counted.number);
         match control.plane.rescan(volume.id) {
             Some(true) => {}
             Some(false) => {
@@ -122,10 +138,10 @@ pub(super) async fn rescan(
                 return Err(Failure::new(StatusCode::CONFLICT, "volume_not_served", message));
             }
         }
-        Ok((StatusCode::ACCEPTED, Json(convert::volume(&snapshot, &*control.plane, volume))))
+        Ok(lock(&control.operations).begin(volume.id, &volume.name, completed))
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(answer) => answer,
+        Ok(begun) => operations::accepted(&state, begun?),
         Err(_) => Err(Failure::internal("failed", "the rescan failed inside the server")),
     }
 }
@@ -140,8 +156,8 @@ impl Control {
     /// Takes back a new volume that the data plane can't serve, so that an answer of success
     /// always means a volume that can be mounted.
     fn undo_if_unserved(&self, snapshot: &Snapshot, name: &str) -> Result<(), Failure> {
-        let served = snapshot.volume_named(name).and_then(|new| self.plane.volume_live(new.id));
-        if served.is_some() {
+        let new = snapshot.volume_named(name);
+        if new.is_none_or(|new| self.plane.volume_live(new.id).is_some()) {
             return Ok(());
         }
         let undone = self.catalog.delete_volume(name, Mode::Commit)?;

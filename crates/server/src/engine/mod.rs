@@ -10,12 +10,12 @@ mod volume;
 pub(crate) use counters::Counters;
 pub(crate) use mounts::Mounts;
 pub(crate) use served::{ServedSet, View};
-pub(crate) use stats::{Done, Stages, is_data};
+pub(crate) use stats::{Done, Stages, is_judged};
 pub(crate) use volume::{Mounted, ServedVolume, rights};
 
 use crate::admission::{Admission, Shed};
 use crate::clock::SystemClock;
-use crate::gate::{Gate, ParkedTotal};
+use crate::gate::{Gate, ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
@@ -25,12 +25,13 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
-use weir_core::{Clock, HandleKey, VolumeId};
+use weir_core::{Clock, HandleKey, PoolId, VolumeId};
 use weir_qos::verdict::Reading;
-use weir_qos::{BytesPerSecond, Limits};
+use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
 /// How volumes are opened, the same for all.
@@ -63,6 +64,8 @@ pub(crate) struct Surroundings {
     pub(crate) portmap: Portmap,
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
+    /// What an earlier server left of the credits of its volumes.
+    pub(crate) credits: BTreeMap<VolumeId, u64>,
 }
 
 /// The shared part of the data plane.
@@ -84,9 +87,12 @@ pub(crate) struct Engine {
     parked: Arc<ParkedTotal>,
     doors: Vec<WorkerDoor>,
     served: Arc<ArcSwap<ServedSet>>,
-    applying: Mutex<()>,
+    /// The pools whose volumes share a budget; held while a snapshot is applied.
+    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate>>>,
     serial: AtomicU64,
     unfinished: AtomicBool,
+    /// What an earlier server left of the credits of volumes that are not open yet.
+    credits: Mutex<BTreeMap<VolumeId, u64>>,
 }
 
 impl Engine {
@@ -98,7 +104,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox>],
-        Surroundings { clock, groups, portmap, locks }: Surroundings,
+        Surroundings { clock, groups, portmap, locks, credits }: Surroundings,
     ) -> Self {
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
@@ -117,9 +123,10 @@ impl Engine {
             parked: Arc::new(ParkedTotal::new(bounds.parked_bytes_max)),
             doors: inboxes.iter().cloned().map(door).collect(),
             served: Arc::default(),
-            applying: Mutex::new(()),
+            sharing: Mutex::default(),
             serial: AtomicU64::new(0),
             unfinished: AtomicBool::new(false),
+            credits: Mutex::new(credits),
         }
     }
 
@@ -196,13 +203,32 @@ impl Engine {
     /// volume is only synced: its usage is not known, and is counted anew at the next start.
     pub(crate) fn close_volumes(&self) {
         let finished = !self.unfinished.load(Ordering::Relaxed);
-        for mounted in self.served.load().all() {
-            let store = &mounted.volume.nfs.store;
-            let closed = if finished { store.close() } else { store.sync() };
+        let served = self.served.load();
+        let volumes: Vec<_> = served.all().collect();
+        let stores: Vec<_> = volumes.iter().map(|mounted| &mounted.volume.nfs.store).collect();
+        let close = if finished { LocalStore::close_all } else { LocalStore::sync_all };
+        for (mounted, closed) in volumes.iter().zip(close(&stores)) {
             if let Err(error) = closed {
                 tracing::error!(volume = %mounted.spec.name, %error, "the last sync of a volume failed");
             }
         }
+    }
+
+    /// The credits that the volumes have left, and would have left after `ahead` in which they spent
+    /// them at full speed. Those of volumes that could not be opened are as they were.
+    pub(crate) fn credits(&self, ahead: Duration) -> BTreeMap<VolumeId, u64> {
+        let now = self.clock.now();
+        let mut left = lock(&self.credits).clone();
+        for mounted in self.served.load().all() {
+            let gate = &mounted.volume.gate;
+            let limits = gate.limits();
+            if let (Some(credits), Some(Burst { base, .. })) = (gate.credits(now), limits.burst) {
+                let faster = limits.iops.unwrap_or_default().0.saturating_sub(base.0);
+                let spent = faster.saturating_mul(ahead.as_secs());
+                left.insert(mounted.spec.id, credits.saturating_sub(spent));
+            }
+        }
+        left
     }
 
     fn open(&self, snapshot: &Snapshot, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
@@ -230,10 +256,14 @@ impl Engine {
                 "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
             );
         }
+        let gate = Gate::new(spec.id, spec.limits, Arc::clone(&self.parked));
+        if let Some(left) = lock(&self.credits).remove(&spec.id) {
+            gate.set_credits(left, self.clock.now());
+        }
         Ok(Arc::new(ServedVolume {
             id: spec.id,
             nfs: Arc::new(nfs),
-            gate: Gate::new(spec.limits, Arc::clone(&self.parked)),
+            gate,
             stats: Stats::new(self.doors.len()),
         }))
     }
@@ -247,11 +277,37 @@ impl Engine {
         }
     }
 
+    /// Has the volumes of shared pools share what `snapshot` says, and no others.
+    fn share(
+        &self,
+        snapshot: &Snapshot,
+        served: &ServedSet,
+        pools: &mut BTreeMap<PoolId, Arc<PoolGate>>,
+    ) {
+        let now = self.clock.now();
+        let shared = |id: PoolId| snapshot.pool(id).and_then(|pool| pool.shared_budget());
+        pools.retain(|id, _| shared(*id).is_some());
+        for pool in snapshot.pools() {
+            let Some(budget) = pool.shared_budget() else { continue };
+            match pools.get(&pool.id) {
+                Some(gate) => gate.set_budget(budget, now),
+                None => drop(pools.insert(pool.id, Arc::new(PoolGate::new(budget)))),
+            }
+        }
+        for Mounted { volume, spec } in served.all() {
+            let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), volume, now);
+            if left {
+                self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+            }
+        }
+    }
+
     /// Lets everything that still waits at a deleted volume's gate run into its closed store.
     fn retire(&self, volume: &Arc<ServedVolume>) {
         if let Some(locks) = &self.locks {
             locks.volume_gone(volume.id);
         }
+        volume.gate.set_share(None, volume, self.clock.now());
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
         self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
     }
@@ -262,7 +318,7 @@ const FSID_PREFIX: u64 = 0x5745_4952 << 32;
 
 impl Plane for Engine {
     fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
-        let _one_at_a_time = lock(&self.applying);
+        let mut sharing = lock(&self.sharing);
         let old = self.served.load_full();
         let mut new = ServedSet::default();
         let mut failed = None;
@@ -280,12 +336,16 @@ impl Plane for Engine {
             }
         }
         let new = Arc::new(new);
+        self.share(&snapshot, &new, &mut sharing);
         self.served.store(Arc::clone(&new));
         for mounted in new.all() {
             self.change(&mounted.volume, mounted.spec.limits, mounted.spec.quota_bytes);
         }
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
             self.retire(&gone.volume);
+        }
+        for (worker, volume) in sharing.values().filter_map(|pool| pool.door()) {
+            self.post(worker, Message::Pump(volume));
         }
         failed.map_or(Ok(()), Err)
     }
@@ -301,6 +361,7 @@ impl Plane for Engine {
             parked_bytes: volume.gate.parked(),
             limit_bytes_per_second: limits.rate.0,
             limit_iops: limits.iops.map(|iops| iops.0),
+            credits: volume.gate.credits(self.clock.now()),
             used_bytes: volume.nfs.store.used_bytes(),
             used_exact: volume.nfs.store.usage_is_known(),
             counting: volume.nfs.store.counting(),

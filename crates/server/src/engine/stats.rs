@@ -43,7 +43,9 @@ struct Block {
     /// What READs and WRITEs gave back: those that failed, and bytes that were not moved.
     returned_ops: AtomicU64,
     returned_bytes: AtomicU64,
+    /// COMMITs, and other operations that were charged for; and those alone.
     commits: AtomicU64,
+    charged_ops: AtomicU64,
     /// Requests in the two stages, as of `at`.
     inside: AtomicU64,
     unsent: AtomicU64,
@@ -93,9 +95,10 @@ pub(crate) struct Stats {
     blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
-/// Is the operation one that its contract is judged by?
-pub(crate) const fn is_data(class: Class) -> bool {
-    matches!(class, Class::Read | Class::Write | Class::Commit)
+/// Is the operation one that its contract is judged by: a READ, WRITE or COMMIT, or another that was
+/// charged for?
+pub(crate) const fn is_judged(class: Class, charged: Cost) -> bool {
+    matches!(class, Class::Read | Class::Write | Class::Commit) || charged.operations > 0
 }
 
 impl Stats {
@@ -108,7 +111,7 @@ impl Stats {
         Some(self.blocks.get(worker)?.get_or_init(Box::default))
     }
 
-    /// A READ, WRITE or COMMIT that the gate let through is taken up: `direct`ly if it had not to wait for
+    /// An operation that is judged, and that the gate let through, is taken up: `direct`ly if it had not to wait for
     /// its contract. Since it came, or since the gate let it go, the worker was busy for `queued`.
     pub(crate) fn passed(
         &self,
@@ -153,7 +156,7 @@ impl Stats {
     /// Counts an operation that ended `now`.
     pub(crate) fn done(&self, worker: usize, done: &Done, now: Mono) {
         let Some(block) = self.block(worker) else { return };
-        if is_data(done.class) {
+        if is_judged(done.class, done.cost) {
             block.change(now, || block.done_data(done, now));
         } else {
             bump(&block.other_ops, 1);
@@ -250,6 +253,7 @@ impl Block {
             Class::Null | Class::Metadata | Class::Commit => {
                 bump(&self.other_ops, 1);
                 bump(&self.commits, 1);
+                bump(&self.charged_ops, done.cost.operations);
             }
         }
         bump(&self.returned_bytes, done.cost.bytes.saturating_sub(done.moved));
@@ -316,7 +320,10 @@ impl Block {
             returned: Cost { bytes: get(&self.returned_bytes), operations: failed },
             delivered: Cost {
                 bytes: get(&self.read_bytes).wrapping_add(get(&self.write_bytes)),
-                operations: reads.wrapping_add(writes).wrapping_sub(failed),
+                operations: reads
+                    .wrapping_add(writes)
+                    .wrapping_add(get(&self.charged_ops))
+                    .wrapping_sub(failed),
             },
             requests: reads.wrapping_add(writes).wrapping_add(get(&self.commits)),
             inside_nanos: get(&self.inside_nanos).wrapping_add(inside.wrapping_mul(since)),
@@ -365,7 +372,8 @@ mod tests {
         assert!(stats.read(Mono(1)).is_none(), "nothing is held for what was never used");
         stats.done(0, &done(Class::Read, 4096, true, [0, 0]), Mono(5));
         stats.done(1, &done(Class::Read, 100, false, [0, 0]), Mono(7));
-        stats.done(1, &done(Class::Metadata, 0, true, [9, 9]), Mono(9));
+        let uncharged = Done { cost: Cost::ZERO, ..done(Class::Metadata, 0, true, [9, 9]) };
+        stats.done(1, &uncharged, Mono(9));
         stats.delayed(1, Duration::from_nanos(3));
         let live = stats.sum();
         assert_eq!((live.read_ops, live.read_bytes, live.other_ops), (2, 4196, 1));

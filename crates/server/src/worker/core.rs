@@ -7,7 +7,7 @@ use super::conn::Conn;
 use super::inbox::{Inbox, Message};
 use super::request::{Pending, Request};
 use super::tasks::Tasks;
-use crate::engine::{self, Done, Engine, ServedVolume, Stages, View, is_data};
+use crate::engine::{self, Done, Engine, ServedVolume, Stages, View, is_judged};
 use crate::gate::{Stopped, Ticket};
 use crate::groups::LookUp;
 use crate::limits::{
@@ -213,10 +213,12 @@ impl Core {
     /// Lets a request through the gate, or leaves it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let free = request.cost == Cost::ZERO;
-        if free || request.volume.gate.try_pass(request.cost, self.now) {
-            if is_data(request.class) {
+        let pass = || request.volume.gate.try_pass(request.cost, self.now);
+        if let Some(charged) = if free { Some(Cost::ZERO) } else { pass() } {
+            let asked = std::mem::replace(&mut request.cost, charged);
+            if is_judged(request.class, charged) {
                 let queued = self.now.since(request.arrived);
-                request.volume.stats.passed(self.id, request.cost, true, queued, self.now);
+                request.volume.stats.passed(self.id, asked, true, queued, self.now);
             }
             return self.start(conn, request);
         }
@@ -297,11 +299,9 @@ impl Core {
         let Pending { connection, volume, class, cost, stages, claim, reserved } = pending;
         let moved = served.moved;
         let ok = served.status == Status::OK;
-        if matches!(class, Class::Read | Class::Write) {
-            let bytes = cost.bytes.saturating_sub(served.moved);
-            let operations = if ok { 0 } else { cost.operations };
-            self.refund(&volume, Cost { bytes, operations });
-        }
+        let bytes = cost.bytes.saturating_sub(served.moved);
+        let operations = if ok { 0 } else { cost.operations };
+        self.refund(&volume, Cost { bytes, operations });
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
@@ -311,7 +311,7 @@ impl Core {
             conn.in_flight -= 1;
             conn.lent.reclaim(&mut self.buffers);
             conn.reserved -= reserved;
-            if is_data(class) {
+            if is_judged(class, cost) {
                 conn.queue_of(served.reply, volume);
             } else {
                 conn.queue(served.reply);
@@ -349,8 +349,10 @@ impl Core {
         }
         let stats = &request.volume.stats;
         stats.delayed(self.id, self.now.since(since));
-        let queued = self.now.since(request.passed);
-        stats.passed(self.id, request.cost, false, queued, self.now);
+        if is_judged(request.class, request.cost) {
+            let queued = self.now.since(request.passed);
+            stats.passed(self.id, request.cost, false, queued, self.now);
+        }
         request.passed = self.now;
         if conn.held.is_empty() && self.may_reply(conn) {
             self.start(conn, request);
@@ -367,7 +369,9 @@ impl Core {
             && let Some(request) = conn.held.pop_front()
         {
             conn.held_back -= request.held_bytes();
-            request.volume.stats.held(self.id, self.now.since(request.passed));
+            if is_judged(request.class, request.cost) {
+                request.volume.stats.held(self.id, self.now.since(request.passed));
+            }
             self.start(conn, request);
         }
     }
@@ -414,7 +418,7 @@ impl Core {
 
     /// Gives back all of a request that the gate let through and that is not carried out.
     fn give_back(&mut self, request: &Request) {
-        if is_data(request.class) {
+        if is_judged(request.class, request.cost) {
             request.volume.stats.dropped(self.id, request.cost, self.now);
         }
         self.refund(&request.volume, request.cost);

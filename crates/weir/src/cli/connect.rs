@@ -5,8 +5,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
-use weir_api::{Client, ClientError};
+use weir_api::{Client, ClientError, Trust};
 
+/// Longest file of certificates that is read, in bytes.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
 /// Longest token file that is read, in bytes.
 const TOKEN_BYTES_MAX: u64 = 4096;
 
@@ -21,9 +23,21 @@ pub(crate) fn with_client<T>(
 
 /// The server that the options name.
 pub(crate) fn client(global: &Global) -> Result<Client> {
+    let client = any_client(global)?;
+    Ok(match &global.if_match {
+        Some(etag) => client.if_match(etag.trim_matches('"')),
+        None => client,
+    })
+}
+
+fn any_client(global: &Global) -> Result<Client> {
     if let Some(url) = &global.server {
         let token = global.token_file.as_deref().map(read_token).transpose()?;
-        return Ok(Client::tcp(host_and_port(url)?, token));
+        let (secured, address) = host_and_port(url)?;
+        if !secured {
+            return Ok(Client::tcp(address, token));
+        }
+        return Ok(Client::tls(address, token, &trust(global)?)?);
     }
     let data = global.data.as_deref();
     let data = data.ok_or_else(|| {
@@ -34,20 +48,39 @@ pub(crate) fn client(global: &Global) -> Result<Client> {
     Ok(Client::local(data))
 }
 
-fn host_and_port(url: &str) -> Result<String> {
-    if url.starts_with("https://") {
-        bail!(print::usage(
-            "the API has no TLS of its own: use http:// over a network you trust, or a tunnel"
-        ));
+/// By what the server is to be known.
+fn trust(global: &Global) -> Result<Trust> {
+    match (&global.fingerprint, &global.cacert) {
+        (Some(fingerprint), _) => Ok(Trust::Fingerprint(*fingerprint)),
+        (None, Some(path)) => Ok(Trust::Authorities(read_small(path, "certificates")?)),
+        (None, None) => bail!(print::usage(
+            "by what is the server to be known? give --fingerprint, which its log and, on its machine, `weir health` show, or --cacert"
+        )),
     }
-    let rest = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+}
+
+/// Is TLS to be spoken, and with whom?
+fn host_and_port(url: &str) -> Result<(bool, String)> {
+    let secured = url.starts_with("https://");
+    let rest = url.strip_prefix("http://").or(url.strip_prefix("https://")).unwrap_or(url);
+    let rest = rest.trim_end_matches('/');
     let has_port = rest
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
     if !has_port || rest.contains('/') {
-        bail!(print::usage(&format!("{url:?} is no http://HOST:PORT")));
+        bail!(print::usage(&format!("{url:?} is no http://HOST:PORT or https://HOST:PORT")));
     }
-    Ok(rest.to_owned())
+    Ok((secured, rest.to_owned()))
+}
+
+/// The content of a file of a few KiB, with `what` it should hold.
+fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
+    let named = || format!("file with {what} {}", path.display());
+    let length = path.metadata().with_context(named)?.len();
+    if length > SMALL_BYTES_MAX {
+        bail!("{}: it is over {SMALL_BYTES_MAX} bytes", named());
+    }
+    std::fs::read(path).with_context(named)
 }
 
 fn read_token(path: &Path) -> Result<String> {
@@ -78,9 +111,14 @@ fn explain(global: &Global, error: anyhow::Error) -> anyhow::Error {
                 ),
             }
         }
-        Some(ClientError::Refused { status: 401, .. }) => anyhow!(
-            "the server wants its token: give --token-file with a copy of api.token from its data directory"
-        ),
+        Some(ClientError::Broken(_)) if global.server.as_ref().is_some_and(|url| !url.starts_with("https://")) => {
+            error.context("if the server speaks TLS there, as it does at addresses other than loopback, write https://")
+        }
+        Some(ClientError::Refused { status: 401, error }) if error.code == "unauthorized" => {
+            anyhow!(
+                "the server wants a token that it knows: give --token-file with one that `weir token create` made there, or with a copy of api.token from its data directory"
+            )
+        }
         _ => error,
     }
 }
@@ -91,9 +129,11 @@ mod tests {
 
     #[test]
     fn a_server_is_named_by_host_and_port() {
-        assert_eq!(host_and_port("http://nas.example:7437/").unwrap(), "nas.example:7437");
-        assert_eq!(host_and_port("[::1]:7437").unwrap(), "[::1]:7437");
-        for wrong in ["https://nas:1", "http://nas", "nas:x", ":7437", "http://nas:1/v1"] {
+        let named = |text: &str| host_and_port(text).unwrap();
+        assert_eq!(named("http://nas.example:7437/"), (false, "nas.example:7437".to_owned()));
+        assert_eq!(named("https://nas:1"), (true, "nas:1".to_owned()));
+        assert_eq!(named("[::1]:7437"), (false, "[::1]:7437".to_owned()));
+        for wrong in ["ftp://nas:1", "http://nas", "nas:x", ":7437", "http://nas:1/v1"] {
             assert!(host_and_port(wrong).is_err(), "{wrong}");
         }
     }

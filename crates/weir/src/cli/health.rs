@@ -10,12 +10,14 @@ pub(crate) async fn run(global: &Global) -> Result<()> {
     if global.output == Output::Json {
         print::json(&serde_json::json!({ "server": server, "health": health }))?;
     } else {
-        print::fields(&[
+        let mut fields = vec![
             ("version", server.version),
             ("pid", server.pid.to_string()),
             ("nfs", server.nfs.join(", ")),
             ("volumes served", health.volumes_served.to_string()),
-        ])?;
+        ];
+        fields.extend(server.tls_fingerprint.map(|print| ("certificate (SHA-256)", print)));
+        print::fields(&fields)?;
     }
     if health.ready {
         return Ok(());

@@ -1,8 +1,10 @@
 //! The command line: one small file for each subcommand. Nothing is decided here: `serve` hands a
 //! configuration to the server, the others speak to a running server through its API.
 
+mod audit;
 mod bench;
 mod catalog;
+mod completions;
 mod config;
 mod confirm;
 mod connect;
@@ -11,10 +13,12 @@ mod export;
 mod health;
 mod level;
 mod logging;
+mod man;
 mod pool;
 mod print;
 mod report;
 mod serve;
+mod token;
 mod top;
 mod values;
 mod volume;
@@ -23,6 +27,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use weir_api::Fingerprint;
 
 /// Network file storage whose volumes keep a performance contract.
 ///
@@ -57,12 +62,30 @@ pub(crate) struct Global {
     /// Data directory of the server
     #[arg(long, global = true, env = "WEIR_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// API of a server elsewhere; without TLS, so over networks you trust only
-    #[arg(long, global = true, env = "WEIR_SERVER", value_name = "http://HOST:PORT")]
+    /// API of a server elsewhere: https:// with --fingerprint or --cacert; http:// on this machine and
+    /// over networks you trust only
+    #[arg(long, global = true, env = "WEIR_SERVER", value_name = "https://HOST:PORT")]
     server: Option<String>,
-    /// File with the token for --server: a copy of api.token from the server's data directory
+    /// Fingerprint of the certificate of --server, which its log and, there, `weir health` show
+    #[arg(
+        long,
+        global = true,
+        env = "WEIR_API_FINGERPRINT",
+        value_name = "SHA256",
+        conflicts_with = "cacert"
+    )]
+    fingerprint: Option<Fingerprint>,
+    /// File with certificates of authorities, PEM, of which one vouches for the name of --server
+    #[arg(long, global = true, env = "WEIR_CACERT", value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// File with the token for --server: what `weir token create` printed, or a copy of api.token from
+    /// the server's data directory
     #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
+    /// Change something only if it still has this etag, which `show --output json` prints: if somebody
+    /// changed it meanwhile, the change is refused
+    #[arg(long, global = true, value_name = "ETAG")]
+    if_match: Option<String>,
     /// What to print on standard output
     #[arg(long, global = true, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
     output: Output,
@@ -123,12 +146,18 @@ enum Command {
     /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
+    /// Make, list and revoke tokens of the API
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    Audit(audit::AuditArgs),
     /// Tell whether the server serves all its volumes
     Health,
     Top(top::TopArgs),
     /// Measure a NAS: load it, and report rate, latency and errors
     Bench(Box<weir_bench::cli::BenchArgs>),
     Demo(demo::DemoArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 pub(crate) use print::unread;
@@ -144,8 +173,12 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
         Command::Catalog(command) => catalog::run(&global, &command),
+        Command::Token(command) => connect::with_client(&global, token::run(&global, &command)),
+        Command::Audit(args) => connect::with_client(&global, audit::run(&global, &args)),
         Command::Bench(args) => bench::run(&global, &args),
         Command::Demo(args) => demo::run(&global, &args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Top(args) => connect::with_client(&global, top::run(&global, &args)),
         Command::Health => connect::with_client(&global, health::run(&global)),
     };

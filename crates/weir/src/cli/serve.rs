@@ -22,7 +22,7 @@ use weir_server::config::Override;
 /// command line goes before the environment, the environment before the file. `weir config keys`
 /// lists the keys of the file.
 ///
-/// On SIGTERM it stops accepting, answers what is in flight, syncs every volume and leaves.
+/// On SIGHUP it reads the API's certificate again. On SIGTERM it stops accepting, answers what is in flight, syncs every volume and leaves.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -47,6 +47,15 @@ pub(crate) struct ConfigArgs {
     /// Where to serve the API over TCP, or `none`; may be given several times [default: 127.0.0.1:7437]
     #[arg(long, env = "WEIR_API", value_name = "ADDR:PORT", value_delimiter = ',')]
     api: Vec<String>,
+    /// Where the API over TCP speaks TLS: auto, at all addresses but loopback; on; or off [default: auto]
+    #[arg(long, env = "WEIR_API_TLS", value_name = "WHERE")]
+    api_tls: Option<String>,
+    /// The API's certificate, PEM, read again on SIGHUP [default: one made in the data directory]
+    #[arg(long, env = "WEIR_API_TLS_CERT", value_name = "FILE")]
+    api_tls_cert: Option<String>,
+    /// The key of --api-tls-cert, PEM
+    #[arg(long, env = "WEIR_API_TLS_KEY", value_name = "FILE")]
+    api_tls_key: Option<String>,
     /// Threads that serve connections; 0 for one per core [default: 0]
     #[arg(long, env = "WEIR_WORKERS", value_name = "COUNT")]
     workers: Option<String>,
@@ -139,6 +148,9 @@ impl ConfigArgs {
             ("shutdown_grace_secs", self.shutdown_grace_secs.clone()),
             ("nfs.listen", listed(&self.nfs)),
             ("api.listen", listed(&self.api)),
+            ("api.tls", self.api_tls.clone()),
+            ("api.tls_cert", self.api_tls_cert.clone()),
+            ("api.tls_key", self.api_tls_key.clone()),
             ("log.format", self.log_format.clone()),
             ("log.level", self.log_level.clone()),
         ];

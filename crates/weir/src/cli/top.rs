@@ -240,7 +240,7 @@ fn row(active: &Active) -> Vec<String> {
     let part = |nanos| format!("{:.0} %", split.part(nanos) * 100.0);
     vec![
         volume.clone(),
-        print::limit(window.limit_bytes_per_second, window.limit_iops),
+        print::limit(window.limit_bytes_per_second, window.limit_iops, None),
         format!("{:.2}", Rate(second.offered_bytes_per_second)),
         format!("{:.2}", Rate(second.delivered_bytes_per_second)),
         format!("{:.0}", second.delivered_iops),

@@ -1,5 +1,6 @@
 //! Values on the command line, read the same way everywhere.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_core::units::{parse_bytes, parse_rate};
 
 /// A size, such as `1.5TiB`, in bytes.
@@ -21,6 +22,15 @@ pub(crate) fn ceiling_iops(text: &str) -> Result<Ceiling, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ceiling(pub(crate) Option<u64>);
 
+/// Operations a second of a volume's own, or `auto`.
+pub(crate) fn own_iops(text: &str) -> Result<Own, String> {
+    if text == "auto" { Ok(Own(None)) } else { iops(text).map(|own| Own(Some(own))) }
+}
+
+/// What a volume is given, or what it has without that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Own(pub(crate) Option<u64>);
+
 /// Operations a second, such as `1600`.
 pub(crate) fn iops(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text:?} is no number of operations a second: write 1600"))
@@ -31,9 +41,47 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
     parse_rate(text).map_err(|error| error.to_string())
 }
 
+/// A time to come: after a duration such as `90d`, or a moment such as `2027-01-31T00:00:00Z`. As
+/// RFC 3339, UTC.
+pub(crate) fn end(text: &str) -> Result<String, String> {
+    moment(text, SystemTime::checked_add)
+}
+
+/// A time past, in the same forms.
+pub(crate) fn beginning(text: &str) -> Result<String, String> {
+    moment(text, SystemTime::checked_sub)
+}
+
+fn moment(
+    text: &str,
+    away: fn(&SystemTime, Duration) -> Option<SystemTime>,
+) -> Result<String, String> {
+    let no_time = || format!("{text:?} is no time: write 90d, 12h or 2027-01-31T00:00:00Z");
+    let at = match humantime::parse_duration(text) {
+        Ok(duration) => away(&SystemTime::now(), duration).ok_or_else(no_time)?,
+        Err(_) => humantime::parse_rfc3339(text).map_err(|_| no_time())?,
+    };
+    // The calendar of the form ends with the year 9999.
+    let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    if at < UNIX_EPOCH || at > last {
+        return Err(no_time());
+    }
+    Ok(humantime::format_rfc3339_seconds(at).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_durations_or_moments() {
+        assert_eq!(end("2027-01-31T00:00:00Z").unwrap(), "2027-01-31T00:00:00Z");
+        assert!(beginning("1h").unwrap() < end("0s").unwrap());
+        assert!(end("90d").unwrap() > end("89d").unwrap());
+        for wrong in ["", "soon", "2027-01-31", "9999999y"] {
+            assert!(end(wrong).unwrap_err().contains("is no time"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_ceiling_is_a_value_or_none() {
@@ -41,6 +89,7 @@ mod tests {
         assert_eq!(ceiling_rate("1MiB/s"), Ok(Ceiling(Some(1 << 20))));
         assert_eq!(ceiling_iops("none"), Ok(Ceiling(None)));
         assert_eq!(ceiling_iops("1600"), Ok(Ceiling(Some(1600))));
+        assert_eq!((own_iops("auto"), own_iops("16")), (Ok(Own(None)), Ok(Own(Some(16)))));
         assert!(ceiling_iops("16k").unwrap_err().contains("write 1600"));
         assert!(ceiling_rate("10").unwrap_err().contains("no unit"));
     }

@@ -3,7 +3,7 @@
 use super::export::{self, ExportCommand};
 use super::pool::dry;
 use super::report::{self, ReportArgs};
-use super::values::Ceiling;
+use super::values::{Ceiling, Own};
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
@@ -39,8 +39,8 @@ pub(crate) enum VolumeCommand {
     /// Move a volume to another pool, with its files, while clients go on
     ///
     /// Its contract is that of the new pool from then on. In an auto pool its limit is what its quota buys
-    /// there; in one that gives each volume its own it keeps the throughput that it has, unless
-    /// --throughput gives it another. Its name, its id and its clients' mounts stay. Nothing is copied: where the
+    /// there; in one that gives each volume its own it keeps the throughput that it has, and between
+    /// custom pools its IOPS, unless --throughput or --iops gives it others. Its name, its id and its clients' mounts stay. Nothing is copied: where the
     /// new pool's directory is on another file system, the move is refused.
     Move(Move),
     /// Say whether a volume's contract was kept, with its history
@@ -97,10 +97,12 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a shared pool
+    /// what it has for certain, 0MiB/s for nothing, which is the default. In a provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput]
+    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput] or
+    /// a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s
@@ -109,6 +111,9 @@ pub(crate) struct Create {
     /// The most READs and WRITEs a second it may use
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_iops: Option<u64>,
+    /// What it weighs beside the others of a shared pool, 1 to 1000 [default there: 100]
+    #[arg(long)]
+    weight: Option<u32>,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -121,25 +126,30 @@ Examples:
   weir volume set home --quota 2TiB --dry-run
   weir volume set home --max-iops 500 --max-throughput none")]
 #[command(group(ArgGroup::new("change").required(true).multiple(true)
-    .args(["quota", "throughput", "iops", "max_throughput", "max_iops"])))]
+    .args(["quota", "throughput", "iops", "max_throughput", "max_iops", "weight"])))]
 pub(crate) struct Set {
     /// Its name
     volume: String,
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool only
+    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only. In a shared pool
+    /// what it has for certain, or 0MiB/s
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second; in a custom pool only
-    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
-    iops: Option<u64>,
+    /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part of the
+    /// pool's throughput, or by its quota
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
     #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
     max_throughput: Option<Ceiling>,
     /// The most READs and WRITEs a second it may use; or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_iops: Option<Ceiling>,
+    /// What it weighs beside the others of a shared pool, 1 to 1000
+    #[arg(long)]
+    weight: Option<u32>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -172,9 +182,14 @@ pub(crate) struct Move {
     /// The pool to move to
     #[arg(long = "to", value_name = "POOL")]
     pool: String,
-    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there
+    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a shared
+    /// pool what it has for certain
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
+    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the pool's
+    /// throughput [default: those it was given in a custom pool]
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -199,9 +214,10 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange {
                 quota_bytes: set.quota,
                 throughput_bytes_per_second: set.throughput,
-                iops: set.iops,
+                iops: set.iops.map(|Own(iops)| iops),
                 max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
                 max_iops: set.max_iops.map(|Ceiling(most)| most),
+                weight: set.weight,
                 ..VolumeChange::default()
             };
             self::change(&client, output, &set.volume, change, set.dry_run).await
@@ -211,10 +227,11 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
             self::change(&client, output, volume, change, *dry_run).await
         }
-        VolumeCommand::Move(Move { volume, pool, throughput, dry_run }) => {
+        VolumeCommand::Move(Move { volume, pool, throughput, iops, dry_run }) => {
             let change = VolumeChange {
                 pool: Some(pool.clone()),
                 throughput_bytes_per_second: *throughput,
+                iops: iops.map(|Own(iops)| iops),
                 ..VolumeChange::default()
             };
             self::change(&client, output, volume, change, *dry_run).await
@@ -249,6 +266,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         iops: args.iops,
         max_throughput_bytes_per_second: args.max_throughput,
         max_iops: args.max_iops,
+        weight: args.weight,
     };
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
@@ -286,12 +304,13 @@ async fn list(client: &Client, output: Output) -> Result<()> {
     }
     let row = |volume: Volume| {
         let used = volume.live.as_ref().map(|live| counted(live.used_bytes));
+        let limit = limit(&volume);
         vec![
             volume.name,
             volume.pool,
             Bytes(volume.quota_bytes).to_string(),
             used.unwrap_or_else(|| "not served".to_owned()),
-            print::limit(volume.limit_bytes_per_second, volume.limit_iops),
+            limit,
         ]
     };
     print::table(&["name", "pool", "quota", "used", "limit"], volumes.into_iter().map(row))
@@ -302,13 +321,18 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     if output == Output::Json {
         return print::json(&volume);
     }
+    let limit = limit(&volume);
     let mut fields = vec![
         ("name", volume.name),
         ("pool", volume.pool),
         ("export", volume.export_path),
         ("quota", Bytes(volume.quota_bytes).to_string()),
-        ("limit", print::limit(volume.limit_bytes_per_second, volume.limit_iops)),
+        ("limit", limit),
     ];
+    if let Some(weight) = volume.weight {
+        let least = Rate(volume.throughput_bytes_per_second.unwrap_or(0));
+        fields.push(("share", format!("weight {weight}, {least} for certain")));
+    }
     if let Some(most) = volume.max_throughput_bytes_per_second {
         fields.push(("most throughput", Rate(most).to_string()));
     }
@@ -326,6 +350,11 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
             ("delayed by the limit", live.delayed_ops.to_string()),
             ("waiting now", format!("{}, {}", live.waiting, counted(live.parked_bytes))),
         ]),
+    }
+    if let (Some(left), Some(most)) =
+        (volume.live.and_then(|live| live.credits), volume.credits_max)
+    {
+        fields.push(("credits for bursts", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
     print::text("\n")?;
@@ -406,10 +435,18 @@ fn counted(bytes: u64) -> String {
     format!("{:.2}", Bytes(bytes))
 }
 
+fn limit(volume: &Volume) -> String {
+    print::limit(volume.limit_bytes_per_second, volume.limit_iops, volume.base_iops)
+}
+
 fn described(volume: &Volume) -> String {
     let quota = Bytes(volume.quota_bytes);
-    let limit = print::limit(volume.limit_bytes_per_second, volume.limit_iops);
-    format!("volume {}: quota {quota}, limit {limit}", volume.name)
+    let limit = limit(volume);
+    let share = volume.weight.map(|weight| match volume.throughput_bytes_per_second {
+        Some(least) => format!(", shared: weight {weight}, {} for certain", Rate(least)),
+        None => format!(", shared: weight {weight}"),
+    });
+    format!("volume {}: quota {quota}, limit {limit}{}", volume.name, share.unwrap_or_default())
 }
 
 #[cfg(test)]

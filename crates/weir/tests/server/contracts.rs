@@ -4,7 +4,7 @@
 use crate::peer::{Peer, encoded};
 use crate::test_server::TestServer;
 use weir_nfs::client::Reply;
-use weir_nfs::v3::wire::{FileHandle3, ReadArgs, Res};
+use weir_nfs::v3::wire::{FileHandle3, ReadArgs, Res, StableHow, WriteArgs};
 
 /// A number of the volume's live counters.
 fn live(server: &TestServer, counter: &str) -> u64 {
@@ -79,4 +79,128 @@ fn a_contract_that_holds_a_volume_back_is_seen_in_the_report_and_the_metrics() {
     let report = server.weir(&["--output", "json", "volume", "report", "good"]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert!(report["whole"]["split"]["requests"].as_u64().unwrap() >= 30, "{report}");
+}
+
+/// A client of one volume, with calls on the way.
+struct Writer {
+    peer: Peer,
+    file: Vec<u8>,
+    calls: u32,
+}
+
+impl Writer {
+    fn mount(server: &TestServer, path: &[u8]) -> Self {
+        let mut peer = Peer::mount_at(server.address(), path);
+        let file = peer.create(b"file");
+        Self { peer, file, calls: 0 }
+    }
+
+    /// Sends 24 WRITEs of 64 KiB at once.
+    fn flood(&mut self) {
+        let data = vec![7; 64 << 10];
+        for _ in 0..24 {
+            let (file, stable) = (FileHandle3(&self.file), StableHow::Unstable);
+            let args = WriteArgs { file, offset: 0, count: 64 << 10, stable, data: &data };
+            self.peer.send(&encoded(1000 + self.calls, &args));
+            self.calls += 1;
+        }
+    }
+
+    /// Waits for the answers to all of them.
+    fn answered(&mut self) {
+        for _ in 0..std::mem::take(&mut self.calls) {
+            let reply = self.peer.receive();
+            let answer = Reply::parse(&reply).unwrap().results::<WriteArgs<'_>>().unwrap();
+            assert!(matches!(answer, Res::Ok(_)), "a limit delays and never refuses");
+        }
+    }
+}
+
+/// Whatever becomes of the pools of volumes while their clients wait, every call is answered.
+#[test]
+fn volumes_share_a_budget_and_stop_to_while_clients_wait() {
+    let server = TestServer::start();
+    server.weir(&["level", "create", "slow", "--rate", "2MiB/s"]);
+    server.weir(&["pool", "create", "all", "--qos", "shared", "--level", "slow", "--size", "1TiB"]);
+    for volume in ["good", "other"] {
+        server.weir(&["volume", "create", volume, "--pool", "all", "--quota", "1GiB"]);
+    }
+    let mut writers = [&b"/good"[..], b"/other"].map(|path| Writer::mount(&server, path));
+    let flood = |writers: &mut [Writer; 2], meanwhile: &[&[&str]]| {
+        writers.iter_mut().for_each(Writer::flood);
+        for args in meanwhile {
+            server.weir(args);
+        }
+        writers.iter_mut().for_each(Writer::answered);
+    };
+    flood(&mut writers, &[]);
+    assert!(live(&server, "delayed_ops") >= 20, "{}", live(&server, "delayed_ops"));
+    // Weights, floors, ceilings, and a larger and smaller budget.
+    flood(
+        &mut writers,
+        &[
+            &["volume", "set", "good", "--weight", "300", "--max-throughput", "1MiB/s"],
+            &["volume", "set", "other", "--throughput", "1MiB/s"],
+            &["pool", "resize", "all", "2TiB"],
+            &["volume", "set", "good", "--throughput", "1MiB/s", "--max-throughput", "none"],
+            &["pool", "resize", "all", "1TiB"],
+        ],
+    );
+    // Each by itself, and together again.
+    flood(&mut writers, &[&["pool", "set", "all", "--qos", "manual"]]);
+    flood(&mut writers, &[&["pool", "set", "all", "--qos", "shared"]]);
+    // One goes elsewhere, and comes back.
+    flood(&mut writers, &[&["volume", "move", "other", "--to", "pool"]]);
+    flood(&mut writers, &[&["volume", "move", "other", "--to", "all"]]);
+    // One is gone: the other's calls are answered all the same.
+    writers.iter_mut().for_each(Writer::flood);
+    server.weir(&["volume", "delete", "other", "--yes"]);
+    writers[0].answered();
+    writers[0].flood();
+    writers[0].answered();
+}
+
+#[test]
+fn where_there_are_bursts_every_operation_counts() {
+    let server = TestServer::start();
+    let mut peer = Peer::mount(&server);
+    let file = peer.create(b"file");
+    server.weir(&["pool", "set", "pool", "--qos", "provisioned-v1"]);
+    let shown = server.weir(&["volume", "show", "good"]);
+    assert!(shown.contains("IOPS, bursts of 10000") && shown.contains("credits"), "{shown}");
+    for _ in 0..5 {
+        peer.attributes(&file);
+    }
+    assert_eq!(live(&server, "delayed_ops"), 0);
+    // Names and attributes are operations too; COMMIT is free, as ever.
+    server.weir(&["volume", "set", "good", "--max-iops", "20"]);
+    for _ in 0..20 {
+        peer.attributes(&file);
+    }
+    assert!(live(&server, "delayed_ops") >= 10, "{}", live(&server, "delayed_ops"));
+}
+
+#[test]
+fn credits_survive_a_crash_and_are_not_filled_by_it() {
+    let mut server = TestServer::start();
+    let pool = ["pool", "create", "share", "--qos", "provisioned-v2", "--size", "1TiB"];
+    server.weir(&pool);
+    let volume = ["volume", "create", "good", "--pool", "share", "--quota", "64GiB"];
+    server.weir(&[&volume[..], &["--iops", "3000"]].concat());
+    const FULL: u64 = 25_200_000;
+    assert_eq!(live(&server, "credits"), FULL, "full at birth");
+    // They are kept about a second after that, less what can be spent until they are kept next.
+    let mut left = FULL;
+    for wait in 1..20 {
+        std::thread::sleep(std::time::Duration::from_secs(wait));
+        server.restart("KILL");
+        left = live(&server, "credits");
+        if left < FULL {
+            break;
+        }
+    }
+    assert!((FULL - 20 * 7_000..FULL).contains(&left), "{left}");
+    server.restart("TERM");
+    let then = live(&server, "credits");
+    assert!((left..=FULL).contains(&then), "{then} after {left}");
 }

@@ -168,7 +168,7 @@ pub(crate) fn windows<'a>(rows: impl IntoIterator<Item = (String, &'a Window)>) 
             name,
             verdict(window),
             window.error.map_or_else(|| "–".to_owned(), error_text),
-            print::limit(window.limit_bytes_per_second, window.limit_iops),
+            print::limit(window.limit_bytes_per_second, window.limit_iops, None),
             format!("{:.2}", Rate(window.offered_bytes_per_second)),
             format!("{:.2}", Rate(window.delivered_bytes_per_second)),
             format!("{:.0}", window.delivered_iops),

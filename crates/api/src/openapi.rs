@@ -1,0 +1,471 @@
+//! The OpenAPI document, made from the routes and the types; compiled for tests alone. What is committed and served is
+//! `openapi.json`. After a change of the API, `WEIR_OPENAPI=write cargo test -p weir-api openapi` writes it anew.
+
+use crate::codes::CODES;
+use crate::limits::{PAGE_ITEMS_MAX, REPORT_SECONDS_MAX};
+use crate::routes::{self, ROUTES, Route};
+use crate::*;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// What an operation answers when all is well.
+enum Answer {
+    /// JSON of a schema.
+    Json(Value),
+    /// Something else, of a media type.
+    Other(&'static str),
+}
+
+/// One operation, beside what [`ROUTES`] says of it.
+struct Described {
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    query: Vec<Value>,
+    body: Option<Value>,
+    status: u16,
+    answer: Answer,
+    tagged: bool,
+}
+
+impl Described {
+    fn query(mut self, parameters: impl IntoIterator<Item = Value>) -> Self {
+        self.query.extend(parameters);
+        self
+    }
+
+    /// A change, which can be tried, and be for one state of what is there, or for once.
+    fn change(self) -> Self {
+        let given = match (self.method, self.path) {
+            ("POST", routes::EXPORTS) => vec!["DryRun", "IfMatch", "IdempotencyKey"],
+            ("POST", _) => vec!["DryRun", "IdempotencyKey"],
+            _ => vec!["DryRun", "IfMatch"],
+        };
+        self.query(given.into_iter().map(parameter)).tagged()
+    }
+
+    /// A list in pages.
+    fn listed(self) -> Self {
+        self.query(["Limit", "After"].map(parameter))
+    }
+
+    /// Its answer has an etag.
+    fn tagged(self) -> Self {
+        Self { tagged: true, ..self }
+    }
+
+    fn takes(self, schema: Value) -> Self {
+        Self { body: Some(schema), ..self }
+    }
+}
+
+fn parameter(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/parameters/{name}") })
+}
+
+fn list_of(schema: &Value) -> Value {
+    json!({ "type": "array", "items": schema })
+}
+
+fn json(
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    schema: Value,
+) -> Described {
+    let (query, body, status, answer) = (Vec::new(), None, 200, Answer::Json(schema));
+    Described { method, path, id, summary, query, body, status, answer, tagged: false }
+}
+
+fn other(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    media: &'static str,
+) -> Described {
+    Described { answer: Answer::Other(media), ..json("GET", path, id, summary, Value::Null) }
+}
+
+/// The operations, given what makes schemas.
+fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let parts = [server, levels, pools, volumes, exports, watching, administration];
+    parts.into_iter().flat_map(|part| part(schemas)).collect()
+}
+
+fn server(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (info, health) = (of::<ServerInfo>(schemas), of::<Health>(schemas));
+    vec![
+        other(routes::LIVENESS, "isAlive", "Does the process live?", "text/plain"),
+        other(
+            routes::READINESS,
+            "isReady",
+            "Is every volume being served? 503 if not.",
+            "text/plain",
+        ),
+        other(
+            routes::METRICS,
+            "getMetrics",
+            "Metrics in Prometheus' text format.",
+            "application/openmetrics-text",
+        ),
+        other(routes::OPENAPI, "getOpenApi", "This document.", "application/json"),
+        json("GET", routes::SERVER, "getServer", "What the server says about itself.", info),
+        json("GET", routes::HEALTH, "getHealth", "Is every volume being served?", health),
+    ]
+}
+
+fn levels(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (level, changed) = (of::<Level>(schemas), of::<Changed<Level>>(schemas));
+    let change = "Change a service level, in all its pools at once.";
+    let delete = "Delete a service level that no pool has.";
+    vec![
+        json(
+            "GET",
+            routes::LEVELS,
+            "listLevels",
+            "All service levels.",
+            of::<Page<Level>>(schemas),
+        )
+        .listed(),
+        json("POST", routes::LEVELS, "createLevel", "Make a service level.", changed.clone())
+            .takes(of::<NewLevel>(schemas))
+            .change(),
+        json("GET", routes::LEVEL, "getLevel", "One service level.", level).tagged(),
+        json("PATCH", routes::LEVEL, "changeLevel", change, changed.clone())
+            .takes(of::<LevelChange>(schemas))
+            .change(),
+        json("DELETE", routes::LEVEL, "deleteLevel", delete, changed).change(),
+    ]
+}
+
+fn pools(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (pool, changed) = (of::<Pool>(schemas), of::<Changed<Pool>>(schemas));
+    let delete = "Delete a pool that has no volumes.";
+    vec![
+        json("GET", routes::POOLS, "listPools", "All pools.", of::<Page<Pool>>(schemas)).listed(),
+        json("POST", routes::POOLS, "createPool", "Make a pool.", changed.clone())
+            .takes(of::<NewPool>(schemas))
+            .change(),
+        json("GET", routes::POOL, "getPool", "One pool.", pool).tagged(),
+        json("PATCH", routes::POOL, "changePool", "Change a pool.", changed.clone())
+            .takes(of::<PoolChange>(schemas))
+            .change(),
+        json("DELETE", routes::POOL, "deletePool", delete, changed).change(),
+    ]
+}
+
+fn volumes(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (volume, changed) = (of::<Volume>(schemas), of::<Changed<Volume>>(schemas));
+    let create = "Make a volume, which can be mounted when this is answered.";
+    let change = "Change a volume's contract, or move it to another pool.";
+    let delete = "Delete a volume and all its files.";
+    let operations = "What was begun since the server started: the last 256.";
+    let rescan = "Count a volume's usage anew, in the background.";
+    vec![
+        json("GET", routes::VOLUMES, "listVolumes", "All volumes.", of::<Page<Volume>>(schemas))
+            .listed(),
+        json("POST", routes::VOLUMES, "createVolume", create, changed.clone())
+            .takes(of::<NewVolume>(schemas))
+            .change(),
+        json("GET", routes::VOLUME, "getVolume", "One volume.", volume.clone()).tagged(),
+        json("PATCH", routes::VOLUME, "changeVolume", change, changed.clone())
+            .takes(of::<VolumeChange>(schemas))
+            .change(),
+        json("DELETE", routes::VOLUME, "deleteVolume", delete, changed).change(),
+        Described {
+            status: 202,
+            ..json("POST", routes::RESCAN, "rescanVolume", rescan, of::<Operation>(schemas))
+        },
+        json(
+            "GET",
+            routes::OPERATIONS,
+            "listOperations",
+            operations,
+            of::<Page<Operation>>(schemas),
+        )
+        .listed(),
+        json("GET", routes::OPERATION, "getOperation", "One operation.", of::<Operation>(schemas)),
+    ]
+}
+
+fn exports(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let rule = of::<ExportRule>(schemas);
+    let (rules, changed) = (list_of(&rule), of::<Changed<Volume>>(schemas));
+    let list = "The export rules of a volume, in the order in which they are tried.";
+    let network = json!({
+        "name": "network", "in": "query", "required": true, "schema": { "type": "string" },
+        "description": "The network of the rule, as in the rule.",
+    });
+    let remove = "Remove the export rule of one network.";
+    vec![
+        json("GET", routes::EXPORTS, "listExports", list, rules.clone()).tagged(),
+        json(
+            "PUT",
+            routes::EXPORTS,
+            "setExports",
+            "Replace all export rules of a volume.",
+            changed.clone(),
+        )
+        .takes(rules)
+        .change(),
+        json(
+            "POST",
+            routes::EXPORTS,
+            "addExport",
+            "Add an export rule to a volume.",
+            changed.clone(),
+        )
+        .takes(rule)
+        .change(),
+        json("DELETE", routes::EXPORTS, "removeExport", remove, changed).query([network]).change(),
+    ]
+}
+
+fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let either = [of::<Report>(schemas), of::<SignedReport>(schemas)];
+    let report =
+        "Whether the contract of a volume was kept; with its signature where that was asked for.";
+    let why = "Why a volume is as quick or slow as it is.";
+    let since = json!({
+        "name": "since", "in": "query", "description": "How long before now it begins, in seconds.",
+        "schema": {
+            "type": "integer", "minimum": 1, "maximum": REPORT_SECONDS_MAX, "default": 24 * 3600,
+        },
+    });
+    let signed = json!({
+        "name": "signed", "in": "query", "description": "Sign it.",
+        "schema": { "type": "boolean", "default": false },
+    });
+    vec![
+        json("GET", routes::REPORT, "getReport", report, json!({ "anyOf": either }))
+            .query([since, signed]),
+        json("GET", routes::WHY, "getWhy", why, of::<Why>(schemas)),
+        json(
+            "GET",
+            routes::ACTIVITY,
+            "getActivity",
+            "What goes on in all volumes.",
+            of::<Activity>(schemas),
+        ),
+    ]
+}
+
+fn administration(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (token, made) = (of::<Token>(schemas), of::<MadeToken>(schemas));
+    let backup = "A backup of the catalogue, with the key of file handles.";
+    let list = "All tokens but the one in the data directory.";
+    let limit = json!({
+        "name": "limit", "in": "query", "description": "At most so many records.",
+        "schema": { "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 },
+    });
+    vec![
+        other(routes::CATALOG_BACKUP, "backUpCatalog", backup, "application/vnd.sqlite3"),
+        json("GET", routes::TOKENS, "listTokens", list, of::<Page<Token>>(schemas)).listed(),
+        json("POST", routes::TOKENS, "createToken", "Make a token.", made)
+            .takes(of::<NewToken>(schemas)),
+        json("DELETE", routes::TOKEN, "revokeToken", "Revoke a token.", token),
+        json(
+            "GET",
+            routes::AUDIT,
+            "readAudit",
+            "A part of the audit log.",
+            of::<AuditPage>(schemas),
+        )
+        .query([
+            text_query("since", "Only records from this time on: RFC 3339, UTC."),
+            text_query("after", "Go on where a page said to (`next`)."),
+            limit,
+        ]),
+    ]
+}
+
+fn text_query(name: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "query", "description": description, "schema": { "type": "string" } })
+}
+
+fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
+    schemas.subschema_for::<T>().to_value()
+}
+
+/// What an operation is in the document.
+fn described(operation: &Described, route: &Route) -> Value {
+    let tag = match operation.path.split('/').nth(2) {
+        Some(tag) if operation.path.starts_with("/v1/") => tag,
+        _ => "server",
+    };
+    let tag = if ["health", "openapi.json"].contains(&tag) { "server" } else { tag };
+    let answer = match &operation.answer {
+        Answer::Json(schema) => json!({ "application/json": { "schema": schema } }),
+        Answer::Other(media) => json!({ *media: {} }),
+    };
+    let mut responses = Map::new();
+    let mut answer = json!({ "description": operation.summary, "content": answer });
+    if operation.tagged {
+        answer["headers"] = json!({ "ETag": { "$ref": "#/components/headers/ETag" } });
+    }
+    responses.insert(operation.status.to_string(), answer);
+    responses.insert("4XX".to_owned(), json!({ "$ref": "#/components/responses/Refused" }));
+    let failed = match operation.path {
+        routes::READINESS => "NotReady",
+        _ => "Failed",
+    };
+    responses
+        .insert("5XX".to_owned(), json!({ "$ref": format!("#/components/responses/{failed}") }));
+    let mut out = json!({
+        "operationId": operation.id,
+        "summary": operation.summary.trim_end_matches('.'),
+        "tags": [tag],
+        "responses": responses,
+    });
+    match route.least {
+        Some(least) => {
+            out["description"] = json!(format!("{} It needs the role {least}.", operation.summary));
+            out["x-weir-role"] = json!(least);
+        }
+        None => {
+            out["description"] = json!(format!("{} It needs no token.", operation.summary));
+            out["security"] = json!([]);
+        }
+    }
+    if !operation.query.is_empty() {
+        out["parameters"] = json!(operation.query);
+    }
+    if let Some(schema) = &operation.body {
+        let content = json!({ "application/json": { "schema": schema } });
+        out["requestBody"] = json!({ "required": true, "content": content });
+    }
+    out
+}
+
+fn components(schemas: &Map<String, Value>) -> Value {
+    let error =
+        json!({ "application/json": { "schema": { "$ref": "#/components/schemas/ApiError" } } });
+    let name = json!({
+        "name": "name", "in": "path", "required": true, "description": "The name.",
+        "schema": { "type": "string" },
+    });
+    let dry_run = json!({
+        "name": "dry_run", "in": "query",
+        "description": "Check the change and show what it would do; change nothing.",
+        "schema": { "type": "boolean", "default": false },
+    });
+    let limit = json!({
+        "name": "limit", "in": "query", "description": "At most so many on a page.",
+        "schema": {
+            "type": "integer", "minimum": 1, "maximum": PAGE_ITEMS_MAX, "default": PAGE_ITEMS_MAX,
+        },
+    });
+    let after = text_query("after", "The `next` of the page before.");
+    let if_match = json!({
+        "name": "If-Match", "in": "header", "schema": { "type": "string" },
+        "description": "Refuse the change (412) unless what is changed still has this etag.",
+    });
+    let key = json!({
+        "name": "Idempotency-Key", "in": "header",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        "description": "A name of the request: sent again under it within a day, it is answered as \
+                        it was and makes nothing more.",
+    });
+    let etag = json!({
+        "description": "The etag of what is shown, without what is live.",
+        "schema": { "type": "string" },
+    });
+    let parameters = json!({
+        "Name": name, "DryRun": dry_run, "Limit": limit, "After": after, "IfMatch": if_match,
+        "IdempotencyKey": key,
+    });
+    json!({
+        "schemas": schemas,
+        "parameters": parameters,
+        "headers": { "ETag": etag },
+        "responses": {
+            "Refused": { "description": "The request was refused: `code` says why.", "content": error },
+            "Failed": { "description": "The server failed: its log says more.", "content": error },
+            "NotReady": {
+                "description": "Some volume is not being served.",
+                "content": { "text/plain": {} },
+            },
+        },
+        "securitySchemes": {
+            "token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token made with `weir token create`, or that of the data directory. \
+                                The socket in the data directory needs none.",
+            },
+        },
+    })
+}
+
+/// The whole document.
+fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    of::<ApiError>(&mut generator);
+    let operations = operations(&mut generator);
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let found =
+            operations.iter().find(|one| (one.method, one.path) == (route.method, route.path));
+        let Some(operation) = found else {
+            panic!("{} {} is not described", route.method, route.path)
+        };
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        if route.path.contains("{name}") {
+            path["parameters"] = json!([parameter("Name")]);
+        }
+        path[route.method.to_lowercase()] = described(operation, route);
+    }
+    assert_eq!(operations.len(), ROUTES.len(), "each operation is a route, and described once");
+    let mut schemas = generator.take_definitions(true);
+    let codes: Vec<_> = CODES.iter().map(|code| code.word).collect();
+    schemas["ApiError"]["properties"]["code"]["examples"] = json!(codes);
+    let tags = [
+        ("server", "The server: what it is, whether all is well, metrics."),
+        ("levels", "Service levels."),
+        ("pools", "Capacity pools."),
+        ("volumes", "Volumes, their contracts and export rules."),
+        ("operations", "What outlasts the request that began it."),
+        ("catalog", "The catalogue."),
+        ("tokens", "Who may speak to the server over TCP."),
+        ("audit", "Who changed what."),
+    ];
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Weir",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "Network file storage whose volumes keep a performance contract.",
+            "description": "Sizes are bytes and rates bytes per second, as integers of up to 64 bits. \
+                            See docs/api.md.",
+            "license": { "name": "Apache License 2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "http://127.0.0.1:7437", "description": "api.listen, as it is by default" }],
+        "security": [{ "token": [] }],
+        "tags": tags.map(|(name, description)| json!({ "name": name, "description": description })),
+        "paths": paths,
+        "components": components(&schemas),
+    })
+}
+
+#[test]
+fn the_committed_document_is_the_one_of_the_code() {
+    let made = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+    if std::env::var_os("WEIR_OPENAPI").is_some_and(|what| what == "write") {
+        std::fs::write(path, &made).unwrap();
+    }
+    let committed = std::fs::read_to_string(path).unwrap();
+    let differs = made.lines().zip(committed.lines()).find(|(made, committed)| made != committed);
+    assert!(
+        made == committed,
+        "openapi.json is not that of the code ({differs:?}): \
+         WEIR_OPENAPI=write cargo test -p weir-api openapi"
+    );
+}

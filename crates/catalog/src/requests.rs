@@ -1,0 +1,161 @@
+//! Requests that made something, remembered for a day so that one that comes again, because its answer
+//! got lost, makes nothing twice. That a request was carried out is written in the transaction of what it
+//! made; what was answered follows. Not what a request is, which is the API's: here it is two hashes.
+
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::limits::{REQUEST_ANSWER_BYTES_MAX, REQUEST_SECS, REQUESTS_MAX};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// A request that is to be carried out once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Hash of who asks, and of what they call the request.
+    pub key: [u8; 32],
+    /// Hash of all that is asked.
+    pub request: [u8; 32],
+    /// When it came, in seconds since 1970.
+    pub at: u64,
+}
+
+/// What is known of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It is new.
+    Nothing,
+    /// Another request had the same key.
+    Other,
+    /// It was carried out, and this was the answer, unless the server ended before it was kept or it was
+    /// too long.
+    Done(Option<Vec<u8>>),
+}
+
+impl Catalog {
+    /// What is known of the request of `claim`.
+    ///
+    /// # Errors
+    /// `Database`.
+    pub fn recall(&self, claim: &Claim) -> Result<Known> {
+        self.read(|db| {
+            let find = "SELECT request, answer FROM requests WHERE key = ?1 AND at > ?2";
+            let since = claim.at.saturating_sub(REQUEST_SECS);
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?));
+            let found = db.query_row(find, params![claim.key, since], read).optional()?;
+            Ok(match found {
+                None => Known::Nothing,
+                Some((request, answer)) if request == claim.request => Known::Done(answer),
+                Some(_) => Known::Other,
+            })
+        })
+    }
+
+    /// Keeps the answer to a request that was carried out.
+    ///
+    /// # Errors
+    /// `Database`.
+    pub fn keep_answer(&self, claim: &Claim, answer: &[u8]) -> Result<()> {
+        if answer.len() > REQUEST_ANSWER_BYTES_MAX {
+            return Ok(());
+        }
+        self.write(|db| {
+            let keep = "UPDATE requests SET answer = ?2 WHERE key = ?1";
+            db.execute(keep, params![claim.key, answer])?;
+            Ok(())
+        })
+    }
+
+    /// Forgets a request: what it made was taken back.
+    ///
+    /// # Errors
+    /// `Database`.
+    pub fn forget_request(&self, claim: &Claim) -> Result<()> {
+        self.write(|db| {
+            db.execute("DELETE FROM requests WHERE key = ?1", [claim.key])?;
+            Ok(())
+        })
+    }
+}
+
+/// Writes in the transaction of what it makes that the request is carried out. The oldest go.
+pub(crate) fn note(db: &Connection, claim: &Claim) -> Result<()> {
+    let old = claim.at.saturating_sub(REQUEST_SECS);
+    db.execute("DELETE FROM requests WHERE at <= ?1 OR key = ?2", params![old, claim.key])?;
+    let crowded = "DELETE FROM requests WHERE key IN
+        (SELECT key FROM requests ORDER BY at DESC, key LIMIT -1 OFFSET ?1)";
+    db.execute(crowded, [REQUESTS_MAX - 1])?;
+    let put = "INSERT INTO requests (key, request, at) VALUES (?1, ?2, ?3)";
+    db.execute(put, params![claim.key, claim.request, claim.at])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BytesPerSecond, Mode};
+
+    fn claim(key: u64, request: u8, at: u64) -> Claim {
+        let mut long = [0; 32];
+        long[..8].copy_from_slice(&key.to_be_bytes());
+        Claim { key: long, request: [request; 32], at }
+    }
+
+    fn make(catalog: &Catalog, name: &str, claim: Claim) {
+        let rate = BytesPerSecond::from_mib(1);
+        catalog.create_level(name, rate, Mode::Once(claim)).unwrap();
+    }
+
+    #[test]
+    fn a_request_is_known_with_what_it_made_or_not_at_all() {
+        let base = tempfile::tempdir().unwrap();
+        let one = claim(1, 1, 1000);
+        {
+            let catalog = Catalog::open(base.path()).unwrap();
+            assert_eq!(catalog.recall(&one).unwrap(), Known::Nothing);
+            make(&catalog, "a", one);
+            // What fails leaves no trace.
+            let failed = claim(2, 1, 1000);
+            let rate = BytesPerSecond::from_mib(1);
+            catalog.create_level("a", rate, Mode::Once(failed)).unwrap_err();
+            assert_eq!(catalog.recall(&failed).unwrap(), Known::Nothing);
+        }
+        let catalog = Catalog::open(base.path()).unwrap();
+        assert_eq!(catalog.recall(&one).unwrap(), Known::Done(None));
+        catalog.keep_answer(&one, b"made").unwrap();
+        let again = Claim { at: 2000, ..one };
+        assert_eq!(catalog.recall(&again).unwrap(), Known::Done(Some(b"made".to_vec())));
+        assert_eq!(catalog.recall(&Claim { request: [9; 32], ..one }).unwrap(), Known::Other);
+        catalog.forget_request(&one).unwrap();
+        assert_eq!(catalog.recall(&one).unwrap(), Known::Nothing);
+    }
+
+    #[test]
+    fn requests_are_forgotten_after_a_day_and_beyond_a_number() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(base.path()).unwrap();
+        let day = REQUEST_SECS;
+        make(&catalog, "a", claim(1, 1, day));
+        assert_eq!(catalog.recall(&claim(1, 1, 2 * day - 1)).unwrap(), Known::Done(None));
+        assert_eq!(catalog.recall(&claim(1, 1, 2 * day)).unwrap(), Known::Nothing);
+        // Its key is free again.
+        make(&catalog, "b", claim(1, 2, 2 * day));
+        catalog
+            .write(|db| {
+                (2..=REQUESTS_MAX as u64)
+                    .try_for_each(|key| note(db, &claim(key, 1, 2 * day + key)))
+            })
+            .unwrap();
+        assert_eq!(catalog.recall(&claim(1, 2, 2 * day)).unwrap(), Known::Done(None));
+        make(&catalog, "c", claim(7777, 1, 2 * day + 7777));
+        assert_eq!(catalog.recall(&claim(1, 2, 2 * day)).unwrap(), Known::Nothing);
+        assert_eq!(catalog.recall(&claim(2, 1, 2 * day)).unwrap(), Known::Done(None));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_not_kept() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(base.path()).unwrap();
+        make(&catalog, "a", claim(1, 1, 1));
+        catalog.keep_answer(&claim(1, 1, 1), &vec![b'x'; REQUEST_ANSWER_BYTES_MAX + 1]).unwrap();
+        assert_eq!(catalog.recall(&claim(1, 1, 1)).unwrap(), Known::Done(None));
+    }
+}

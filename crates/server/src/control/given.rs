@@ -1,0 +1,170 @@
+//! What a change may be given beside its body: the state it is meant for (`If-Match`, RFC 9110 §13.1.1), and
+//! a name by which it can be sent again (`Idempotency-Key`).
+
+use super::access::Caller;
+use super::failure::Failure;
+use super::{Control, clock, convert};
+use axum::extract::FromRequestParts;
+use axum::http::header::IF_MATCH;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use sha2::{Digest, Sha256};
+use weir_catalog::{Claim, Snapshot};
+
+/// The header with the name of a request.
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Longest such name.
+const KEY_CHARS_MAX: usize = 255;
+
+/// What a change was given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Given {
+    if_match: Option<Vec<String>>,
+    /// The request, if it is to be carried out once.
+    pub(super) claim: Option<Claim>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Given {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let claim = parts.extensions.get::<Claim>().copied();
+        Ok(Self { if_match: if_match(&parts.headers)?, claim })
+    }
+}
+
+/// The etags of which one must be the present one; `*` is any.
+fn if_match(headers: &HeaderMap) -> Result<Option<Vec<String>>, Failure> {
+    let mut tags = Vec::new();
+    for value in headers.get_all(IF_MATCH) {
+        let bad = || Failure::bad_request("If-Match holds no etag: send one with its quotes, or *");
+        for tag in value.to_str().map_err(|_| bad())?.split(',').map(str::trim) {
+            let quoted = tag.strip_prefix("W/").unwrap_or(tag);
+            if tag != "*" && !(quoted.len() > 1 && quoted.starts_with('"') && quoted.ends_with('"'))
+            {
+                return Err(bad());
+            }
+            tags.push(tag.to_owned());
+        }
+    }
+    Ok((!tags.is_empty()).then_some(tags))
+}
+
+/// The request of `caller`, if it has a name and is one that makes something.
+pub(super) fn claim(caller: &Caller, parts: &Parts, body: &[u8]) -> Result<Option<Claim>, Failure> {
+    let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    if parts.method != Method::POST {
+        return Ok(None);
+    }
+    let name = value.to_str().ok().filter(|name| !name.is_empty() && name.len() <= KEY_CHARS_MAX);
+    let name = name.ok_or_else(|| {
+        let message = format!("an Idempotency-Key is 1 to {KEY_CHARS_MAX} characters of ASCII");
+        Failure::bad_request(message)
+    })?;
+    let who = match caller {
+        Caller::Socket { .. } | Caller::Nobody { .. } => "",
+        Caller::Token { name, .. } => name,
+    };
+    let path = parts.uri.path_and_query().map_or("", |whole| whole.as_str());
+    Ok(Some(Claim {
+        key: hash(&[who.as_bytes(), name.as_bytes()]),
+        request: hash(&[parts.method.as_str().as_bytes(), path.as_bytes(), body]),
+        at: clock::seconds(),
+    }))
+}
+
+/// A hash of several things, each with its length, so that none runs into the next.
+fn hash(parts: &[&[u8]]) -> [u8; 32] {
+    let add = |hash: Sha256, part: &&[u8]| {
+        hash.chain_update((part.len() as u64).to_be_bytes()).chain_update(part)
+    };
+    parts.iter().fold(Sha256::new(), add).finalize().into()
+}
+
+/// The etag of what is shown as `text`: the same for as long as that is the same.
+pub(super) fn etag(text: &[u8]) -> String {
+    hash(&[text]).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The thing that a change concerns.
+pub(super) enum Concerned {
+    /// None that is there already.
+    New,
+    /// A level.
+    Level(String),
+    /// A pool.
+    Pool(String),
+    /// A volume, or its export rules.
+    Volume(String),
+}
+
+impl Concerned {
+    fn etag(&self, control: &Control, snapshot: &Snapshot) -> Option<String> {
+        match self {
+            Self::New => None,
+            Self::Level(name) => {
+                let level = snapshot.level_named(name)?;
+                Some(convert::level(snapshot, level).etag)
+            }
+            Self::Pool(name) => Some(convert::pool(snapshot, snapshot.pool_named(name)?).etag),
+            Self::Volume(name) => control.volume(snapshot, name).map(|volume| volume.etag),
+        }
+    }
+
+    /// Refuses a change that was meant for another state than that of `snapshot`. What isn't there
+    /// is for the change itself to refuse.
+    pub(super) fn check(
+        &self,
+        given: &Given,
+        control: &Control,
+        snapshot: &Snapshot,
+    ) -> Result<(), Failure> {
+        if matches!(self, Self::New) && given.if_match.is_some() {
+            let message = "If-Match is for changes of what is there, and this makes something new";
+            return Err(Failure::bad_request(message));
+        }
+        let (Some(wanted), Some(etag)) = (&given.if_match, self.etag(control, snapshot)) else {
+            return Ok(());
+        };
+        let now = format!("\"{etag}\"");
+        if wanted.iter().any(|tag| tag == "*" || *tag == now) {
+            return Ok(());
+        }
+        let (thing, name) = match self {
+            Self::New => return Ok(()),
+            Self::Level(name) => ("level", name),
+            Self::Pool(name) => ("pool", name),
+            Self::Volume(name) => ("volume", name),
+        };
+        let message = format!(
+            "{thing} {name:?} is no longer as it was when you looked, so nothing was changed: look again (its etag is {etag} now)"
+        );
+        Err(Failure::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn etags_are_read_with_their_quotes() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(IF_MATCH, text.parse().unwrap());
+            if_match(&headers).map_err(|failure| failure.code().to_owned())
+        };
+        assert_eq!(read("\"a\", \"b\"").unwrap().unwrap(), ["\"a\"", "\"b\""]);
+        assert_eq!(read("*").unwrap().unwrap(), ["*"]);
+        for wrong in ["a", "\"a", "\"", "\"a\",", ""] {
+            assert_eq!(read(wrong).unwrap_err(), "bad_request", "{wrong}");
+        }
+        assert!(if_match(&HeaderMap::new()).unwrap().is_none());
+    }
+
+    #[test]
+    fn parts_of_a_hash_do_not_run_into_one_another() {
+        assert_ne!(hash(&[b"ab", b"c"]), hash(&[b"a", b"bc"]));
+        assert_eq!(etag(b"x").len(), 32);
+    }
+}

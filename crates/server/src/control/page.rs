@@ -1,0 +1,107 @@
+//! Lists in pages. Each thing has a key, by which the list is in order and which nothing else ever gets
+//! while it is there; a page goes on after the key of the last one. So a list that changes
+//! between two pages shows everything that was there all the time, once.
+
+use super::failure::Failure;
+use axum::Json;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
+use serde::Deserialize;
+use std::fmt::Write as _;
+use weir_api::Page;
+use weir_api::limits::PAGE_ITEMS_MAX;
+
+/// Which page is asked for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+/// The query of a list.
+pub(super) type PageQuery = Result<Query<Which>, QueryRejection>;
+
+/// The page of `all`, whose keys rise and begin with `kind`, that is asked for.
+pub(super) fn page<I, T>(
+    query: PageQuery,
+    kind: &str,
+    all: impl Iterator<Item = (String, I)>,
+    show: impl Fn(I) -> T,
+) -> Result<Json<Page<T>>, Failure> {
+    let Query(Which { limit, after }) = query?;
+    let limit = limit.unwrap_or(PAGE_ITEMS_MAX);
+    if !(1..=PAGE_ITEMS_MAX).contains(&limit) {
+        return Err(Failure::bad_request(format!("limit may be 1 to {PAGE_ITEMS_MAX}")));
+    }
+    let after = match after {
+        None => String::new(),
+        Some(text) => unseal(&text, kind).ok_or_else(|| {
+            Failure::bad_request("after is none that a page of this list gave as next")
+        })?,
+    };
+    let mut rest = all.filter(|(key, _)| *key > after).peekable();
+    let (mut items, mut last) = (Vec::new(), None);
+    while items.len() < limit
+        && let Some((key, item)) = rest.next()
+    {
+        items.push(show(item));
+        last = Some(key);
+    }
+    let next = last.filter(|_| rest.peek().is_some()).map(|key| seal(kind, &key));
+    Ok(Json(Page { items, next }))
+}
+
+/// A key as text that nobody takes for one.
+fn seal(kind: &str, key: &str) -> String {
+    let whole = format!("{kind}:{key}");
+    whole.bytes().fold(String::new(), |mut text, byte| {
+        // Writing to a text never fails.
+        let _never = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unseal(text: &str, kind: &str) -> Option<String> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) || text.len() > 512 {
+        return None;
+    }
+    let byte = |place| u8::from_str_radix(text.get(place..place + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+    let whole = String::from_utf8(bytes?).ok()?;
+    Some(whole.strip_prefix(kind)?.strip_prefix(':')?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(limit: usize, after: Option<String>, all: &[u32]) -> Page<u32> {
+        let query = Ok(Query(Which { limit: Some(limit), after }));
+        let all = all.iter().map(|number| (format!("{number:010}"), *number));
+        page(query, "volume", all, |number| number).map(|Json(page)| page).unwrap()
+    }
+
+    #[test]
+    fn what_stays_is_shown_once_whatever_comes_and_goes_between_pages() {
+        let first = ask(2, None, &[1, 3, 5, 7]);
+        assert_eq!(first.items, [1, 3]);
+        let second = ask(2, first.next, &[2, 5, 7, 9]);
+        assert_eq!(second.items, [5, 7]);
+        let third = ask(2, second.next, &[9]);
+        assert_eq!((third.items, third.next), (vec![9], None));
+        assert_eq!(ask(3, None, &[1, 2, 3]).next, None);
+        assert_eq!(ask(3, None, &[]).items, [] as [u32; 0]);
+    }
+
+    #[test]
+    fn a_cursor_is_of_one_list() {
+        let text = seal("pool", "0000000007");
+        assert_eq!(unseal(&text, "pool").unwrap(), "0000000007");
+        for (text, kind) in
+            [(text.as_str(), "volume"), ("zz", "pool"), ("1", "pool"), ("é", "pool")]
+        {
+            assert_eq!(unseal(text, kind), None);
+        }
+    }
+}

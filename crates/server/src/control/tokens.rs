@@ -1,0 +1,55 @@
+//! `/v1/tokens`.
+
+use super::failure::Failure;
+use super::page::{PageQuery, page};
+use super::{Control, ControlState, clock, convert};
+use crate::sync::Arc;
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use weir_api::{MadeToken, NewToken, Page, Token};
+
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    query: PageQuery,
+) -> Result<Json<Page<Token>>, Failure> {
+    let all = state.0.tokens.list().into_iter().map(|token| (token.name.clone(), token));
+    page(query, "token", all, |token| convert::token(&token))
+}
+
+pub(super) async fn create(
+    State(state): State<ControlState>,
+    new: Result<Json<NewToken>, JsonRejection>,
+) -> Result<Json<MadeToken>, Failure> {
+    let Json(new) = new?;
+    let (created, expires) =
+        (clock::seconds(), new.expires.as_deref().map(clock::seconds_of).transpose()?);
+    if expires.is_some_and(|end| end <= created) {
+        return Err(Failure::bad_request("that end of a token is in the past"));
+    }
+    let role = convert::role_asked(new.role);
+    let token = weir_catalog::Token { name: new.name, role, created, expires };
+    let shown = convert::token(&token);
+    let secret = blocking(&state, move |control| Ok(control.tokens.create(token)?)).await?;
+    Ok(Json(MadeToken { token: shown, secret }))
+}
+
+pub(super) async fn revoke(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Json<Token>, Failure> {
+    let gone = blocking(&state, move |control| Ok(control.tokens.revoke(&name)?)).await?;
+    Ok(Json(convert::token(&gone)))
+}
+
+/// Runs what may wait for the disk.
+async fn blocking<T: Send + 'static>(
+    state: &ControlState,
+    work: impl FnOnce(&Control) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let control = Arc::clone(&state.0);
+    match tokio::task::spawn_blocking(move || work(&control)).await {
+        Ok(done) => done,
+        Err(_) => Err(Failure::internal("failed", "the change failed inside the server")),
+    }
+}

@@ -1,0 +1,110 @@
+//! `weir audit`: who changed what.
+
+use super::{Global, Output, connect, print, values};
+use anyhow::Result;
+use clap::Args;
+use std::time::Duration;
+use weir_api::{AuditEvent, AuditQuery, AuditRecord};
+
+/// How often a log is asked for more.
+const FOLLOW_WAIT: Duration = Duration::from_secs(1);
+
+/// Show the audit log: who changed what, and who was refused
+///
+/// Every change is in it, with the token or the user of the socket that asked for it, and what was asked;
+/// refused changes too, requests without the right to what they ask for (30 a minute at most), and
+/// backups. It needs the role admin. Without options it shows the newest hundred records.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir audit --since 24h
+  weir audit --since 2026-11-01T00:00:00Z --output json > november.jsonl
+  weir audit --follow")]
+pub(crate) struct AuditArgs {
+    /// Show records of this long ago and since, such as 24h or 30d, or since a time such as
+    /// 2026-11-01T00:00:00Z
+    #[arg(long, value_name = "WHEN", value_parser = values::beginning)]
+    since: Option<String>,
+    /// Go on and show what comes, until interrupted
+    #[arg(long)]
+    follow: bool,
+}
+
+/// Prints the records that are asked for: a line each, also as JSON.
+pub(crate) async fn run(global: &Global, args: &AuditArgs) -> Result<()> {
+    let client = connect::client(global)?;
+    let mut query = AuditQuery { since: args.since.clone(), ..AuditQuery::default() };
+    loop {
+        let page = client.audit(&query).await?;
+        for record in &page.items {
+            let line = match global.output {
+                Output::Json => serde_json::to_string(record)?,
+                Output::Table => line(record),
+            };
+            print::text(&(line + "\n"))?;
+        }
+        query.after = Some(page.next);
+        match (page.more, args.follow) {
+            (true, _) => {}
+            (false, true) => tokio::time::sleep(FOLLOW_WAIT).await,
+            (false, false) => return Ok(()),
+        }
+    }
+}
+
+fn line(record: &AuditRecord) -> String {
+    let who = record.who.as_deref().unwrap_or("somebody");
+    let uid = record.uid.map(|uid| format!("uid {uid}"));
+    let place = record.from.clone().or(uid).map(|place| format!(" ({place})")).unwrap_or_default();
+    let said = |text: &Option<String>| text.clone().unwrap_or_default();
+    let what = match record.event {
+        AuditEvent::Gap => said(&record.note),
+        _ => format!("{who}{place} {} {}", said(&record.method), said(&record.path)),
+    };
+    let mut line = format!("{} {:<7} {what}", record.time, record.event);
+    if let Some(request) = &record.request {
+        line += &format!(" {request}");
+    }
+    if let Some(code) = &record.code {
+        line += &format!(": {code}");
+    }
+    if let Some(count) = record.suppressed {
+        line += &format!(" (and {count} refused requests before it)");
+    }
+    // What others chose must not steer a terminal. JSON and URIs leave no control characters.
+    line.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_api::Role;
+
+    #[test]
+    fn a_record_is_one_line() {
+        let mut record = AuditRecord {
+            version: 1,
+            time: "2026-11-22T10:00:00.000Z".into(),
+            event: AuditEvent::Refused,
+            who: Some("ci".into()),
+            role: Some(Role::Operator),
+            uid: None,
+            from: Some("192.0.2.7:50000".into()),
+            method: Some("POST".into()),
+            path: Some("/v1/pools".into()),
+            route: Some("/v1/pools".into()),
+            request: Some(serde_json::json!({ "name": "p" })),
+            status: Some(409),
+            code: Some("name_taken".into()),
+            generation: 7,
+            suppressed: None,
+            note: None,
+        };
+        assert_eq!(
+            line(&record),
+            "2026-11-22T10:00:00.000Z refused ci (192.0.2.7:50000) POST /v1/pools {\"name\":\"p\"}: name_taken"
+        );
+        record.path = Some("/v1/\u{1b}[2J".into());
+        assert!(!line(&record).contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,83 @@
+//! `weir token`: who may speak to the server over TCP, and what for.
+
+use super::{Global, Output, connect, print, values};
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use weir_api::{NewToken, Role, Token};
+
+/// Make, list and revoke tokens of the API.
+#[derive(Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token, and print its secret once
+    ///
+    /// Whoever has the secret may speak to the server over TCP, in the token's role. The server keeps
+    /// only a hash of it: a secret that got lost can't be had again, so make another token and revoke
+    /// this one. Use one token for each person or program: the audit log calls them by the token's name.
+    Create(Create),
+    /// List all tokens but the one in the data directory
+    List,
+    /// Revoke a token, from the next request on
+    Revoke {
+        /// Its name
+        token: String,
+    },
+}
+
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  weir token create grafana --role viewer
+  weir token create ci --role operator --expires 90d > ci.token
+  weir --server http://127.0.0.1:7437 --token-file ci.token volume list")]
+pub(crate) struct Create {
+    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    token: String,
+    /// viewer: look, and read metrics; operator: change levels, pools, volumes and exports too; admin:
+    /// everything, tokens, backups and the audit log too
+    #[arg(long)]
+    role: Role,
+    /// When it ends: after a time such as 90d or 12h, or at one such as 2027-01-31T00:00:00Z [default:
+    /// never]
+    #[arg(long, value_name = "WHEN", value_parser = values::end)]
+    expires: Option<String>,
+}
+
+/// Does as `command` says.
+pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
+    let client = connect::client(global)?;
+    match command {
+        TokenCommand::Create(Create { token, role, expires }) => {
+            let new = NewToken { name: token.clone(), role: *role, expires: expires.clone() };
+            let made = client.create_token(&new).await?;
+            if global.output == Output::Json {
+                return print::json(&made);
+            }
+            // The secret alone on standard output, so that it can go into a file.
+            let Token { name, role, expires, .. } = &made.token;
+            let end = expires.as_deref().unwrap_or("never");
+            eprintln!("token {name}: {role}, expires: {end}. Its secret is shown this once:");
+            print::text(&format!("{}\n", made.secret))
+        }
+        TokenCommand::List => {
+            let tokens = client.tokens().await?;
+            if global.output == Output::Json {
+                return print::json(&tokens);
+            }
+            let row = |token: Token| {
+                let end = token.expires.unwrap_or_else(|| "never".to_owned());
+                vec![token.name, token.role.to_string(), token.created, end]
+            };
+            print::table(&["name", "role", "created", "expires"], tokens.into_iter().map(row))
+        }
+        TokenCommand::Revoke { token } if token == "api.token" => bail!(
+            "api.token is the token of the data directory: stop the server, remove the file, and start it for a new one"
+        ),
+        TokenCommand::Revoke { token } => {
+            let gone = client.revoke_token(token).await?;
+            match global.output {
+                Output::Json => print::json(&gone),
+                Output::Table => print::text(&format!("token {token} revoked\n")),
+            }
+        }
+    }
+}
