@@ -3,7 +3,7 @@
 use super::LocalStore;
 use crate::sync::{AtomicUsize, Builder, Relaxed, scope};
 use std::collections::HashMap;
-use weir_core::FsResult;
+use weir_core::{FsError, FsResult};
 
 /// Records that are written at once: the file system makes them stable together.
 const AT_ONCE: usize = 16;
@@ -13,7 +13,8 @@ impl LocalStore {
     /// the next start. Blocks. Nothing may use the volume afterwards.
     ///
     /// # Errors
-    /// If the device failed or the record can't be written; then the next start counts.
+    /// If the device failed or the record can't be written; then the next start counts, as it does
+    /// where a sync failed before.
     pub fn close(&self) -> FsResult<()> {
         Self::close_all(&[self]).into_iter().collect()
     }
@@ -25,28 +26,43 @@ impl LocalStore {
         for volume in volumes {
             volume.0.closing.store(true, Relaxed);
         }
-        let mut done = Self::sync_all(volumes);
+        let synced = Self::sync_all(volumes);
         let (next, part) = (AtomicUsize::new(0), AT_ONCE.min(volumes.len()));
-        let record = || {
+        let close = || {
             let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)));
-            let mine = mine.map_while(|at| Some((at, volumes.get(at)?)));
-            mine.map(|(at, volume)| (at, volume.0.usage.close())).collect::<Vec<_>>()
+            let mine = mine.map_while(|at| Some((at, volumes.get(at)?, synced.get(at)?)));
+            let closed = |(at, volume, synced): (_, &&Self, &FsResult<()>)| {
+                (at, synced.and_then(|()| volume.record_usage()))
+            };
+            mine.map(closed).collect::<Vec<_>>()
         };
-        let recorded = scope(|threads| {
+        let closed = scope(|threads| {
             // Where there are no threads to be had, it takes longer.
-            let start = |_| Builder::new().spawn_scoped(threads, record).ok();
+            let start = |_| Builder::new().spawn_scoped(threads, close).ok();
             let others: Vec<_> = (1..part).filter_map(start).collect();
-            let mut all = record();
-            // One that panicked recorded nothing more, and those volumes are counted.
+            let mut all = close();
             all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
             all
         });
-        for (at, recorded) in recorded {
+        // What a thread that panicked had done isn't known.
+        let mut done = vec![Err(FsError::Io); volumes.len()];
+        for (at, closed) in closed {
             if let Some(done) = done.get_mut(at) {
-                *done = done.and(recorded);
+                *done = closed;
             }
         }
         done
+    }
+
+    /// Records the usage, if it has changed. The kernel tells each descriptor once of data that it could
+    /// not write, and another volume's sync may have been told: so this one is asked, too.
+    fn record_usage(&self) -> FsResult<()> {
+        if self.sync_failures() > 0 {
+            let volume = &self.0.label;
+            tracing::warn!(volume, "a sync had failed: the usage is counted at the next start");
+            return Ok(());
+        }
+        self.0.usage.close(|| self.sync())
     }
 
     /// Makes everything on the file systems of `volumes` stable, each of them once. Blocks. Their

@@ -13,7 +13,7 @@ use super::meta::{DIRECTORY, read_file, replace_file};
 use crate::creds::as_root;
 use crate::error::fs_error;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, fsync, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, fsync, openat, syncfs, unlinkat};
 use rustix::io::Errno;
 use std::fmt::{Debug, Display, Formatter};
 use weir_core::FsResult;
@@ -21,6 +21,7 @@ use weir_core::FsResult;
 pub(super) const FILE: &str = "usage";
 /// The directory `meta`, as seen from the volume's root.
 const BESIDE_ROOT: &str = "../meta";
+const FILE_BESIDE_ROOT: &str = "../meta/usage";
 const WORD: &str = "weir-usage";
 const VERSION: &str = "2";
 
@@ -83,7 +84,11 @@ impl Record {
     pub(super) fn write(&mut self, state: State) -> FsResult<()> {
         self.says = None;
         as_root(|_| {
-            let meta = openat(&self.root, BESIDE_ROOT, DIRECTORY, Mode::empty())?;
+            let meta = match openat(&self.root, BESIDE_ROOT, DIRECTORY, Mode::empty()) {
+                // What frees descriptors goes on, too.
+                Err(Errno::MFILE | Errno::NFILE) => return self.remove_by_path(),
+                meta => meta?,
+            };
             match replace_file(&meta, FILE, &state.to_string()) {
                 Ok(()) => self.says = Some(state),
                 Err(errno) => {
@@ -94,6 +99,17 @@ impl Record {
             Ok(())
         })?
         .map_err(fs_error)
+    }
+}
+
+impl Record {
+    /// Removes the record without a descriptor for its directory.
+    fn remove_by_path(&self) -> Result<(), Errno> {
+        match unlinkat(&self.root, FILE_BESIDE_ROOT, AtFlags::empty()) {
+            Ok(()) => syncfs(&self.root),
+            Err(Errno::NOENT) => Ok(()),
+            Err(other) => Err(other),
+        }
     }
 }
 

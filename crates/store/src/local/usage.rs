@@ -45,6 +45,7 @@ pub(super) struct Usage {
     recorded: AtomicI64,
     /// A record is being written or about to be.
     writing: AtomicBool,
+    closed: AtomicBool,
     record: Mutex<Record>,
     /// Held for reading by every change, so that a recount begins and ends between changes.
     recount: RwLock<Option<Arc<Recount>>>,
@@ -85,6 +86,7 @@ impl Usage {
             covered: AtomicI64::new(NOTHING),
             recorded: AtomicI64::new(signed(taken)),
             writing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             record: Mutex::new(Record::new(root, found)),
             recount: RwLock::default(),
             last_count: Mutex::default(),
@@ -200,16 +202,43 @@ impl Usage {
         written
     }
 
-    /// Writes that the usage is exact, if it is and that isn't on record. Nothing may change
-    /// afterwards without [`Usage::record`], which is what `covered` sees to.
-    pub(super) fn close(&self) -> FsResult<()> {
+    /// Writes that the usage is exact, if it is and that isn't on record, once `sync` has made stable
+    /// what it counts. Nothing may change afterwards without [`Usage::record`], which is what
+    /// `covered` sees to.
+    pub(super) fn close(&self, sync: impl FnOnce() -> FsResult<()>) -> FsResult<()> {
         let mut record = self.record.lock();
+        self.closed.store(true, SeqCst);
         if !self.is_known() {
             return Ok(());
         }
         self.covered.store(NOTHING, SeqCst);
         let clean = State::Clean { used: self.used() };
-        if record.says(clean) { Ok(()) } else { record.write(clean) }
+        if record.says(clean) {
+            return Ok(());
+        }
+        sync()?;
+        record.write(clean)
+    }
+
+    /// Puts on record what a recount found, once `sync` has made stable what it counted. While nothing
+    /// has changed since the volume was opened, that is exactly its usage, and the record would go on
+    /// saying what was thought before.
+    pub(super) fn record_counted(&self, used: u64, sync: impl FnOnce() -> FsResult<()>) {
+        if self.covered.load(SeqCst) != NOTHING {
+            return self.record_soon();
+        }
+        if let Err(error) = sync() {
+            tracing::warn!(%error, "what was counted can't be made stable: it is counted again at the next start");
+            return;
+        }
+        let mut record = self.record.lock();
+        let clean = State::Clean { used };
+        // A change in the meantime has written a record, and so has a stop.
+        if self.covered.load(SeqCst) == NOTHING && !self.closed.load(SeqCst) && !record.says(clean)
+        {
+            // It warns by itself, and leaves no record that is wrong.
+            record.write(clean).unwrap_or_default();
+        }
     }
 
     /// Begins a recount, unless one is under way.
@@ -223,7 +252,8 @@ impl Usage {
         Some(begun)
     }
 
-    /// Ends the recount, if nothing is left to be walked: what it found is the usage from now on.
+    /// Ends the recount, if nothing is left to be walked: what it found is the usage from now on, to be put
+    /// [on record](Self::record_counted).
     pub(super) fn finish_recount(&self) -> Option<Counted> {
         let mut recount = self.recount.write();
         // No change is under way here, so nothing is announced that is not settled.
@@ -234,8 +264,6 @@ impl Usage {
         self.margin.store(0, Release);
         self.known.store(true, Release);
         *self.last_count.lock() = Some(counted);
-        drop(recount);
-        self.record_soon();
         Some(counted)
     }
 
@@ -407,7 +435,7 @@ mod tests {
             assert!(most >= bed.usage.used(), "{most} < {}", bed.usage.used());
             assert!(most <= bed.usage.used() + 64 * MIB / 16 + MIB);
         }
-        bed.usage.close().unwrap();
+        bed.usage.close(|| Ok(())).unwrap();
         assert_eq!(on_record(&bed), State::Clean { used: 60 * MIB + 5 * UNIT });
     }
 
@@ -421,7 +449,7 @@ mod tests {
         grow(usage, 10 * MIB).unwrap();
         let State::Open { most, .. } = on_record(&bed) else { panic!("no open record") };
         assert!(most >= 70 * MIB, "a second crash must not forget the first");
-        usage.close().unwrap();
+        usage.close(|| Ok(())).unwrap();
         assert!(matches!(on_record(&bed), State::Open { .. }), "it isn't exact");
 
         let recount = usage.begin_recount().unwrap();

@@ -13,7 +13,9 @@ use crate::error::fs_error;
 use crate::sync::{Arc, Relaxed, Weak, now};
 use crate::sys::{handle_of, open_handle};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2, statat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2, statat, syncfs,
+};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -84,6 +86,8 @@ fn walk(volume: &Weak<Volume>, recount: &Recount) -> FsResult<Option<Counted>> {
         let moved = || recount.next_moved().map(|key| Pending { key, fd: None });
         let Some(directory) = pending.pop().or_else(moved) else {
             if let Some(counted) = volume.usage.finish_recount() {
+                let sync = || syncfs(&volume.root.fd).map_err(fs_error);
+                volume.usage.record_counted(counted.after_bytes, sync);
                 return Ok(Some(counted));
             }
             continue;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weir_core::{FsError, Store};
-use weir_store::{Options, reset_identity};
+use weir_store::{LocalStore, Options, reset_identity};
 
 const TMPFS_MIB: u64 = 48;
 /// More than there is room for.
@@ -154,4 +154,25 @@ fn without_room_for_uncommitted_data_a_write_is_stable_before_it_is_answered() {
         block_on(bed.store.commit(&held[0])).unwrap();
         assert_eq!(again(&held[11]), Stability::Unstable);
     });
+}
+
+#[test]
+fn a_volume_whose_data_could_not_be_written_is_not_recorded_as_counted() {
+    let Some(device) = Failing::new() else { return };
+    let [idle, first, second] = ["idle", "first", "second"]
+        .map(|name| Bed::open(device.mounted().join(name), options(), "failing"));
+    let files =
+        [&first, &second].map(|bed| bed.create(&bed.root(), b"file", 0o644, &ROOT).unwrap());
+    first.store.sync().unwrap();
+    device.fail();
+    fill(&first, &files[0]);
+    second.write(&files[1], 0, &[7; 5000]).unwrap();
+    let closed = LocalStore::close_all(&[&idle.store, &first.store, &second.store]);
+    assert!(closed[1].is_err() && closed[2].is_err(), "{closed:?}");
+    let record = |bed: &Bed| std::fs::read_to_string(bed.directory.join("meta/usage")).ok();
+    assert_eq!(record(&idle).as_deref(), Some("weir-usage 2 clean 0\n"), "it has not changed");
+    // Without a record it is counted too.
+    for record in [&first, &second].into_iter().filter_map(record) {
+        assert!(record.starts_with("weir-usage 2 open "), "{record}");
+    }
 }

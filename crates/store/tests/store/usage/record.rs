@@ -161,3 +161,25 @@ fn a_rescan_finds_what_was_changed_behind_the_servers_back() {
         assert_eq!(bed.store.used_bytes(), 20_480);
     });
 }
+
+#[test]
+fn what_a_rescan_finds_is_on_record_though_nothing_was_changed_since() {
+    everywhere(|bed| {
+        for name in [b"a", b"b"] {
+            let file = bed.create(&bed.root(), name, 0o644, &ROOT).unwrap();
+            bed.write(&file, 0, &[1; 40_960]).unwrap();
+        }
+        bed.store.close().unwrap();
+        let again = bed.reopen();
+        std::fs::remove_file(bed.path().join("b")).unwrap();
+        assert!(again.rescan());
+        count(&again);
+        assert_eq!(again.used_bytes(), 40_960);
+        // Written by the thread that counted, after it told of the end.
+        while record(bed) != "weir-usage 2 clean 40960\n" {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let third = bed.reopen();
+        assert_eq!((third.used_bytes(), third.usage_is_known()), (40_960, true));
+    });
+}
