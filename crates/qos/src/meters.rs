@@ -324,9 +324,13 @@ impl Meters {
         }
     }
 
-    /// The meter of the operations that may be done for good.
+    /// The meter of the operations that may be done for good: of the base rate, unless a ceiling is lower.
     fn lasting(&self) -> &Meter {
-        if self.operations.has_company() { &self.credits } else { &self.operations }
+        let base_binds = || self.credits.takes(1) > self.operations.takes(1);
+        match self.operations.has_company() && base_binds() {
+            true => &self.credits,
+            false => &self.operations,
+        }
     }
 
     /// What there is more of at present, where two limits bind.
