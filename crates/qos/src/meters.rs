@@ -215,8 +215,9 @@ impl Meters {
     }
 
     /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
-    /// meanwhile may go sooner than it was told.
-    pub(crate) fn took_back(&self) -> bool {
+    /// meanwhile may go sooner than it was told. The queue asks this too, when the newcomer is put into it.
+    #[must_use]
+    pub fn took_back(&self) -> bool {
         self.bytes.took_back()
     }
 

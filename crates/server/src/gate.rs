@@ -270,6 +270,16 @@ impl Gate {
         pool_waits || waits
     }
 
+    /// Whether a request, which was refused and doesn't wait, was charged for a moment, so that those who were refused
+    /// meanwhile may go sooner than they were told: ask the gate again.
+    pub(crate) fn took_back(&self) -> bool {
+        let took_back = self.meters.took_back();
+        if let Some(pool) = self.pool.load().as_ref().filter(|_| took_back) {
+            lock(&pool.sharing).shares.again(&pool.budget, self.id.0);
+        }
+        took_back
+    }
+
     /// Lets `request` wait its turn.
     pub(crate) fn park(&self, mut request: Request, now: Mono) -> Parked {
         request.detach();
@@ -443,5 +453,15 @@ mod tests {
         assert_eq!(asked(Step::Nothing), 0);
         assert!(gate.refund(Cost::of(1)));
         assert_eq!(asked(Step::Nothing), 1);
+    }
+
+    #[test]
+    fn a_request_that_is_refused_and_dropped_says_so_if_it_was_charged() {
+        let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond::from_mib(1)) };
+        let gate = Gate::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
+        assert!(gate.try_pass(Cost::of(1), Mono(1)).is_some());
+        assert!(!gate.took_back());
+        assert!(gate.try_pass(Cost::of(1), Mono(1)).is_none(), "one operation a second");
+        assert!(gate.took_back() && !gate.took_back());
     }
 }
