@@ -194,9 +194,15 @@ impl Meter {
     /// [`Queue`]: crate::Queue
     #[must_use]
     pub fn try_take(&self, cost: u64, now: Mono) -> bool {
+        self.try_take_held(cost, now, 0)
+    }
+
+    /// The same where the virtual time may lag by `held_nanos` more than otherwise.
+    pub(crate) fn try_take_held(&self, cost: u64, now: Mono, held_nanos: u64) -> bool {
+        let held = held_nanos.saturating_mul(TICKS_PER_NANO);
         let mut word = self.load();
         while !word.waiting() {
-            let Ok(next) = self.charged(word, cost, now, 0) else { return false };
+            let Ok(next) = self.charged(word, cost, now, held) else { return false };
             match self.replace(word, next) {
                 Ok(()) => return true,
                 Err(found) => word = found,

@@ -3,15 +3,17 @@
 //!
 //! # What it guarantees
 //!
-//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so no window gets more than
-//! any of them permits there.
+//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so where nobody waited no window gets
+//! more than any of them permits.
 //!
 //! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms, and
 //! nothing goes in them, though operations would be allowed. Time in which somebody waited isn't idle
 //! time. So while somebody waits, and operations are counted, a meter may lag by 50 ms and the
 //! longest time for which anybody was refused since the queue was last empty. A request goes when all
 //! is paid for that went before it, so that is at most the time that the slower meter
-//! takes for one largest request.
+//! takes for one largest request. A client with one request at a time empties the queue with each, and
+//! what it was held up for is for the next ones: so the same holds on the fast path, and for the next who
+//! waits, for 50 ms after the queue has run empty.
 //!
 //! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the meters
 //! pays for one request. By the argument of [`meter`](crate::meter) at most
@@ -32,6 +34,7 @@
 //! anything else to charge: whether there is more stands in the cache line of that word.
 
 use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use weir_core::Mono;
 
@@ -97,6 +100,15 @@ pub struct Meters {
     operations: Meter,
     /// Charged only while that says that it has company.
     credits: Meter,
+    held: Held,
+}
+
+/// For how long one meter held up the other when somebody last waited, and until when that counts: a moment
+/// after the queue has run empty those who waited are about to ask again.
+#[derive(Debug, Default)]
+struct Held {
+    nanos: AtomicU64,
+    until: AtomicU64,
 }
 
 /// The meter of credits starts as if it had been idle for so long, so that it can start full: 11 days, where an
@@ -111,6 +123,7 @@ impl Meters {
             bytes: Meter::new(RateSlice::owned(limits.rate)),
             operations: Meter::new(operations(limits.iops)),
             credits: Meter::new(credits(limits.burst)),
+            held: Held::default(),
         };
         meters.bytes.set_company(limits.iops.is_some());
         meters.operations.set_company(limits.burst.is_some());
@@ -124,13 +137,14 @@ impl Meters {
     /// Any number of threads may call at once; together they never get more than one would.
     #[must_use]
     pub fn try_take(&self, cost: Cost, now: Mono) -> Option<Cost> {
-        if !self.bytes.try_take(cost.bytes, now) {
+        if !self.bytes.has_company() {
+            return self.bytes.try_take(cost.bytes, now).then(|| cost.uncounted());
+        }
+        let held = self.held(now);
+        if !self.bytes.try_take_held(cost.bytes, now, held) {
             return None;
         }
-        if !self.bytes.has_company() {
-            return Some(cost.uncounted());
-        }
-        let rest = self.take_operations(cost.operations, now, 0);
+        let rest = self.take_operations(cost.operations, now, held);
         if rest.is_err() {
             self.bytes.take_back(cost.bytes);
         }
@@ -185,9 +199,25 @@ impl Meters {
         })
     }
 
+    /// The longest time for which anybody was refused before the queue last ran empty, for 50 ms after that;
+    /// zero where bytes alone are limited.
+    pub(crate) fn held(&self, now: Mono) -> u64 {
+        let counts = self.bytes.has_company() && now.0 < self.held.until.load(Ordering::Acquire);
+        if counts { self.held.nanos.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// The queue ran empty, and somebody had been refused for `held_nanos` since it last was.
+    pub(crate) fn keep_held(&self, held_nanos: u64, now: Mono) {
+        if held_nanos > 0 && self.bytes.has_company() {
+            self.held.nanos.store(held_nanos, Ordering::Relaxed);
+            self.held.until.store(now.0.saturating_add(CATCH_UP_NANOS), Ordering::Release);
+        }
+    }
+
     /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
-    /// meanwhile may go sooner than it was told.
-    pub(crate) fn took_back(&self) -> bool {
+    /// meanwhile may go sooner than it was told. The queue asks this too, when the newcomer is put into it.
+    #[must_use]
+    pub fn took_back(&self) -> bool {
         self.bytes.took_back()
     }
 
@@ -224,6 +254,8 @@ impl Meters {
     ///
     /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
     pub fn set(&self, limits: Limits, now: Mono) {
+        // It was as long as the old limits took.
+        self.held.until.store(0, Ordering::Release);
         if limits.iops.is_some() {
             self.operations.set_slice(operations(limits.iops), now);
         }
@@ -293,9 +325,13 @@ impl Meters {
         }
     }
 
-    /// The meter of the operations that may be done for good.
+    /// The meter of the operations that may be done for good: of the base rate, unless a ceiling is lower.
     fn lasting(&self) -> &Meter {
-        if self.operations.has_company() { &self.credits } else { &self.operations }
+        let base_binds = || self.credits.takes(1) > self.operations.takes(1);
+        match self.operations.has_company() && base_binds() {
+            true => &self.credits,
+            false => &self.operations,
+        }
     }
 
     /// What there is more of at present, where two limits bind.

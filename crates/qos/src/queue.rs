@@ -104,7 +104,8 @@ pub struct Queue<T> {
     round: Round,
     len: usize,
     parked_cost: u64,
-    /// The longest time for which the first was refused since nobody waited, in nanoseconds.
+    /// The longest time for which the first was refused since nobody waited, or for 50 ms after that what it
+    /// was then ([`Meters::held`]), in nanoseconds.
     held_nanos: u64,
     /// What one operation weighs at least of those that wait, in bytes.
     per_operation: u64,
@@ -224,6 +225,7 @@ impl<T> Queue<T> {
         release: &mut impl FnMut(T, Cost),
     ) -> Option<Mono> {
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
+        self.held_nanos = self.held_nanos.max(meters.held(now));
         while let Some((at, cost)) = self.next(meters) {
             let charged = match meters.take_waiting(cost, now, self.held_nanos) {
                 Ok(charged) => charged,
@@ -233,6 +235,7 @@ impl<T> Queue<T> {
                 release(token, charged);
             }
         }
+        meters.keep_held(self.held_nanos, now);
         self.drained(meters);
         None
     }
@@ -246,6 +249,7 @@ impl<T> Queue<T> {
         now: Mono,
         release: &mut impl FnMut(T, Cost),
     ) -> Step {
+        self.held_nanos = self.held_nanos.max(meters.held(now));
         let Some((at, cost)) = self.next(meters) else {
             self.drained(meters);
             return Step::Nothing;
@@ -264,6 +268,7 @@ impl<T> Queue<T> {
         }
         let next = self.next(meters).map(|(_, next)| next.bytes);
         if next.is_none() {
+            meters.keep_held(self.held_nanos, now);
             self.drained(meters);
         }
         Step::Went { bytes: cost.bytes, next }

@@ -135,6 +135,17 @@ impl Shares {
         false
     }
 
+    /// A volume that its own limits hold back may go sooner than they said, as something was given back to it, or
+    /// something else of it goes next: its turn comes with the others'. [`poll`](Self::poll) afterwards.
+    pub fn again(&mut self, budget: &Meters, volume: u32) {
+        let Some(&Member { state: State::Held(until), .. }) = self.members.get(&volume) else {
+            return;
+        };
+        self.held.remove(&(until, volume));
+        self.ready(volume);
+        budget.set_waiting(true);
+    }
+
     /// A volume has nothing waiting any more, as that was cancelled, or is to be [woken](Self::wake) again because its
     /// own limits changed.
     pub fn pause(&mut self, budget: &Meters, volume: u32) {
@@ -144,7 +155,8 @@ impl Shares {
 
     /// Has volumes take their turns as far as `budget` and their own limits let them: `step` is to have one
     /// go on by [`Queue::step`](crate::Queue::step). Says when to ask again: `None` if nobody waits
-    /// any more. What is said of [`Queue::poll`](crate::Queue::poll) holds here too.
+    /// any more. What is said of [`Queue::poll`](crate::Queue::poll) holds here too; say first whose limits may
+    /// let it go sooner ([`again`](Self::again)), as those that are held back aren't asked before their time.
     pub fn poll(
         &mut self,
         budget: &Meters,

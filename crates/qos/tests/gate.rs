@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_core::Mono;
-use weir_qos::{Burst, BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, Queue};
+use weir_qos::burst::v1;
+use weir_qos::{Burst, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, Meters, Queue};
 
 use sim::{Demand, Done, KIB, Load, MIB, MILLI, SECOND, World, shares, worst_windows};
 
@@ -491,4 +492,20 @@ fn the_same_seed_gives_the_same_world() {
         world.done.iter().map(|one| (one.serial, one.at)).collect::<Vec<_>>()
     };
     assert_eq!(run(), run());
+}
+
+/// Where a ceiling is lower than the base rate of a volume with bursts, that is what operations are limited by.
+#[test]
+fn under_a_ceiling_below_the_base_shares_are_equal() {
+    let Limits { rate, iops, burst } =
+        v1(1 << 40).under(Ceiling { rate: None, iops: Some(Iops(200)) });
+    let sizes = [256 * KIB, 4 * KIB];
+    let loads = (0..).zip(sizes).map(|(key, size)| closed(key, 1, 32, (size, size))).collect();
+    let world = World::new(1, rate.0, PROMPT, loads);
+    let mut world = world.bursting(rate.0, iops.unwrap().0, burst.unwrap());
+    world.run_until(START + 22 * SECOND);
+    let done = |client| world.done.iter().filter(|one| one.client == client).count();
+    let (large, small) = (done(0), done(1));
+    assert!(large.abs_diff(small) <= large / 20, "{large} and {small}");
+    assert!((large + small).abs_diff(200 * 22) <= 200, "{large} and {small}");
 }

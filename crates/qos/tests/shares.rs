@@ -57,6 +57,8 @@ struct World {
     pump_at: Option<u64>,
     now: u64,
     lateness: u64,
+    /// One request in so many fails; zero for none.
+    fail_one_in: u64,
     random: u64,
     order: u64,
     /// Volume, bytes, when it was answered.
@@ -82,6 +84,7 @@ impl World {
             pump_at: None,
             now: START,
             lateness,
+            fail_one_in: 0,
             random: seed,
             order: 0,
             done: Vec::new(),
@@ -104,11 +107,7 @@ impl World {
             self.now = at;
             match event {
                 Event::Send(volume) => self.send(volume),
-                Event::Reply(volume, size) => {
-                    self.done.push((volume, size, at));
-                    let turnaround = self.draw(MILLI / 2);
-                    self.schedule(at + turnaround, Event::Send(volume));
-                }
+                Event::Reply(volume, size) => self.reply(volume, size),
                 Event::Pump if self.pump_at == Some(at) => self.pump(),
                 Event::Pump => {}
             }
@@ -127,9 +126,28 @@ impl World {
             return self.serve(volume, size);
         }
         let ask = queue.push(meters, ClientKey(1), 1, cost, size);
-        if self.shares.wake(&self.budget, u32::try_from(volume).unwrap()) || ask {
+        let id = u32::try_from(volume).unwrap();
+        if ask {
+            self.shares.again(&self.budget, id);
+        }
+        if self.shares.wake(&self.budget, id) || ask {
             self.pump_at(now);
         }
+    }
+
+    /// What fails is given back.
+    fn reply(&mut self, volume: usize, size: u64) {
+        if self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0 {
+            let charged = Cost::of(size).uncounted();
+            self.volumes[volume].1.refund(charged);
+            self.budget.refund(charged);
+            self.shares.again(&self.budget, u32::try_from(volume).unwrap());
+            self.pump();
+        } else {
+            self.done.push((volume, size, self.now));
+        }
+        let turnaround = self.draw(MILLI / 2);
+        self.schedule(self.now + turnaround, Event::Send(volume));
     }
 
     fn pump(&mut self) {
@@ -173,6 +191,11 @@ impl World {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % below.max(1)
+    }
+
+    /// One request in `n` fails after it was charged.
+    fn failing(self, n: u64) -> Self {
+        Self { fail_one_in: n, ..self }
     }
 
     /// Bytes of each volume answered within `from..to`.
@@ -356,4 +379,24 @@ fn a_quiet_volume_is_served_soon() {
     // In every 10 ms or so, where its part of the pool would be one of 8 KiB in each millisecond.
     let own = world.done.iter().filter(|done| done.0 == 0).count();
     assert!(own >= 1500, "{own}");
+}
+
+/// What fails is another's at once, also where the volume's own limit holds it back, as it does where a volume is
+/// alone in its pool. In the order what fails counts as served, so its part of the larger pool is more than twice its limit.
+#[test]
+fn failures_cost_a_volume_of_a_shared_pool_nothing() {
+    let rate = 4 * MIB;
+    let held = |size| Load { ceiling: Some(rate), ..busy(16, size) };
+    for (size, one_in) in [(MIB, 2), (MIB, 4), (MIB, 10), (256 * KIB, 2), (64 * KIB, 2)] {
+        for (pool, loads) in
+            [(rate, vec![held(size)]), (8 * rate, vec![held(size), busy(64, 64 * KIB)])]
+        {
+            let mut world = World::new(3, pool, 2 * MILLI, loads).failing(one_in);
+            world.run_until(START + 21 * SECOND);
+            world.assert_budget_kept(pool, START, world.now);
+            let (got, due) = (world.got(START + SECOND, world.now)[0], 20 * rate);
+            let off = got.abs_diff(due);
+            assert!(off <= due / 100 + MIB, "{got} of {due}, {size} one in {one_in}");
+        }
+    }
 }

@@ -2,11 +2,12 @@
 //!
 //! What is kept while the server runs is what is left for certain when it is kept next, though all are
 //! spent at full speed until then: after a crash there are never more than there were, and at most
-//! [`AHEAD`] of a burst fewer. A clean stop keeps what is left. While no server runs none are earned. Not here: the credits
+//! [`AHEAD`] of a burst fewer. Limits that would spend them faster come into force after that is kept by them. A clean
+//! stop keeps what is left. While no server runs none are earned. Not here: the credits
 //! themselves, which are the gates'.
 
 use crate::engine::Engine;
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use weir_catalog::Catalog;
@@ -18,38 +19,79 @@ const TICK: Duration = Duration::from_secs(1);
 const TICKS: u32 = 10;
 /// What is spent until they are kept next counts as spent for so long: twice as long as that takes, and a
 /// disk on which it takes longer has other troubles.
-const AHEAD: Duration = Duration::from_secs(20);
+pub(crate) const AHEAD: Duration = Duration::from_secs(20);
+
+/// The credits of volumes.
+pub(crate) type Credits = BTreeMap<VolumeId, u64>;
+
+/// Where credits are kept, by one at a time.
+pub(crate) struct Keeper {
+    catalog: Arc<Catalog>,
+    /// What was kept last.
+    kept: Mutex<Credits>,
+}
+
+impl Keeper {
+    /// Keeps them in `catalog`.
+    pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, kept: Mutex::default() }
+    }
+
+    /// Nobody else keeps any until this is dropped: look what is left after this, or what is older
+    /// may be kept last.
+    pub(crate) fn begin(&self) -> Keeping<'_> {
+        Keeping { catalog: &self.catalog, kept: lock(&self.kept) }
+    }
+}
+
+/// The right to keep credits.
+pub(crate) struct Keeping<'a> {
+    catalog: &'a Catalog,
+    kept: MutexGuard<'a, Credits>,
+}
+
+impl Keeping<'_> {
+    /// Keeps what is `left`, and says whether that could be done; the log says it if not.
+    pub(crate) fn keep(&mut self, left: Credits) -> bool {
+        let done = self.catalog.keep_credits(&left);
+        match &done {
+            Ok(()) => *self.kept = left,
+            Err(error) => tracing::warn!(
+                %error,
+                "the credits of volumes can't be kept: a restart goes on with older ones"
+            ),
+        }
+        done.is_ok()
+    }
+
+    /// The same if it is `due`, or other volumes have some than before. False if there was nothing to keep.
+    fn keep_if(&mut self, left: Credits, due: bool) -> bool {
+        let wanted = left != *self.kept && (due || !left.keys().eq(self.kept.keys()));
+        wanted && self.keep(left)
+    }
+}
 
 /// Keeps credits until it is aborted.
-pub(crate) async fn keep_on(engine: Arc<Engine>, catalog: Arc<Catalog>) {
+pub(crate) async fn keep_on(engine: Arc<Engine>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut kept, mut since) = (BTreeMap::new(), 0);
+    let mut since = 0;
     loop {
         ticks.tick().await;
-        let left = engine.credits(AHEAD);
         since += 1;
-        if since < TICKS && left.keys().eq(kept.keys()) || left == kept {
-            continue;
-        }
-        let (keep, to) = (left.clone(), Arc::clone(&catalog));
-        let done = tokio::task::spawn_blocking(move || tell(&to, &keep)).await;
-        if matches!(done, Ok(true)) {
-            (kept, since) = (left, 0);
+        let (engine, due) = (Arc::clone(&engine), since >= TICKS);
+        let keep = move || {
+            let mut keeping = engine.keeper.begin();
+            keeping.keep_if(engine.credits(AHEAD), due)
+        };
+        if matches!(tokio::task::spawn_blocking(keep).await, Ok(true)) {
+            since = 0;
         }
     }
 }
 
 /// Keeps what is left, at a clean stop.
-pub(crate) fn keep(engine: &Engine, catalog: &Catalog) {
-    tell(catalog, &engine.credits(Duration::ZERO));
-}
-
-/// Says in the log if they can't be kept.
-fn tell(catalog: &Catalog, left: &BTreeMap<VolumeId, u64>) -> bool {
-    let kept = catalog.keep_credits(left);
-    if let Err(error) = &kept {
-        tracing::warn!(%error, "the credits of volumes can't be kept: a restart goes on with older ones");
-    }
-    kept.is_ok()
+pub(crate) fn keep(engine: &Engine) {
+    let mut keeping = engine.keeper.begin();
+    keeping.keep(engine.credits(Duration::ZERO));
 }

@@ -364,11 +364,25 @@ impl Gate {
             return self.meters.is_waiting();
         }
         let pool = self.pool.load();
+        let waits = self.meters.is_waiting();
         let pool_waits = pool.as_ref().is_some_and(|pool| {
             pool.budget.refund(cost.uncounted());
+            if waits {
+                lock(&pool.sharing).shares.again(&pool.budget, self.id.0);
+            }
             pool.budget.is_waiting()
         });
-        pool_waits || self.meters.is_waiting()
+        pool_waits || waits
+    }
+
+    /// Whether a request, which was refused and doesn't wait, was charged for a moment, so that those who were refused
+    /// meanwhile may go sooner than they were told: ask the gate again.
+    pub(crate) fn took_back(&self) -> bool {
+        let took_back = self.meters.took_back();
+        if let Some(pool) = self.pool.load().as_ref().filter(|_| took_back) {
+            lock(&pool.sharing).shares.again(&pool.budget, self.id.0);
+        }
+        took_back
     }
 
     /// Lets `request` wait its turn.
@@ -384,6 +398,9 @@ impl Gate {
             add(&mut waiting.seen.queued, cost);
             let mut ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
             if let Some((pool, shares)) = pool {
+                if ask {
+                    shares.again(&pool.budget, self.id.0);
+                }
                 ask |= shares.wake(&pool.budget, self.id.0);
                 if ask {
                     pool.pumper.store(worker, Ordering::Relaxed);
@@ -511,7 +528,7 @@ fn parked_max(limits: Limits) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_qos::BytesPerSecond;
+    use weir_qos::{BytesPerSecond, ClientKey};
 
     #[test]
     fn what_may_be_parked_follows_the_tightest_limit() {
@@ -520,5 +537,40 @@ mod tests {
         assert_eq!([mib(1, None), mib(2, None), mib(1000, None)], [20, 40, 64]);
         assert_eq!([mib(1000, Some(16)), mib(1000, Some(32)), mib(1000, Some(1))], [20, 40, 16]);
         assert_eq!([mib(1, Some(1_000_000)), mib(0, Some(7))], [20, 16]);
+    }
+
+    #[test]
+    fn what_is_given_back_lets_a_volume_of_a_shared_pool_go_sooner() {
+        let (now, rate) = (Mono(1), Limits::of(BytesPerSecond::from_mib(1)));
+        let gate = Gate::new(VolumeId(7), rate, Arc::new(ParkedTotal::new(0)));
+        let pool = Arc::new(PoolGate::new(rate));
+        lock(&pool.sharing).shares.set(7, Share::default());
+        gate.meters.set_shared(true);
+        gate.pool.store(Some(Arc::clone(&pool)));
+        // Something waits, and the volume's own limit holds it back for long.
+        Queue::new().push(&gate.meters, ClientKey(1), 1, Cost::of(1), ());
+        let asked = |step| {
+            let mut asked = 0;
+            lock(&pool.sharing).shares.poll(&pool.budget, now, |_| {
+                asked += 1;
+                step
+            });
+            asked
+        };
+        lock(&pool.sharing).shares.wake(&pool.budget, 7);
+        assert_eq!(asked(Step::Held(Mono(u64::MAX))), 1);
+        assert_eq!(asked(Step::Nothing), 0);
+        assert!(gate.refund(Cost::of(1)));
+        assert_eq!(asked(Step::Nothing), 1);
+    }
+
+    #[test]
+    fn a_request_that_is_refused_and_dropped_says_so_if_it_was_charged() {
+        let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond::from_mib(1)) };
+        let gate = Gate::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
+        assert!(gate.try_pass(Cost::of(1), Mono(1)).is_some());
+        assert!(!gate.took_back());
+        assert!(gate.try_pass(Cost::of(1), Mono(1)).is_none(), "one operation a second");
+        assert!(gate.took_back() && !gate.took_back());
     }
 }

@@ -11,6 +11,7 @@ use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
 use crate::credits;
+use crate::credits::Keeper;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
@@ -233,8 +234,7 @@ impl Server {
                 "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
             );
         }
-        let keeper = credits::keep_on(Arc::clone(&self.engine), Arc::clone(&self.catalog));
-        let keeper = tokio::spawn(keeper);
+        let keeper = tokio::spawn(credits::keep_on(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
@@ -262,7 +262,7 @@ impl Server {
             stop.stop();
             outcome = outcome.and(join(locks, "lock manager"));
         }
-        credits::keep(&self.engine, &self.catalog);
+        credits::keep(&self.engine);
         self.engine.close_volumes();
         tracing::info!("stopped");
         outcome
@@ -272,7 +272,7 @@ impl Server {
 fn engine(
     config: &ServerConfig,
     objects_max: usize,
-    catalog: &Catalog,
+    catalog: &Arc<Catalog>,
     inboxes: &[Arc<Inbox>],
     portmap: Portmap,
     locks: Option<Arc<LockDoor>>,
@@ -299,7 +299,8 @@ fn engine(
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
-    let around = Surroundings { clock, groups, portmap, locks, credits };
+    let keeper = Keeper::new(Arc::clone(catalog));
+    let around = Surroundings { clock, groups, portmap, locks, credits, keeper };
     Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use weir_catalog::{Catalog, Mode, NewPool, NewVolume, PoolChange, Qos};
+use weir_catalog::{Catalog, Iops, Mode, NewPool, NewVolume, PoolChange, Qos, VolumeChange};
 use weir_core::VolumeId;
 use weir_server::{Server, ServerConfig};
 
@@ -35,7 +35,7 @@ impl Bed {
         let pool = NewPool { name, level, size_bytes: 1024 * GIB, qos, ..NewPool::default() };
         catalog.create_pool(&pool, Mode::Commit).unwrap();
         let (name, pool) = ("v".to_owned(), "p".to_owned());
-        let iops = Some(weir_catalog::Iops(3000));
+        let iops = Some(Iops(3000));
         let volume = NewVolume { name, pool, quota_bytes: 64 * GIB, iops, ..NewVolume::default() };
         catalog.create_volume(&volume, Mode::Commit).unwrap();
         bed
@@ -92,4 +92,29 @@ fn a_volume_that_comes_to_have_bursts_begins_with_full_credits() {
     to(Qos::Auto);
     server.stop().unwrap();
     assert_eq!(bed.catalog().credits().unwrap(), BTreeMap::new());
+}
+
+/// Whatever is spent by the new limits before credits are kept next is as good as spent when they come into force.
+#[test]
+fn credits_are_kept_ahead_before_they_are_spent_faster() {
+    let bed = Bed::new();
+    let server = bed.start();
+    let kept = |to: VolumeChange| {
+        let done = server.catalog().change_volume("v", &to, None, Mode::Commit).unwrap();
+        server.plane().apply(done.snapshot).unwrap();
+        server.catalog().credits().unwrap().get(&bed.volume).copied()
+    };
+    let iops = |iops| VolumeChange { iops: Some(Some(Iops(iops))), ..VolumeChange::default() };
+    // 20 s of a burst of three times the base.
+    let faster = 20 * 2 * 34_133;
+    assert_eq!(kept(iops(34_133)), Some(FULL - faster));
+    // The more of what was and will be spent, of what there may be by both. (The catch-up of a higher rate, 50 ms,
+    // isn't filled up yet.)
+    let left = kept(iops(3_000)).unwrap();
+    assert!((FULL - faster - 34_133 / 20..=FULL - faster).contains(&left), "{left}");
+    // Where nothing changes for them nothing is kept.
+    server.catalog().keep_credits(&BTreeMap::from([(bed.volume, 7)])).unwrap();
+    let quota = VolumeChange { quota_bytes: Some(65 * GIB), ..VolumeChange::default() };
+    assert_eq!(kept(quota), Some(7));
+    server.stop().unwrap();
 }

@@ -15,6 +15,7 @@ pub(crate) use volume::{Mounted, ServedVolume, rights};
 
 use crate::admission::{Admission, Shed};
 use crate::clock::SystemClock;
+use crate::credits::{AHEAD, Credits, Keeper, Keeping};
 use crate::gate::{Gate, ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::locks::LockDoor;
@@ -64,8 +65,9 @@ pub(crate) struct Surroundings {
     pub(crate) portmap: Portmap,
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
-    /// What an earlier server left of the credits of its volumes.
-    pub(crate) credits: BTreeMap<VolumeId, u64>,
+    /// What an earlier server left of the credits of its volumes, and where they are kept.
+    pub(crate) credits: Credits,
+    pub(crate) keeper: Keeper,
 }
 
 /// The shared part of the data plane.
@@ -80,6 +82,7 @@ pub(crate) struct Engine {
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
     pub(crate) admission: Admission,
+    pub(crate) keeper: Keeper,
     /// Silence after which a peer is asked whether it is still there.
     pub(crate) keepalive: Duration,
     verifier: [u8; 8],
@@ -92,7 +95,7 @@ pub(crate) struct Engine {
     serial: AtomicU64,
     unfinished: AtomicBool,
     /// What an earlier server left of the credits of volumes that are not open yet.
-    credits: Mutex<BTreeMap<VolumeId, u64>>,
+    credits: Mutex<Credits>,
 }
 
 impl Engine {
@@ -104,7 +107,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox>],
-        Surroundings { clock, groups, portmap, locks, credits }: Surroundings,
+        Surroundings { clock, groups, portmap, locks, credits, keeper }: Surroundings,
     ) -> Self {
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
@@ -117,6 +120,7 @@ impl Engine {
             groups,
             locks,
             admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),
+            keeper,
             keepalive: bounds.keepalive,
             verifier,
             settings,
@@ -215,20 +219,40 @@ impl Engine {
     }
 
     /// The credits that the volumes have left, and would have left after `ahead` in which they spent
-    /// them at full speed. Those of volumes that could not be opened are as they were.
-    pub(crate) fn credits(&self, ahead: Duration) -> BTreeMap<VolumeId, u64> {
+    /// them at full speed, by the limits in force and by those of the catalogue. Those of volumes that could not be
+    /// opened are as they were.
+    pub(crate) fn credits(&self, ahead: Duration) -> Credits {
         let now = self.clock.now();
         let mut left = lock(&self.credits).clone();
-        for mounted in self.served.load().all() {
-            let gate = &mounted.volume.gate;
-            let limits = gate.limits();
-            if let (Some(credits), Some(Burst { base, .. })) = (gate.credits(now), limits.burst) {
-                let faster = limits.iops.unwrap_or_default().0.saturating_sub(base.0);
-                let spent = faster.saturating_mul(ahead.as_secs());
-                left.insert(mounted.spec.id, credits.saturating_sub(spent));
+        for Mounted { volume, spec } in self.served.load().all() {
+            let bursts = [volume.gate.limits(), spec.limits]
+                .map(|limits| limits.burst.map(|burst| (limits.iops.unwrap_or_default(), burst)));
+            let Some(mut credits) = volume.gate.credits(now) else { continue };
+            let mut faster = 0;
+            for (iops, Burst { base, credits: most }) in bursts.into_iter().flatten() {
+                faster = faster.max(iops.0.saturating_sub(base.0));
+                credits = credits.min(most);
             }
+            let spent = faster.saturating_mul(ahead.as_secs());
+            left.insert(spec.id, credits.saturating_sub(spent));
         }
         left
+    }
+
+    /// Where credits will be spent by other limits, keeps what is left by those too. They may come into force until
+    /// what this answers is dropped.
+    fn keep_before_change(&self, new: &ServedSet) -> Option<Keeping<'_>> {
+        let now = self.clock.now();
+        let other = |Mounted { volume, spec }: &Mounted| {
+            let old = volume.gate.limits();
+            volume.gate.credits(now).is_some()
+                && (old.iops, old.burst) != (spec.limits.iops, spec.limits.burst)
+        };
+        new.all().any(other).then(|| {
+            let mut keeping = self.keeper.begin();
+            keeping.keep(self.credits(AHEAD));
+            keeping
+        })
     }
 
     fn open(&self, snapshot: &Snapshot, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
@@ -338,9 +362,11 @@ impl Plane for Engine {
         let new = Arc::new(new);
         self.share(&snapshot, &new, &mut sharing);
         self.served.store(Arc::clone(&new));
+        let keeping = self.keep_before_change(&new);
         for mounted in new.all() {
             self.change(&mounted.volume, mounted.spec.limits, mounted.spec.quota_bytes);
         }
+        drop(keeping);
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
             self.retire(&gone.volume);
         }

@@ -226,7 +226,8 @@ impl Core {
             let key = conn.caller.prints().of_data(&request.call);
             let Some(claim) = conn.caller.wait(key, request.asker()) else {
                 // The reply to the call that it repeats will do for both.
-                return self.engine.counters.repetition_dropped();
+                self.engine.counters.repetition_dropped();
+                return self.dropped(request.volume);
             };
             request.claim = claim;
         }
@@ -245,6 +246,13 @@ impl Core {
         }
         if parked.ask {
             self.arm(volume, self.now);
+        }
+    }
+
+    /// Lets those profit who were refused because of a request that goes no further.
+    fn dropped(&mut self, volume: Arc<ServedVolume>) {
+        if volume.gate.took_back() {
+            self.pump(volume);
         }
     }
 
