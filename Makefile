@@ -7,7 +7,7 @@ KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
 
-.PHONY: help demo test check bench peers crash conformance usage fuzz wide
+.PHONY: help demo test check bench peers crash conformance usage fuzz wide deb
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -21,6 +21,9 @@ test: ## everything CI runs: checks, unit and property tests, fuzzing, real clie
 
 check: ## the fast part: formatting, lints, docs, licences, house rules
 	cargo xtask check
+
+deb: ## the Debian package (target/debian)
+	cargo xtask deb
 
 bench: ## microbenchmarks (the gate's cost per admission)
 	cargo bench --workspace --locked

@@ -1,10 +1,11 @@
-//! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|conformance|fuzz`.
+//! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|deb|conformance|fuzz`.
 //!
 //! What is *not* here: anything the server or its clients need. Nothing of Weir may depend on it.
 
 mod check;
 mod conformance;
 mod fuzz;
+mod package;
 mod preflight;
 mod process;
 mod suites;
@@ -20,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                                  check the house rules (layers, module docs, file sizes, links, promises)
   preflight [peers]                     check what the tests (or `make peers`) need, and install what is missing
   test                                  every suite, then one line of totals; WEIR_SKIP names suites to leave out
+  deb [--weir FILE] [--revision TEXT]   the Debian package of the release, or of that program, in target/debian
   conformance                           pjdfstest on Weir, NFS-Ganesha and the file systems alone, compared
   fuzz [--seconds N] [--target NAME]    the committed corpus, then N seconds of fuzzing each (default 3600)";
 
@@ -49,6 +51,7 @@ fn run() -> Result<bool> {
         ["preflight"] => preflight::tests().map(|()| true),
         ["preflight", "peers"] => preflight::peers().map(|()| true),
         ["test"] => suites::run(),
+        ["deb", options @ ..] => package::run(&package::Options::parse(options)?),
         ["conformance"] => conformance::run(),
         ["fuzz", options @ ..] => fuzz::run(&fuzz::Options::parse(options)?),
         _ => bail!("{USAGE}"),

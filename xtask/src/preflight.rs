@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 17] = [
+const FOR_TESTS: [Needed; 23] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -32,6 +32,12 @@ const FOR_TESTS: [Needed; 17] = [
     ("setfacl", "acl"),
     ("curl", "curl"),
     ("openssl", "openssl"),
+    ("dh", "debhelper"),
+    ("dpkg-buildpackage", "dpkg-dev"),
+    ("lintian", "lintian"),
+    ("mandoc", "mandoc"),
+    ("debootstrap", "debootstrap"),
+    ("systemd-nspawn", "systemd-container"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a
@@ -47,6 +53,17 @@ const FOR_PEERS: [Needed; 6] = [
 
 /// For `make conformance`, besides what the tests and the peers need: what pjdfstest is linked with.
 const FOR_PJDFSTEST: [Needed; 1] = [("/usr/include/sys/acl.h", "libacl1-dev")];
+
+/// For `make deb`.
+const FOR_DEB: [Needed; 2] = [("dh", "debhelper"), ("dpkg-buildpackage", "dpkg-dev")];
+
+/// Prepares for `make deb`.
+///
+/// # Errors
+/// What is missing and can't be installed.
+pub(crate) fn deb() -> Result<()> {
+    require(&FOR_DEB)
+}
 
 /// Prepares for `make peers`.
 ///

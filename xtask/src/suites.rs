@@ -3,7 +3,7 @@
 //! A suite that can't run here fails, unless `WEIR_SKIP` names it: a green run without the kernel
 //! client must be somebody's decision, and visible.
 
-use crate::{check, fuzz, preflight, process};
+use crate::{check, fuzz, package, preflight, process};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::env;
@@ -46,7 +46,7 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 8] = [
+const SUITES: [Suite; 9] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
     Suite {
@@ -110,6 +110,20 @@ const SUITES: [Suite; 8] = [
             Need::Program("rpc.statd"),
         ],
         run: || run_script("tests/clients/locks.sh"),
+    },
+    Suite {
+        name: "package",
+        needs: &[
+            Need::Root,
+            Need::Program("dh"),
+            Need::Program("dpkg-buildpackage"),
+            Need::Program("lintian"),
+            Need::Program("mandoc"),
+            Need::Program("debootstrap"),
+            Need::Program("systemd-nspawn"),
+            Need::Program("nsenter"),
+        ],
+        run: run_package,
     },
 ];
 
@@ -222,6 +236,21 @@ fn run_crash() -> Result<Tally> {
     let mut crash = Command::new(built("weir-bench", "weir-crash")?);
     crash.args(["--kills", CRASH_KILLS, "--cuts", CRASH_CUTS, "--weir"]).arg(weir);
     count_lines(&mut crash, tap_line)
+}
+
+/// Packages that binary twice, and has one package follow the other in a clean Debian.
+fn run_package() -> Result<Tally> {
+    let weir = built("weir-weir", "weir")?;
+    let out = Path::new("target/package");
+    let build = |revision| {
+        let packages = package::build(&weir, revision, out)?;
+        let program = |path: &&PathBuf| !path.to_string_lossy().contains("-dbgsym_");
+        packages.iter().find(program).cloned().context("there is no package of the program")
+    };
+    let (older, newer) = (build(None)?, build(Some("1+test"))?);
+    let mut script = Command::new("tests/package/package.sh");
+    script.env("DEB", older).env("NEXT", newer).env("CACHE", out);
+    count_lines(&mut script, tap_line)
 }
 
 /// A program of ours, as the workspace's tests are built.

@@ -65,6 +65,7 @@ pub const CODES: &[Code] = &[
         &[422],
         "a pool of this model and size can't buy that throughput",
     ),
+    code("throughput_out_of_bounds", &[422], "a volume of this size can't be given that throughput"),
     code("pool_iops_out_of_bounds", &[422], "a pool of this model can't buy those IOPS"),
     code("bad_path", &[400], "no pool can be in that directory"),
     // What doesn't fit the contract model.

@@ -25,15 +25,16 @@ pub struct Pool {
     /// The READs and WRITEs a second that it buys, in models that do.
     #[serde(default)]
     pub iops: Option<u64>,
-    /// What all its volumes together may be given: what it buys, or size × level rate.
+    /// What all its volumes together may be given: what it buys, or size × level rate; where they
+    /// provision for themselves, what they have.
     pub budget_bytes_per_second: u64,
     /// The same in MiB/s.
     pub budget_mibps: f64,
-    /// The sum of its volumes' limits.
+    /// The sum of what its volumes are given, whatever their ceilings.
     pub given_bytes_per_second: u64,
     /// The same in MiB/s.
     pub given_mibps: f64,
-    /// The sum of its volumes' limits in READs and WRITEs a second, of those that count them.
+    /// The sum of what its volumes are given in READs and WRITEs a second, of those that count them.
     #[serde(default)]
     pub given_iops: u64,
     /// How many volumes it has.
@@ -93,7 +94,8 @@ pub struct PoolChange {
     /// has; going auto, each gets what its quota buys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<Qos>,
-    /// The throughput that it buys apart from its size, in models that do.
+    /// The throughput that it buys apart from its size, in models that do. IOPS that were 16 for each MiB/s
+    /// of it follow, unless others are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// The READs and WRITEs a second that it buys, in models that do.

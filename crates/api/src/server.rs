@@ -78,4 +78,10 @@ pub struct LimitChange {
     /// Its limit after in READs and WRITEs a second; nothing where they are not counted.
     #[serde(default)]
     pub after_iops: Option<u64>,
+    /// What it could do without credits before, where there were bursts.
+    #[serde(default)]
+    pub before_base_iops: Option<u64>,
+    /// What it can do without credits after, where there are bursts.
+    #[serde(default)]
+    pub after_base_iops: Option<u64>,
 }

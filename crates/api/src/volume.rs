@@ -33,9 +33,17 @@ pub struct Volume {
     pub limit_bytes_per_second: u64,
     /// The same in MiB/s.
     pub limit_mibps: f64,
-    /// The limit in READs and WRITEs a second; nothing where they are not counted.
+    /// The limit in READs and WRITEs a second, that of bursts where there are such; nothing where they
+    /// are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
+    /// Where there are bursts, the READs and WRITEs a second that it may do without credits, and at
+    /// which it earns credits while it does fewer.
+    #[serde(default)]
+    pub base_iops: Option<u64>,
+    /// The most credits that it keeps; one is a READ or WRITE beyond the base.
+    #[serde(default)]
+    pub credits_max: Option<u64>,
     /// Who may mount it, most specific network first: the first match decides.
     pub exports: Vec<ExportRule>,
     /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
@@ -65,6 +73,9 @@ pub struct VolumeLive {
     /// The limit in force in READs and WRITEs a second; nothing where they are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
+    /// The credits for bursts that are left; nothing where there are no bursts.
+    #[serde(default)]
+    pub credits: Option<u64>,
     /// READ operations.
     pub read_ops: u64,
     /// Bytes read.
@@ -148,7 +159,7 @@ pub struct NewVolume {
 pub struct VolumeChange {
     /// The name of the pool to move to, with its files, which must lie on the same file system. In an
     /// auto pool its limit is what its quota buys there; in one that gives each volume its own it keeps
-    /// the throughput that it has, unless it is given another.
+    /// the throughput that it has, and between custom pools its IOPS, unless it is given others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// The provisioned size, bytes.
@@ -157,9 +168,10 @@ pub struct VolumeChange {
     /// The throughput; in pools that give each volume its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second; in a custom pool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iops: Option<u64>,
+    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it has the part of
+    /// the pool's that its throughput is of the pool's.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Option<u64>>,
     /// What it may use at most, whatever its contract comes to; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_throughput_bytes_per_second: Option<Option<u64>>,

@@ -68,7 +68,11 @@ words! {
     /// The same, out of a throughput that the pool buys apart from its size.
     Flexible = "flexible",
     /// The same, out of a throughput and IOPS that the pool buys apart from its size.
-    Custom = "custom"
+    Custom = "custom",
+    /// From their quotas, with credits for bursts.
+    ProvisionedV1 = "provisioned-v1",
+    /// Each provisions its own, with credits for bursts.
+    ProvisionedV2 = "provisioned-v2"
 }
 
 words! {
@@ -142,7 +146,7 @@ mod tests {
         let error = "gold".parse::<Qos>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "\"gold\" is no QoS model: use auto, manual, flexible, custom"
+            "\"gold\" is no QoS model: use auto, manual, flexible, custom, provisioned-v1, provisioned-v2"
         );
     }
 }

@@ -6,6 +6,7 @@ use crate::network::IpNetwork;
 use std::path::PathBuf;
 use weir_core::units::{Bytes, Rate};
 use weir_qos::contract::{Infeasible, Qos, Remedy};
+use weir_qos::rate::BytesPerSecond;
 
 /// The result of asking the catalogue for something.
 pub type Result<T> = std::result::Result<T, CatalogError>;
@@ -172,17 +173,19 @@ pub enum CatalogError {
         /// The volume.
         volume: String,
     },
-    /// A rate was given in an auto pool.
+    /// A rate was given in a pool whose volumes' limits follow from their quotas.
     #[error(
-        "pool {pool:?} is auto: the limit follows from the quota; leave the throughput out, or make the pool manual first"
+        "pool {pool:?} is {qos}: the limit follows from the quota; leave the throughput out, or make the pool manual first"
     )]
     ThroughputInAuto {
         /// The pool.
         pool: String,
+        /// Its model.
+        qos: Qos,
     },
     /// IOPS were given in a pool that has none to give.
     #[error(
-        "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom first"
+        "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom or provisioned-v2 first"
     )]
     IopsNotGiven {
         /// The pool.
@@ -504,6 +507,8 @@ impl CatalogError {
                 Infeasible::BoughtRate { .. } => "pool_throughput_out_of_bounds",
                 Infeasible::BoughtIops { .. } => "pool_iops_out_of_bounds",
                 Infeasible::RateWithoutIops { .. } => "throughput_without_iops",
+                Infeasible::ProvisionedRate { .. } => "throughput_out_of_bounds",
+                Infeasible::ProvisionedIops { .. } => "iops_out_of_bounds",
             },
             Self::QuotaBelowUsed { .. } => "quota_below_used",
             Self::UsageUnknown { .. } => "usage_unknown",
@@ -613,10 +618,14 @@ impl CatalogError {
                 }
                 Infeasible::Iops { free, .. } => (IOPS, Some(1), Some(free.0)),
                 Infeasible::PoolIops { needed, .. } => (IOPS, Some(needed.0), None),
-                Infeasible::BoughtRate { least, most, .. } => {
+                Infeasible::BoughtRate { least, most, .. }
+                | Infeasible::ProvisionedRate { least, most, .. } => {
                     (THROUGHPUT, Some(least.0), Some(most.0))
                 }
-                Infeasible::BoughtIops { least, most, .. } => (IOPS, Some(least.0), Some(most.0)),
+                Infeasible::BoughtIops { least, most, .. }
+                | Infeasible::ProvisionedIops { least, most, .. } => {
+                    (IOPS, Some(least.0), Some(most.0))
+                }
                 Infeasible::RateWithoutIops { least, .. } => (THROUGHPUT, Some(least.0), None),
                 Infeasible::ZeroIops => (IOPS, Some(1), None),
                 Infeasible::QuotaWithoutRate { least_bytes, .. } => {
@@ -671,14 +680,17 @@ fn infeasible(rule: Infeasible) -> String {
         Infeasible::PoolIops { budget, needed } => format!(
             "the pool's IOPS may not go below what the volumes are given: {budget} against {needed}"
         ),
-        Infeasible::BoughtRate { asked, least, most } => format!(
-            "a throughput of {} can't be bought: from {} to {} is allowed at this size",
-            Rate(asked.0),
-            Rate(least.0).at_least(),
-            Rate(most.0).at_most()
-        ),
+        Infeasible::BoughtRate { asked, least, most } => {
+            format!("{} at this size", out_of_bounds("bought", asked, least, most))
+        }
         Infeasible::BoughtIops { asked, least, most } => {
             format!("{asked} can't be bought: from {least} to {most} is allowed")
+        }
+        Infeasible::ProvisionedRate { asked, least, most } => {
+            out_of_bounds("provisioned", asked, least, most)
+        }
+        Infeasible::ProvisionedIops { asked, least, most } => {
+            format!("{asked} can't be provisioned: from {least} to {most} is allowed")
         }
         Infeasible::RateWithoutIops { asked, least } => format!(
             "{} is so small a part of the pool's throughput that no IOPS come with it: at least {} allowed, or give the volume IOPS of its own",
@@ -695,6 +707,17 @@ fn infeasible(rule: Infeasible) -> String {
             "a throughput of zero would stop all I/O: at least 1 B/s allowed".to_owned()
         }
     }
+}
+
+/// That a rate can't be had, and which could.
+fn out_of_bounds(
+    had: &str,
+    asked: BytesPerSecond,
+    least: BytesPerSecond,
+    most: BytesPerSecond,
+) -> String {
+    let (least, most) = (Rate(least.0).at_least(), Rate(most.0).at_most());
+    format!("a throughput of {} can't be {had}: from {least} to {most} is allowed", Rate(asked.0))
 }
 
 /// What the budget of a pool is made of.

@@ -10,6 +10,7 @@ mod backup;
 mod catalog;
 mod check;
 mod claims;
+mod credits;
 mod directory;
 mod error;
 mod exports;

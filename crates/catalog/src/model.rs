@@ -85,6 +85,12 @@ impl Pool {
             bought: Bought { rate, iops },
         }
     }
+
+    /// What the pool gives a volume of its own, whatever ceiling the volume has.
+    #[must_use]
+    pub fn gives(&self, volume: &Volume) -> Limits {
+        self.contract().limits(volume.terms())
+    }
 }
 
 impl Volume {

@@ -3,13 +3,13 @@
 use crate::catalog::{Catalog, Mode, Outcome};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
-use crate::model::{Pool, Snapshot, Volume};
+use crate::model::{Level, Pool, Snapshot, Volume};
 use crate::{directory, levels, names, places};
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
-use weir_qos::contract::{Bought, Qos, Terms};
+use weir_qos::contract::{self, Bought, Floors, Qos, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A pool to be made.
@@ -41,7 +41,8 @@ pub struct PoolChange {
     /// The contract model. Going to one that gives rates, each volume keeps the one it has; going auto,
     /// each gets what its quota buys.
     pub qos: Option<Qos>,
-    /// The rate that it buys apart from its size, in models that do.
+    /// The rate that it buys apart from its size, in models that do. Operations that were as many as come
+    /// with the rate before follow it, unless others are asked for.
     pub throughput: Option<BytesPerSecond>,
     /// The operations a second that it buys, in models that do.
     pub iops: Option<Iops>,
@@ -70,6 +71,9 @@ impl Catalog {
             }
             let (throughput, iops) =
                 self.bought(&new.name, new.qos, (new.throughput, new.iops), (None, None))?;
+            contract(level, new.qos, new.size_bytes, (throughput, iops))
+                .check_bought(self.minimums().custom)
+                .map_err(|rule| CatalogError::Infeasible { pool: new.name.clone(), rule })?;
             let path = new.directory.as_ref().map(|path| path.to_string_lossy().into_owned());
             tx.execute(
                 "INSERT INTO pools (name, level, size_bytes, qos, directory, throughput, iops)
@@ -88,19 +92,6 @@ impl Catalog {
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Pool, max: POOLS_MAX })?;
             let default = || self.directory().join("pools").join(id.to_string());
             let path = new.directory.clone().unwrap_or_else(default);
-            let made = Pool {
-                id: PoolId(id),
-                name: new.name.clone(),
-                level: Arc::clone(level),
-                size_bytes: new.size_bytes,
-                qos: new.qos,
-                throughput,
-                iops,
-                directory: path.clone(),
-            };
-            made.contract()
-                .check_bought(self.minimums().custom)
-                .map_err(|rule| CatalogError::Infeasible { pool: new.name.clone(), rule })?;
             let is_live = |id| now.pool(PoolId(id)).is_some();
             directory::check_vacant(&path, self.instance(), is_live)?;
             match mode {
@@ -147,7 +138,7 @@ impl Catalog {
                 self.check_pool_size(next.size_bytes)?;
             }
             next.contract()
-                .check_bought(self.minimums().custom)
+                .check_bought(self.floors(pool, &next))
                 .and_then(|()| {
                     let kept = |volume: &Arc<Volume>| kept(volume, pool, &next);
                     next.contract().check(now.volumes_of(pool.id).map(kept))
@@ -169,7 +160,7 @@ impl Catalog {
                 tx.prepare("UPDATE volumes SET throughput = ?2, iops = ?3 WHERE id = ?1")?;
             for volume in now.volumes_of(pool.id) {
                 let terms = kept(volume, pool, &next);
-                let rate = next.qos.gives_rates().then_some(terms.manual_rate.0);
+                let rate = given(next.qos, terms).map(|rate| rate.0);
                 store.execute(params![volume.id.0, rate, terms.manual_iops.map(|iops| iops.0)])?;
             }
             Ok(())
@@ -222,8 +213,25 @@ impl Catalog {
             _ => Bought::FLEXIBLE_RATE_MIN,
         };
         let rate = asked.0.or(has.0).unwrap_or(least);
-        let iops = asked.1.or(has.1).unwrap_or_else(|| Bought::iops_with(rate).max(floors.iops));
+        let default = |rate| Bought::iops_with(rate).max(floors.iops);
+        let comes_with = |iops: &Iops| {
+            has.0.is_some_and(|rate| [default(rate), Bought::iops_with(rate)].contains(iops))
+        };
+        let own = has.1.filter(|iops| asked.0.is_none() || !comes_with(iops));
+        let iops = asked.1.or(own).unwrap_or_else(|| default(rate));
         Ok((qos.buys_rate().then_some(rate), qos.buys_iops().then_some(iops)))
+    }
+
+    /// The least that `next` has to buy: what it keeps of `pool` was enough when it was bought.
+    fn floors(&self, pool: &Pool, next: &Pool) -> Floors {
+        let mut floors = self.minimums().custom;
+        if next.throughput == pool.throughput {
+            floors.rate = pool.throughput.map_or(floors.rate, |rate| rate.min(floors.rate));
+        }
+        if next.iops == pool.iops {
+            floors.iops = pool.iops.map_or(floors.iops, |iops| iops.min(floors.iops));
+        }
+        floors
     }
 
     fn check_pool_size(&self, asked: u64) -> Result<()> {
@@ -238,15 +246,31 @@ impl Catalog {
 /// A rate and operations that a pool buys apart from its size.
 type Buys = (Option<BytesPerSecond>, Option<Iops>);
 
+fn contract(level: &Level, qos: Qos, size_bytes: u64, bought: Buys) -> contract::Pool {
+    let (rate, iops) = (bought.0.unwrap_or_default(), bought.1.unwrap_or_default());
+    contract::Pool { level: level.contract, qos, size_bytes, bought: Bought { rate, iops } }
+}
+
 /// The terms of a volume of `old` as its pool becomes `next`: in a model that gives rates it keeps the rate
 /// that it has, and its operations where both give those.
 pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
-    let stays = old.qos.buys_iops() && next.qos.buys_iops();
-    Terms {
-        quota_bytes: volume.quota_bytes,
-        manual_rate: old.contract().limits(volume.terms()).rate,
-        manual_iops: volume.iops.filter(|_| stays),
+    let quota_bytes = volume.quota_bytes;
+    if next.qos.provisions() {
+        // What it provisions itself, or what is recommended for its size.
+        return match old.qos.provisions() {
+            true => volume.terms(),
+            false => Terms { quota_bytes, manual_rate: BytesPerSecond::ZERO, manual_iops: None },
+        };
     }
+    let stays = old.qos.buys_iops() && next.qos.buys_iops();
+    let manual_rate = old.contract().limits(volume.terms()).rate;
+    Terms { quota_bytes, manual_rate, manual_iops: volume.iops.filter(|_| stays) }
+}
+
+/// The rate of such terms that is the volume's own under the model `qos`.
+pub(crate) fn given(qos: Qos, terms: Terms) -> Option<BytesPerSecond> {
+    let provisions = qos.provisions() && terms.manual_rate > BytesPerSecond::ZERO;
+    (qos.gives_rates() || provisions).then_some(terms.manual_rate)
 }
 
 /// The pool of this name.

@@ -29,6 +29,7 @@ const AHEAD: &str = "
         WHERE name NOT IN (SELECT name FROM sqlite_sequence);
     UPDATE sqlite_sequence SET seq = seq + 0x100000 WHERE name IN ('pools', 'volumes');
     DELETE FROM requests;
+    UPDATE credits SET credits = 0;
     UPDATE nsm SET state = (state + 0x200000) & 0x7fffffff;
 ";
 

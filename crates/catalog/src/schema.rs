@@ -78,6 +78,12 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE volumes ADD COLUMN iops INTEGER CHECK (iops > 0);
 ",
     "
+    CREATE TABLE credits (
+        volume INTEGER PRIMARY KEY REFERENCES volumes (id) ON DELETE CASCADE,
+        credits INTEGER NOT NULL CHECK (credits >= 0)
+    ) STRICT;
+",
+    "
     CREATE TABLE requests (
         key BLOB PRIMARY KEY,
         request BLOB NOT NULL,

@@ -11,6 +11,7 @@ use rusqlite::params;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::VolumeId;
+use weir_qos::burst;
 use weir_qos::contract::{Ceiling, Infeasible, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
 
@@ -36,14 +37,16 @@ pub struct NewVolume {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
     /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in one
-    /// that gives rates it keeps the rate it has, unless it is given another.
+    /// that gives rates it keeps the rate it has, and between custom pools its operations, unless it is
+    /// given others.
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
     /// The rate; in pools that give rates only.
     pub throughput: Option<BytesPerSecond>,
-    /// The operations a second; in a custom pool only.
-    pub iops: Option<Iops>,
+    /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that it has its part
+    /// of the pool's.
+    pub iops: Option<Option<Iops>>,
     /// The rate it may use at most, whatever its contract comes to; `Some(None)` takes the ceiling away.
     pub ceiling_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
@@ -130,12 +133,14 @@ impl Catalog {
                 Some(name) => pools::find(now, name)?,
                 None => old_pool,
             };
+            if change.iops.is_some() && !pool.qos.buys_iops() && !pool.qos.provisions() {
+                return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
+            }
             let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
             let kept = pools::kept(volume, old_pool, pool);
-            let kept_rate = pool.qos.gives_rates().then_some(kept.manual_rate);
-            let throughput = change.throughput.or(kept_rate);
-            let iops = change.iops.or(kept.manual_iops.filter(|_| !moves));
+            let throughput = change.throughput.or(pools::given(pool.qos, kept));
+            let iops = change.iops.unwrap_or(kept.manual_iops);
             let ceiling = Ceiling {
                 rate: change.ceiling_rate.unwrap_or(volume.ceiling.rate),
                 iops: change.ceiling_iops.unwrap_or(volume.ceiling.iops),
@@ -291,13 +296,23 @@ fn check_contract(
     let others = others.map(|other| other.terms());
     let contract = pool.contract();
     let infeasible = |rule| CatalogError::Infeasible { pool: pool.name.clone(), rule };
-    if iops.is_some() && !pool.qos.buys_iops() {
+    if iops.is_some() && !pool.qos.buys_iops() && !pool.qos.provisions() {
         return Err(CatalogError::IopsNotGiven { pool: pool.name.clone(), qos: pool.qos });
     }
-    match (pool.qos.gives_rates(), throughput) {
-        (false, Some(_)) => Err(CatalogError::ThroughputInAuto { pool: pool.name.clone() }),
-        (true, None) => {
-            let manual_rate = contract.budget().rate;
+    if pool.qos.provisions() && throughput == Some(BytesPerSecond::ZERO) {
+        let (least, most) = burst::V2_RATE.into_inner();
+        return Err(infeasible(Infeasible::ProvisionedRate {
+            asked: BytesPerSecond::ZERO,
+            least,
+            most,
+        }));
+    }
+    match (contract.budget().filter(|_| pool.qos.gives_rates()), throughput) {
+        (None, Some(_)) if !pool.qos.provisions() => {
+            Err(CatalogError::ThroughputInAuto { pool: pool.name.clone(), qos: pool.qos })
+        }
+        (Some(budget), None) => {
+            let manual_rate = budget.rate;
             let most = Terms { quota_bytes, manual_rate, manual_iops: iops };
             let missing = |free: BytesPerSecond| CatalogError::ThroughputMissing {
                 pool: pool.name.clone(),

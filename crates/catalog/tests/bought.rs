@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use weir_catalog::{
-    BytesPerSecond, Catalog, Fault, Floors, Iops, Limits, Minimums, Mode, NewPool, NewVolume,
-    PoolChange, Qos, VolumeChange,
+    BytesPerSecond, Catalog, Ceiling, Fault, Floors, Iops, Limits, Minimums, Mode, NewPool,
+    NewVolume, PoolChange, Qos, VolumeChange,
 };
 
 const TIB: u64 = 1 << 40;
@@ -34,7 +34,7 @@ fn limits(catalog: &Catalog, name: &str) -> Limits {
 }
 
 fn both(rate: u64, iops: u64) -> Limits {
-    Limits { rate: mib(rate), iops: Some(Iops(iops)) }
+    Limits { iops: Some(Iops(iops)), ..Limits::of(mib(rate)) }
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_custom_pool_has_size_throughput_and_iops_apart() {
     let fewer = PoolChange { iops: Some(Iops(1100)), ..PoolChange::default() };
     let refused = catalog.change_pool("p", &fewer, commit).unwrap_err();
     assert_eq!(refused.code(), "pool_below_iops");
-    let own = VolumeChange { iops: Some(Iops(50)), ..VolumeChange::default() };
+    let own = VolumeChange { iops: Some(Some(Iops(50))), ..VolumeChange::default() };
     catalog.change_volume("w", &own, None, commit).unwrap();
     catalog.change_pool("p", &fewer, commit).unwrap();
     assert_eq!((limits(&catalog, "v"), limits(&catalog, "w")), (both(10, 110), both(10, 50)));
@@ -146,4 +146,127 @@ fn the_floors_of_custom_pools_are_the_operators() {
     let snapshot = catalog.snapshot();
     let made = snapshot.pool_named("p").unwrap();
     assert_eq!((made.throughput, made.iops), (Some(mib(1)), Some(Iops(100))));
+}
+
+#[test]
+fn operations_that_come_with_the_throughput_follow_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let commit = Mode::Commit;
+    catalog
+        .create_pool(&NewPool { throughput: Some(mib(100)), ..pool(Qos::Custom) }, commit)
+        .unwrap();
+    catalog.create_volume(&volume("v", 10, None), commit).unwrap();
+    let buy = |rate, iops: Option<u64>| {
+        let (throughput, iops) = (Some(mib(rate)), iops.map(Iops));
+        let change = PoolChange { throughput, iops, ..PoolChange::default() };
+        catalog.change_pool("p", &change, commit).unwrap();
+        (catalog.snapshot().pool_named("p").unwrap().iops.unwrap().0, limits(&catalog, "v"))
+    };
+    assert_eq!(buy(200, None), (3200, both(10, 160)), "none are lost");
+    assert_eq!(buy(64, None), (1024, both(10, 160)));
+    assert_eq!(buy(128, Some(4000)), (4000, both(10, 312)));
+    assert_eq!(buy(200, None).0, 4000, "chosen, so they stay");
+}
+
+#[test]
+fn a_volume_keeps_its_operations_between_custom_pools_if_they_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let commit = Mode::Commit;
+    for (name, qos, iops) in
+        [("p", Qos::Custom, 1600), ("q", Qos::Custom, 1500), ("m", Qos::Flexible, 0)]
+    {
+        let name = name.to_owned();
+        let iops = (iops > 0).then_some(Iops(iops));
+        let new = NewPool { name, throughput: Some(mib(128)), iops, ..pool(qos) };
+        catalog.create_pool(&new, commit).unwrap();
+    }
+    catalog.create_volume(&volume("v", 10, Some(1000)), commit).unwrap();
+    let go = |pool: &str, iops: Option<u64>| {
+        let iops = iops.map(|iops| Some(Iops(iops)));
+        let change = VolumeChange { pool: Some(pool.to_owned()), iops, ..VolumeChange::default() };
+        catalog.change_volume("v", &change, None, commit)
+    };
+    go("q", None).unwrap();
+    assert_eq!(limits(&catalog, "v"), both(10, 1000));
+    go("p", Some(1600)).unwrap();
+    let refused = go("q", None).unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.allowed().unwrap().max),
+        ("pool_iops_exceeded", Some(1500))
+    );
+    go("q", Some(7)).unwrap();
+    assert_eq!(limits(&catalog, "v"), both(10, 7));
+    assert_eq!(go("m", Some(7)).unwrap_err().code(), "iops_not_given");
+    go("m", None).unwrap();
+    go("p", None).unwrap();
+    assert_eq!(limits(&catalog, "v"), both(10, 125), "its part of the pool's");
+}
+
+#[test]
+fn operations_of_a_volume_can_be_taken_away_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let commit = Mode::Commit;
+    catalog
+        .create_pool(&NewPool { throughput: Some(mib(100)), ..pool(Qos::Custom) }, commit)
+        .unwrap();
+    catalog.create_volume(&volume("v", 10, Some(50)), commit).unwrap();
+    assert_eq!(limits(&catalog, "v"), both(10, 50));
+    let auto = VolumeChange { iops: Some(None), ..VolumeChange::default() };
+    catalog.change_volume("v", &auto, None, commit).unwrap();
+    assert_eq!(limits(&catalog, "v"), both(10, 160));
+    assert_eq!(catalog.snapshot().volume_named("v").unwrap().iops, None);
+}
+
+#[test]
+fn what_no_pool_can_buy_is_refused_with_what_it_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    for rate in [0, 1 << 63, u64::MAX] {
+        for qos in [Qos::Flexible, Qos::Custom] {
+            let new = NewPool { throughput: Some(BytesPerSecond(rate)), ..pool(qos) };
+            let refused = catalog.create_pool(&new, Mode::Commit).unwrap_err();
+            assert_eq!(refused.code(), "pool_throughput_out_of_bounds", "{rate} {qos}");
+        }
+        let new = NewPool { iops: Some(Iops(rate)), ..pool(Qos::Custom) };
+        let refused = catalog.create_pool(&new, Mode::Commit).unwrap_err();
+        assert_eq!(refused.code(), "pool_iops_out_of_bounds", "{rate}");
+    }
+}
+
+#[test]
+fn raised_floors_are_for_what_is_bought_from_then_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let commit = Mode::Commit;
+    let catalog = Catalog::open(dir.path()).unwrap();
+    catalog.create_pool(&pool(Qos::Custom), commit).unwrap();
+    drop(catalog);
+    let custom = Floors { rate: mib(100), iops: Iops(2000) };
+    let minimums = Minimums { custom, ..Minimums::default() };
+    let catalog = Catalog::open_with(dir.path(), minimums).unwrap();
+    let change = |throughput: Option<u64>, iops: Option<u64>, size_bytes| {
+        let (throughput, iops) = (throughput.map(mib), iops.map(Iops));
+        let change = PoolChange { throughput, iops, size_bytes, ..PoolChange::default() };
+        catalog.change_pool("p", &change, commit).map_err(|error| error.code())
+    };
+    assert!(change(None, None, Some(2 * TIB)).is_ok(), "of 64 MiB/s and 1,024 IOPS still");
+    assert_eq!(change(Some(99), None, None).unwrap_err(), "pool_throughput_out_of_bounds");
+    assert_eq!(change(None, Some(1999), None).unwrap_err(), "pool_iops_out_of_bounds");
+    assert!(change(None, Some(2000), None).is_ok(), "with the throughput that it has");
+    assert!(change(Some(100), None, None).is_ok());
+}
+
+#[test]
+fn what_is_given_is_not_lowered_by_a_ceiling() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    catalog.create_pool(&pool(Qos::Custom), Mode::Commit).unwrap();
+    let ceiling = Ceiling { rate: Some(mib(1)), iops: Some(Iops(2)) };
+    let new = NewVolume { ceiling, ..volume("v", 10, None) };
+    catalog.create_volume(&new, Mode::Commit).unwrap();
+    let snapshot = catalog.snapshot();
+    let (pool, volume) = (snapshot.pool_named("p").unwrap(), snapshot.volume_named("v").unwrap());
+    assert_eq!((pool.gives(volume), volume.limits), (both(10, 160), both(1, 2)));
 }

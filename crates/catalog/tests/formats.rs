@@ -169,6 +169,23 @@ fn what_format_5_brought_is_kept() {
     assert_eq!(pool.throughput, Some(BytesPerSecond::from_mib(100)));
     let limits = |name| snapshot.volume_named(name).unwrap().limits;
     let rate = BytesPerSecond::from_mib(10);
-    assert_eq!(limits("log"), Limits { rate, iops: Some(Iops(1000)) });
-    assert_eq!(limits("data"), Limits { rate, iops: Some(Iops(160)) });
+    assert_eq!(limits("log"), Limits { iops: Some(Iops(1000)), ..Limits::of(rate) });
+    assert_eq!(limits("data"), Limits { iops: Some(Iops(160)), ..Limits::of(rate) });
+}
+
+#[test]
+fn what_format_6_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let (data, other) = (base.path().join("data"), base.path().join("other"));
+    directory_of(6, &data);
+    let home = weir_core::VolumeId(3);
+    let backup = backup_stopped(&data).unwrap();
+    let catalog = Catalog::open(&data).unwrap();
+    assert_eq!(catalog.credits().unwrap(), [(home, 123_456)].into());
+    // Of a backup nobody knows what was spent since.
+    restore(&other, Path::new("b"), &backup, Replace::Never).unwrap();
+    assert_eq!(Catalog::open(&other).unwrap().credits().unwrap(), [(home, 0)].into());
+    // A volume takes its credits with it.
+    catalog.delete_volume("home", Mode::Commit).unwrap();
+    assert_eq!(catalog.credits().unwrap(), [].into());
 }

@@ -277,13 +277,13 @@ fn a_ceiling_lowers_what_the_contract_comes_to_and_goes_with_the_volume() {
     let capped = VolumeChange { ceiling_rate: rate, ceiling_iops: iops, ..VolumeChange::default() };
     let changed = commit(&capped).unwrap().changes;
     assert_eq!(changed[0].before, Limits::of(mib(64)));
-    assert_eq!(changed[0].after, Limits { rate: mib(10), iops: Some(Iops(500)) });
+    assert_eq!(changed[0].after, Limits { iops: Some(Iops(500)), ..Limits::of(mib(10)) });
     // The contract underneath goes on: it is what a manual pool has to give.
     commit(&to_pool("m")).unwrap();
     assert_eq!(limit(&catalog, "v"), 10.0);
     let free = VolumeChange { ceiling_rate: Some(None), ..VolumeChange::default() };
     let changed = commit(&free).unwrap().changes;
-    assert_eq!(changed[0].after, Limits { rate: mib(64), iops: Some(Iops(500)) });
+    assert_eq!(changed[0].after, Limits { iops: Some(Iops(500)), ..Limits::of(mib(64)) });
     let high = VolumeChange { ceiling_rate: Some(Some(mib(65))), ..VolumeChange::default() };
     assert!(commit(&high).unwrap().changes.is_empty(), "it raises nothing");
     for (field, change) in [

@@ -6,9 +6,10 @@
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
-    BytesPerSecond, Catalog, ExportRule, Floors, Iops, Mode, NewPool, NewVolume, Outcome,
-    PoolChange, Qos, Result, Snapshot, VolumeChange,
+    BytesPerSecond, Catalog, ExportRule, Floors, Iops, Mode, NewPool, NewVolume, Outcome, Pool,
+    PoolChange, Qos, Result, Snapshot, Volume, VolumeChange,
 };
+use weir_qos::burst;
 
 const GIB: u64 = 1 << 30;
 
@@ -36,7 +37,12 @@ fn ask() -> impl Strategy<Value = Ask> {
     let per_tib = || (0u64..2000).prop_map(|n| n << 16);
     let qos = || prop::sample::select(Qos::ALL.to_vec());
     let size = || (1u64..64).prop_map(|n| n * 16 * GIB);
-    let rate = || (0u64..20).prop_map(|n| n << 17);
+    let rate = || {
+        prop_oneof![
+            4 => (0u64..20).prop_map(|n| n << 17),
+            1 => (90u64..200).prop_map(|n| n << 20),
+        ]
+    };
     let (pool, volume) = (|| 0u8..3, || 0u8..5);
     prop_oneof![
         1 => (0u8..2, per_tib()).prop_map(|(l, r)| Ask::CreateLevel(l, r)),
@@ -90,7 +96,7 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
             catalog.change_pool(&pool(p), &change, mode)
         }
         Ask::GiveIops(v, iops) => {
-            let change = VolumeChange { iops: Some(Iops(*iops)), ..VolumeChange::default() };
+            let change = VolumeChange { iops: Some(Some(Iops(*iops))), ..VolumeChange::default() };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
@@ -132,6 +138,21 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
     }
 }
 
+/// Limits with bursts are those of the quota, or what was asked for within the published bounds.
+fn provisions_within_bounds(pool: &Pool, volume: &Volume) {
+    let limits = pool.gives(volume);
+    assert_eq!(volume.limits, limits.under(volume.ceiling));
+    if pool.qos == Qos::ProvisionedV1 {
+        assert_eq!((volume.throughput, volume.iops), (None, None), "{}", volume.name);
+        assert_eq!(limits, burst::v1(volume.quota_bytes));
+        return;
+    }
+    let (rate, iops) = burst::v2_recommended(volume.quota_bytes);
+    let (rate, iops) = (volume.throughput.unwrap_or(rate), volume.iops.unwrap_or(iops));
+    assert!(burst::V2_RATE.contains(&rate) && burst::V2_IOPS.contains(&iops), "{}", volume.name);
+    assert_eq!(limits, burst::v2(rate, iops));
+}
+
 fn promises_hold(snapshot: &Snapshot) {
     for pool in snapshot.pools() {
         let volumes: Vec<_> = snapshot.volumes_of(pool.id).collect();
@@ -143,10 +164,14 @@ fn promises_hold(snapshot: &Snapshot) {
         assert_eq!(pool.iops.is_some(), qos == Qos::Custom);
         let (mut rates, mut iops) = (0, 0);
         for volume in volumes {
-            assert_eq!(volume.throughput.is_some(), qos != Qos::Auto, "{}", volume.name);
-            assert!(volume.iops.is_none() || qos == Qos::Custom, "{}", volume.name);
             assert!(volume.limits.rate.0 > 0, "{}", volume.name);
             assert_ne!(volume.limits.iops, Some(Iops(0)));
+            if matches!(qos, Qos::ProvisionedV1 | Qos::ProvisionedV2) {
+                provisions_within_bounds(pool, volume);
+                continue;
+            }
+            assert_eq!(volume.throughput.is_some(), qos != Qos::Auto, "{}", volume.name);
+            assert!(volume.iops.is_none() || qos == Qos::Custom, "{}", volume.name);
             let rate = match volume.throughput {
                 Some(rate) => rate,
                 None => pool.level.contract.rate_for(volume.quota_bytes),

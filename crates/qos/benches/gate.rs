@@ -46,7 +46,8 @@ fn admissions(criterion: &mut Criterion, name: &str, limits: Limits) {
         bench.iter(|| {
             at = if at + 1 == ACTIVE { 0 } else { at + 1 };
             now = Mono(now.0 + 10_000);
-            refused += u64::from(!black_box(&meters[order[at]]).try_take(black_box(COST), now));
+            refused +=
+                u64::from(black_box(&meters[order[at]]).try_take(black_box(COST), now).is_none());
         });
     });
     assert_eq!(refused, 0, "the bench measures admissions");
@@ -66,7 +67,7 @@ fn waiting(criterion: &mut Criterion) {
         bench.iter(|| {
             // The time that one request takes at this rate.
             now = Mono(now.0 + 488_282);
-            queue.poll(&meters, now, &mut |client| released.push(client));
+            queue.poll(&meters, now, &mut |client, _| released.push(client));
             for client in released.drain(..) {
                 queue.push(&meters, ClientKey(client.into()), client.into(), COST, client);
             }

@@ -7,12 +7,15 @@
 //! | manual | size × level rate | what it is given |
 //! | flexible | MiB/s bought apart from size | what it is given |
 //! | custom | MiB/s and IOPS bought apart from size | what it is given of both |
+//! | provisioned-v1 | none: its size alone | what its quota provisions ([`burst::v1`]), with bursts |
+//! | provisioned-v2 | none: its size alone | the MiB/s and IOPS it provisions ([`burst::v2`]), with bursts |
 //!
 //! Exact integer arithmetic; not here: names, persistence, and when a change takes place.
 
 use core::fmt;
 use core::str::FromStr;
 
+use crate::burst::{self, Burst};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// Bytes in one TiB, as an exponent of two.
@@ -93,11 +96,22 @@ pub enum Qos {
     /// The same, out of a rate and operations that the pool buys apart from its size and from each
     /// other, as Google Cloud NetApp Volumes has it.
     Custom,
+    /// Everything follows from the quota, with credits for bursts: Azure Files, provisioned v1.
+    ProvisionedV1,
+    /// Each volume provisions MiB/s and IOPS, with credits for bursts: Azure Files, provisioned v2.
+    ProvisionedV2,
 }
 
 impl Qos {
     /// All models.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Manual, Self::Flexible, Self::Custom];
+    pub const ALL: [Self; 6] = [
+        Self::Auto,
+        Self::Manual,
+        Self::Flexible,
+        Self::Custom,
+        Self::ProvisionedV1,
+        Self::ProvisionedV2,
+    ];
 
     /// The name, as typed and as shown.
     #[must_use]
@@ -107,13 +121,27 @@ impl Qos {
             Self::Manual => "manual",
             Self::Flexible => "flexible",
             Self::Custom => "custom",
+            Self::ProvisionedV1 => "provisioned-v1",
+            Self::ProvisionedV2 => "provisioned-v2",
         }
     }
 
-    /// Whether each volume is given its own rate.
+    /// Whether each volume is given its own rate, out of the pool's.
     #[must_use]
     pub const fn gives_rates(self) -> bool {
-        !matches!(self, Self::Auto)
+        matches!(self, Self::Manual | Self::Flexible | Self::Custom)
+    }
+
+    /// Whether each volume may provision its own rate and operations, out of nothing that the pool has.
+    #[must_use]
+    pub const fn provisions(self) -> bool {
+        matches!(self, Self::ProvisionedV2)
+    }
+
+    /// Whether the level of a pool has a part in what its volumes may use.
+    #[must_use]
+    pub const fn has_level(self) -> bool {
+        matches!(self, Self::Auto | Self::Manual)
     }
 
     /// Whether the pool buys its rate apart from its size, so that its level has no part in it.
@@ -139,6 +167,15 @@ pub struct UnknownName {
     pub allowed: &'static str,
 }
 
+impl Terms {
+    /// What the volume provisions under v2: what it is given, or what is recommended for its size.
+    fn provisions(&self) -> (BytesPerSecond, Iops) {
+        let (rate, iops) = burst::v2_recommended(self.quota_bytes);
+        let given = self.manual_rate > BytesPerSecond::ZERO;
+        (if given { self.manual_rate } else { rate }, self.manual_iops.unwrap_or(iops))
+    }
+}
+
 impl fmt::Display for Qos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -149,7 +186,10 @@ impl FromStr for Qos {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let unknown = UnknownName { what: "QoS model", allowed: "auto, manual, flexible, custom" };
+        let unknown = UnknownName {
+            what: "QoS model",
+            allowed: "auto, manual, flexible, custom, provisioned-v1, provisioned-v2",
+        };
         Self::ALL.into_iter().find(|qos| qos.name() == name).ok_or(unknown)
     }
 }
@@ -161,20 +201,23 @@ pub struct Limits {
     pub rate: BytesPerSecond,
     /// Reads and writes together, if they are counted.
     pub iops: Option<Iops>,
+    /// Whether those can be had only as long as there are credits.
+    pub burst: Option<Burst>,
 }
 
 impl Limits {
     /// A rate alone.
     #[must_use]
     pub const fn of(rate: BytesPerSecond) -> Self {
-        Self { rate, iops: None }
+        Self { rate, iops: None, burst: None }
     }
 
     /// These limits under a ceiling: of each kind the lower.
     #[must_use]
     pub fn under(self, ceiling: Ceiling) -> Self {
         let iops = [self.iops, ceiling.iops].into_iter().flatten().min();
-        Self { rate: ceiling.rate.map_or(self.rate, |most| most.min(self.rate)), iops }
+        let rate = ceiling.rate.map_or(self.rate, |most| most.min(self.rate));
+        Self { rate, iops, burst: self.burst }
     }
 }
 
@@ -367,6 +410,26 @@ pub enum Infeasible {
         /// The most allowed.
         most: Iops,
     },
+    /// A volume provisions less or more than its model allows.
+    #[error("a throughput of {asked} can't be provisioned: from {least} to {most} is allowed")]
+    ProvisionedRate {
+        /// The rate asked for.
+        asked: BytesPerSecond,
+        /// The least allowed.
+        least: BytesPerSecond,
+        /// The most allowed.
+        most: BytesPerSecond,
+    },
+    /// A volume provisions fewer or more operations than its model allows.
+    #[error("{asked} can't be provisioned: from {least} to {most} is allowed")]
+    ProvisionedIops {
+        /// The operations asked for.
+        asked: Iops,
+        /// The least allowed.
+        least: Iops,
+        /// The most allowed.
+        most: Iops,
+    },
     /// A custom volume with so small a part of its pool's rate that no operation is left for it.
     #[error(
         "{asked} is too small a part of the pool's throughput for any operation: ask for {least}"
@@ -396,14 +459,16 @@ pub enum Infeasible {
 }
 
 impl Pool {
-    /// All that the pool can give.
+    /// All that the pool can give; `None` where volumes provision for themselves, and its size is all
+    /// that they share.
     #[must_use]
-    pub fn budget(&self) -> Limits {
-        match self.qos {
+    pub fn budget(&self) -> Option<Limits> {
+        Some(match self.qos {
+            Qos::ProvisionedV1 | Qos::ProvisionedV2 => return None,
             Qos::Auto | Qos::Manual => Limits::of(self.level.rate_for(self.size_bytes)),
             Qos::Flexible => Limits::of(self.bought.rate),
-            Qos::Custom => Limits { rate: self.bought.rate, iops: Some(self.bought.iops) },
-        }
+            Qos::Custom => Limits { iops: Some(self.bought.iops), ..Limits::of(self.bought.rate) },
+        })
     }
 
     /// The limits of a volume under the pool's model.
@@ -414,7 +479,12 @@ impl Pool {
             Qos::Manual | Qos::Flexible => Limits::of(volume.manual_rate),
             Qos::Custom => {
                 let iops = volume.manual_iops.unwrap_or_else(|| self.share(volume.manual_rate));
-                Limits { rate: volume.manual_rate, iops: Some(iops) }
+                Limits { iops: Some(iops), ..Limits::of(volume.manual_rate) }
+            }
+            Qos::ProvisionedV1 => burst::v1(volume.quota_bytes),
+            Qos::ProvisionedV2 => {
+                let (rate, iops) = volume.provisions();
+                burst::v2(rate, iops)
             }
         }
     }
@@ -432,7 +502,7 @@ impl Pool {
     /// `BoughtRate`, `BoughtIops`.
     pub fn check_bought(&self, floors: Floors) -> Result<(), Infeasible> {
         let (least, most) = match self.qos {
-            Qos::Auto | Qos::Manual => return Ok(()),
+            Qos::Auto | Qos::Manual | Qos::ProvisionedV1 | Qos::ProvisionedV2 => return Ok(()),
             Qos::Flexible => {
                 let least = Bought::FLEXIBLE_RATE_MIN;
                 (least, Bought::FLEXIBLE_PER_TIB_MAX.rate_for(self.size_bytes).max(least))
@@ -470,10 +540,8 @@ impl Pool {
                 size_needed_bytes: narrow(quotas),
             });
         }
-        if !self.qos.gives_rates() {
-            return Ok(());
-        }
-        let (limits, budget) = (self.limits(asked), self.budget());
+        let Some(budget) = self.budget().filter(|_| self.qos.gives_rates()) else { return Ok(()) };
+        let limits = self.limits(asked);
         let rates = others.rates + u128::from(limits.rate.0);
         if rates > budget.rate.0.into() {
             let free = u128::from(budget.rate.0).saturating_sub(others.rates);
@@ -508,10 +576,7 @@ impl Pool {
                 needed_bytes: narrow(totals.quotas),
             });
         }
-        if !self.qos.gives_rates() {
-            return Ok(());
-        }
-        let budget = self.budget();
+        let Some(budget) = self.budget().filter(|_| self.qos.gives_rates()) else { return Ok(()) };
         if totals.rates > budget.rate.0.into() {
             let needed = BytesPerSecond(narrow(totals.rates));
             let remedy = self.remedy(needed);
@@ -537,7 +602,9 @@ impl Pool {
                 let needed = BytesPerSecond(narrow(self.totals(volumes).rates));
                 Level::least(needed, self.size_bytes)
             }
-            Qos::Flexible | Qos::Custom => Level::least(BytesPerSecond::ZERO, self.size_bytes),
+            Qos::Flexible | Qos::Custom | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
+                Level::least(BytesPerSecond::ZERO, self.size_bytes)
+            }
         }
     }
 
@@ -551,7 +618,19 @@ impl Pool {
 
     /// Whether the volume could do any I/O at all.
     fn check_usable(&self, volume: Terms) -> Result<(), Infeasible> {
-        let Limits { rate, iops } = self.limits(volume);
+        if self.qos.provisions() {
+            let (rate, iops) = volume.provisions();
+            let (rates, operations) = (burst::V2_RATE, burst::V2_IOPS);
+            if !rates.contains(&rate) {
+                let (least, most) = rates.into_inner();
+                return Err(Infeasible::ProvisionedRate { asked: rate, least, most });
+            }
+            if !operations.contains(&iops) {
+                let (least, most) = operations.into_inner();
+                return Err(Infeasible::ProvisionedIops { asked: iops, least, most });
+            }
+        }
+        let Limits { rate, iops, .. } = self.limits(volume);
         if rate == BytesPerSecond::ZERO {
             return Err(match self.qos.gives_rates() {
                 true => Infeasible::ZeroRate,

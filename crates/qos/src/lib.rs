@@ -9,12 +9,14 @@
 
 extern crate alloc;
 
+pub mod burst;
 pub mod contract;
 pub mod meter;
 pub mod meters;
 pub mod queue;
 pub mod rate;
 
+pub use burst::Burst;
 pub use contract::{Bought, Ceiling, Change, Floors, Infeasible, Level, Limits, Pool, Qos, Terms};
 pub use meter::{Meter, NEVER, RateSlice};
 pub use meters::{Cost, Meters};

@@ -49,7 +49,8 @@ use crate::rate::BytesPerSecond;
 /// expired or its rate is zero.
 pub const NEVER: Mono = Mono(u64::MAX);
 
-/// How far the virtual time of an idle volume may lag, in nanoseconds: 50 ms.
+/// How far the virtual time of an idle volume may lag, in nanoseconds: 50 ms. Credits for bursts lag
+/// further (see [`Meters`](crate::Meters)).
 pub const CATCH_UP_NANOS: u64 = 50_000_000;
 
 const TICKS_PER_NANO: u64 = 8;
@@ -64,13 +65,15 @@ pub struct RateSlice {
     /// When the slice ends; from that moment it admits nothing until it is renewed. `None` is a
     /// slice that this server owns for good.
     pub expires: Option<Mono>,
+    /// How long the rate is saved up while it isn't used, in nanoseconds.
+    pub saved_nanos: u64,
 }
 
 impl RateSlice {
     /// The whole of `rate`, without an end.
     #[must_use]
     pub const fn owned(rate: BytesPerSecond) -> Self {
-        Self { rate, expires: None }
+        Self { rate, expires: None, saved_nanos: CATCH_UP_NANOS }
     }
 }
 
@@ -88,6 +91,8 @@ pub struct Meter {
     changing: AtomicBool,
     /// Whether other meters bind beside this one; here, because this line is loaded anyway.
     company: AtomicBool,
+    /// A charge was taken back: whoever was refused meanwhile may go sooner than it was told.
+    took_back: AtomicBool,
 }
 
 /// A slice as the admission reads it.
@@ -97,6 +102,8 @@ struct Slot {
     rate: AtomicU64,
     /// In nanoseconds; zero for a slice of rate zero, `u64::MAX` for one without an end.
     expires: AtomicU64,
+    /// How far the virtual time may lag.
+    saved_ticks: AtomicU64,
 }
 
 impl Slot {
@@ -113,6 +120,12 @@ impl Slot {
         };
         self.rate.store(rate, Ordering::Relaxed);
         self.expires.store(expires, Ordering::Relaxed);
+        let saved = slice.saved_nanos.saturating_mul(TICKS_PER_NANO);
+        self.saved_ticks.store(saved, Ordering::Relaxed);
+    }
+
+    fn saved_ticks(&self) -> u64 {
+        self.saved_ticks.load(Ordering::Relaxed)
     }
 }
 
@@ -155,13 +168,18 @@ impl Meter {
     /// A meter that starts with its full catch-up credit.
     #[must_use]
     pub fn new(slice: RateSlice) -> Self {
-        let slots = [(); 2].map(|()| Slot { rate: AtomicU64::new(1), expires: AtomicU64::new(0) });
+        let slots = [(); 2].map(|()| Slot {
+            rate: AtomicU64::new(1),
+            expires: AtomicU64::new(0),
+            saved_ticks: AtomicU64::new(0),
+        });
         slots[0].set(slice, 1);
         Self {
             word: AtomicU64::new(0),
             slices: slots,
             changing: AtomicBool::new(false),
             company: AtomicBool::new(false),
+            took_back: AtomicBool::new(false),
         }
     }
 
@@ -175,7 +193,7 @@ impl Meter {
     pub fn try_take(&self, cost: u64, now: Mono) -> bool {
         let mut word = self.load();
         while !word.waiting() {
-            let Ok(next) = self.charged(word, cost, now) else { return false };
+            let Ok(next) = self.charged(word, cost, now, 0) else { return false };
             match self.replace(word, next) {
                 Ok(()) => return true,
                 Err(found) => word = found,
@@ -185,11 +203,12 @@ impl Meter {
     }
 
     /// Like [`try_take`](Self::try_take) for the waiter whose turn it is; on refusal says when to
-    /// ask again.
-    pub(crate) fn take_waiting(&self, cost: u64, now: Mono) -> Result<(), Mono> {
+    /// ask again. The virtual time may lag by `held_nanos` more than otherwise.
+    pub(crate) fn take_waiting(&self, cost: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
+        let held = held_nanos.saturating_mul(TICKS_PER_NANO);
         let mut word = self.load();
         loop {
-            let next = self.charged(word, cost, now)?;
+            let next = self.charged(word, cost, now, held)?;
             match self.replace(word, next) {
                 Ok(()) => return Ok(()),
                 Err(found) => word = found,
@@ -214,6 +233,18 @@ impl Meter {
         }
     }
 
+    /// Gives back a whole charge that was made a moment ago, and remembers it for
+    /// [`took_back`](Self::took_back).
+    pub(crate) fn take_back(&self, cost: u64) {
+        self.refund(cost);
+        self.took_back.store(true, Ordering::Release);
+    }
+
+    /// Whether a charge was taken back since this was last asked.
+    pub(crate) fn took_back(&self) -> bool {
+        self.took_back.swap(false, Ordering::AcqRel)
+    }
+
     /// Puts another rate in force, or renews a lease: the next decision is made by `slice`.
     ///
     /// What was admitted and isn't paid for yet stays owed **in bytes**, and is paid at the new
@@ -228,18 +259,43 @@ impl Meter {
             hint::spin_loop();
         }
         let mut word = self.load();
-        let follows = self.slices[word.slot()].rate();
+        let old = &self.slices[word.slot()];
+        let (follows, saved) = (old.rate(), old.saved_ticks());
         let slot = &self.slices[word.next_generation().slot()];
         slot.set(slice, follows);
         let rate = slot.rate();
         loop {
-            let ticks = rescaled(word.ticks(), ticks_at(now), follows, rate);
+            let ticks = rescaled(word.ticks(), ticks_at(now), saved, follows, rate);
             match self.replace(word, word.at(ticks).next_generation()) {
                 Ok(()) => break,
                 Err(found) => word = found,
             }
         }
         self.changing.store(false, Ordering::Release);
+    }
+
+    /// What is saved up at `now` beyond the 50 ms of every meter, in bytes, rounded down.
+    pub(crate) fn saved(&self, now: Mono) -> u64 {
+        let word = self.load();
+        let slot = &self.slices[word.slot()];
+        let lag = ticks_at(now).saturating_sub(word.ticks()).min(slot.saved_ticks());
+        let beyond = lag.saturating_sub(CATCH_UP_TICKS);
+        narrow(u128::from(beyond) * u128::from(slot.rate()) / u128::from(TICKS_PER_SECOND))
+    }
+
+    /// Sets what is saved up at `now` beyond the 50 ms, in bytes. No more counts than the slice in force
+    /// saves.
+    pub(crate) fn save(&self, bytes: u64, now: Mono) {
+        let mut word = self.load();
+        loop {
+            let lag = ticks_of(bytes, self.slices[word.slot()].rate());
+            let lag = lag.saturating_add(CATCH_UP_TICKS);
+            let next = word.at(ticks_at(now).saturating_sub(lag));
+            match self.replace(word, next) {
+                Ok(()) => return,
+                Err(found) => word = found,
+            }
+        }
     }
 
     /// What the slice in force yields in `nanos`, in bytes.
@@ -278,8 +334,14 @@ impl Meter {
         }
     }
 
-    /// The word after charging `cost`, or when to ask again.
-    fn charged(&self, word: Word, cost: u64, now: Mono) -> Result<Word, Mono> {
+    /// Whether what was admitted is paid for later here than it is at `other`.
+    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
+        self.load().ticks() > other.load().ticks()
+    }
+
+    /// The word after charging `cost`, with a virtual time that may lag by `held` ticks more than the slice
+    /// saves, or when to ask again.
+    fn charged(&self, word: Word, cost: u64, now: Mono, held: u64) -> Result<Word, Mono> {
         let slot = &self.slices[word.slot()];
         if now.0 >= slot.expires.load(Ordering::Relaxed) {
             return Err(NEVER);
@@ -288,7 +350,8 @@ impl Meter {
         if word.ticks() > now_ticks {
             return Err(Mono(word.ticks().div_ceil(TICKS_PER_NANO)));
         }
-        let from = word.ticks().max(now_ticks.saturating_sub(CATCH_UP_TICKS));
+        let lag = slot.saved_ticks().saturating_add(held);
+        let from = word.ticks().max(now_ticks.saturating_sub(lag));
         Ok(word.at(from.saturating_add(ticks_of(cost, slot.rate()))))
     }
 
@@ -335,13 +398,14 @@ fn ticks_of(cost: u64, rate: u64) -> u64 {
     }
 }
 
-/// The virtual time that, at rate `new`, is as many bytes away from `now` as `ticks` is at `old`.
-fn rescaled(ticks: u64, now: u64, old: u64, new: u64) -> u64 {
+/// The virtual time that, at rate `new`, is as many bytes away from `now` as `ticks` is at `old`, of
+/// which at most `saved` ticks count.
+fn rescaled(ticks: u64, now: u64, saved: u64, old: u64, new: u64) -> u64 {
     let (old, new) = (u128::from(old), u128::from(new));
     match ticks.checked_sub(now) {
         Some(owed) => now.saturating_add(narrow((u128::from(owed) * old).div_ceil(new))),
         None => {
-            let unused = (now - ticks).min(CATCH_UP_TICKS);
+            let unused = (now - ticks).min(saved);
             now.saturating_sub(narrow(u128::from(unused) * old / new))
         }
     }

@@ -3,11 +3,28 @@
 //!
 //! # What it guarantees
 //!
-//! Each [`Meter`] keeps its own rule, whatever the others do, so no window gets more than any of
-//! them permits. While somebody waits, the tightest loses nothing: the others, which yield more than
-//! is asked of them, stand at most their 50 ms behind and so never hold it up. Where two bind by turns,
-//! because sizes change from one moment to the next, what one of them yields while the other
-//! binds is lost beyond its 50 ms, as it is in the services that have both limits.
+//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so no window gets more than
+//! any of them permits there.
+//!
+//! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms, and
+//! nothing goes in them, though operations would be allowed. Time in which somebody waited isn't idle
+//! time. So while somebody waits, and operations are counted, a meter may lag by 50 ms and the
+//! longest time for which anybody was refused since the queue was last empty. A request goes when all
+//! is paid for that went before it, so that is at most the time that the slower meter
+//! takes for one largest request.
+//!
+//! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the meters
+//! pays for one request. By the argument of [`meter`](crate::meter) at most
+//! `r · (b − a) + r · (50 ms + T) + L` go in any window `(a, b]`, and with a rate alone what it was: at most
+//! `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least one is used up, as
+//! long as what one holds up is not more than that in a row; see [`Queue`](crate::Queue) for the order.
+//!
+//! # Credits
+//!
+//! Where operations come in bursts they are charged twice: to a meter of the rate of bursts, and to one of the
+//! base rate that saves up what isn't used, as far as credits may be saved. So credits are earned at
+//! the base rate while less than it is used, and one is spent for each operation beyond it; where there are
+//! none left, the base rate binds.
 //!
 //! # What it costs
 //!
@@ -18,8 +35,9 @@ use core::fmt;
 
 use weir_core::Mono;
 
+use crate::burst::Burst;
 use crate::contract::Limits;
-use crate::meter::{Meter, RateSlice};
+use crate::meter::{CATCH_UP_NANOS, Meter, NEVER, RateSlice};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// What a request is charged.
@@ -27,7 +45,8 @@ use crate::rate::{BytesPerSecond, Iops};
 pub struct Cost {
     /// Payload, in bytes.
     pub bytes: u64,
-    /// READs and WRITEs are one operation each; what is free counts none.
+    /// READs and WRITEs are one operation each, and others where the model counts them; what is free counts
+    /// none.
     pub operations: u64,
 }
 
@@ -40,7 +59,35 @@ impl Cost {
     pub const fn of(bytes: u64) -> Self {
         Self { bytes, operations: 1 }
     }
+
+    /// The same where operations are not counted.
+    #[must_use]
+    pub const fn uncounted(self) -> Self {
+        Self { operations: 0, ..self }
+    }
 }
+
+/// What a request takes more of, by the time that the contract has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Bytes, or as much of either.
+    Bytes = 0,
+    /// Operations.
+    Operations = 1,
+}
+
+/// What a request takes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// In bytes.
+    pub(crate) bytes: u64,
+    /// Of what it takes more.
+    pub(crate) kind: Kind,
+}
+
+/// The most that one operation weighs, in bytes: as shares are sums of weights, they stay exact for longer than
+/// any server runs, whatever the limits are.
+const OPERATION_WEIGHT_MAX: u64 = 1 << 24;
 
 /// The meters of one volume, shared by all threads.
 pub struct Meters {
@@ -48,69 +95,141 @@ pub struct Meters {
     /// Charged only while the other says that it has company. A meter counts units; here an
     /// operation is one.
     operations: Meter,
+    /// Charged only while that says that it has company.
+    credits: Meter,
 }
 
+/// The meter of credits starts as if it had been idle for so long, so that it can start full: 11 days, where an
+/// hour at full speed is what is ever saved up, and that in 2.4 hours.
+const IDLE_NANOS: u64 = 1_000_000_000_000_000;
+
 impl Meters {
-    /// Meters that start with their full catch-up credit.
+    /// Meters that start with their full catch-up credit, and with full credits for bursts.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let meters = Self {
             bytes: Meter::new(RateSlice::owned(limits.rate)),
             operations: Meter::new(operations(limits.iops)),
+            credits: Meter::new(credits(limits.burst)),
         };
         meters.bytes.set_company(limits.iops.is_some());
+        meters.operations.set_company(limits.burst.is_some());
         meters
     }
 
-    /// Admits a request and charges it, if nobody waits and all limits allow it now. On `false`
-    /// nothing is charged: put the request into the volume's [`Queue`](crate::Queue).
+    /// Admits a request and charges it, if nobody waits and all limits allow it now. Says what it was
+    /// charged, which is what may be [refunded](Self::refund): no operations where they are not counted.
+    /// On `None` nothing is charged: put the request into the volume's [`Queue`](crate::Queue).
     ///
     /// Any number of threads may call at once; together they never get more than one would.
     #[must_use]
-    pub fn try_take(&self, cost: Cost, now: Mono) -> bool {
-        self.bytes.try_take(cost.bytes, now)
-            && (!self.bytes.has_company() || self.take_rest(cost, now).is_ok())
-    }
-
-    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is; on refusal says when to
-    /// ask again.
-    pub(crate) fn take_waiting(&self, cost: Cost, now: Mono) -> Result<(), Mono> {
-        self.bytes.take_waiting(cost.bytes, now)?;
-        match self.bytes.has_company() {
-            true => self.take_rest(cost, now),
-            false => Ok(()),
+    pub fn try_take(&self, cost: Cost, now: Mono) -> Option<Cost> {
+        if !self.bytes.try_take(cost.bytes, now) {
+            return None;
         }
+        if !self.bytes.has_company() {
+            return Some(cost.uncounted());
+        }
+        let rest = self.take_operations(cost.operations, now, 0);
+        if rest.is_err() {
+            self.bytes.take_back(cost.bytes);
+        }
+        rest.is_ok().then_some(cost)
     }
 
-    /// Charges the operations of a request that was charged its bytes, or takes those back.
-    fn take_rest(&self, cost: Cost, now: Mono) -> Result<(), Mono> {
-        self.operations.take_waiting(cost.operations, now).inspect_err(|_| {
+    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when somebody was refused for
+    /// `held_nanos`; on refusal says when to ask again.
+    pub(crate) fn take_waiting(
+        &self,
+        cost: Cost,
+        now: Mono,
+        held_nanos: u64,
+    ) -> Result<Cost, Mono> {
+        if !self.bytes.has_company() {
+            return self.bytes.take_waiting(cost.bytes, now, 0).map(|()| cost.uncounted());
+        }
+        self.bytes.take_waiting(cost.bytes, now, held_nanos)?;
+        let rest = self.take_operations(cost.operations, now, held_nanos);
+        if rest.is_err() {
+            // Newcomers are refused anyway while somebody waits.
             self.bytes.refund(cost.bytes);
+        }
+        rest.map(|()| cost)
+    }
+
+    /// Charges the operations of a request that was charged its bytes; on refusal says when to ask again.
+    fn take_operations(&self, operations: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
+        self.operations.take_waiting(operations, now, held_nanos)?;
+        if !self.operations.has_company() {
+            return Ok(());
+        }
+        self.credits.take_waiting(operations, idled(now), 0).map_err(|again| {
+            self.operations.refund(operations);
+            match again {
+                NEVER => NEVER,
+                again => Mono(again.0.saturating_sub(IDLE_NANOS)),
+            }
         })
     }
 
-    /// Gives back what a request was charged and did not use: the bytes that it didn't move, and the
-    /// operation if it failed. See [`Meter::refund`].
+    /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
+    /// meanwhile may go sooner than it was told.
+    pub(crate) fn took_back(&self) -> bool {
+        self.bytes.has_company() && self.bytes.took_back()
+    }
+
+    /// Gives back what a request was charged, by the word of [`try_take`](Self::try_take) or the queue, and
+    /// did not use: the bytes that it didn't move, and the operation if it failed. See [`Meter::refund`].
     pub fn refund(&self, cost: Cost) {
         if cost.bytes > 0 {
             self.bytes.refund(cost.bytes);
         }
-        if cost.operations > 0 && self.bytes.has_company() {
+        if cost.operations > 0 {
             self.operations.refund(cost.operations);
+            if self.operations.has_company() {
+                self.credits.refund(cost.operations);
+            }
         }
     }
 
+    /// The credits that are left for bursts; none where operations don't come in bursts.
+    #[must_use]
+    pub fn credits(&self, now: Mono) -> Option<u64> {
+        self.operations.has_company().then(|| self.credits.saved(idled(now)))
+    }
+
+    /// Sets the credits that are left, as they were when they were last kept. To be called before anybody
+    /// is let through, or what was owed then is forgotten.
+    pub fn set_credits(&self, credits: u64, now: Mono) {
+        self.credits.save(credits, idled(now));
+    }
+
     /// Puts other limits in force: the next decision is made by them. What is owed stays owed in
-    /// bytes and operations; see [`Meter::set_slice`]. Operations that were not counted until now owe
+    /// bytes and operations, and credits stay credits, as far as the new limits keep so many; where
+    /// operations come in bursts from now on, credits are full; see [`Meter::set_slice`]. Operations that were not counted until now owe
     /// nothing.
     ///
-    /// Ask the queue again afterwards.
+    /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
     pub fn set(&self, limits: Limits, now: Mono) {
         if limits.iops.is_some() {
             self.operations.set_slice(operations(limits.iops), now);
         }
+        if let Some(burst) = limits.burst {
+            self.credits.set_slice(credits(limits.burst), idled(now));
+            if !self.operations.has_company() {
+                self.set_credits(burst.credits, now);
+            }
+        }
+        self.operations.set_company(limits.burst.is_some());
         self.bytes.set_company(limits.iops.is_some());
         self.bytes.set_slice(RateSlice::owned(limits.rate), now);
+    }
+
+    /// Whether every operation is one of the contract's, also those that read and write nothing: where there
+    /// are bursts, as Azure Files counts them.
+    #[must_use]
+    pub fn counts_metadata(&self) -> bool {
+        self.bytes.has_company() && self.operations.has_company()
     }
 
     /// Whether operations are counted, so that also one that moves no byte has to ask.
@@ -130,13 +249,35 @@ impl Meters {
         self.bytes.set_waiting(waiting);
     }
 
-    /// What a request takes of the contract, in bytes: those that it moves or, if that is more, what the
+    /// What a request takes of the contract: the bytes that it moves or, if that is more, what the
     /// rate yields in the time that its operations take. Shares are fair by this, so they are
     /// fair in operations where those bind, and in bytes where these do.
-    pub(crate) fn weight(&self, cost: Cost) -> u64 {
+    pub(crate) fn weight(&self, cost: Cost) -> Weight {
+        let part = self.per_operation().saturating_mul(cost.operations);
+        match part > cost.bytes {
+            true => Weight { bytes: part, kind: Kind::Operations },
+            false => Weight { bytes: cost.bytes, kind: Kind::Bytes },
+        }
+    }
+
+    /// What one operation weighs at least, in bytes.
+    pub(crate) fn per_operation(&self) -> u64 {
         match self.bytes.has_company() {
-            true => cost.bytes.max(self.bytes.yields(self.operations.takes(cost.operations))),
-            false => cost.bytes,
+            true => self.bytes.yields(self.lasting().takes(1)).min(OPERATION_WEIGHT_MAX),
+            false => 0,
+        }
+    }
+
+    /// The meter of the operations that may be done for good.
+    fn lasting(&self) -> &Meter {
+        if self.operations.has_company() { &self.credits } else { &self.operations }
+    }
+
+    /// What there is more of at present, where two limits bind.
+    pub(crate) fn ample(&self) -> Kind {
+        match self.bytes.is_ahead_of(&self.operations) {
+            true => Kind::Operations,
+            false => Kind::Bytes,
         }
     }
 
@@ -166,6 +307,21 @@ fn operations(iops: Option<Iops>) -> RateSlice {
     RateSlice::owned(BytesPerSecond(iops.map_or(0, |iops| iops.0)))
 }
 
+/// The slice of a meter of credits. It saves the 50 ms of every meter beside them.
+fn credits(burst: Option<Burst>) -> RateSlice {
+    let Some(Burst { base, credits }) = burst else {
+        return RateSlice::owned(BytesPerSecond::ZERO);
+    };
+    let nanos = (u128::from(credits) * 1_000_000_000).div_ceil(u128::from(base.0).max(1));
+    let saved_nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(CATCH_UP_NANOS);
+    RateSlice { saved_nanos, ..RateSlice::owned(BytesPerSecond(base.0)) }
+}
+
+/// The clock of the meter of credits.
+fn idled(now: Mono) -> Mono {
+    Mono(now.0.saturating_add(IDLE_NANOS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +330,7 @@ mod tests {
     const SECOND: Mono = Mono(1_000_000_000);
 
     fn limits(rate: u64, iops: u64) -> Limits {
-        Limits { rate: BytesPerSecond(rate), iops: (iops > 0).then_some(Iops(iops)) }
+        Limits { iops: (iops > 0).then_some(Iops(iops)), ..Limits::of(BytesPerSecond(rate)) }
     }
 
     fn at(milli: u64) -> Mono {
@@ -183,7 +339,7 @@ mod tests {
 
     /// Requests of `bytes` that go at once, of 1,000.
     fn at_once(meters: &Meters, bytes: u64, now: Mono) -> u64 {
-        (0..1000).map(|_| u64::from(meters.try_take(Cost::of(bytes), now))).sum()
+        (0..1000).map(|_| u64::from(meters.try_take(Cost::of(bytes), now).is_some())).sum()
     }
 
     #[test]
@@ -198,39 +354,43 @@ mod tests {
     #[test]
     fn what_one_meter_refuses_is_charged_to_none() {
         let meters = Meters::new(limits(1_000, 1));
-        assert!(meters.try_take(Cost::of(10), SECOND));
+        assert!(meters.try_take(Cost::of(10), SECOND).is_some());
         for _ in 0..100 {
-            assert!(!meters.try_take(Cost::of(10), SECOND), "one operation a second");
+            assert!(meters.try_take(Cost::of(10), SECOND).is_none(), "one operation a second");
         }
-        assert_eq!(meters.bytes.take_waiting(30, SECOND), Ok(()), "10 of the 50 are used");
-        assert_eq!(meters.take_waiting(Cost::of(1), at(5)), Err(at(950)));
-        assert_eq!(meters.bytes.take_waiting(20, at(5)), Ok(()), "10 of 50 were left, and 5 came");
+        assert_eq!(meters.bytes.take_waiting(30, SECOND, 0), Ok(()), "10 of the 50 are used");
+        assert_eq!(meters.take_waiting(Cost::of(1), at(5), 0), Err(at(950)));
+        assert_eq!(
+            meters.bytes.take_waiting(20, at(5), 0),
+            Ok(()),
+            "10 of 50 were left, and 5 came"
+        );
     }
 
     #[test]
     fn a_request_without_bytes_is_an_operation_all_the_same() {
         let meters = Meters::new(limits(1_000, 100));
         assert_eq!(at_once(&meters, 0, SECOND), 6);
-        assert!(meters.try_take(Cost::ZERO, at(100)));
+        assert!(meters.try_take(Cost::ZERO, at(100)).is_some());
         assert_eq!(at_once(&meters, 0, at(100)), 6, "what is free cost nothing");
     }
 
     #[test]
     fn a_failed_operation_is_given_back_whole_and_a_short_one_in_bytes() {
         let meters = Meters::new(limits(1_000, 1));
-        assert!(meters.try_take(Cost::of(500), SECOND));
+        assert!(meters.try_take(Cost::of(500), SECOND).is_some());
         meters.refund(Cost::of(500));
-        assert!(meters.try_take(Cost::of(500), SECOND));
+        assert!(meters.try_take(Cost::of(500), SECOND).is_some());
         meters.refund(Cost { bytes: 500, operations: 0 });
-        assert!(!meters.try_take(Cost::of(1), at(900)), "it was an operation");
-        assert_eq!(meters.bytes.take_waiting(1, at(900)), Ok(()), "its bytes came back");
+        assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "it was an operation");
+        assert_eq!(meters.bytes.take_waiting(1, at(900), 0), Ok(()), "its bytes came back");
     }
 
     #[test]
     fn a_change_is_in_force_for_the_next_decision() {
         let meters = Meters::new(limits(1_000_000, 1));
-        assert!(meters.try_take(Cost::of(1), SECOND));
-        assert!(!meters.try_take(Cost::of(1), SECOND));
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        assert!(meters.try_take(Cost::of(1), SECOND).is_none());
         meters.set(limits(1_000_000, 0), SECOND);
         assert_eq!(at_once(&meters, 1, SECOND), 1000);
         assert!(!meters.counts_operations());
@@ -238,17 +398,132 @@ mod tests {
         assert!(at_once(&meters, 1, SECOND) <= 6);
         // What was taken at one operation a second is paid for at 100 of them.
         let meters = Meters::new(limits(1_000_000, 1));
-        assert!(meters.try_take(Cost::of(1), SECOND));
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
         meters.set(limits(1_000_000, 100), SECOND);
-        assert_eq!(meters.take_waiting(Cost::of(1), SECOND), Err(Mono(SECOND.0 + 19 * MILLI / 2)));
+        assert_eq!(
+            meters.take_waiting(Cost::of(1), SECOND, 0),
+            Err(Mono(SECOND.0 + 19 * MILLI / 2))
+        );
     }
 
     #[test]
     fn a_request_weighs_what_it_takes_of_the_contract() {
+        let weigh = |meters: &Meters, cost| {
+            let Weight { bytes, kind } = meters.weight(cost);
+            (bytes, kind)
+        };
         let meters = Meters::new(limits(16_000, 4));
-        let weights = [0, 1, 4_000, 4_001].map(|bytes| meters.weight(Cost::of(bytes)));
-        assert_eq!(weights, [4_000, 4_000, 4_000, 4_001]);
-        assert_eq!(meters.weight(Cost::ZERO), 0);
-        assert_eq!(Meters::new(limits(16_000, 0)).weight(Cost::of(1)), 1);
+        let weights = [0, 3_999, 4_000, 4_001].map(|bytes| weigh(&meters, Cost::of(bytes)));
+        let few = (4_000, Kind::Operations);
+        assert_eq!(weights, [few, few, (4_000, Kind::Bytes), (4_001, Kind::Bytes)]);
+        assert_eq!(weigh(&meters, Cost::ZERO), (0, Kind::Bytes));
+        assert_eq!(weigh(&Meters::new(limits(16_000, 0)), Cost::of(1)), (1, Kind::Bytes));
+        // Absurd limits don't make sums of weights overflow.
+        let absurd = Meters::new(limits(u64::MAX, 1));
+        assert_eq!(weigh(&absurd, Cost::of(1)), (16 << 20, Kind::Operations));
+        assert_eq!(weigh(&absurd, Cost::of(32 << 20)), (32 << 20, Kind::Bytes));
+    }
+
+    #[test]
+    fn what_was_not_charged_is_not_given_back() {
+        let meters = Meters::new(limits(1_000_000, 0));
+        let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
+        assert_eq!(charged, Cost { bytes: 1, operations: 0 });
+        meters.set(limits(1_000_000, 1), SECOND);
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        meters.refund(charged);
+        assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "one operation a second");
+        // One that was charged while they were counted goes back to them also later on.
+        let meters = Meters::new(limits(1_000_000, 1));
+        let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
+        meters.set(limits(1_000_000, 0), SECOND);
+        meters.refund(charged);
+        meters.set(limits(1_000_000, 1), SECOND);
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+    }
+
+    #[test]
+    fn a_meter_lags_by_what_another_held_it_up() {
+        let meters = Meters::new(limits(1000, 100));
+        let in_a_row = |held| {
+            let now = at(10_000);
+            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, held).is_ok()).count()
+        };
+        assert_eq!(in_a_row(0), 6, "50 ms and one");
+        let meters = Meters::new(limits(1000, 100));
+        let in_a_row = |held| {
+            let now = at(10_000);
+            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, held).is_ok()).count()
+        };
+        assert_eq!(in_a_row(200 * MILLI), 26, "250 ms and one");
+        // Bytes alone have their 50 ms, whatever waited.
+        let meters = Meters::new(limits(1000, 0));
+        assert_eq!(meters.take_waiting(Cost::of(50), at(10_000), SECOND.0).map(|_| ()), Ok(()));
+        assert_eq!(meters.take_waiting(Cost::of(1), at(10_000), SECOND.0).map(|_| ()), Ok(()));
+        assert!(meters.take_waiting(Cost::of(1), at(10_000), SECOND.0).is_err());
+    }
+
+    #[test]
+    fn whoever_was_refused_by_a_charge_that_was_taken_back_is_to_ask_again() {
+        let meters = Meters::new(limits(1_000, 1));
+        assert!(meters.try_take(Cost::of(1), SECOND).is_some());
+        assert!(!meters.took_back());
+        assert!(meters.try_take(Cost::of(1), SECOND).is_none());
+        assert!(meters.took_back() && !meters.took_back());
+    }
+
+    fn bursting(base: u64, burst: u64, credits: u64) -> Limits {
+        let burst_of = Burst { base: Iops(base), credits };
+        Limits { burst: Some(burst_of), ..limits(1 << 40, burst) }
+    }
+
+    /// Operations that go within `seconds` when one is asked for each 0.1 ms.
+    fn within(meters: &Meters, from: u64, seconds: u64) -> u64 {
+        let tries =
+            (from * 10_000..(from + seconds) * 10_000).map(|try_| SECOND.0 + try_ * 100_000);
+        tries.map(|now| u64::from(meters.try_take(Cost::of(1), Mono(now)).is_some())).sum()
+    }
+
+    #[test]
+    fn bursts_last_as_long_as_there_are_credits() {
+        let meters = Meters::new(bursting(100, 1000, 3600));
+        assert_eq!(meters.credits(SECOND), Some(3600));
+        // 900 beyond the base in each second: 3,600 credits last 4 s.
+        let first = within(&meters, 0, 4);
+        assert!(first.abs_diff(4000) <= 51, "{first}");
+        assert!(meters.credits(at(4000)).unwrap() <= 50);
+        let then = within(&meters, 4, 10);
+        assert!(then.abs_diff(1000) <= 51, "{then}");
+        // Earned while idle, and never more than the most.
+        let earned = meters.credits(at(24_000)).unwrap();
+        assert!(earned.abs_diff(1000) <= 6, "{earned}");
+        assert_eq!(meters.credits(at(1_000_000)), Some(3600));
+    }
+
+    #[test]
+    fn credits_are_kept_set_and_changed_as_operations() {
+        let meters = Meters::new(bursting(100, 1000, 3600));
+        meters.set_credits(7, SECOND);
+        assert_eq!(meters.credits(SECOND), Some(7));
+        meters.set_credits(5000, SECOND);
+        assert_eq!(meters.credits(SECOND), Some(3600), "no more than the most");
+        meters.set(bursting(200, 1000, 1000), SECOND);
+        assert_eq!(meters.credits(SECOND), Some(1000));
+        meters.set_credits(300, SECOND);
+        meters.set(bursting(50, 1000, 7000), SECOND);
+        assert!(meters.credits(SECOND).unwrap().abs_diff(300) <= 8);
+        meters.set(limits(1 << 40, 100), SECOND);
+        assert_eq!(meters.credits(SECOND), None);
+        meters.set(bursting(50, 1000, 7000), SECOND);
+        assert_eq!(meters.credits(SECOND), Some(7000), "full at birth");
+    }
+
+    #[test]
+    fn a_failed_operation_gives_its_credit_back() {
+        let meters = Meters::new(bursting(1, 1000, 10));
+        let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
+        assert_eq!(meters.credits(SECOND), Some(9));
+        meters.refund(charged);
+        assert_eq!(meters.credits(SECOND), Some(10));
     }
 }

@@ -24,6 +24,11 @@
 //! those to be over nor loses its share to them. What two clients that both wait have been
 //! served differs by at most one turn of each.
 //!
+//! Where bytes and operations are limited, and one request takes more than 50 ms of either, many of
+//! those in a row would hold up the other limit for longer than it can make up for ([`Meters`]). So
+//! there the next to go is one that takes more of what there is more of, among those that may go without another losing more
+//! than that one turn: large requests and small ones go alternately, whoever's they are.
+//!
 //! # Cost
 //!
 //! O(log clients + log connections) for each request pushed, released or cancelled, over those
@@ -38,7 +43,8 @@ use slab::Slab;
 use weir_core::Mono;
 
 use self::round::{Place, Round};
-use crate::meters::{Cost, Meters};
+use crate::meter::{CATCH_UP_NANOS, NEVER};
+use crate::meters::{Cost, Kind, Meters, Weight};
 
 /// How long a turn lasts, in nanoseconds: 2 ms.
 const TURN_NANOS: u64 = 2_000_000;
@@ -76,6 +82,10 @@ pub struct Queue<T> {
     round: Round,
     len: usize,
     parked_cost: u64,
+    /// The longest time for which the first was refused since nobody waited, in nanoseconds.
+    held_nanos: u64,
+    /// What one operation weighs at least of those that wait, in bytes.
+    per_operation: u64,
 }
 
 /// The requests of one client on one connection.
@@ -91,7 +101,7 @@ struct Connection<T> {
 struct Waiter<T> {
     cost: Cost,
     /// What it takes of the contract, by which shares are fair.
-    weight: u64,
+    weight: Weight,
     token: T,
 }
 
@@ -121,14 +131,17 @@ impl<T> Queue<T> {
             round: Round::new(),
             len: 0,
             parked_cost: 0,
+            held_nanos: 0,
+            per_operation: 0,
         }
     }
 
-    /// Parks a request that `meters` refused and closes the fast path. True if nobody goes before it:
-    /// [`poll`](Self::poll) as soon as all is parked that came with it. Then either it is the first
-    /// to wait, the meter may have been free again before the path was closed, and nobody has asked
-    /// yet when to come back; or its client has less than its share, and need not wait until the
-    /// others are asked about.
+    /// Parks a request that `meters` refused and closes the fast path. True if the queue has to be
+    /// asked: [`poll`](Self::poll) as soon as all is parked that came with it. Then nobody goes before it, and
+    /// either it is the first to wait, the meter may have been free again before the path was closed,
+    /// and nobody has asked yet when to come back; or its client has less than its share, and need not
+    /// wait until the others are asked about. Or a newcomer was charged for a moment what it got back, and
+    /// the others were told to come back too late.
     pub fn push(
         &mut self,
         meters: &Meters,
@@ -139,6 +152,7 @@ impl<T> Queue<T> {
     ) -> bool {
         if self.is_empty() {
             meters.set_waiting(true);
+            self.per_operation = meters.per_operation();
         }
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
@@ -154,12 +168,30 @@ impl<T> Queue<T> {
         }
         self.len += 1;
         self.parked_cost = self.parked_cost.saturating_add(cost.bytes);
-        alone && self.first().is_some_and(|(first, _)| first == at)
+        let is_first = alone && self.first(None).is_some_and(|(first, _)| first == at);
+        meters.took_back() || is_first
     }
 
-    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters`,
-    /// and says when to ask again: `None` if nobody waits any more,
-    /// [`NEVER`](crate::meter::NEVER) if only a new slice can help.
+    /// To be called when `meters` got other limits: weighs what waits by those. If that makes a difference all
+    /// clients stand level again, as shares so far were counted in what requests weighed then.
+    pub fn reweigh(&mut self, meters: &Meters) {
+        self.held_nanos = 0;
+        if meters.per_operation() == self.per_operation {
+            return;
+        }
+        let old = core::mem::take(self);
+        let mut connections = old.connections;
+        for ((id, client), at) in old.by_connection {
+            let Some(connection) = connections.try_remove(at) else { continue };
+            for Waiter { cost, token, .. } in connection.waiters {
+                self.push(meters, client, id, cost, token);
+            }
+        }
+    }
+
+    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and with
+    /// what it was charged, and says when to ask again: `None` if nobody waits any more,
+    /// [`NEVER`] if only a new slice can help.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
@@ -167,16 +199,22 @@ impl<T> Queue<T> {
         &mut self,
         meters: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T),
+        release: &mut impl FnMut(T, Cost),
     ) -> Option<Mono> {
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
-        while let Some((at, cost)) = self.first() {
-            if let Err(again) = meters.take_waiting(cost, now) {
-                let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
-                return Some(again.max(Mono(now.0.saturating_add(pause))));
-            }
+        while let Some((at, cost)) = self.next(meters) {
+            let charged = match meters.take_waiting(cost, now, self.held_nanos) {
+                Ok(charged) => charged,
+                Err(again) => {
+                    if again != NEVER {
+                        self.held_nanos = self.held_nanos.max(again.0.saturating_sub(now.0));
+                    }
+                    let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
+                    return Some(again.max(Mono(now.0.saturating_add(pause))));
+                }
+            };
             if let Some(token) = self.pop(at, turn) {
-                release(token);
+                release(token, charged);
             }
         }
         self.drained(meters);
@@ -228,10 +266,17 @@ impl<T> Queue<T> {
         self.parked_cost
     }
 
-    /// The connection whose turn it is, and the cost of its first request.
-    fn first(&self) -> Option<(usize, Cost)> {
-        let client = &self.clients[self.round.first()?];
-        let at = client.round.first()?;
+    /// The connection whose request is to go next, and the cost of that.
+    fn next(&self, meters: &Meters) -> Option<(usize, Cost)> {
+        let by_turns = self.held_nanos > CATCH_UP_NANOS && meters.counts_operations();
+        self.first(by_turns.then(|| meters.ample()))
+    }
+
+    /// The connection whose turn it is, of the `wanted` kind if that may go, and the cost of its first
+    /// request.
+    fn first(&self, wanted: Option<Kind>) -> Option<(usize, Cost)> {
+        let client = &self.clients[self.round.first(wanted)?];
+        let at = client.round.first(wanted)?;
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
@@ -243,11 +288,11 @@ impl<T> Queue<T> {
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
         let own = || turn_of(&connection.waiters, turn);
-        connection.place = client.round.serve(connection.place, weight, next, own);
-        let next = client.round.first().map(|at| &self.connections[at].waiters);
+        connection.place = client.round.serve(connection.place, weight.bytes, next, own);
+        let next = client.round.first(None).map(|at| &self.connections[at].waiters);
         let after = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.weight);
         let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
-        client.place = self.round.serve(client.place, weight, after, own);
+        client.place = self.round.serve(client.place, weight.bytes, after, own);
         self.uncount(cost);
         self.forget_settled(client_at);
         Some(token)
@@ -316,7 +361,7 @@ impl<T> Queue<T> {
 fn turn_of<T>(waiters: &VecDeque<Waiter<T>>, most: u64) -> u64 {
     let mut bytes = 0_u64;
     for waiter in waiters.iter().take(TURN_REQUESTS) {
-        let with = bytes.saturating_add(waiter.weight.max(1));
+        let with = bytes.saturating_add(waiter.weight.bytes.max(1));
         if bytes > 0 && with > most {
             break;
         }

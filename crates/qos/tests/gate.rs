@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Limits, Meters, Queue};
+use weir_qos::{Burst, BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, Queue};
 
 use sim::{Demand, Done, KIB, Load, MIB, MILLI, SECOND, World, shares, worst_windows};
 
@@ -224,6 +224,104 @@ proptest! {
         }
     }
 
+    /// Large requests beside small ones bind bytes and operations by turns: one of the two is used up,
+    /// clients have equal shares of what binds them, and neither limit is passed by more than 50 ms and
+    /// the longest time that one request takes.
+    #[test]
+    fn of_two_limits_that_bind_by_turns_one_is_used_up(
+        seed: u64,
+        (rate, iops) in prop_oneof![
+            Just((4 * MIB, 64_u64)),
+            (1..16_u64, 16..1000_u64).prop_map(|(mib, iops)| (mib * MIB, iops)),
+        ],
+        large in prop_oneof![Just(MIB), Just(256 * KIB)],
+        clients in (1..6_u64, 1..6_u64),
+        lateness in prop_oneof![Just(PROMPT), Just(LATENESS)],
+    ) {
+        let of = |keys: std::ops::Range<u64>, depth, size| {
+            keys.map(move |key| closed(key, 2, depth, (size, size)))
+        };
+        let all = clients.0 + clients.1;
+        let loads = of(0..clients.0, 4, large).chain(of(clients.0..all, 64, 4 * KIB)).collect();
+        let mut world = World::new(seed, rate, lateness, loads).counting(rate, iops);
+        let (from, seconds) = (START + 10 * SECOND, 60);
+        world.run_until(from + seconds * SECOND);
+        let slowest = (large * SECOND / rate).max(SECOND / iops);
+        let within = |of: fn(&Done) -> u64, limit: u64, largest: u64| {
+            for window in [SECOND, 10 * SECOND] {
+                // The store's millisecond lets replies of one window fall into the next.
+                let (_, most) = worst_windows(&world.done, of, window, START, world.now);
+                let time = window + 50 * MILLI + slowest + MILLI;
+                let allowed = limit * time / SECOND + 1 + largest;
+                assert!(most <= allowed, "{most} in {window} ns, {allowed} allowed");
+            }
+            let done = world.done.iter().filter(|one| one.at >= from);
+            done.map(of).sum::<u64>() * 1000 / (limit * seconds)
+        };
+        let bytes = within(|one| one.bytes, rate, large);
+        let operations = within(|one| one.operations, iops, 1);
+        prop_assert!(bytes.max(operations) >= 950, "{bytes} and {operations} of 1000");
+        let per_operation = rate / iops;
+        let share = |key| {
+            let own = world.done.iter().filter(|one| one.client == key && one.at >= from);
+            own.map(|one| one.bytes.max(per_operation)).sum::<u64>()
+        };
+        let shares: Vec<_> = (0..all).map(share).collect();
+        let mean = shares.iter().sum::<u64>() / all;
+        for share in &shares {
+            let turn = large.max(per_operation);
+            prop_assert!(share.abs_diff(mean) <= mean / 50 + 4 * turn, "{shares:?}");
+        }
+    }
+
+    /// What waits is weighed anew when limits change: nobody who was served much by the old weights
+    /// waits until the others have caught up.
+    #[test]
+    fn a_change_of_operations_starves_nobody(
+        seed: u64,
+        before in prop_oneof![Just(20_u64), 2..10_000_u64],
+        after in prop_oneof![Just(10_000_u64), 50..10_000_u64],
+    ) {
+        let sizes = [4 * KIB, 8 * KIB, 64 * KIB];
+        let loads = (0..).zip(sizes).map(|(key, size)| closed(key, 4, 32, (size, size)));
+        let rate = 16 * MIB;
+        let mut world = World::new(seed, rate, PROMPT, loads.collect()).counting(rate, before);
+        let change = START + 3 * SECOND;
+        world.set_limits_at(change, rate, Some(after));
+        world.run_until(change + 3 * SECOND);
+        let part = rate / after;
+        let share = |key: u64| {
+            let own = world.done.iter().filter(|one| one.client == key && one.at >= change + MILLI);
+            own.map(|one| one.bytes.max(part)).sum::<u64>()
+        };
+        let shares = [0, 1, 2].map(share);
+        let mean = shares.iter().sum::<u64>() / 3;
+        for share in shares {
+            prop_assert!(share.abs_diff(mean) <= mean / 20 + 4 * part.max(64 * KIB), "{shares:?}");
+        }
+    }
+
+    /// In a burst and after it the rule of the contract holds, with those who wait and late pumps.
+    #[test]
+    fn bursts_keep_the_contract_until_credits_are_spent(
+        seed: u64,
+        base in 20..500_u64,
+        faster in 100..1000_u64,
+        failing in prop_oneof![Just(0_u64), 5..20_u64],
+    ) {
+        let burst = base + faster;
+        let of = Burst { base: Iops(base), credits: 12 * faster };
+        let loads = (0..5).map(|key| closed(key, 2, 64, (512, 16 * KIB))).collect();
+        let world = World::new(seed, 1 << 40, LATENESS, loads).failing(failing);
+        let mut world = world.bursting(1 << 40, burst, of);
+        let spent = START + 12 * SECOND;
+        world.run_until(spent + 12 * SECOND);
+        assert_kept(&world.done, |one| one.operations, burst, 1, START, spent - SECOND / 2);
+        // The catch-up of the burst is left over at its end.
+        assert_kept(&world.done, |one| one.operations, base, 1, spent + SECOND, world.now);
+        prop_assert!(world.meters.credits(Mono(world.now)).unwrap() <= base / 20 + 1);
+    }
+
     #[test]
     fn a_ceiling_on_operations_comes_and_goes_at_once(
         seed: u64,
@@ -285,7 +383,7 @@ proptest! {
         let (mut latest, mut released) = (0, 0);
         for now in jumps {
             let before = released;
-            queue.poll(&meters, Mono(now), &mut |()| released += MIB);
+            queue.poll(&meters, Mono(now), &mut |(), _| released += MIB);
             let passed = now.saturating_sub(latest) + SECOND / 20;
             latest = now.max(latest);
             let most = u128::from(rate) * u128::from(passed) / u128::from(SECOND) + u128::from(MIB);

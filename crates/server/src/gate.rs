@@ -4,11 +4,13 @@
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
 //! stopped reading. It never sleeps; workers ask again when told to.
 
-use crate::limits::{PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN};
+use crate::limits::{
+    PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
+};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue};
+use weir_qos::{Cost, Iops, Limits, Meters, Queue};
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -30,6 +32,8 @@ pub(crate) struct Parked {
 }
 
 struct Waiting {
+    /// The limits in force.
+    limits: Limits,
     queue: Queue<Ticket>,
     stopped: Vec<Stopped>,
 }
@@ -68,9 +72,6 @@ pub(crate) struct Gate {
     waiting: Mutex<Waiting>,
     parked: AtomicU64,
     parked_max: AtomicU64,
-    limit: AtomicU64,
-    /// Zero where operations are not counted.
-    limit_iops: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
     /// When it is going to: the earliest timer that was set and has not fired.
@@ -83,11 +84,9 @@ impl Gate {
     pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
             meters: Meters::new(limits),
-            waiting: Mutex::new(Waiting { queue: Queue::new(), stopped: Vec::new() }),
+            waiting: Mutex::new(Waiting { limits, queue: Queue::new(), stopped: Vec::new() }),
             parked: AtomicU64::new(0),
-            parked_max: AtomicU64::new(parked_max(limits.rate)),
-            limit: AtomicU64::new(limits.rate.0),
-            limit_iops: AtomicU64::new(limits.iops.map_or(0, |iops| iops.0)),
+            parked_max: AtomicU64::new(parked_max(limits)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
             total,
@@ -96,11 +95,17 @@ impl Gate {
 
     /// The limits in force.
     pub(crate) fn limits(&self) -> Limits {
-        let iops = self.limit_iops.load(Ordering::Relaxed);
-        Limits {
-            rate: BytesPerSecond(self.limit.load(Ordering::Relaxed)),
-            iops: (iops > 0).then_some(Iops(iops)),
-        }
+        lock(&self.waiting).limits
+    }
+
+    /// The credits for bursts that are left, if there are bursts.
+    pub(crate) fn credits(&self, now: Mono) -> Option<u64> {
+        self.meters.credits(now)
+    }
+
+    /// Goes on with the credits that an earlier server left.
+    pub(crate) fn set_credits(&self, credits: u64, now: Mono) {
+        self.meters.set_credits(credits, now);
     }
 
     /// Bytes of memory that waiting requests pin.
@@ -132,20 +137,28 @@ impl Gate {
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let _waiting = lock(&self.waiting);
+        let mut waiting = lock(&self.waiting);
         self.meters.set(limits, now);
-        self.limit.store(limits.rate.0, Ordering::Relaxed);
-        self.limit_iops.store(limits.iops.map_or(0, |iops| iops.0), Ordering::Relaxed);
-        self.parked_max.store(parked_max(limits.rate), Ordering::Relaxed);
+        waiting.queue.reweigh(&self.meters);
+        waiting.limits = limits;
+        self.parked_max.store(parked_max(limits), Ordering::Relaxed);
     }
 
-    /// May a request of `cost` go now? Only while nobody waits. What moves no byte goes at once
-    /// where operations are not counted.
-    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> bool {
-        cost.bytes == 0 && !self.meters.counts_operations() || self.meters.try_take(cost, now)
+    /// Whether what isn't a READ or WRITE is an operation of the contract too.
+    pub(crate) fn counts_metadata(&self) -> bool {
+        self.meters.counts_metadata()
     }
 
-    /// Gives back what a request did not use. True if somebody waits, who may go sooner now: ask
+    /// May a request of `cost` go now? Only while nobody waits; then says what it was charged. What
+    /// moves no byte goes at once where operations are not counted.
+    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
+        if cost.bytes == 0 && !self.meters.counts_operations() {
+            return Some(Cost::ZERO);
+        }
+        self.meters.try_take(cost, now)
+    }
+
+    /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
     /// the gate again.
     pub(crate) fn refund(&self, cost: Cost) -> bool {
         if cost == Cost::ZERO {
@@ -207,8 +220,9 @@ impl Gate {
         released: &mut Vec<Ticket>,
     ) -> Option<Mono> {
         let mut freed = 0;
-        let next = waiting.queue.poll(&self.meters, now, &mut |ticket: Ticket| {
+        let next = waiting.queue.poll(&self.meters, now, &mut |mut ticket: Ticket, charged| {
             freed += ticket.pinned;
+            ticket.request.cost = charged;
             released.push(ticket);
         });
         self.unaccount(freed);
@@ -242,7 +256,24 @@ impl Gate {
     }
 }
 
-/// 20 s of the rate, within 16 and 64 MiB.
-fn parked_max(limit: BytesPerSecond) -> u64 {
-    limit.0.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+/// 20 s of the tightest limit, within 16 and 64 MiB.
+fn parked_max(limits: Limits) -> u64 {
+    let operations = |iops: Iops| iops.0.saturating_mul(PARKED_OPERATION_BYTES);
+    let rate = limits.iops.map_or(limits.rate.0, |iops| operations(iops).min(limits.rate.0));
+    rate.saturating_mul(PARKED_SECONDS).clamp(PARKED_VOLUME_MIN, PARKED_VOLUME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_qos::BytesPerSecond;
+
+    #[test]
+    fn what_may_be_parked_follows_the_tightest_limit() {
+        let limits = |mib, iops| Limits { iops, ..Limits::of(BytesPerSecond::from_mib(mib)) };
+        let mib = |mib, iops: Option<u64>| parked_max(limits(mib, iops.map(Iops))) >> 20;
+        assert_eq!([mib(1, None), mib(2, None), mib(1000, None)], [20, 40, 64]);
+        assert_eq!([mib(1000, Some(16)), mib(1000, Some(32)), mib(1000, Some(1))], [20, 40, 16]);
+        assert_eq!([mib(1, Some(1_000_000)), mib(0, Some(7))], [20, 16]);
+    }
 }

@@ -13,6 +13,7 @@ mod clock;
 pub mod config;
 mod confine;
 pub mod control;
+mod credits;
 mod engine;
 mod gate;
 mod groups;

@@ -23,6 +23,14 @@ pub(crate) const LISTEN_BACKLOG: i32 = 1024;
 /// A receive buffer of the usual size. One is held by a connection only while it has data.
 pub(crate) const RECV_BYTES: usize = 256 << 10;
 
+/// The receive buffer of a connection with little traffic: thousands of those whose requests wait
+/// for the disk at the same moment hold this much each. Filled once, the usual size follows.
+pub(crate) const RECV_SMALL_BYTES: usize = 32 << 10;
+
+/// A connection has little traffic again after so many times that what came would have filled no
+/// more than half of the small buffer.
+pub(crate) const RECV_CALM: u8 = 64;
+
 /// A receive buffer for records that do not fit the usual one: the largest record and room to
 /// receive the start of the next with it.
 pub(crate) const RECV_LARGE_BYTES: usize = weir_nfs::limits::RECORD_BYTES_MAX + (256 << 10);
@@ -90,8 +98,11 @@ pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
 /// Parked memory of one volume: at most this, whatever its rate.
 pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
 
-/// Parked memory of one volume is otherwise what its rate moves in this many seconds.
+/// Parked memory of one volume is otherwise what its tightest limit moves in this many seconds.
 pub(crate) const PARKED_SECONDS: u64 = 20;
+
+/// What a limit of operations is reckoned to move with each: as much as custom pools have for one.
+pub(crate) const PARKED_OPERATION_BYTES: u64 = 64 << 10;
 
 /// What one waiting request costs in memory beside its record.
 pub(crate) const PARKED_OVERHEAD: usize = 512;

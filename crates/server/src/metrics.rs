@@ -139,6 +139,9 @@ const LIVE: &[Metric<VolumeLive>] = &[
         "Limit of READs and WRITEs in force, 0 where they are not counted",
         |v| Whole(v.limit_iops.unwrap_or(0)),
     ),
+    metric(Gauge, "weir_volume_credits", "Credits left for bursts, 0 where there are none", |v| {
+        Whole(v.credits.unwrap_or(0))
+    }),
     metric(
         Gauge,
         "weir_volume_throughput_limit_reached",
@@ -259,12 +262,13 @@ struct PoolSums {
 impl PoolSums {
     fn of(snapshot: &Snapshot, pool: &Pool) -> Self {
         let volumes = || snapshot.volumes_of(pool.id);
+        let given = volumes().map(|volume| pool.gives(volume).rate.0).sum();
         Self {
             size: pool.size_bytes,
             allocated: volumes().map(|volume| volume.quota_bytes).sum(),
-            budget: pool.contract().budget().rate.0,
+            budget: pool.contract().budget().map_or(given, |budget| budget.rate.0),
             operations: pool.iops.map_or(0, |iops| iops.0),
-            given: volumes().map(|volume| volume.limits.rate.0).sum(),
+            given,
         }
     }
 }
@@ -333,4 +337,73 @@ fn write<T>(mut encoder: MetricEncoder<'_>, metric: &Metric<T>, of: &T) -> fmt::
 #[expect(clippy::cast_precision_loss, reason = "a sum of seconds is read to a few digits")]
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// A page or a file of the repository that speaks of metrics.
+    fn read(path: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::read_to_string(root.join(path)).unwrap()
+    }
+
+    /// Names as they are scraped.
+    fn published() -> BTreeSet<String> {
+        fn of<T>(metrics: &[Metric<T>]) -> impl Iterator<Item = String> {
+            let suffix = |metric: &Metric<T>| match metric.kind {
+                Counter => format!("{}_total", metric.name),
+                _ => metric.name.to_owned(),
+            };
+            metrics.iter().map(suffix).collect::<Vec<_>>().into_iter()
+        }
+        let single = ["weir_build_info", "weir_catalog_generation"].map(str::to_owned);
+        of(LIVE).chain(of(VOLUME)).chain(of(POOL)).chain(of(SERVER)).chain(single).collect()
+    }
+
+    /// Every word of `text` that begins as metrics do.
+    fn named(text: &str) -> BTreeSet<String> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        words.filter(|word| word.starts_with("weir_")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_page_lists_every_metric_and_no_other() {
+        let page = read("docs/metrics.md");
+        let row = |line: &str| {
+            line.strip_prefix("| `weir_")?.split_once("` |").map(|(name, _)| format!("weir_{name}"))
+        };
+        let listed: Vec<_> = page.lines().filter_map(row).collect();
+        assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), published());
+        assert_eq!(listed.len(), published().len(), "one is listed twice");
+    }
+
+    #[test]
+    fn expressions_name_only_metrics_that_exist() {
+        for path in ["docs/metrics.md", "dist/prometheus/weir.rules.yml", "dist/grafana/weir.json"]
+        {
+            let (named, published) = (named(&read(path)), published());
+            assert!(named.len() > 5, "{path}");
+            let unknown: Vec<_> = named.difference(&published).collect();
+            assert!(unknown.is_empty(), "{path}: {unknown:?}");
+        }
+    }
+
+    #[test]
+    fn every_panel_of_the_dashboard_asks_for_something() {
+        let dashboard: serde_json::Value =
+            serde_json::from_str(&read("dist/grafana/weir.json")).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let asking = panels.iter().filter(|panel| panel["type"] != "row");
+        assert!(asking.clone().count() > 10);
+        for panel in asking {
+            let targets = panel["targets"].as_array().unwrap();
+            let asks =
+                |target: &serde_json::Value| !named(target["expr"].as_str().unwrap()).is_empty();
+            assert!(!targets.is_empty() && targets.iter().all(asks), "{}", panel["title"]);
+        }
+    }
 }

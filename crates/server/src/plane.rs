@@ -50,6 +50,8 @@ pub struct VolumeLive {
     pub limit_bytes_per_second: u64,
     /// Gauge: the limit in force in READs and WRITEs a second, if they are counted.
     pub limit_iops: Option<u64>,
+    /// Gauge: the credits for bursts that are left, where there are bursts.
+    pub credits: Option<u64>,
     /// Gauge: bytes that files hold, as FSSTAT shows it.
     pub used_bytes: u64,
     /// Is that exact?

@@ -10,6 +10,7 @@ use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
+use crate::credits;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
@@ -77,7 +78,8 @@ pub enum ServeError {
     Thread(&'static str),
 }
 
-/// Serves until SIGTERM or SIGINT, then stops gracefully. A second signal ends at once.
+/// Serves until SIGTERM, SIGINT or SIGHUP (whose terminal has gone), then stops gracefully. A second
+/// SIGTERM or SIGINT ends at once.
 ///
 /// # Errors
 /// [`ServeError`]; nothing is left running.
@@ -86,6 +88,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut hangup = signal(SignalKind::hangup())?;
         let manager = ServiceManager::from_environment()?;
         let bound = Bound::open(config)?;
         // Threads, which come next, inherit what is left.
@@ -95,6 +98,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
                 _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+                _ = hangup.recv() => tracing::info!("SIGHUP: stopping; nothing is reloaded"),
             }
             tokio::spawn(async move {
                 tokio::select! {
@@ -232,11 +236,14 @@ impl Server {
                 "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
             );
         }
+        let keeper = credits::keep_on(Arc::clone(&self.engine), Arc::clone(&self.catalog));
+        let keeper = tokio::spawn(keeper);
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
+        keeper.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))
@@ -258,6 +265,7 @@ impl Server {
             stop.stop();
             outcome = outcome.and(join(locks, "lock manager"));
         }
+        credits::keep(&self.engine, &self.catalog);
         self.engine.close_volumes();
         tracing::info!("stopped");
         outcome
@@ -293,7 +301,8 @@ fn engine(
     };
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
-    let around = Surroundings { clock, groups, portmap, locks };
+    let credits = catalog.credits()?;
+    let around = Surroundings { clock, groups, portmap, locks, credits };
     Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
 }
 

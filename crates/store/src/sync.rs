@@ -16,6 +16,7 @@ pub(crate) use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 pub(crate) use std::sync::{Arc, Condvar, Weak};
+pub(crate) use std::thread::{Builder, scope};
 
 /// A mutual exclusion lock that ignores poisoning.
 #[derive(Debug, Default)]
@@ -102,7 +103,7 @@ pub(crate) fn now() -> Mono {
 
 /// Starts a thread of this crate. It ends by itself; nobody joins it.
 pub(crate) fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    std::thread::Builder::new().name(name).spawn(run).map(drop)
+    Builder::new().name(name).spawn(run).map(drop)
 }
 
 /// The side of [`promise`] that gives the value. Dropped without giving, it breaks the promise.

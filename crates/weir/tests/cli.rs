@@ -165,6 +165,32 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
 }
 
 #[test]
+fn an_operator_provisions_bursts() {
+    let server = Server::start();
+    let made = server.done("pool create files --qos provisioned-v1 --size 20TiB");
+    assert_eq!(made, "pool files: 20 TiB, provisioned-v1\n");
+    let made = server.done("volume create share --pool files --quota 1TiB");
+    let figures = "limit 203 MiB/s, 4024 IOPS, bursts of 10000\n";
+    assert!(made.starts_with(&format!("volume share: quota 1 TiB, {figures}")), "{made}");
+    let plan = server.done("volume resize share 10TiB --dry-run");
+    assert!(plan.contains("GiB/s, 13240 IOPS, bursts of 30720"), "{plan}");
+    let (_, message) = server.refused("volume set share --iops 5000");
+    assert!(message.contains("provisioned-v2"), "{message}");
+    let (_, message) = server.refused("volume set share --throughput 200MiB/s");
+    assert!(message.contains("follows from the quota"), "{message}");
+    server.done("pool set files --qos provisioned-v2");
+    let set = server.done("volume set share --iops 25000 --throughput 500MiB/s");
+    assert!(set.contains("500 MiB/s, 25000 IOPS, bursts of 75000"), "{set}");
+    let shown = server.done("volume show share");
+    assert!(shown.contains(" of 180000000\n"), "{shown}");
+    let (_, message) = server.refused("volume set share --iops 2999");
+    assert!(message.contains("from 3000 IOPS to 102400 IOPS"), "{message}");
+    let set = server.done("volume set share --iops auto");
+    assert!(set.contains("4024 IOPS, bursts of 12072"), "{set}");
+    server.stop();
+}
+
+#[test]
 fn an_operator_buys_throughput_apart_from_size() {
     let server = Server::start();
     let made = server.done("pool create apps --qos flexible --size 1TiB --throughput 640MiB/s");
@@ -179,6 +205,15 @@ fn an_operator_buys_throughput_apart_from_size() {
     assert!(plan.contains("log     10 MiB/s, 160 IOPS  10 MiB/s, 320 IOPS"), "{plan}");
     let set = server.done("volume set log --iops 1000");
     assert!(set.contains("10 MiB/s, 1000 IOPS"), "{set}");
+    server.done("pool create db2 --qos custom --size 1TiB --throughput 200MiB/s");
+    let moved = server.done("volume move log --to db2 --dry-run");
+    assert!(moved.contains("limit 10 MiB/s, 1000 IOPS"), "it keeps its own: {moved}");
+    let moved = server.done("volume move log --to db2 --iops 500");
+    assert!(moved.contains("limit 10 MiB/s, 500 IOPS"), "{moved}");
+    let set = server.done("volume set log --iops auto");
+    assert!(set.contains("10 MiB/s, 160 IOPS"), "{set}");
+    let set = server.done("pool set db2 --throughput 400MiB/s");
+    assert!(set.contains("400 MiB/s, 6400 IOPS in all"), "{set}");
     let (status, message) = server.refused("pool create x --size 1TiB");
     assert_eq!(status, 2);
     assert!(message.contains("--level"), "{message}");
@@ -576,4 +611,47 @@ fn the_first_steps_of_the_readme_work_as_they_are_pasted() {
     }
     assert!(server.done("volume list").contains("2 TiB"));
     server.stop();
+}
+
+/// What a shell of this machine makes of the completions; nothing is asked of bash-completion.
+#[test]
+fn bash_completes_commands_and_options() {
+    let completed = |words: &str, last: &str| {
+        let script = format!(
+            "source <(\"$0\" completions bash) && COMP_WORDS=({words}) && \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) && _weir weir '{last}' && \
+             echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script, WEIR]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(completed("weir volume cr", "cr"), "create\n");
+    assert_eq!(completed("weir volume create --q", "--q"), "--quota\n");
+    assert_eq!(completed("weir volume nothing-like-this", "nothing-like-this"), "\n");
+}
+
+/// The journal says by the environment which file it is; then lines begin with their priority.
+#[test]
+fn lines_for_the_journal_begin_with_their_priority() {
+    use std::os::unix::fs::MetadataExt;
+    let data = tempfile::tempdir().unwrap();
+    let said = |stream: &dyn Fn(&std::fs::Metadata) -> String| {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let file = log.reopen().unwrap();
+        // It warns of few open files, says that it can't listen there, and ends.
+        let status = Command::new("sh")
+            .args(["-c", "ulimit -n 1000 && exec \"$0\" \"$@\"", WEIR, "serve", "--api", "none"])
+            .args(["--nfs", "192.0.2.1:2049", "--data"])
+            .arg(data.path())
+            .env("JOURNAL_STREAM", stream(&file.metadata().unwrap()))
+            .stderr(file)
+            .status();
+        assert!(!status.unwrap().success());
+        std::fs::read_to_string(log.path()).unwrap()
+    };
+    let journal = said(&|file| format!("{}:{}", file.dev(), file.ino()));
+    assert!(journal.starts_with("<4>weir_server::"), "{journal}");
+    let other = said(&|file| format!("{}:{}", file.dev(), file.ino() + 1));
+    assert!(other.contains(" WARN weir_server::"), "{other}");
 }

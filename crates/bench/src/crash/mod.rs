@@ -21,7 +21,7 @@ mod phase;
 mod present;
 mod recovery;
 mod tree;
-mod victim;
+pub(crate) mod victim;
 mod world;
 
 use crate::demo::Stop;

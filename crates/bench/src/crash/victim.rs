@@ -24,17 +24,17 @@ const WATCHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 1, 0, 1));
 
 /// How a server is run.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
-    pub(super) weir: PathBuf,
-    pub(super) data: PathBuf,
-    pub(super) log: PathBuf,
+pub(crate) struct Setup {
+    pub(crate) weir: PathBuf,
+    pub(crate) data: PathBuf,
+    pub(crate) log: PathBuf,
     /// The value of `--namespace-durability`.
-    pub(super) durability: &'static str,
+    pub(crate) durability: &'static str,
 }
 
 /// A server, running or not. Dropping it ends it in order.
 #[derive(Debug)]
-pub(super) struct Victim {
+pub(crate) struct Victim {
     setup: Setup,
     address: SocketAddr,
     process: Option<Process>,
@@ -43,7 +43,7 @@ pub(super) struct Victim {
 
 impl Victim {
     /// One that is not started yet, on a free port.
-    pub(super) fn new(setup: Setup) -> Result<Self> {
+    pub(crate) fn new(setup: Setup) -> Result<Self> {
         let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         let port = PORTS.clone().find(free).context("no free port on loopback")?;
         let address = (Ipv4Addr::LOCALHOST, port).into();
@@ -51,17 +51,17 @@ impl Victim {
     }
 
     /// Where it serves NFS and MOUNT.
-    pub(super) const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Its data directory.
-    pub(super) fn data(&self) -> &Path {
+    pub(crate) fn data(&self) -> &Path {
         &self.setup.data
     }
 
     /// Starts it; does not wait until it serves.
-    pub(super) fn start(&mut self) -> Result<()> {
+    pub(crate) fn start(&mut self) -> Result<()> {
         let Setup { weir, data, log, durability } = &self.setup;
         std::fs::create_dir_all(data)?;
         let output = OpenOptions::new().create(true).append(true).open(log)?;
@@ -98,19 +98,24 @@ impl Victim {
         self.process.take().map_or(Ok(()), |mut process| process.kill())
     }
 
+    /// Its process id, while it runs.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
     /// Ends it in order.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.process = None;
     }
 
     /// Waits until it answers for the object `root`, and gives how long after its start that was.
-    pub(super) fn serving(&mut self, root: &[u8]) -> Result<Duration> {
+    pub(crate) fn serving(&mut self, root: &[u8]) -> Result<Duration> {
         self.wait(|address| space(address, root))?;
         Ok(self.started.elapsed())
     }
 
     /// The handle of an export's top directory, as soon as the server gives it.
-    pub(super) fn mount(&mut self, export: &str) -> Result<Box<[u8]>> {
+    pub(crate) fn mount(&mut self, export: &str) -> Result<Box<[u8]>> {
         self.wait(|address| Ok(mount(&NfsTarget::new(address, export), caller())?))
     }
 

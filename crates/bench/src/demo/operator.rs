@@ -80,7 +80,7 @@ impl Operator {
         })
     }
 
-    fn create_pool(
+    pub(crate) fn create_pool(
         &self,
         name: &str,
         level: &str,

@@ -10,7 +10,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Processor time used until now.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// By the process with all its threads, those that ended included, in seconds.
     process_s: f64,
     /// By each kernel thread, known by its id and when it began, in seconds.
@@ -19,16 +19,16 @@ pub(super) struct Reading {
 
 /// Processor time between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Used {
+pub(crate) struct Used {
     /// By the process, in seconds.
-    pub(super) process_s: f64,
+    pub(crate) process_s: f64,
     /// By kernel threads, in seconds: write-back, the loop device, journals.
-    pub(super) kernel_s: f64,
+    pub(crate) kernel_s: f64,
 }
 
 impl Reading {
     /// Reads the clocks of process `pid` and of all kernel threads.
-    pub(super) fn take(pid: u32) -> Result<Self> {
+    pub(crate) fn take(pid: u32) -> Result<Self> {
         let process = stat(pid).with_context(|| format!("process {pid} is gone"))?;
         let mut kernel_s = HashMap::new();
         for entry in read_dir("/proc").context("can't read /proc")?.flatten() {
@@ -44,7 +44,7 @@ impl Reading {
 
     /// What was used from `earlier` to this reading. Kernel threads that were not there earlier
     /// count whole; those that have ended since are lost.
-    pub(super) fn since(&self, earlier: &Self) -> Used {
+    pub(crate) fn since(&self, earlier: &Self) -> Used {
         let before = |thread| earlier.kernel_s.get(thread).copied().unwrap_or(0.0);
         Used {
             process_s: self.process_s - earlier.process_s,

@@ -6,7 +6,7 @@
 //! Kernel workers count for the server they work for: before each measurement everything is
 //! written back, so that none inherits the write-back of another.
 
-mod cpu;
+pub(crate) mod cpu;
 mod isolation;
 mod judge;
 mod measure;

@@ -45,7 +45,7 @@ fn auto_limits_are_linear_and_exact() {
     for (level, quota, limit) in vectors {
         let pool = Pool { level, ..pool(Qos::Auto, quota) };
         assert_eq!(pool.limits(auto(quota)), Limits::of(limit), "{level:?} {quota}");
-        assert_eq!(pool.budget(), Limits::of(limit), "{level:?} {quota}");
+        assert_eq!(pool.budget(), Some(Limits::of(limit)), "{level:?} {quota}");
     }
 }
 
@@ -86,7 +86,7 @@ fn the_least_level_carries_the_volumes_and_none_below_it_does() {
 #[test]
 fn the_measured_table_is_feasible() {
     let manual = pool(Qos::Manual, 4 * TIB);
-    assert_eq!(manual.budget(), Limits::of(mib(64)));
+    assert_eq!(manual.budget(), Some(Limits::of(mib(64))));
     let (small, large) = (terms(TIB, mib(48)), terms(3 * TIB, mib(16)));
     assert_eq!(manual.check([small, large]), Ok(()));
     assert_eq!(manual.check_volume([small], large), Ok(()));
@@ -195,7 +195,7 @@ fn a_flexible_pool_buys_within_its_published_bounds() {
     }
     // It gives what it bought, whatever its size, level and operations.
     let pool = buys(TIB, mib(300));
-    assert_eq!(pool.budget(), Limits::of(mib(300)));
+    assert_eq!(pool.budget(), Some(Limits::of(mib(300))));
     let volume = terms(GIB, mib(200));
     assert_eq!(pool.limits(volume), Limits::of(mib(200)));
     let refused = pool.check_volume([volume], terms(GIB, mib(101)));
@@ -235,7 +235,7 @@ fn a_custom_volume_has_operations_of_its_own_or_its_part_of_the_pools() {
     let pool = custom(100, 1600);
     let own = Terms { manual_iops: Some(Iops(1000)), ..terms(GIB, mib(10)) };
     assert_eq!(pool.limits(terms(GIB, mib(10))).iops, Some(Iops(160)));
-    assert_eq!(pool.limits(own), Limits { rate: mib(10), iops: Some(Iops(1000)) });
+    assert_eq!(pool.limits(own), Limits { iops: Some(Iops(1000)), ..Limits::of(mib(10)) });
     assert_eq!(pool.check([own, terms(GIB, mib(37))]), Ok(()));
     let refused = pool.check_volume([own], terms(GIB, mib(38)));
     let error = Infeasible::Iops { asked: Iops(608), free: Iops(600), needed: Iops(1608) };
@@ -260,7 +260,7 @@ fn a_ceiling_lowers_and_never_raises() {
     assert_eq!(limits.under(ceiling(Some(mib(17)), None)), limits);
     assert_eq!(limits.under(ceiling(Some(mib(4)), None)), Limits::of(mib(4)));
     let counted = limits.under(ceiling(None, Some(Iops(500))));
-    assert_eq!(counted, Limits { rate: mib(16), iops: Some(Iops(500)) });
+    assert_eq!(counted, Limits { iops: Some(Iops(500)), ..limits });
     assert_eq!(counted.under(ceiling(None, Some(Iops(501)))), counted);
     assert_eq!(counted.under(ceiling(None, Some(Iops(499)))).iops, Some(Iops(499)));
 }
@@ -271,7 +271,10 @@ fn names_both_ways() {
         assert_eq!(qos.to_string().parse(), Ok(qos));
     }
     let error = "Auto".parse::<Qos>().unwrap_err();
-    assert_eq!(error.to_string(), "unknown QoS model: use one of auto, manual, flexible, custom");
+    assert_eq!(
+        error.to_string(),
+        "unknown QoS model: use one of auto, manual, flexible, custom, provisioned-v1, provisioned-v2"
+    );
 }
 
 proptest::proptest! {

@@ -58,7 +58,7 @@ fn a_waiter_closes_the_fast_path() {
     meter.set_waiting(true);
     assert!(meter.is_waiting());
     assert!(!meter.try_take(1, START));
-    assert_eq!(meter.take_waiting(1, START), Ok(()));
+    assert_eq!(meter.take_waiting(1, START, 0), Ok(()));
     meter.set_waiting(false);
     assert!(meter.try_take(1, START));
 }
@@ -66,9 +66,9 @@ fn a_waiter_closes_the_fast_path() {
 #[test]
 fn a_refused_waiter_learns_the_moment() {
     let meter = meter(MIB);
-    assert_eq!(meter.take_waiting(MIB, START), Ok(()));
-    assert_eq!(meter.take_waiting(1, START), Err(at(950)));
-    assert_eq!(meter.take_waiting(1, at(950)), Ok(()));
+    assert_eq!(meter.take_waiting(MIB, START, 0), Ok(()));
+    assert_eq!(meter.take_waiting(1, START, 0), Err(at(950)));
+    assert_eq!(meter.take_waiting(1, at(950), 0), Ok(()));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn refunds_cannot_be_saved_up() {
         meter.refund(MIB);
     }
     assert_eq!(drain(&meter, MIB, START), 1);
-    assert_eq!(meter.take_waiting(1, START), Err(at(950)));
+    assert_eq!(meter.take_waiting(1, START, 0), Err(at(950)));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_faster_rate_pays_the_same_bytes() {
     assert!(meter.try_take(MIB, START));
     meter.set_slice(RateSlice::owned(BytesPerSecond::from_mib(100)), START);
     // 950 KiB·ms of debt at 1 MiB/s are 9.5 ms at 100 MiB/s.
-    assert_eq!(meter.take_waiting(1, START), Err(Mono(START.0 + 9_500_000)));
+    assert_eq!(meter.take_waiting(1, START, 0), Err(Mono(START.0 + 9_500_000)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_slower_rate_pays_the_same_bytes() {
     assert_eq!(drain(&meter, MIB, START), 6);
     // Five of the six are credit: 1 MiB is owed.
     meter.set_slice(RateSlice::owned(BytesPerSecond::from_mib(2)), START);
-    assert_eq!(meter.take_waiting(1, START), Err(at(500)));
+    assert_eq!(meter.take_waiting(1, START, 0), Err(at(500)));
 }
 
 #[test]
@@ -122,16 +122,16 @@ fn from_tiny_to_large_is_in_force_at_once() {
     let meter = meter(1);
     assert!(meter.try_take(MIB, START));
     meter.set_slice(RateSlice::owned(BytesPerSecond::from_mib(128)), START);
-    assert_eq!(meter.take_waiting(KIB8, at(8)), Ok(()));
+    assert_eq!(meter.take_waiting(KIB8, at(8), 0), Ok(()));
 }
 
 #[test]
 fn an_expired_slice_admits_nothing_until_renewed() {
-    let slice = RateSlice { rate: BytesPerSecond(MIB), expires: Some(at(100)) };
+    let slice = RateSlice { expires: Some(at(100)), ..RateSlice::owned(BytesPerSecond(MIB)) };
     let meter = Meter::new(slice);
     assert!(meter.try_take(1, at(99)));
     assert!(!meter.try_take(1, at(100)));
-    assert_eq!(meter.take_waiting(1, at(100)), Err(NEVER));
+    assert_eq!(meter.take_waiting(1, at(100), 0), Err(NEVER));
     meter.set_slice(RateSlice { expires: Some(at(200)), ..slice }, at(100));
     assert!(meter.try_take(1, at(199)));
 }
@@ -143,9 +143,9 @@ fn rate_zero_admits_nothing_and_keeps_the_debt_in_bytes() {
     let meter = meter(MIB);
     assert!(meter.try_take(MIB, START));
     meter.set_slice(nothing, START);
-    assert_eq!(meter.take_waiting(1, at(10_000)), Err(NEVER));
+    assert_eq!(meter.take_waiting(1, at(10_000), 0), Err(NEVER));
     meter.set_slice(RateSlice::owned(BytesPerSecond::from_mib(10)), START);
-    assert_eq!(meter.take_waiting(1, START), Err(at(95)));
+    assert_eq!(meter.take_waiting(1, START, 0), Err(at(95)));
 }
 
 #[test]
@@ -295,13 +295,13 @@ proptest! {
         let mut now = START;
         let mut sum = 0_u128;
         for late in lateness {
-            while meter.take_waiting(cost, now).is_ok() {
+            while meter.take_waiting(cost, now, 0).is_ok() {
                 sum += u128::from(cost);
                 if sum > u128::from(cost) * 20_000 {
                     return Ok(());
                 }
             }
-            let due = meter.take_waiting(cost, now).unwrap_err();
+            let due = meter.take_waiting(cost, now, 0).unwrap_err();
             now = Mono(due.0 + late);
             let paid = u128::from(due.0 - START.0 + CATCH_UP_NANOS) * u128::from(rate);
             let rounding = sum / u128::from(cost) * u128::from(rate) / u128::from(TICKS_PER_SECOND);
@@ -319,7 +319,7 @@ proptest! {
     ) {
         let meter = meter(old);
         while meter.try_take(cost, START) {}
-        let owed = |rate: u64| match meter.take_waiting(0, START) {
+        let owed = |rate: u64| match meter.take_waiting(0, START, 0) {
             Err(at) => u128::from(at.0 - START.0) * u128::from(rate) / 1_000_000_000,
             Ok(()) => 0,
         };

@@ -15,6 +15,8 @@
 
 use alloc::collections::BTreeSet;
 
+use crate::meters::{Kind, Weight};
+
 /// Where a party stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -30,6 +32,8 @@ struct Turn {
     end: u64,
     serial: u64,
     party: usize,
+    start: u64,
+    kind: Kind,
 }
 
 /// The parties of one competition, named by index.
@@ -37,8 +41,8 @@ struct Turn {
 pub(super) struct Round {
     clock: u64,
     serial: u64,
-    /// The turns of parties with something waiting.
-    turns: BTreeSet<Turn>,
+    /// The turns of parties with something waiting, by its kind.
+    turns: [BTreeSet<Turn>; 2],
     /// The starts of those parties.
     starts: BTreeSet<(u64, usize)>,
     /// The starts of parties with nothing waiting, remembered while they are ahead of the clock.
@@ -50,20 +54,23 @@ impl Round {
         Self {
             clock: 0,
             serial: 0,
-            turns: BTreeSet::new(),
+            turns: [BTreeSet::new(), BTreeSet::new()],
             starts: BTreeSet::new(),
             idle: BTreeSet::new(),
         }
     }
 
-    /// Whose turn it is.
-    pub(super) fn first(&self) -> Option<usize> {
-        self.turns.first().map(|turn| turn.party)
+    /// Whose turn it is; of the `wanted` kind, if one of that kind may go by now.
+    pub(super) fn first(&self, wanted: Option<Kind>) -> Option<usize> {
+        let next = self.turns.iter().filter_map(BTreeSet::first).min()?;
+        let of_kind = wanted.and_then(|kind| self.turns[kind as usize].first());
+        let first = of_kind.filter(|turn| turn.start < next.end).unwrap_or(next);
+        Some(first.party)
     }
 
     /// Whether any party has something waiting.
     pub(super) fn is_ready(&self) -> bool {
-        !self.turns.is_empty()
+        !self.starts.is_empty()
     }
 
     /// A new party, with nothing waiting yet.
@@ -71,10 +78,10 @@ impl Round {
         self.rest(self.clock, party)
     }
 
-    /// An idle party has something waiting from now on, for a turn of `bytes`.
-    pub(super) fn join(&mut self, from: Place, bytes: u64) -> Place {
+    /// An idle party has something waiting from now on, for a turn of that weight.
+    pub(super) fn join(&mut self, from: Place, turn: Weight) -> Place {
         self.idle.remove(&(from.start, from.turn.party));
-        self.stand(from.start.max(self.clock), from.turn.party, bytes)
+        self.stand(from.start.max(self.clock), from.turn.party, turn)
     }
 
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
@@ -83,7 +90,7 @@ impl Round {
         &mut self,
         from: Place,
         bytes: u64,
-        next: Option<u64>,
+        next: Option<Weight>,
         turn: impl FnOnce() -> u64,
     ) -> Place {
         if let Some(&(least, _)) = self.starts.first() {
@@ -96,11 +103,16 @@ impl Round {
             self.leave(from);
             return self.rest(after, from.turn.party);
         };
-        if after.saturating_add(next.max(1)) <= from.turn.end {
-            return Place { served, ..from };
+        if after.saturating_add(next.bytes.max(1)) <= from.turn.end {
+            let turn = Turn { kind: next.kind, ..from.turn };
+            if turn != from.turn {
+                self.turns[from.turn.kind as usize].remove(&from.turn);
+                self.turns[turn.kind as usize].insert(turn);
+            }
+            return Place { served, turn, ..from };
         }
         self.withdraw(from);
-        self.stand(after, from.turn.party, turn())
+        self.stand(after, from.turn.party, Weight { bytes: turn(), ..next })
     }
 
     /// What a ready party had waiting is gone, unserved.
@@ -129,11 +141,12 @@ impl Round {
     }
 
     /// Puts a party among those with something waiting.
-    fn stand(&mut self, start: u64, party: usize, bytes: u64) -> Place {
+    fn stand(&mut self, start: u64, party: usize, weight: Weight) -> Place {
         self.serial += 1;
+        let Weight { bytes, kind } = weight;
         let end = start.saturating_add(bytes.max(1));
-        let turn = Turn { end, serial: self.serial, party };
-        self.turns.insert(turn);
+        let turn = Turn { end, serial: self.serial, party, start, kind };
+        self.turns[kind as usize].insert(turn);
         self.starts.insert((start, party));
         Place { start, turn, served: 0 }
     }
@@ -141,11 +154,12 @@ impl Round {
     /// Puts a party among those with nothing waiting.
     fn rest(&mut self, start: u64, party: usize) -> Place {
         self.idle.insert((start, party));
-        Place { start, turn: Turn { end: start, serial: 0, party }, served: 0 }
+        let turn = Turn { end: start, serial: 0, party, start, kind: Kind::Bytes };
+        Place { start, turn, served: 0 }
     }
 
     fn withdraw(&mut self, from: Place) {
-        self.turns.remove(&from.turn);
+        self.turns[from.turn.kind as usize].remove(&from.turn);
         self.starts.remove(&(from.start, from.turn.party));
     }
 }
@@ -156,25 +170,29 @@ mod tests {
 
     use super::*;
 
+    fn of(bytes: u64) -> Weight {
+        Weight { bytes, kind: Kind::Bytes }
+    }
+
     /// Serves 100 bytes of what waits in portions of 100.
     fn serve(round: &mut Round, from: Place, more: bool, turn: u64) -> Place {
-        round.serve(from, 100, more.then_some(100), || turn)
+        round.serve(from, 100, more.then_some(of(100)), || turn)
     }
 
     #[test]
     fn who_was_away_stands_level_with_a_newcomer_and_behind_those_who_waited() {
         let mut round = Round::new();
         let [away, mut present, waiting] = [1, 2, 3].map(|party| round.enter(party));
-        present = round.join(present, 100);
+        present = round.join(present, of(100));
         for _ in 0..10 {
             present = serve(&mut round, present, true, 100);
         }
         // The clock is at 900, where a party begins that joins now.
-        round.join(waiting, 100);
-        round.join(away, 100);
+        round.join(waiting, of(100));
+        round.join(away, of(100));
         let newcomer = round.enter(4);
-        round.join(newcomer, 100);
-        let order: Vec<_> = round.turns.iter().map(|turn| (turn.party, turn.end)).collect();
+        round.join(newcomer, of(100));
+        let order: Vec<_> = round.turns[0].iter().map(|turn| (turn.party, turn.end)).collect();
         assert_eq!(order, [(3, 1000), (1, 1000), (4, 1000), (2, 1100)]);
     }
 
@@ -183,20 +201,20 @@ mod tests {
         let mut round = Round::new();
         let [mut first, mut second] = [1, 2].map(|party| {
             let place = round.enter(party);
-            round.join(place, 300)
+            round.join(place, of(300))
         });
         for _ in 0..2 {
-            assert_eq!(round.first(), Some(1));
+            assert_eq!(round.first(None), Some(1));
             first = serve(&mut round, first, true, 300);
         }
-        assert_eq!(round.first(), Some(1), "its turn has not ended");
+        assert_eq!(round.first(None), Some(1), "its turn has not ended");
         first = serve(&mut round, first, true, 300);
-        assert_eq!((round.first(), first.start), (Some(2), 300));
+        assert_eq!((round.first(None), first.start), (Some(2), 300));
         // Whose next request does not fit its turn has had it.
-        second = round.serve(second, 100, Some(201), || 201);
-        assert_eq!((round.first(), second.start), (Some(2), 100), "ends at 301");
-        second = round.serve(second, 201, Some(100), || 100);
-        assert_eq!((round.first(), second.start), (Some(2), 301), "ends at 401");
+        second = round.serve(second, 100, Some(of(201)), || 201);
+        assert_eq!((round.first(None), second.start), (Some(2), 100), "ends at 301");
+        second = round.serve(second, 201, Some(of(100)), || 100);
+        assert_eq!((round.first(None), second.start), (Some(2), 301), "ends at 401");
         // What was served counts also where a turn is cut short, and no more than that.
         first = serve(&mut round, first, true, 300);
         assert_eq!(round.pause(first).start, 400);
@@ -209,16 +227,16 @@ mod tests {
         let mut round = Round::new();
         for party in 2..10 {
             let place = round.enter(party);
-            round.join(place, 1000);
+            round.join(place, of(1000));
         }
         let mut little = round.enter(1);
         for served in 0..9 {
-            little = round.join(little, 100);
-            assert_eq!(round.first(), Some(1), "{served}");
+            little = round.join(little, of(100));
+            assert_eq!(round.first(None), Some(1), "{served}");
             little = serve(&mut round, little, false, 0);
         }
-        round.join(little, 101);
-        assert_eq!(round.first(), Some(2), "its turn ends further on than the others'");
+        round.join(little, of(101));
+        assert_eq!(round.first(None), Some(2), "its turn ends further on than the others'");
     }
 
     #[test]
@@ -226,7 +244,7 @@ mod tests {
         let mut round = Round::new();
         let mut alone = round.enter(1);
         for _ in 0..10 {
-            alone = round.join(alone, 100);
+            alone = round.join(alone, of(100));
             alone = serve(&mut round, alone, false, 0);
         }
         assert_eq!((alone.start, round.enter(2).start), (1000, 900));
@@ -237,7 +255,7 @@ mod tests {
         let mut round = Round::new();
         let [first, second] = [1, 2].map(|party| {
             let place = round.enter(party);
-            round.join(place, 100)
+            round.join(place, of(100))
         });
         serve(&mut round, first, false, 0);
         assert_eq!(round.forget(), None, "100 bytes ahead of the clock");
@@ -246,5 +264,43 @@ mod tests {
         serve(&mut round, second, true, 100);
         assert_eq!(round.forget(), Some(1));
         assert_eq!(round.forget(), None, "the other still waits");
+    }
+
+    #[test]
+    fn a_kind_that_is_wanted_goes_first_as_far_as_shares_allow() {
+        let mut round = Round::new();
+        let few = Weight { bytes: 100, kind: Kind::Operations };
+        let mut large = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(1000))
+        });
+        let small = round.enter(3);
+        let mut small = round.join(small, few);
+        assert_eq!(round.first(None), Some(3));
+        assert_eq!(round.first(Some(Kind::Operations)), Some(3));
+        // Ahead of its place in the order, once.
+        assert_eq!(round.first(Some(Kind::Bytes)), Some(1));
+        large[0] = round.serve(large[0], 1000, Some(of(1000)), || 1000);
+        assert_eq!(round.first(Some(Kind::Bytes)), Some(2));
+        large[1] = round.serve(large[1], 1000, Some(of(1000)), || 1000);
+        // Both are ahead by their turn: not again until the other had as much.
+        for _ in 0..10 {
+            assert_eq!(round.first(Some(Kind::Bytes)), Some(3));
+            small = round.serve(small, 100, Some(few), || 100);
+        }
+        assert_eq!(round.first(Some(Kind::Bytes)), Some(1));
+        assert_eq!(large.map(|place| place.start), [1000, 1000]);
+    }
+
+    #[test]
+    fn a_turn_is_of_the_kind_of_what_waits_next() {
+        let mut round = Round::new();
+        let place = round.enter(1);
+        let place = round.join(place, of(1000));
+        let few = Weight { bytes: 10, kind: Kind::Operations };
+        let place = round.serve(place, 100, Some(few), || 0);
+        assert!(round.turns[0].is_empty() && round.turns[1].len() == 1, "the same turn");
+        round.leave(place);
+        assert!(!round.is_ready() && round.turns[1].is_empty());
     }
 }

@@ -23,7 +23,7 @@ fn shut() -> Meters {
 
 fn released<T>(queue: &mut Queue<T>, meter: &Meters, now: Mono) -> Vec<T> {
     let mut tokens = Vec::new();
-    queue.poll(meter, now, &mut |token| tokens.push(token));
+    queue.poll(meter, now, &mut |token, _| tokens.push(token));
     tokens
 }
 
@@ -44,7 +44,7 @@ fn shares_are_of_what_binds() {
         let end = Mono(START.0 + seconds * 1_000_000_000);
         let (mut now, mut counts) = (START, [0_u64; 2]);
         while now < end {
-            let again = queue.poll(&meters, now, &mut |client: usize| counts[client] += 1);
+            let again = queue.poll(&meters, now, &mut |client: usize, _| counts[client] += 1);
             now = again.unwrap();
         }
         counts
@@ -52,8 +52,54 @@ fn shares_are_of_what_binds() {
     let rate = BytesPerSecond(MIB);
     let [small, large] = served(Limits::of(rate), 1);
     assert!(small.abs_diff(512) <= 64 && large.abs_diff(8) <= 1, "{small} and {large}");
-    let [small, large] = served(Limits { rate, iops: Some(Iops(10)) }, 20);
+    let [small, large] = served(Limits { iops: Some(Iops(10)), ..Limits::of(rate) }, 20);
     assert!(small.abs_diff(100) <= 1 && large.abs_diff(100) <= 1, "{small} and {large}");
+}
+
+/// Under limits so far apart that an operation would weigh all that can be counted, turns still come round.
+#[test]
+fn absurd_limits_leave_everybody_a_turn() {
+    let meters =
+        Meters::new(Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond(u64::MAX)) });
+    let mut queue = Queue::new();
+    for _ in 0..100 {
+        for key in 0..2 {
+            queue.push(&meters, client(key), 1, Cost::of(KIB), key);
+        }
+    }
+    let mut counts = [0_u64; 2];
+    for second in 1..=100 {
+        let release = &mut |key: u128, _| counts[usize::from(key == 1)] += 1;
+        queue.poll(&meters, Mono::from_secs(second), release);
+    }
+    assert!(counts[0] >= 50 && counts[0].abs_diff(counts[1]) <= 1, "{counts:?}");
+}
+
+#[test]
+fn whoever_parks_after_it_gave_back_a_charge_asks_for_the_others() {
+    let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond(KIB)) };
+    let (meters, mut queue) = (Meters::new(limits), Queue::new());
+    assert!(meters.try_take(Cost::of(0), START).is_some());
+    assert!(queue.push(&meters, client(1), 1, Cost::of(1), 'a'));
+    assert!(!queue.push(&meters, client(1), 1, Cost::of(1), 'b'), "it waits behind the first");
+    // As by a thread that was about to be refused when the first was parked.
+    meters.set_waiting(false);
+    assert!(meters.try_take(Cost::of(KIB), START).is_none());
+    meters.set_waiting(true);
+    assert!(queue.push(&meters, client(1), 1, Cost::of(KIB), 'c'));
+    assert!(!queue.push(&meters, client(1), 1, Cost::of(KIB), 'd'));
+}
+
+#[test]
+fn what_waits_is_released_with_what_it_was_charged() {
+    let mut queue = Queue::new();
+    let counted = Limits { iops: Some(Iops(1000)), ..Limits::of(BytesPerSecond(u64::MAX)) };
+    for (limits, operations) in [(Limits::of(counted.rate), 0), (counted, 1)] {
+        let meters = Meters::new(limits);
+        queue.push(&meters, client(1), 1, Cost::of(KIB), ());
+        let charged = |(), charged| assert_eq!(charged, Cost { bytes: KIB, operations });
+        assert_eq!(queue.poll(&meters, START, &mut { charged }), None);
+    }
 }
 
 #[test]
@@ -61,8 +107,8 @@ fn nobody_waits_at_first() {
     let mut queue = Queue::<u8>::default();
     let meter = open();
     assert_eq!((queue.len(), queue.parked_cost(), queue.is_empty()), (0, 0, true));
-    assert_eq!(queue.poll(&meter, START, &mut |_| ()), None);
-    assert!(meter.try_take(Cost::of(1), START));
+    assert_eq!(queue.poll(&meter, START, &mut |_, _| ()), None);
+    assert!(meter.try_take(Cost::of(1), START).is_some());
 }
 
 #[test]
@@ -70,11 +116,11 @@ fn the_fast_path_is_closed_exactly_while_somebody_waits() {
     let (mut queue, meter) = (Queue::new(), open());
     queue.push(&meter, client(1), 1, Cost::of(KIB), "a");
     queue.push(&meter, client(2), 2, Cost::of(KIB), "b");
-    assert!(!meter.try_take(Cost::of(1), START));
+    assert!(meter.try_take(Cost::of(1), START).is_none());
     queue.cancel_connection(&meter, 1, &mut |token| assert_eq!(token, "a"));
-    assert!(!meter.try_take(Cost::of(1), START));
+    assert!(meter.try_take(Cost::of(1), START).is_none());
     assert_eq!(released(&mut queue, &meter, START), ["b"]);
-    assert!(meter.try_take(Cost::of(1), START));
+    assert!(meter.try_take(Cost::of(1), START).is_some());
 }
 
 #[test]
@@ -91,11 +137,11 @@ fn cancelling_the_last_waiter_opens_the_fast_path() {
 fn it_says_when_to_ask_again() {
     let mut queue = Queue::new();
     let meter = Meters::new(Limits::of(BytesPerSecond(MIB)));
-    assert!(meter.try_take(Cost::of(MIB), START));
+    assert!(meter.try_take(Cost::of(MIB), START).is_some());
     queue.push(&meter, client(1), 1, Cost::of(MIB), 'a');
     queue.push(&meter, client(1), 1, Cost::of(MIB), 'b');
     let mut tokens = Vec::new();
-    let mut poll = |now| queue.poll(&meter, now, &mut |token| tokens.push(token));
+    let mut poll = |now| queue.poll(&meter, now, &mut |token, _| tokens.push(token));
     assert_eq!(poll(START), Some(Mono::from_millis(1950)));
     assert_eq!(poll(Mono::from_millis(1950)), Some(Mono::from_millis(2950)));
     assert_eq!(poll(Mono::from_millis(2949)), Some(Mono::from_millis(2950)));
@@ -107,7 +153,7 @@ fn it_says_when_to_ask_again() {
 fn only_a_new_slice_helps_a_stopped_volume() {
     let (mut queue, meter) = (Queue::new(), shut());
     queue.push(&meter, client(1), 1, Cost::of(KIB), 'a');
-    assert_eq!(queue.poll(&meter, START, &mut |_| panic!("stopped")), Some(NEVER));
+    assert_eq!(queue.poll(&meter, START, &mut |_, _| panic!("stopped")), Some(NEVER));
     meter.set(Limits::of(BytesPerSecond(MIB)), START);
     assert_eq!(released(&mut queue, &meter, START), ['a']);
 }
@@ -148,7 +194,7 @@ fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
         }
         let mut order = Vec::new();
         let mut now = START;
-        while let Some(again) = queue.poll(&meter, now, &mut |key| order.push(key)) {
+        while let Some(again) = queue.poll(&meter, now, &mut |key, _| order.push(key)) {
             now = again;
         }
         let turns: Vec<_> = order.chunk_by(|one, next| one == next).map(<[_]>::len).collect();
@@ -193,7 +239,7 @@ fn an_absent_client_saves_nothing_up() {
     let mut queue = Queue::new();
     // One request a second.
     let meter = Meters::new(Limits::of(BytesPerSecond(8 * KIB)));
-    assert!(meter.try_take(Cost::of(8 * KIB), START));
+    assert!(meter.try_take(Cost::of(8 * KIB), START).is_some());
     for (key, connection) in [(1, 1), (2, 2), (3, 3)] {
         queue.push(&meter, client(key), connection, Cost::of(8 * KIB), key);
     }
@@ -219,7 +265,7 @@ fn an_absent_client_saves_nothing_up() {
 fn coming_and_going_gains_nothing() {
     let mut queue = Queue::new();
     let meter = Meters::new(Limits::of(BytesPerSecond(8 * KIB)));
-    assert!(meter.try_take(Cost::of(8 * KIB), START));
+    assert!(meter.try_take(Cost::of(8 * KIB), START).is_some());
     for _ in 0..30 {
         queue.push(&meter, client(1), 1, Cost::of(8 * KIB), 1);
         queue.push(&meter, client(2), 2, Cost::of(8 * KIB), 2);
@@ -281,7 +327,7 @@ fn a_cancel_amid_a_turn_leaves_clients_even() {
         let (mut queue, rate) = (Queue::new(), 64 * MIB);
         let meter = Meters::new(Limits::of(BytesPerSecond(rate)));
         // All of the credit, so that each poll from now on lets one request go.
-        assert!(meter.try_take(Cost::of(rate / 20), START));
+        assert!(meter.try_take(Cost::of(rate / 20), START).is_some());
         for _ in 0..32 {
             for (key, connection) in [(1, 10), (1, 11), (2, 20)] {
                 queue.push(&meter, client(key), connection, Cost::of(8 * KIB), key);

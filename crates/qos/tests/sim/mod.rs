@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue};
+use weir_qos::{Burst, BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -51,6 +51,8 @@ struct Request {
     connection: u64,
     serial: u64,
     cost: u64,
+    /// Operations that it was charged.
+    operations: u64,
     sent: u64,
 }
 
@@ -129,6 +131,13 @@ impl World {
         self
     }
 
+    /// Operations come in bursts from the start, with full credits.
+    pub(crate) fn bursting(self, rate: u64, burst: u64, of: Burst) -> Self {
+        let limits = Limits { burst: Some(of), ..limits(rate, Some(burst)) };
+        self.meters.set(limits, Mono(self.now));
+        self
+    }
+
     pub(crate) fn set_limits_at(&mut self, at: u64, rate: u64, iops: Option<u64>) {
         self.schedule(at, Event::SetLimits(rate, iops));
     }
@@ -161,6 +170,7 @@ impl World {
             Event::Pump => {}
             Event::SetLimits(rate, iops) => {
                 self.meters.set(limits(rate, iops), Mono(self.now));
+                self.queue.reweigh(&self.meters);
                 self.pump();
             }
             Event::Disconnect(connection) => {
@@ -179,9 +189,10 @@ impl World {
         let Load { client, demand, size: (least, most), .. } = self.loads[load];
         let cost = least + self.draw(most - least + 1);
         self.sent += 1;
-        let request = Request { load, connection, serial: self.sent, cost, sent: self.now };
-        if self.meters.try_take(Cost::of(cost), Mono(self.now)) {
-            self.serve(request);
+        let (serial, sent) = (self.sent, self.now);
+        let request = Request { load, connection, serial, cost, operations: 0, sent };
+        if let Some(charged) = self.meters.try_take(Cost::of(cost), Mono(self.now)) {
+            self.serve(Request { operations: charged.operations, ..request });
         } else {
             let key = ClientKey(client.into());
             if self.queue.push(&self.meters, key, connection, Cost::of(cost), request) {
@@ -196,8 +207,8 @@ impl World {
     fn pump(&mut self) {
         self.pump_at = None;
         let mut released = Vec::new();
-        let next = self.queue.poll(&self.meters, Mono(self.now), &mut |request| {
-            released.push(request);
+        let next = self.queue.poll(&self.meters, Mono(self.now), &mut |request, charged| {
+            released.push(Request { operations: charged.operations, ..request });
         });
         for request in released {
             self.serve(request);
@@ -225,14 +236,15 @@ impl World {
 
     fn reply(&mut self, request: Request) {
         self.in_service -= 1;
-        let Request { load, connection, serial, cost, sent } = request;
+        let Request { load, connection, serial, cost, operations, sent } = request;
         let failed = self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0;
         let bytes = if failed { 0 } else { cost };
         let client = self.loads[load].client;
-        let operations = u64::from(!failed);
-        self.done.push(Done { client, connection, serial, bytes, operations, sent, at: self.now });
+        let done = u64::from(!failed);
+        let at = self.now;
+        self.done.push(Done { client, connection, serial, bytes, operations: done, sent, at });
         if failed {
-            self.meters.refund(Cost::of(cost));
+            self.meters.refund(Cost { bytes: cost, operations });
             self.pump();
         }
         if let Demand::Depth(_) = self.loads[load].demand {
@@ -257,7 +269,7 @@ impl World {
 }
 
 fn limits(rate: u64, iops: Option<u64>) -> Limits {
-    Limits { rate: BytesPerSecond(rate), iops: iops.map(Iops) }
+    Limits { iops: iops.map(Iops), ..Limits::of(BytesPerSecond(rate)) }
 }
 
 /// The worst windows of `window` nanoseconds: the least and the most that any of them saw that

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
+use weir_qos::Bought;
 
 /// Nobody can mean more connections than that.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
@@ -166,8 +167,8 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "custom_throughput_min",
-        meaning: "least throughput that a pool of the model custom buys; default 64MiB/s",
-        set: |config, value| rate(value).map(|rate| config.custom_throughput_min = rate),
+        meaning: "least throughput that a pool of the model custom buys, to 5120MiB/s; default 64MiB/s",
+        set: |config, value| bought(value).map(|rate| config.custom_throughput_min = rate),
         show: |config| quote(&format!("{:#}", Rate(config.custom_throughput_min))),
     },
     Key {
@@ -367,6 +368,15 @@ fn rate(value: &Value<'_>) -> Result<u64, String> {
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A rate that a custom pool may buy.
+fn bought(value: &Value<'_>) -> Result<u64, String> {
+    let most = Bought::CUSTOM_RATE_MAX;
+    rate(value).and_then(|rate| match rate > most.0 {
+        true => Err(format!("at most {most} is allowed, the most that such a pool buys")),
+        false => Ok(rate),
+    })
 }
 
 /// Levels with an optional target each, comma-separated. A bare target, which tracing would take,

@@ -249,6 +249,12 @@ fn did_you_mean(nearest: Option<&'static str>) -> String {
     }
 }
 
+/// How [`ServerConfig::template`] begins.
+const TEMPLATE_HEAD: &str = "\
+# Configuration of `weir serve`, read at its start. Take a `#` away and change the value.
+# `weir config show --config FILE` checks the file and prints what it comes to.
+";
+
 /// A setting given on the command line or in the environment: a key of [`KEYS`] and its text.
 pub type Override = (&'static str, String);
 
@@ -298,6 +304,23 @@ impl ServerConfig {
     /// The whole configuration as a file that gives it.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        Self::write(|key, name| format!("{name} = {}\n", key.show(self)))
+    }
+
+    /// A file with every key, its meaning and its default. All keys are commented out but `data`,
+    /// which has no default and stands at /var/lib/weir.
+    #[must_use]
+    pub fn template() -> String {
+        let defaults = Self { data: PathBuf::from("/var/lib/weir"), ..Self::default() };
+        let keys = Self::write(|key, name| {
+            let sign = if name == "data" { "" } else { "#" };
+            format!("\n# {}\n{sign}{name} = {}\n", key.meaning, key.show(&defaults))
+        });
+        format!("{TEMPLATE_HEAD}{keys}")
+    }
+
+    /// A file with a section for each of the keys', and `line` for each key and its name in there.
+    fn write(line: impl Fn(&Key, &str) -> String) -> String {
         let mut text = String::new();
         let mut section = "";
         for key in KEYS {
@@ -306,7 +329,7 @@ impl ServerConfig {
                 section = of;
                 text += &format!("\n[{section}]\n");
             }
-            text += &format!("{name} = {}\n", key.show(self));
+            text += &line(key, name);
         }
         text
     }

@@ -95,6 +95,14 @@ fn the_api_can_be_kept_off_tcp() {
 }
 
 #[test]
+fn the_floor_of_custom_pools_is_one_that_they_can_buy() {
+    let with = |rate: &str| format!("data = \"/srv\"\ncustom_throughput_min = \"{rate}\"\n");
+    assert_eq!(load(&with("5GiB/s"), &[]).unwrap().custom_throughput_min, 5120 << 20);
+    assert!(refusal(&with("5121MiB/s")).contains("at most 5120 MiB/s"));
+    assert!(refusal(&with("0MiB/s")).contains("more than nothing"));
+}
+
+#[test]
 fn what_is_shown_reads_back_as_the_same() {
     let overrides: Vec<Override> = vec![
         ("data", "/srv/with \"quotes\"".to_owned()),
@@ -118,4 +126,16 @@ fn a_missing_or_huge_file_is_refused() {
     assert!(matches!(missing, Err(ConfigError::Read { .. })));
     let huge = "#".repeat(usize::try_from(FILE_BYTES_MAX).unwrap() + 1);
     assert!(matches!(load(&huge, &[]), Err(ConfigError::TooLarge { .. })));
+}
+
+#[test]
+fn the_template_is_the_defaults_and_so_are_its_comments() {
+    let template = ServerConfig::template();
+    let defaults = ServerConfig { data: "/var/lib/weir".into(), ..ServerConfig::default() };
+    assert_eq!(load(&template, &[]).unwrap(), defaults);
+    let is_key = |line: &str| line.starts_with('#') && !line.starts_with("# ");
+    assert_eq!(template.lines().filter(|line| is_key(line)).count(), KEYS.len() - 1);
+    let given = template.lines().map(|line| if is_key(line) { &line[1..] } else { line });
+    let given = given.collect::<Vec<_>>().join("\n");
+    assert_eq!(load(&given, &[]).unwrap(), defaults);
 }

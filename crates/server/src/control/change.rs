@@ -235,6 +235,8 @@ fn limits(before: &Snapshot, outcome: &Outcome, shown: &Shown) -> Vec<LimitChang
             after_mibps: mibps(new.limits.rate.0),
             before_iops: old.limits.iops.map(|iops| iops.0),
             after_iops: new.limits.iops.map(|iops| iops.0),
+            before_base_iops: old.limits.burst.map(|burst| burst.base.0),
+            after_base_iops: new.limits.burst.map(|burst| burst.base.0),
         })
     };
     volumes.into_iter().filter_map(change).collect()

@@ -24,8 +24,9 @@ pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
 /// A pool for an answer.
 pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
-    let budget = pool.contract().budget().rate.0;
-    let given = volumes().map(|volume| volume.limits.rate.0).sum();
+    let gives = || volumes().map(|volume| pool.gives(volume));
+    let given = gives().map(|limits| limits.rate.0).sum();
+    let budget = pool.contract().budget().map_or(given, |budget| budget.rate.0);
     let mut shown = weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
@@ -35,6 +36,8 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
             Qos::Manual => weir_api::Qos::Manual,
             Qos::Flexible => weir_api::Qos::Flexible,
             Qos::Custom => weir_api::Qos::Custom,
+            Qos::ProvisionedV1 => weir_api::Qos::ProvisionedV1,
+            Qos::ProvisionedV2 => weir_api::Qos::ProvisionedV2,
         },
         size_bytes: pool.size_bytes,
         allocated_bytes: volumes().map(|volume| volume.quota_bytes).sum(),
@@ -44,7 +47,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
         budget_mibps: mibps(budget),
         given_bytes_per_second: given,
         given_mibps: mibps(given),
-        given_iops: volumes().filter_map(|volume| volume.limits.iops).map(|iops| iops.0).sum(),
+        given_iops: gives().filter_map(|limits| limits.iops).map(|iops| iops.0).sum(),
         volumes: volumes().count(),
         directory: pool.directory.display().to_string(),
         etag: String::new(),
@@ -68,6 +71,8 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         limit_bytes_per_second: volume.limits.rate.0,
         limit_mibps: mibps(volume.limits.rate.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),
+        base_iops: volume.limits.burst.map(|burst| burst.base.0),
+        credits_max: volume.limits.burst.map(|burst| burst.credits),
         exports: volume.exports.iter().map(rule).collect(),
         etag: String::new(),
         live: None,
@@ -91,6 +96,7 @@ fn live(live: VolumeLive) -> weir_api::VolumeLive {
         counted: live.counted.map(counted),
         limit_bytes_per_second: live.limit_bytes_per_second,
         limit_iops: live.limit_iops,
+        credits: live.credits,
         read_ops: live.read_ops,
         read_bytes: live.read_bytes,
         write_ops: live.write_ops,
@@ -165,6 +171,8 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
         weir_api::Qos::Manual => Qos::Manual,
         weir_api::Qos::Flexible => Qos::Flexible,
         weir_api::Qos::Custom => Qos::Custom,
+        weir_api::Qos::ProvisionedV1 => Qos::ProvisionedV1,
+        weir_api::Qos::ProvisionedV2 => Qos::ProvisionedV2,
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) async fn change(
         pool: change.pool,
         quota_bytes: change.quota_bytes,
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
-        iops: change.iops.map(Iops),
+        iops: change.iops.map(|iops| iops.map(Iops)),
         ceiling_rate: change.max_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
         ceiling_iops: change.max_iops.map(|most| most.map(Iops)),
     };

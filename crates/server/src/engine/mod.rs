@@ -24,11 +24,12 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
 use weir_core::{Clock, HandleKey, VolumeId};
-use weir_qos::{BytesPerSecond, Limits};
+use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
 /// How volumes are opened, the same for all.
@@ -61,6 +62,8 @@ pub(crate) struct Surroundings {
     pub(crate) portmap: Portmap,
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
+    /// What an earlier server left of the credits of its volumes.
+    pub(crate) credits: BTreeMap<VolumeId, u64>,
 }
 
 /// The shared part of the data plane.
@@ -85,6 +88,8 @@ pub(crate) struct Engine {
     applying: Mutex<()>,
     serial: AtomicU64,
     unfinished: AtomicBool,
+    /// What an earlier server left of the credits of volumes that are not open yet.
+    credits: Mutex<BTreeMap<VolumeId, u64>>,
 }
 
 impl Engine {
@@ -96,7 +101,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox>],
-        Surroundings { clock, groups, portmap, locks }: Surroundings,
+        Surroundings { clock, groups, portmap, locks, credits }: Surroundings,
     ) -> Self {
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
@@ -118,6 +123,7 @@ impl Engine {
             applying: Mutex::new(()),
             serial: AtomicU64::new(0),
             unfinished: AtomicBool::new(false),
+            credits: Mutex::new(credits),
         }
     }
 
@@ -194,13 +200,32 @@ impl Engine {
     /// volume is only synced: its usage is not known, and is counted anew at the next start.
     pub(crate) fn close_volumes(&self) {
         let finished = !self.unfinished.load(Ordering::Relaxed);
-        for mounted in self.served.load().all() {
-            let store = &mounted.volume.nfs.store;
-            let closed = if finished { store.close() } else { store.sync() };
+        let served = self.served.load();
+        let volumes: Vec<_> = served.all().collect();
+        let stores: Vec<_> = volumes.iter().map(|mounted| &mounted.volume.nfs.store).collect();
+        let close = if finished { LocalStore::close_all } else { LocalStore::sync_all };
+        for (mounted, closed) in volumes.iter().zip(close(&stores)) {
             if let Err(error) = closed {
                 tracing::error!(volume = %mounted.spec.name, %error, "the last sync of a volume failed");
             }
         }
+    }
+
+    /// The credits that the volumes have left, and would have left after `ahead` in which they spent
+    /// them at full speed. Those of volumes that could not be opened are as they were.
+    pub(crate) fn credits(&self, ahead: Duration) -> BTreeMap<VolumeId, u64> {
+        let now = self.clock.now();
+        let mut left = lock(&self.credits).clone();
+        for mounted in self.served.load().all() {
+            let gate = &mounted.volume.gate;
+            let limits = gate.limits();
+            if let (Some(credits), Some(Burst { base, .. })) = (gate.credits(now), limits.burst) {
+                let faster = limits.iops.unwrap_or_default().0.saturating_sub(base.0);
+                let spent = faster.saturating_mul(ahead.as_secs());
+                left.insert(mounted.spec.id, credits.saturating_sub(spent));
+            }
+        }
+        left
     }
 
     fn open(&self, snapshot: &Snapshot, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
@@ -228,10 +253,14 @@ impl Engine {
                 "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
             );
         }
+        let gate = Gate::new(spec.limits, Arc::clone(&self.parked));
+        if let Some(left) = lock(&self.credits).remove(&spec.id) {
+            gate.set_credits(left, self.clock.now());
+        }
         Ok(Arc::new(ServedVolume {
             id: spec.id,
             nfs: Arc::new(nfs),
-            gate: Gate::new(spec.limits, Arc::clone(&self.parked)),
+            gate,
             stats: Stats::new(self.doors.len()),
         }))
     }
@@ -297,6 +326,7 @@ impl Plane for Engine {
             parked_bytes: volume.gate.parked(),
             limit_bytes_per_second: limits.rate.0,
             limit_iops: limits.iops.map(|iops| iops.0),
+            credits: volume.gate.credits(self.clock.now()),
             used_bytes: volume.nfs.store.used_bytes(),
             used_exact: volume.nfs.store.usage_is_known(),
             counting: volume.nfs.store.counting(),

@@ -1,8 +1,9 @@
 //! A worker's free buffers, last in first out so that the warm one is used next.
 
-use crate::limits::{RECV_BYTES, RECV_LARGE_BYTES};
+use crate::limits::{RECV_BYTES, RECV_LARGE_BYTES, RECV_SMALL_BYTES};
 use crate::sync::Arc;
 
+const RECV_SMALL_KEPT: usize = 128;
 const RECV_KEPT: usize = 32;
 const RECV_LARGE_KEPT: usize = 4;
 const REPLY_SMALL: usize = 512;
@@ -12,6 +13,7 @@ const REPLY_LARGE_KEPT_BYTES: usize = 16 << 20;
 /// Free buffers of one worker. Never more than a stated number of each kind is kept.
 #[derive(Default)]
 pub(crate) struct Buffers {
+    recv_small: Vec<Arc<Vec<u8>>>,
     recv: Vec<Arc<Vec<u8>>>,
     recv_large: Vec<Arc<Vec<u8>>>,
     reply_small: Vec<Vec<u8>>,
@@ -24,7 +26,9 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// A receive buffer of at least `bytes`, all of it initialised, owned by nobody else.
     pub(crate) fn recv(&mut self, bytes: usize) -> Arc<Vec<u8>> {
-        let (free, size) = if bytes <= RECV_BYTES {
+        let (free, size) = if bytes <= RECV_SMALL_BYTES {
+            (&mut self.recv_small, RECV_SMALL_BYTES)
+        } else if bytes <= RECV_BYTES {
             (&mut self.recv, RECV_BYTES)
         } else {
             (&mut self.recv_large, RECV_LARGE_BYTES.max(bytes))
@@ -35,6 +39,9 @@ impl Buffers {
     /// Takes a receive buffer back that nobody else holds.
     pub(crate) fn give_recv(&mut self, buffer: Arc<Vec<u8>>) {
         match buffer.len() {
+            RECV_SMALL_BYTES if self.recv_small.len() < RECV_SMALL_KEPT => {
+                self.recv_small.push(buffer);
+            }
             RECV_BYTES if self.recv.len() < RECV_KEPT => self.recv.push(buffer),
             RECV_LARGE_BYTES if self.recv_large.len() < RECV_LARGE_KEPT => {
                 self.recv_large.push(buffer);
@@ -78,6 +85,10 @@ mod tests {
     #[test]
     fn large_and_small_are_kept_apart() {
         let mut buffers = Buffers::default();
+        let small = buffers.recv(1);
+        assert_eq!(small.len(), RECV_SMALL_BYTES);
+        buffers.give_recv(small);
+        assert_eq!(buffers.recv(RECV_SMALL_BYTES + 1).len(), RECV_BYTES);
         let large = buffers.recv(RECV_BYTES + 1);
         assert_eq!(large.len(), RECV_LARGE_BYTES);
         buffers.give_recv(large);

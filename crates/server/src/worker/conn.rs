@@ -5,7 +5,7 @@
 use super::buffers::Buffers;
 use super::lent::Lent;
 use super::request::Request;
-use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, SEND_SLICES_MAX};
+use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, RECV_CALM, RECV_SMALL_BYTES, SEND_SLICES_MAX};
 use crate::retransmit::{Caller, client_at};
 use crate::sync::Arc;
 use rustix::event::epoll::EventFlags;
@@ -88,6 +88,10 @@ pub(crate) struct Conn {
     window: Option<Window>,
     partial: Vec<u8>,
     wanted: usize,
+    /// What the next buffer has room for at least, by what came until now.
+    usual: usize,
+    /// How often in a row a small one would have been half empty.
+    calm: u8,
     out: VecDeque<Vec<u8>>,
     out_offset: usize,
     out_bytes: usize,
@@ -132,6 +136,8 @@ impl Conn {
             window: None,
             partial: Vec::new(),
             wanted: 0,
+            usual: RECV_SMALL_BYTES,
+            calm: 0,
             out: VecDeque::new(),
             out_offset: 0,
             out_bytes: 0,
@@ -217,8 +223,19 @@ impl Conn {
         let (received, count) = self.receive_into(room);
         window.end += count;
         self.left -= count;
+        self.note(received, count);
         self.window = Some(window);
         received
+    }
+
+    /// Learns from what came how much room the next buffer should have.
+    fn note(&mut self, received: Received, count: usize) {
+        self.calm = if count <= RECV_SMALL_BYTES / 2 { self.calm.saturating_add(1) } else { 0 };
+        if received == Received::More {
+            self.usual = RECV_BYTES;
+        } else if self.calm >= RECV_CALM {
+            self.usual = RECV_SMALL_BYTES;
+        }
     }
 
     fn receive_into(&mut self, room: Option<&mut [u8]>) -> (Received, usize) {
@@ -247,6 +264,9 @@ impl Conn {
             match self.deframer.next(bytes)? {
                 Step::NeedMore { total } => {
                     self.wanted = total.unwrap_or(0);
+                    if self.wanted > RECV_SMALL_BYTES {
+                        (self.usual, self.calm) = (RECV_BYTES, 0);
+                    }
                     return Ok(None);
                 }
                 Step::Fragment { consumed } => window.start += consumed,
@@ -282,7 +302,7 @@ impl Conn {
     /// A window with room, all of the old bytes in front, whose buffer nobody else holds.
     fn make_room(&mut self, buffers: &mut Buffers) -> Window {
         let Some(mut window) = self.window.take() else {
-            let mut buffer = buffers.recv(self.wanted.max(RECV_BYTES));
+            let mut buffer = buffers.recv(self.wanted.max(self.usual));
             let end = self.partial.len();
             if let Some(front) = Arc::get_mut(&mut buffer).and_then(|bytes| bytes.get_mut(..end)) {
                 front.copy_from_slice(&self.partial);
@@ -449,6 +469,29 @@ mod tests {
         assert!(conn.window.is_none());
         client.write_all(&[0, 1, 9]).unwrap();
         assert_eq!(drain(&mut conn, &mut buffers, 1), [[9]]);
+    }
+
+    #[test]
+    fn the_buffer_follows_the_traffic() {
+        let (mut client, mut conn) = pair();
+        let mut buffers = Buffers::default();
+        client.write_all(&record(&[1; 100])).unwrap();
+        drain(&mut conn, &mut buffers, 1);
+        assert_eq!(conn.usual, RECV_SMALL_BYTES);
+        let large = record(&vec![2; 2 * RECV_SMALL_BYTES]);
+        client.write_all(&large).unwrap();
+        drain(&mut conn, &mut buffers, 1);
+        assert_eq!(conn.usual, RECV_BYTES, "one that was filled");
+        for _ in 0..RECV_CALM - 1 {
+            client.write_all(&record(&[3; 100])).unwrap();
+            drain(&mut conn, &mut buffers, 1);
+        }
+        assert_eq!(conn.usual, RECV_BYTES, "a few small ones prove nothing");
+        client.write_all(&record(&[3; 100])).unwrap();
+        drain(&mut conn, &mut buffers, 1);
+        assert_eq!(conn.usual, RECV_SMALL_BYTES);
+        client.write_all(&large).unwrap();
+        assert_eq!(drain(&mut conn, &mut buffers, 1), [vec![2; 2 * RECV_SMALL_BYTES]]);
     }
 
     #[test]

@@ -210,7 +210,9 @@ impl Core {
     /// Lets a request through the gate, or leaves it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let free = request.cost == Cost::ZERO;
-        if free || request.volume.gate.try_pass(request.cost, self.now) {
+        let pass = || request.volume.gate.try_pass(request.cost, self.now);
+        if let Some(charged) = if free { Some(Cost::ZERO) } else { pass() } {
+            request.cost = charged;
             return self.start(conn, request);
         }
         if request.claim.is_none() {
@@ -288,11 +290,9 @@ impl Core {
         self.now = self.engine.clock.now();
         let Pending { connection, volume, class, cost, arrived, claim, reserved } = pending;
         let ok = served.status == Status::OK;
-        if matches!(class, Class::Read | Class::Write) {
-            let bytes = cost.bytes.saturating_sub(served.moved);
-            let operations = if ok { 0 } else { cost.operations };
-            self.refund(&volume, Cost { bytes, operations });
-        }
+        let bytes = cost.bytes.saturating_sub(served.moved);
+        let operations = if ok { 0 } else { cost.operations };
+        self.refund(&volume, Cost { bytes, operations });
         volume.stats.done(self.id, class, served.moved, ok, self.now.since(arrived));
         if let Some(claim) = claim {
             self.answer_others(connection, claim, &served.reply);

@@ -150,6 +150,8 @@ impl Core {
             return self.deny(conn, &call);
         };
         let volume = Arc::clone(&mounted.volume);
+        let counts = class == Class::Metadata && volume.gate.counts_metadata();
+        let cost = if counts { Cost::of(0) } else { cost };
         let claim = match self.recognize(conn, &call, class, once) {
             Recognized::New(claim) => claim,
             Recognized::Repeated => return,

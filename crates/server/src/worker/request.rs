@@ -34,8 +34,8 @@ pub(crate) struct Request {
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
     pub(crate) class: Class,
-    /// What is charged to the contract: the most bytes that the operation can move, and itself if it
-    /// is a READ or WRITE.
+    /// What is to be charged to the contract: the most bytes that the operation can move, and itself if it
+    /// is a READ or WRITE. Once it may go, what it was charged.
     pub(crate) cost: Cost,
     pub(crate) arrived: Mono,
     /// Its place among its client's calls, if it has one.

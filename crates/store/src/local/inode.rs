@@ -44,6 +44,12 @@ pub struct Inode {
     pub(super) gone: AtomicBool,
 }
 
+impl AsFd for Inode {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 impl Inode {
     /// The key that finds this object again.
     #[must_use]

@@ -16,7 +16,7 @@ use super::volume::Volume;
 use super::{LocalStore, Options};
 use crate::creds::as_root;
 use crate::pool::LaneBounds;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Relaxed, Weak};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Weak};
 use crate::sys::{handle_of, open_handle, own_descriptors};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -157,10 +157,12 @@ impl LocalStore {
         let recorded = Record::read(&meta);
         let crowd = Crowd::new(objects_max);
         let root = root_inode(root, key, &stat, options, &crowd)
+            .map(Arc::new)
             .map_err(|error| at.cause("read its root", std::io::Error::other(error)))?;
+        let usage = Usage::new(options.quota_bytes, Arc::clone(&root), recorded, Arc::clone(&lane));
         let volume = Arc::new_cyclic(|this| Volume {
             this: Weak::clone(this),
-            root: Arc::new(root),
+            root,
             device: stat.st_dev,
             mount,
             table: Table::new(objects_max),
@@ -168,7 +170,7 @@ impl LocalStore {
             kept: (by_handle != Ok(true)).then(|| Kept::new(objects_max)),
             cache_metadata: options.metadata_cache,
             durability: options.namespace_durability,
-            usage: Usage::new(options.quota_bytes, meta, recorded, Arc::clone(&lane)),
+            usage,
             crowd,
             lane,
             pace: options.pool.pace_of(stat.st_dev),
@@ -185,20 +187,9 @@ impl LocalStore {
         }
         Ok(store)
     }
-
-    /// Makes the volume stable and records that its usage is exact, so that nothing is counted at
-    /// the next start. Blocks. Nothing may use the volume afterwards.
-    ///
-    /// # Errors
-    /// If the device failed or the record can't be written; then the next start counts.
-    pub fn close(&self) -> FsResult<()> {
-        self.0.closing.store(true, Relaxed);
-        self.sync()?;
-        self.0.usage.close()
-    }
 }
 
-const DIRECTORY: OFlags =
+pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn root_inode(

@@ -6,6 +6,7 @@
 
 mod acl;
 mod attrs;
+mod close;
 mod commit;
 mod create;
 mod fs_stat;

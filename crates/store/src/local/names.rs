@@ -9,12 +9,16 @@ use super::inode::Inode;
 use crate::sync::{Arc, Guard, Weak};
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
+use std::sync::OnceLock;
 use weir_core::Name;
 
 /// Which object a name in a directory leads to.
 #[derive(Debug)]
 pub(super) struct Names {
-    cache: Option<Cache<Entry, Weak<Inode>>>,
+    names_max: usize,
+    on: bool,
+    /// Made for the first name: most volumes of a server with thousands are idle.
+    cache: OnceLock<Cache<Entry, Weak<Inode>>>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -38,13 +42,13 @@ impl Equivalent<Entry> for Borrowed<'_> {
 impl Names {
     /// A cache of `names_max` names, or none at all.
     pub(super) fn new(names_max: usize, on: bool) -> Self {
-        Self { cache: on.then(|| Cache::new(names_max)) }
+        Self { names_max, on, cache: OnceLock::new() }
     }
 
     /// The object, if the name is known and the object still open.
     #[inline]
     pub(super) fn get(&self, directory: &Inode, name: Name<'_>) -> Option<Arc<Inode>> {
-        let cache = self.cache.as_ref()?;
+        let cache = self.cache.get()?;
         let entry = Borrowed { directory: directory.serial, name: name.as_bytes() };
         cache.get(&entry)?.upgrade().filter(|inode| !inode.is_gone())
     }
@@ -61,8 +65,9 @@ impl Names {
 
     /// Keeps a name, while the directory's lock is held.
     pub(super) fn set(&self, directory: &Inode, name: Name<'_>, inode: &Arc<Inode>) {
-        if let Some(cache) = &self.cache {
+        if self.on {
             let entry = Entry { directory: directory.serial, name: name.as_bytes().into() };
+            let cache = self.cache.get_or_init(|| Cache::new(self.names_max));
             cache.insert(entry, Arc::downgrade(inode));
         }
     }
@@ -70,7 +75,7 @@ impl Names {
     /// Forgets a name, and with it all lookups under way.
     pub(super) fn forget(&self, directory: &Inode, name: Name<'_>, lock: &mut Guard<'_, u64>) {
         **lock += 1;
-        if let Some(cache) = &self.cache {
+        if let Some(cache) = self.cache.get() {
             cache.remove(&Borrowed { directory: directory.serial, name: name.as_bytes() });
         }
     }

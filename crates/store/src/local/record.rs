@@ -9,16 +9,18 @@
 //! A file system that writes its journal in order (ext4, XFS) makes what was freed before a record
 //! stable with it, so `MOST` holds after a power cut too.
 
-use super::meta::{read_file, replace_file};
+use super::meta::{DIRECTORY, read_file, replace_file};
 use crate::creds::as_root;
 use crate::error::fs_error;
-use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, fsync, unlinkat};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, fsync, openat, unlinkat};
 use rustix::io::Errno;
-use std::fmt::{Display, Formatter};
+use std::fmt::{Debug, Display, Formatter};
 use weir_core::FsResult;
 
 pub(super) const FILE: &str = "usage";
+/// The directory `meta`, as seen from the volume's root.
+const BESIDE_ROOT: &str = "../meta";
 const WORD: &str = "weir-usage";
 const VERSION: &str = "2";
 
@@ -43,15 +45,29 @@ impl Display for State {
     }
 }
 
-/// The file, to be written.
+/// A descriptor of the volume's root, which is open for as long as the volume is.
+pub(super) trait Root: AsFd + Debug + Send + Sync {}
+
+impl<T: AsFd + Debug + Send + Sync> Root for T {}
+
+/// The file, to be written. It is reached from the volume's root each time, because a server of
+/// ten thousand volumes has no descriptors to keep for what is seldom written.
 #[derive(Debug)]
 pub(super) struct Record {
-    meta: OwnedFd,
+    root: Box<dyn Root>,
+    /// What it says; nothing while that is in doubt.
+    says: Option<State>,
 }
 
 impl Record {
-    pub(super) fn new(meta: OwnedFd) -> Self {
-        Self { meta }
+    /// The record of the volume with this root, where `found` was read.
+    pub(super) fn new(root: impl Root + 'static, found: State) -> Self {
+        Self { root: Box::new(root), says: Some(found) }
+    }
+
+    /// Is this on record, and stable?
+    pub(super) fn says(&self, state: State) -> bool {
+        self.says == Some(state)
     }
 
     /// What is on record in `meta`.
@@ -65,21 +81,27 @@ impl Record {
     /// # Errors
     /// If the old record can't be got rid of.
     pub(super) fn write(&mut self, state: State) -> FsResult<()> {
+        self.says = None;
         as_root(|_| {
-            replace_file(&self.meta, FILE, &state.to_string()).or_else(|errno| {
-                tracing::warn!(%errno, "can't write meta/usage; after an unclean stop it is counted");
-                self.remove()
-            })
+            let meta = openat(&self.root, BESIDE_ROOT, DIRECTORY, Mode::empty())?;
+            match replace_file(&meta, FILE, &state.to_string()) {
+                Ok(()) => self.says = Some(state),
+                Err(errno) => {
+                    tracing::warn!(%errno, "can't write meta/usage; after an unclean stop it is counted");
+                    remove(&meta)?;
+                }
+            }
+            Ok(())
         })?
         .map_err(fs_error)
     }
+}
 
-    fn remove(&self) -> Result<(), Errno> {
-        match unlinkat(&self.meta, FILE, AtFlags::empty()) {
-            Ok(()) => fsync(&self.meta),
-            Err(Errno::NOENT) => Ok(()),
-            Err(other) => Err(other),
-        }
+fn remove(meta: &OwnedFd) -> Result<(), Errno> {
+    match unlinkat(meta, FILE, AtFlags::empty()) {
+        Ok(()) => fsync(meta),
+        Err(Errno::NOENT) => Ok(()),
+        Err(other) => Err(other),
     }
 }
 

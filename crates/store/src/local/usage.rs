@@ -12,7 +12,7 @@
 //! (see [`super::recount`]) is done. A volume that has not changed since it was opened keeps its
 //! clean record.
 
-use super::record::{Record, State};
+use super::record::{Record, Root, State};
 use super::recount::{Counted, Counting, Recount};
 use super::volume::{Step, Waiting};
 use crate::pool::Lane;
@@ -20,7 +20,6 @@ use crate::sync::{
     Acquire, Arc, AtomicBool, AtomicI64, AtomicU64, Mutex, ReadGuard, Relaxed, Release, RwLock,
     SeqCst, Weak,
 };
-use rustix::fd::OwnedFd;
 use weir_core::{FsError, FsResult, ObjectKey};
 
 /// A sixteenth of the quota, within these bounds, is how far the usage may grow before the record
@@ -67,7 +66,12 @@ pub(super) struct Change<'a> {
 }
 
 impl Usage {
-    pub(super) fn new(quota: u64, meta: OwnedFd, found: State, lane: Arc<Lane>) -> Arc<Self> {
+    pub(super) fn new(
+        quota: u64,
+        root: impl Root + 'static,
+        found: State,
+        lane: Arc<Lane>,
+    ) -> Arc<Self> {
         let (taken, margin, known) = match found {
             State::Clean { used } => (used, 0, true),
             State::Open { used, most } => (used, most.saturating_sub(used), false),
@@ -81,7 +85,7 @@ impl Usage {
             covered: AtomicI64::new(NOTHING),
             recorded: AtomicI64::new(signed(taken)),
             writing: AtomicBool::new(false),
-            record: Mutex::new(Record::new(meta)),
+            record: Mutex::new(Record::new(root, found)),
             recount: RwLock::default(),
             last_count: Mutex::default(),
             lane,
@@ -196,15 +200,16 @@ impl Usage {
         written
     }
 
-    /// Writes that the usage is exact, if it is. Nothing may change afterwards without
-    /// [`Usage::record`], which is what `covered` sees to.
+    /// Writes that the usage is exact, if it is and that isn't on record. Nothing may change
+    /// afterwards without [`Usage::record`], which is what `covered` sees to.
     pub(super) fn close(&self) -> FsResult<()> {
         let mut record = self.record.lock();
         if !self.is_known() {
             return Ok(());
         }
         self.covered.store(NOTHING, SeqCst);
-        record.write(State::Clean { used: self.used() })
+        let clean = State::Clean { used: self.used() };
+        if record.says(clean) { Ok(()) } else { record.write(clean) }
     }
 
     /// Begins a recount, unless one is under way.
@@ -336,20 +341,23 @@ mod tests {
 
     struct Bed {
         usage: Arc<Usage>,
-        meta: tempfile::TempDir,
+        volume: tempfile::TempDir,
     }
 
     fn bed(quota: u64, state: State) -> Bed {
-        let meta = tempfile::tempdir().unwrap();
-        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-        let fd = rustix::fs::open(meta.path(), flags, rustix::fs::Mode::empty()).unwrap();
+        let volume = tempfile::tempdir().unwrap();
+        let [root, _] = ["root", "meta"].map(|name| {
+            let path = volume.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::File::open(path).unwrap()
+        });
         let bounds = LaneBounds { running_max: 2, queued_max: 10 };
         let lane = Arc::new(Pool::new(16).unwrap().lane(bounds));
-        Bed { usage: Usage::new(quota, fd, state, lane), meta }
+        Bed { usage: Usage::new(quota, root, state, lane), volume }
     }
 
     fn on_record(bed: &Bed) -> State {
-        Record::read(&std::fs::File::open(bed.meta.path()).unwrap().into())
+        Record::read(&std::fs::File::open(bed.volume.path().join("meta")).unwrap().into())
     }
 
     fn grow(usage: &Usage, bytes: u64) -> Step<()> {

@@ -5,6 +5,7 @@
 mod acl;
 mod alone;
 mod births;
+mod closing;
 mod coherence;
 mod common;
 mod failing;

@@ -5,6 +5,7 @@ use super::{Global, Output, print};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
+use weir_server::ServerConfig;
 use weir_server::config::{KEYS, Key};
 
 /// Show or explain the configuration of `weir serve`.
@@ -14,6 +15,11 @@ pub(crate) enum ConfigCommand {
     Show(Box<ConfigArgs>),
     /// List the keys of the file with their meanings
     Keys,
+    /// Print a file with every key, its meaning and its default, to be changed where needed
+    #[command(after_long_help = "\
+Examples:
+  weir config template > /etc/weir/weir.toml")]
+    Template,
 }
 
 /// Does as `command` says.
@@ -26,6 +32,7 @@ pub(crate) fn run(global: &Global, command: &ConfigCommand) -> Result<()> {
                 Output::Json => print::json(&toml::from_str::<serde_json::Value>(&toml)?),
             }
         }
+        ConfigCommand::Template => print::text(&ServerConfig::template()),
         ConfigCommand::Keys => {
             let row = |key: &Key| vec![key.name.to_owned(), key.meaning.to_owned()];
             let object = |key: &Key| json!({ "key": key.name, "meaning": key.meaning });

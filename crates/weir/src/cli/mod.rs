@@ -4,6 +4,7 @@
 mod audit;
 mod bench;
 mod catalog;
+mod completions;
 mod config;
 mod confirm;
 mod connect;
@@ -12,6 +13,7 @@ mod export;
 mod health;
 mod level;
 mod logging;
+mod man;
 mod pool;
 mod print;
 mod serve;
@@ -144,6 +146,8 @@ enum Command {
     /// Measure a NAS: load it, and report rate, latency and errors
     Bench(Box<weir_bench::cli::BenchArgs>),
     Demo(demo::DemoArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 pub(crate) use print::unread;
@@ -163,6 +167,8 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Audit(args) => connect::with_client(&global, audit::run(&global, &args)),
         Command::Bench(args) => bench::run(&global, &args),
         Command::Demo(args) => demo::run(&global, &args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Health => connect::with_client(&global, health::run(&global)),
     };
     match outcome {

@@ -50,15 +50,17 @@ Examples:
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     pool: String,
-    /// Service level: standard, premium, ultra, extreme, or one of your own; flexible and custom pools
-    /// take no notice of it and need none
+    /// Service level: standard, premium, ultra, extreme, or one of your own; only auto and manual pools
+    /// take notice of it and need one
     #[arg(long)]
     level: Option<String>,
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
     /// auto: limits follow quotas; manual: each volume is given its own; flexible: the same, out of a
-    /// throughput bought apart from the size; custom: the same with IOPS too
+    /// throughput bought apart from the size; custom: the same with IOPS too; provisioned-v1: limits
+    /// follow quotas, with credits for bursts; provisioned-v2: each volume provisions its own, with
+    /// credits for bursts
     #[arg(long, default_value = "auto")]
     qos: Qos,
     /// Throughput that it buys apart from its size, such as 640MiB/s. Flexible: from 128MiB/s, which is
@@ -89,10 +91,11 @@ pub(crate) struct Set {
     /// Service level: standard, premium, ultra, extreme, or one of your own
     #[arg(long)]
     level: Option<String>,
-    /// auto, manual, flexible or custom
+    /// auto, manual, flexible, custom, provisioned-v1 or provisioned-v2
     #[arg(long)]
     qos: Option<Qos>,
-    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only
+    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only. IOPS that were 16
+    /// for each MiB/s of it follow
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
     /// READs and WRITEs a second that it buys; custom only
@@ -159,11 +162,11 @@ pub(crate) const fn dry(dry_run: bool) -> Dry {
 async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     let level = match (&args.level, args.qos) {
         (Some(level), _) => level.clone(),
-        (None, Qos::Flexible | Qos::Custom) => "standard".to_owned(),
         (None, Qos::Auto | Qos::Manual) => {
             let needed = "an auto or manual pool needs a --level: `weir level list` shows them";
             return Err(print::usage(needed));
         }
+        (None, _) => "standard".to_owned(),
     };
     let directory = match &args.path {
         Some(path) => Some(std::path::absolute(path)?.to_string_lossy().into_owned()),
@@ -236,9 +239,12 @@ async fn change(
 
 fn described(pool: &Pool) -> String {
     let (name, size, level, qos) = (&pool.name, Bytes(pool.size_bytes), &pool.level, pool.qos);
+    if matches!(qos, Qos::ProvisionedV1 | Qos::ProvisionedV2) {
+        return format!("pool {name}: {size}, {qos}");
+    }
     format!("pool {name}: {size} {level}, {qos}, {} in all", budget(pool))
 }
 
 fn budget(pool: &Pool) -> String {
-    print::limit(pool.budget_bytes_per_second, pool.iops)
+    print::limit(pool.budget_bytes_per_second, pool.iops, None)
 }

@@ -138,19 +138,26 @@ pub(crate) fn changed<T: Serialize>(
 fn stays(change: &LimitChange) -> bool {
     change.before_bytes_per_second == change.after_bytes_per_second
         && change.before_iops == change.after_iops
+        && change.before_base_iops == change.after_base_iops
 }
 
 fn limits(change: &LimitChange) -> Vec<String> {
-    let before = limit(change.before_bytes_per_second, change.before_iops);
-    let after = limit(change.after_bytes_per_second, change.after_iops);
+    let before = limit(change.before_bytes_per_second, change.before_iops, change.before_base_iops);
+    let after = limit(change.after_bytes_per_second, change.after_iops, change.after_base_iops);
     let note = if stays(change) { ", unchanged" } else { "" };
     vec![change.volume.clone(), before, format!("{after}{note}")]
 }
 
-/// All that limits a volume, as one text.
-pub(crate) fn limit(bytes_per_second: u64, iops: Option<u64>) -> String {
+/// All that limits a volume, as one text; `base` where the IOPS are those of bursts.
+pub(crate) fn limit(bytes_per_second: u64, iops: Option<u64>, base: Option<u64>) -> String {
     let rate = Rate(bytes_per_second);
-    iops.map_or_else(|| rate.to_string(), |iops| format!("{rate}, {iops} IOPS"))
+    match (iops, base) {
+        (None, _) => rate.to_string(),
+        (Some(iops), Some(base)) if base < iops => {
+            format!("{rate}, {base} IOPS, bursts of {iops}")
+        }
+        (Some(iops), _) => format!("{rate}, {iops} IOPS"),
+    }
 }
 
 #[cfg(test)]
@@ -168,6 +175,14 @@ mod tests {
         assert_eq!(in_full(&left_to_the_chain), wanted);
         assert_eq!(in_full(&in_the_message), wanted);
         assert_eq!(in_full(&anyhow!("alone")), "alone");
+    }
+
+    #[test]
+    fn a_limit_says_all_that_binds() {
+        assert_eq!(limit(1 << 20, None, None), "1 MiB/s");
+        assert_eq!(limit(1 << 20, Some(7), None), "1 MiB/s, 7 IOPS");
+        assert_eq!(limit(1 << 20, Some(7), Some(3)), "1 MiB/s, 3 IOPS, bursts of 7");
+        assert_eq!(limit(1 << 20, Some(7), Some(7)), "1 MiB/s, 7 IOPS");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::export::{self, ExportCommand};
 use super::pool::dry;
-use super::values::Ceiling;
+use super::values::{Ceiling, Own};
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
@@ -38,8 +38,8 @@ pub(crate) enum VolumeCommand {
     /// Move a volume to another pool, with its files, while clients go on
     ///
     /// Its contract is that of the new pool from then on. In an auto pool its limit is what its quota buys
-    /// there; in one that gives each volume its own it keeps the throughput that it has, unless
-    /// --throughput gives it another. Its name, its id and its clients' mounts stay. Nothing is copied: where the
+    /// there; in one that gives each volume its own it keeps the throughput that it has, and between
+    /// custom pools its IOPS, unless --throughput or --iops gives it others. Its name, its id and its clients' mounts stay. Nothing is copied: where the
     /// new pool's directory is on another file system, the move is refused.
     Move(Move),
     /// Count what a volume holds, while it is served
@@ -84,10 +84,12 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
+    /// provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput]
+    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput] or
+    /// a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s
@@ -115,12 +117,13 @@ pub(crate) struct Set {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool only
+    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second; in a custom pool only
-    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
-    iops: Option<u64>,
+    /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part of the
+    /// pool's throughput, or by its quota
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
     #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
     max_throughput: Option<Ceiling>,
@@ -162,6 +165,10 @@ pub(crate) struct Move {
     /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
+    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the pool's
+    /// throughput [default: those it was given in a custom pool]
+    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
+    iops: Option<Own>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -179,7 +186,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange {
                 quota_bytes: set.quota,
                 throughput_bytes_per_second: set.throughput,
-                iops: set.iops,
+                iops: set.iops.map(|Own(iops)| iops),
                 max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
                 max_iops: set.max_iops.map(|Ceiling(most)| most),
                 ..VolumeChange::default()
@@ -191,10 +198,11 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
             self::change(&client, output, volume, change, *dry_run).await
         }
-        VolumeCommand::Move(Move { volume, pool, throughput, dry_run }) => {
+        VolumeCommand::Move(Move { volume, pool, throughput, iops, dry_run }) => {
             let change = VolumeChange {
                 pool: Some(pool.clone()),
                 throughput_bytes_per_second: *throughput,
+                iops: iops.map(|Own(iops)| iops),
                 ..VolumeChange::default()
             };
             self::change(&client, output, volume, change, *dry_run).await
@@ -266,12 +274,13 @@ async fn list(client: &Client, output: Output) -> Result<()> {
     }
     let row = |volume: Volume| {
         let used = volume.live.as_ref().map(|live| counted(live.used_bytes));
+        let limit = limit(&volume);
         vec![
             volume.name,
             volume.pool,
             Bytes(volume.quota_bytes).to_string(),
             used.unwrap_or_else(|| "not served".to_owned()),
-            print::limit(volume.limit_bytes_per_second, volume.limit_iops),
+            limit,
         ]
     };
     print::table(&["name", "pool", "quota", "used", "limit"], volumes.into_iter().map(row))
@@ -282,12 +291,13 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     if output == Output::Json {
         return print::json(&volume);
     }
+    let limit = limit(&volume);
     let mut fields = vec![
         ("name", volume.name),
         ("pool", volume.pool),
         ("export", volume.export_path),
         ("quota", Bytes(volume.quota_bytes).to_string()),
-        ("limit", print::limit(volume.limit_bytes_per_second, volume.limit_iops)),
+        ("limit", limit),
     ];
     if let Some(most) = volume.max_throughput_bytes_per_second {
         fields.push(("most throughput", Rate(most).to_string()));
@@ -306,6 +316,11 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
             ("delayed by the limit", live.delayed_ops.to_string()),
             ("waiting now", format!("{}, {}", live.waiting, counted(live.parked_bytes))),
         ]),
+    }
+    if let (Some(left), Some(most)) =
+        (volume.live.and_then(|live| live.credits), volume.credits_max)
+    {
+        fields.push(("credits for bursts", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
     print::text("\n")?;
@@ -386,9 +401,13 @@ fn counted(bytes: u64) -> String {
     format!("{:.2}", Bytes(bytes))
 }
 
+fn limit(volume: &Volume) -> String {
+    print::limit(volume.limit_bytes_per_second, volume.limit_iops, volume.base_iops)
+}
+
 fn described(volume: &Volume) -> String {
     let quota = Bytes(volume.quota_bytes);
-    let limit = print::limit(volume.limit_bytes_per_second, volume.limit_iops);
+    let limit = limit(volume);
     format!("volume {}: quota {quota}, limit {limit}", volume.name)
 }
 

@@ -47,3 +47,48 @@ fn operations_are_limited_beside_bytes() {
     assert_eq!(live(&server, "delayed_ops"), before);
     assert_eq!(live(&server, "read_ops"), 60);
 }
+
+#[test]
+fn where_there_are_bursts_every_operation_counts() {
+    let server = TestServer::start();
+    let mut peer = Peer::mount(&server);
+    let file = peer.create(b"file");
+    server.weir(&["pool", "set", "pool", "--qos", "provisioned-v1"]);
+    let shown = server.weir(&["volume", "show", "good"]);
+    assert!(shown.contains("IOPS, bursts of 10000") && shown.contains("credits"), "{shown}");
+    for _ in 0..5 {
+        peer.attributes(&file);
+    }
+    assert_eq!(live(&server, "delayed_ops"), 0);
+    // Names and attributes are operations too; COMMIT is free, as ever.
+    server.weir(&["volume", "set", "good", "--max-iops", "20"]);
+    for _ in 0..20 {
+        peer.attributes(&file);
+    }
+    assert!(live(&server, "delayed_ops") >= 10, "{}", live(&server, "delayed_ops"));
+}
+
+#[test]
+fn credits_survive_a_crash_and_are_not_filled_by_it() {
+    let mut server = TestServer::start();
+    let pool = ["pool", "create", "share", "--qos", "provisioned-v2", "--size", "1TiB"];
+    server.weir(&pool);
+    let volume = ["volume", "create", "good", "--pool", "share", "--quota", "64GiB"];
+    server.weir(&[&volume[..], &["--iops", "3000"]].concat());
+    const FULL: u64 = 25_200_000;
+    assert_eq!(live(&server, "credits"), FULL, "full at birth");
+    // They are kept about a second after that, less what can be spent until they are kept next.
+    let mut left = FULL;
+    for wait in 1..20 {
+        std::thread::sleep(std::time::Duration::from_secs(wait));
+        server.restart("KILL");
+        left = live(&server, "credits");
+        if left < FULL {
+            break;
+        }
+    }
+    assert!((FULL - 20 * 7_000..FULL).contains(&left), "{left}");
+    server.restart("TERM");
+    let then = live(&server, "credits");
+    assert!((left..=FULL).contains(&then), "{then} after {left}");
+}

@@ -1,0 +1,65 @@
+//! `make many`: a server of ten thousand volumes, measured.
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use weir_bench::demo::Stop;
+use weir_bench::many::{self, Options};
+
+/// Makes a server with many volumes, loads a part of them, and measures start, memory, contracts and
+/// the cost of an operation. Ends with 1 if a bar was missed, with 2 if it could not measure.
+#[derive(Debug, Parser)]
+#[command(name = "weir-many", version)]
+struct Arguments {
+    /// The server's program; by default the one beside this.
+    #[arg(long)]
+    weir: Option<PathBuf>,
+    /// Directory for data directories and logs.
+    #[arg(long, default_value = "target/many")]
+    work: PathBuf,
+    /// Directory for many.json and many.md.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Volumes.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    volumes: u32,
+    /// Volumes that work at once.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    active: u32,
+    /// Seconds for which they do.
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Turns of the two servers at each operation.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+fn main() -> ExitCode {
+    match measure(Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            println!("not ok - {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measure(arguments: Arguments) -> Result<bool> {
+    let weir = match arguments.weir {
+        Some(weir) => weir,
+        None => std::env::current_exe().context("can't find this program")?.with_file_name("weir"),
+    };
+    anyhow::ensure!(weir.exists(), "{} is missing: build it first", weir.display());
+    let options = Options {
+        weir,
+        work: arguments.work,
+        out: arguments.out,
+        volumes: arguments.volumes,
+        active: arguments.active,
+        seconds: arguments.seconds,
+        rounds: arguments.rounds,
+    };
+    many::run(&options, &Stop::on_signals()?)
+}
