@@ -65,7 +65,13 @@ pub const CODES: &[Code] = &[
         &[422],
         "a pool of this model and size can't buy that throughput",
     ),
-    code("throughput_out_of_bounds", &[422], "a volume of this size can't be given that throughput"),
+    code(
+        "throughput_out_of_bounds",
+        &[422],
+        "a volume of this size can't be given that throughput",
+    ),
+    code("iops_out_of_bounds", &[422], "a volume of this size can't be given those IOPS"),
+    code("weight_out_of_bounds", &[400], "that can't be the weight of a volume in a shared pool"),
     code("pool_iops_out_of_bounds", &[422], "a pool of this model can't buy those IOPS"),
     code("bad_path", &[400], "no pool can be in that directory"),
     // What doesn't fit the contract model.
@@ -73,6 +79,7 @@ pub const CODES: &[Code] = &[
     code("throughput_missing", &[400], "volumes of this pool are given a throughput"),
     code("iops_not_given", &[400], "only volumes of a custom pool are given IOPS"),
     code("not_bought", &[400], "a pool of this model doesn't buy that apart from its size"),
+    code("not_shared", &[400], "only volumes of a shared pool have a weight"),
     code("zero_throughput", &[422], "a throughput of 0 would stop all I/O"),
     code("zero_iops", &[422], "0 IOPS would stop all I/O"),
     // What the pool can't carry; `allowed` has what it could.

@@ -17,8 +17,12 @@ pub struct Volume {
     pub export_path: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The throughput it was given; in pools that give each volume its own.
+    /// The throughput it was given; in pools that give each volume its own. In a shared pool what it has for
+    /// certain.
     pub throughput_bytes_per_second: Option<u64>,
+    /// What it weighs beside the others; in a shared pool.
+    #[serde(default)]
+    pub weight: Option<u32>,
     /// The READs and WRITEs a second it was given, in a custom pool; without, it has the part of the
     /// pool's that its throughput is of the pool's.
     #[serde(default)]
@@ -137,7 +141,8 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its throughput; in pools that give each volume its own, and only there.
+    /// Its throughput; in pools that give each volume its own, and only there. In a shared pool what it has for
+    /// certain; nothing if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// Its READs and WRITEs a second, in a custom pool; if not said it has the part of the pool's that
@@ -150,6 +155,9 @@ pub struct NewVolume {
     /// READs and WRITEs a second that it may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
+    /// What it weighs beside the others, 1 to 1,000; in a shared pool, and 100 if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }
 
 /// What is to change about a volume; what is not said stays as it is.
@@ -165,7 +173,7 @@ pub struct VolumeChange {
     /// The provisioned size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// The throughput; in pools that give each volume its own.
+    /// The throughput; in pools that give each volume its own. In a shared pool what it has for certain, or zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it has the part of
@@ -178,6 +186,9 @@ pub struct VolumeChange {
     /// READs and WRITEs a second that it may use at most; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<Option<u64>>,
+    /// What it weighs beside the others, 1 to 1,000; in a shared pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }
 
 /// Tells `null` from what is not said at all.

@@ -69,6 +69,8 @@ words! {
     Flexible = "flexible",
     /// The same, out of a throughput and IOPS that the pool buys apart from its size.
     Custom = "custom",
+    /// All share the pool's, by what each wants.
+    Shared = "shared",
     /// From their quotas, with credits for bursts.
     ProvisionedV1 = "provisioned-v1",
     /// Each provisions its own, with credits for bursts.
@@ -146,7 +148,7 @@ mod tests {
         let error = "gold".parse::<Qos>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "\"gold\" is no QoS model: use auto, manual, flexible, custom, provisioned-v1, provisioned-v2"
+            "\"gold\" is no QoS model: use auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2"
         );
     }
 }

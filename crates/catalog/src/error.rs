@@ -183,6 +183,24 @@ pub enum CatalogError {
         /// Its model.
         qos: Qos,
     },
+    /// A weight was given in a pool whose volumes don't share its throughput.
+    #[error(
+        "pool {pool:?} is {qos}: weights are for volumes of shared pools; leave it out, or make the pool shared first"
+    )]
+    NotShared {
+        /// The pool.
+        pool: String,
+        /// Its model.
+        qos: Qos,
+    },
+    /// A weight is out of bounds.
+    #[error("a weight of {asked} is not possible: from 1 to {max} is allowed, 100 is usual")]
+    Weight {
+        /// The weight asked for.
+        asked: u32,
+        /// The most allowed.
+        max: u32,
+    },
     /// IOPS were given in a pool that has none to give.
     #[error(
         "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom or provisioned-v2 first"
@@ -515,6 +533,8 @@ impl CatalogError {
             Self::ThroughputInAuto { .. } => "throughput_in_auto_pool",
             Self::ThroughputMissing { .. } => "throughput_missing",
             Self::IopsNotGiven { .. } => "iops_not_given",
+            Self::NotShared { .. } => "not_shared",
+            Self::Weight { .. } => "weight_out_of_bounds",
             Self::NotBought { .. } => "not_bought",
             Self::PoolNotEmpty { .. } => "pool_not_empty",
             Self::TooMany { .. } | Self::TooManyRules => "too_many",
@@ -555,6 +575,8 @@ impl CatalogError {
             | Self::ThroughputInAuto { .. }
             | Self::ThroughputMissing { .. }
             | Self::IopsNotGiven { .. }
+            | Self::NotShared { .. }
+            | Self::Weight { .. }
             | Self::NotBought { .. }
             | Self::BadPath { .. }
             | Self::TooManyRules => Fault::Invalid,
@@ -603,6 +625,7 @@ impl CatalogError {
             Self::Size { min, max, .. } => (QUOTA, Some(*min), Some(*max)),
             Self::LevelRate { max, .. } => (LEVEL_RATE, Some(1), Some(*max)),
             Self::CeilingBounds { field, max, .. } => (*field, Some(1), Some(*max)),
+            Self::Weight { max, .. } => ("weight", Some(1), Some(*max as u64)),
             Self::LevelTooSlow { least, .. } => (LEVEL_RATE, Some(*least), None),
             Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),
             Self::ThroughputMissing { free, .. } => (THROUGHPUT, Some(1), Some(*free)),

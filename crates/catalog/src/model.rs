@@ -14,6 +14,7 @@ use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
 use weir_qos::contract::{self, Bought, Ceiling, Limits, Qos, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
+use weir_qos::shares::Share;
 
 /// A service level: what each provisioned TiB of a pool buys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +61,10 @@ pub struct Volume {
     pub directory: PathBuf,
     /// Provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The rate it was given; in pools that give rates, and only there.
+    /// The rate it was given; in pools that give rates, and only there. In a shared pool what it has for certain.
     pub throughput: Option<BytesPerSecond>,
+    /// Its part in a shared pool, and only there.
+    pub share: Option<Share>,
     /// The operations a second it was given, in a custom pool; without, it has the part of the pool's
     /// that its rate is of the pool's.
     pub iops: Option<Iops>,
@@ -86,10 +89,17 @@ impl Pool {
         }
     }
 
-    /// What the pool gives a volume of its own, whatever ceiling the volume has.
+    /// What the pool gives a volume of its own, whatever ceiling the volume has; where volumes share, what it has
+    /// for certain.
     #[must_use]
     pub fn gives(&self, volume: &Volume) -> Limits {
-        self.contract().limits(volume.terms())
+        self.contract().given(volume.terms())
+    }
+
+    /// What its volumes share, if they do.
+    #[must_use]
+    pub fn shared_budget(&self) -> Option<Limits> {
+        self.contract().budget().filter(|_| self.qos.shares())
     }
 }
 

@@ -156,12 +156,14 @@ impl Catalog {
                     next.iops.map(|iops| iops.0)
                 ],
             )?;
-            let mut store =
-                tx.prepare("UPDATE volumes SET throughput = ?2, iops = ?3 WHERE id = ?1")?;
+            let mut store = tx.prepare(
+                "UPDATE volumes SET throughput = ?2, iops = ?3, weight = iif(?4, weight, NULL) WHERE id = ?1",
+            )?;
             for volume in now.volumes_of(pool.id) {
                 let terms = kept(volume, pool, &next);
                 let rate = given(next.qos, terms).map(|rate| rate.0);
-                store.execute(params![volume.id.0, rate, terms.manual_iops.map(|iops| iops.0)])?;
+                let iops = terms.manual_iops.map(|iops| iops.0);
+                store.execute(params![volume.id.0, rate, iops, next.qos.shares()])?;
             }
             Ok(())
         })
@@ -263,14 +265,15 @@ pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
         };
     }
     let stays = old.qos.buys_iops() && next.qos.buys_iops();
-    let manual_rate = old.contract().limits(volume.terms()).rate;
+    let manual_rate = old.contract().given(volume.terms()).rate;
     Terms { quota_bytes, manual_rate, manual_iops: volume.iops.filter(|_| stays) }
 }
 
 /// The rate of such terms that is the volume's own under the model `qos`.
 pub(crate) fn given(qos: Qos, terms: Terms) -> Option<BytesPerSecond> {
-    let provisions = qos.provisions() && terms.manual_rate > BytesPerSecond::ZERO;
-    (qos.gives_rates() || provisions).then_some(terms.manual_rate)
+    let chooses = qos.provisions() || qos.shares();
+    let chosen = chooses && terms.manual_rate > BytesPerSecond::ZERO;
+    (qos.gives_rates() || chosen).then_some(terms.manual_rate)
 }
 
 /// The pool of this name.

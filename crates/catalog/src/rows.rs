@@ -10,6 +10,7 @@ use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
 use weir_qos::contract::{self, Ceiling, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
+use weir_qos::shares::Share;
 
 /// Reads the whole catalogue. Pools without a path of their own live under `data_dir`.
 pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
@@ -78,7 +79,7 @@ fn pools(
 fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume>> {
     let mut exports = exports(db)?;
     let mut query = db.prepare(
-        "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops FROM volumes",
+        "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight FROM volumes",
     )?;
     let mut rows = query.query([])?;
     let mut volumes = Vec::new();
@@ -94,6 +95,8 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
         };
         let iops = row.get::<_, Option<u64>>(7)?.map(Iops);
         let manual_rate = throughput.unwrap_or_default();
+        let weight = row.get::<_, Option<u32>>(8)?.unwrap_or(Share::WEIGHT);
+        let share = pool.qos.shares().then_some(Share { weight, floor: manual_rate });
         let terms = Terms { quota_bytes, manual_rate, manual_iops: iops };
         volumes.push(Volume {
             id,
@@ -102,6 +105,7 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
             directory: place(pool, id),
             quota_bytes,
             throughput,
+            share,
             iops,
             ceiling,
             limits: pool.contract().limits(terms).under(ceiling),

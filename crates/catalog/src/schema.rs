@@ -84,6 +84,9 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
 ",
     "
+    ALTER TABLE volumes ADD COLUMN weight INTEGER CHECK (weight > 0);
+",
+    "
     CREATE TABLE requests (
         key BLOB PRIMARY KEY,
         request BLOB NOT NULL,

@@ -14,6 +14,7 @@ use weir_core::VolumeId;
 use weir_qos::burst;
 use weir_qos::contract::{Ceiling, Infeasible, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
+use weir_qos::shares::Share;
 
 /// A volume to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +25,15 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its rate; in pools that give rates, and only there.
+    /// Its rate; in pools that give rates, and only there. In a shared pool what it has for certain, or zero.
     pub throughput: Option<BytesPerSecond>,
     /// Its operations a second; in a custom pool only, and there by its part of the pool's rate if not
     /// said.
     pub iops: Option<Iops>,
     /// What it may use at most, whatever its contract comes to.
     pub ceiling: Ceiling,
+    /// What it weighs beside the others, in a shared pool and only there; 100 if not said.
+    pub weight: Option<u32>,
 }
 
 /// What is to change about a volume; `None` stays as it is.
@@ -42,7 +45,7 @@ pub struct VolumeChange {
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
-    /// The rate; in pools that give rates only.
+    /// The rate; in pools that give rates only. In a shared pool what it has for certain, or zero.
     pub throughput: Option<BytesPerSecond>,
     /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that it has its part
     /// of the pool's.
@@ -51,6 +54,8 @@ pub struct VolumeChange {
     pub ceiling_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
     pub ceiling_iops: Option<Option<Iops>>,
+    /// What it weighs beside the others; in a shared pool only.
+    pub weight: Option<u32>,
 }
 
 /// The tree of a deleted volume, which is still to be removed.
@@ -83,17 +88,19 @@ impl Catalog {
             self.check_volume_size(new.quota_bytes)?;
             check_contract(now, pool, None, new.quota_bytes, (new.throughput, new.iops))?;
             check_ceiling(new.ceiling)?;
+            check_weight(pool, new.weight)?;
             tx.execute(
-                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 params![
                     new.name,
                     pool.id.0,
                     new.quota_bytes,
-                    new.throughput.map(|rate| rate.0),
+                    new.throughput.filter(|&rate| rate > BytesPerSecond::ZERO).map(|rate| rate.0),
                     new.ceiling.rate.map(|rate| rate.0),
                     new.ceiling.iops.map(|iops| iops.0),
-                    new.iops.map(|iops| iops.0)
+                    new.iops.map(|iops| iops.0),
+                    new.weight
                 ],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
@@ -153,17 +160,20 @@ impl Catalog {
             }
             check_contract(now, pool, Some(volume.id), quota_bytes, (throughput, iops))?;
             check_ceiling(ceiling)?;
+            check_weight(pool, change.weight)?;
+            let kept_weight = volume.share.filter(|_| pool.qos.shares()).map(|share| share.weight);
             tx.execute(
                 "UPDATE volumes SET quota_bytes = ?2, throughput = ?3, pool = ?4,
-                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7 WHERE id = ?1",
+                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7, weight = ?8 WHERE id = ?1",
                 params![
                     volume.id.0,
                     quota_bytes,
-                    throughput.map(|rate| rate.0),
+                    throughput.filter(|&rate| rate > BytesPerSecond::ZERO).map(|rate| rate.0),
                     pool.id.0,
                     ceiling.rate.map(|rate| rate.0),
                     ceiling.iops.map(|iops| iops.0),
-                    iops.map(|iops| iops.0)
+                    iops.map(|iops| iops.0),
+                    change.weight.or(kept_weight)
                 ],
             )?;
             if moves {
@@ -283,6 +293,18 @@ fn check_ceiling(ceiling: Ceiling) -> Result<()> {
     Ok(())
 }
 
+fn check_weight(pool: &Pool, weight: Option<u32>) -> Result<()> {
+    match weight {
+        Some(_) if !pool.qos.shares() => {
+            Err(CatalogError::NotShared { pool: pool.name.clone(), qos: pool.qos })
+        }
+        Some(asked) if !(1..=Share::WEIGHT_MAX).contains(&asked) => {
+            Err(CatalogError::Weight { asked, max: Share::WEIGHT_MAX })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Does `pool` carry a volume of these terms beside its others? `this` is the volume itself, if
 /// it exists already.
 fn check_contract(
@@ -308,7 +330,7 @@ fn check_contract(
         }));
     }
     match (contract.budget().filter(|_| pool.qos.gives_rates()), throughput) {
-        (None, Some(_)) if !pool.qos.provisions() => {
+        (None, Some(_)) if !pool.qos.provisions() && !pool.qos.shares() => {
             Err(CatalogError::ThroughputInAuto { pool: pool.name.clone(), qos: pool.qos })
         }
         (Some(budget), None) => {

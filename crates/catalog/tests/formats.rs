@@ -189,3 +189,26 @@ fn what_format_6_brought_is_kept() {
     catalog.delete_volume("home", Mode::Commit).unwrap();
     assert_eq!(catalog.credits().unwrap(), [].into());
 }
+
+#[test]
+fn what_format_7_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(7, &data);
+    let db = Connection::open(data.join("weir.db")).unwrap();
+    db.execute_batch(
+        "INSERT INTO pools VALUES (8, 'all', 'standard', 1099511627776, 'shared', NULL, NULL, NULL);
+         INSERT INTO volumes VALUES (9, 'heavy', 8, 1073741824, 1048576, NULL, NULL, NULL, 300);
+         INSERT INTO volumes VALUES (10, 'usual', 8, 1073741824, NULL, NULL, NULL, NULL, NULL);",
+    )
+    .unwrap();
+    drop(db);
+    let catalog = Catalog::open(&data).unwrap();
+    let snapshot = catalog.snapshot();
+    let share = |name| {
+        let volume = snapshot.volume_named(name).unwrap();
+        assert_eq!(volume.limits, Limits::of(BytesPerSecond::from_mib(16)));
+        volume.share.map(|share| (share.weight, share.floor.0))
+    };
+    assert_eq!((share("heavy"), share("usual")), (Some((300, 1 << 20)), Some((100, 0))));
+}

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
-    BytesPerSecond, Catalog, ExportRule, Floors, Iops, Mode, NewPool, NewVolume, Outcome, Pool,
-    PoolChange, Qos, Result, Snapshot, Volume, VolumeChange,
+    BytesPerSecond, Catalog, ExportRule, Floors, Iops, Limits, Mode, NewPool, NewVolume, Outcome,
+    Pool, PoolChange, Qos, Result, Snapshot, Volume, VolumeChange,
 };
 use weir_qos::burst;
 
@@ -168,6 +168,13 @@ fn promises_hold(snapshot: &Snapshot) {
             assert_ne!(volume.limits.iops, Some(Iops(0)));
             if matches!(qos, Qos::ProvisionedV1 | Qos::ProvisionedV2) {
                 provisions_within_bounds(pool, volume);
+                continue;
+            }
+            assert_eq!(volume.share.is_some(), qos == Qos::Shared, "{}", volume.name);
+            if qos == Qos::Shared {
+                let whole = Limits::of(pool.level.contract.rate_for(pool.size_bytes));
+                assert_eq!(volume.limits, whole.under(volume.ceiling));
+                rates += volume.throughput.unwrap_or_default().0;
                 continue;
             }
             assert_eq!(volume.throughput.is_some(), qos != Qos::Auto, "{}", volume.name);

@@ -7,6 +7,7 @@
 //! | manual | size × level rate | what it is given |
 //! | flexible | MiB/s bought apart from size | what it is given |
 //! | custom | MiB/s and IOPS bought apart from size | what it is given of both |
+//! | shared | size × level rate | all of it, shared with the others ([`Shares`](crate::Shares)), and what it is given for certain |
 //! | provisioned-v1 | none: its size alone | what its quota provisions ([`burst::v1`]), with bursts |
 //! | provisioned-v2 | none: its size alone | the MiB/s and IOPS it provisions ([`burst::v2`]), with bursts |
 //!
@@ -96,6 +97,9 @@ pub enum Qos {
     /// The same, out of a rate and operations that the pool buys apart from its size and from each
     /// other, as Google Cloud NetApp Volumes has it.
     Custom,
+    /// All share the pool's rate, size × level, by what each wants: Azure NetApp Files Elastic and Google Cloud
+    /// NetApp Volumes Flex. A volume may be given some of it for certain.
+    Shared,
     /// Everything follows from the quota, with credits for bursts: Azure Files, provisioned v1.
     ProvisionedV1,
     /// Each volume provisions MiB/s and IOPS, with credits for bursts: Azure Files, provisioned v2.
@@ -104,11 +108,12 @@ pub enum Qos {
 
 impl Qos {
     /// All models.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Auto,
         Self::Manual,
         Self::Flexible,
         Self::Custom,
+        Self::Shared,
         Self::ProvisionedV1,
         Self::ProvisionedV2,
     ];
@@ -121,6 +126,7 @@ impl Qos {
             Self::Manual => "manual",
             Self::Flexible => "flexible",
             Self::Custom => "custom",
+            Self::Shared => "shared",
             Self::ProvisionedV1 => "provisioned-v1",
             Self::ProvisionedV2 => "provisioned-v2",
         }
@@ -132,6 +138,12 @@ impl Qos {
         matches!(self, Self::Manual | Self::Flexible | Self::Custom)
     }
 
+    /// Whether all volumes share the pool's rate, of which each may be given some for certain.
+    #[must_use]
+    pub const fn shares(self) -> bool {
+        matches!(self, Self::Shared)
+    }
+
     /// Whether each volume may provision its own rate and operations, out of nothing that the pool has.
     #[must_use]
     pub const fn provisions(self) -> bool {
@@ -141,7 +153,7 @@ impl Qos {
     /// Whether the level of a pool has a part in what its volumes may use.
     #[must_use]
     pub const fn has_level(self) -> bool {
-        matches!(self, Self::Auto | Self::Manual)
+        matches!(self, Self::Auto | Self::Manual | Self::Shared)
     }
 
     /// Whether the pool buys its rate apart from its size, so that its level has no part in it.
@@ -188,7 +200,7 @@ impl FromStr for Qos {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let unknown = UnknownName {
             what: "QoS model",
-            allowed: "auto, manual, flexible, custom, provisioned-v1, provisioned-v2",
+            allowed: "auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2",
         };
         Self::ALL.into_iter().find(|qos| qos.name() == name).ok_or(unknown)
     }
@@ -235,7 +247,8 @@ pub struct Ceiling {
 pub struct Terms {
     /// The provisioned size, in bytes.
     pub quota_bytes: u64,
-    /// The rate that its pool gives it; without meaning in an auto pool.
+    /// The rate that its pool gives it; in a shared pool what it has for certain, or zero; without
+    /// meaning in an auto pool.
     pub manual_rate: BytesPerSecond,
     /// The operations that a custom pool gives it. Where that is not said it is the part of the pool's
     /// that its rate is of the pool's rate.
@@ -465,7 +478,9 @@ impl Pool {
     pub fn budget(&self) -> Option<Limits> {
         Some(match self.qos {
             Qos::ProvisionedV1 | Qos::ProvisionedV2 => return None,
-            Qos::Auto | Qos::Manual => Limits::of(self.level.rate_for(self.size_bytes)),
+            Qos::Auto | Qos::Manual | Qos::Shared => {
+                Limits::of(self.level.rate_for(self.size_bytes))
+            }
             Qos::Flexible => Limits::of(self.bought.rate),
             Qos::Custom => Limits { iops: Some(self.bought.iops), ..Limits::of(self.bought.rate) },
         })
@@ -476,6 +491,7 @@ impl Pool {
     pub fn limits(&self, volume: Terms) -> Limits {
         match self.qos {
             Qos::Auto => Limits::of(self.level.rate_for(volume.quota_bytes)),
+            Qos::Shared => Limits::of(self.level.rate_for(self.size_bytes)),
             Qos::Manual | Qos::Flexible => Limits::of(volume.manual_rate),
             Qos::Custom => {
                 let iops = volume.manual_iops.unwrap_or_else(|| self.share(volume.manual_rate));
@@ -487,6 +503,20 @@ impl Pool {
                 burst::v2(rate, iops)
             }
         }
+    }
+
+    /// What a volume takes of the pool's budget: its limits, or in a shared pool what it has for certain.
+    #[must_use]
+    pub fn given(&self, volume: Terms) -> Limits {
+        match self.qos.shares() {
+            true => Limits::of(volume.manual_rate),
+            false => self.limits(volume),
+        }
+    }
+
+    /// The budget out of which volumes are given something, if they are.
+    fn divided(&self) -> Option<Limits> {
+        self.budget().filter(|_| self.qos.gives_rates() || self.qos.shares())
     }
 
     /// The part of the pool's operations that `rate` is of its rate, rounded down, so that the parts
@@ -502,7 +532,9 @@ impl Pool {
     /// `BoughtRate`, `BoughtIops`.
     pub fn check_bought(&self, floors: Floors) -> Result<(), Infeasible> {
         let (least, most) = match self.qos {
-            Qos::Auto | Qos::Manual | Qos::ProvisionedV1 | Qos::ProvisionedV2 => return Ok(()),
+            Qos::Auto | Qos::Manual | Qos::Shared | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
+                return Ok(());
+            }
             Qos::Flexible => {
                 let least = Bought::FLEXIBLE_RATE_MIN;
                 (least, Bought::FLEXIBLE_PER_TIB_MAX.rate_for(self.size_bytes).max(least))
@@ -540,8 +572,8 @@ impl Pool {
                 size_needed_bytes: narrow(quotas),
             });
         }
-        let Some(budget) = self.budget().filter(|_| self.qos.gives_rates()) else { return Ok(()) };
-        let limits = self.limits(asked);
+        let Some(budget) = self.divided() else { return Ok(()) };
+        let limits = self.given(asked);
         let rates = others.rates + u128::from(limits.rate.0);
         if rates > budget.rate.0.into() {
             let free = u128::from(budget.rate.0).saturating_sub(others.rates);
@@ -576,7 +608,7 @@ impl Pool {
                 needed_bytes: narrow(totals.quotas),
             });
         }
-        let Some(budget) = self.budget().filter(|_| self.qos.gives_rates()) else { return Ok(()) };
+        let Some(budget) = self.divided() else { return Ok(()) };
         if totals.rates > budget.rate.0.into() {
             let needed = BytesPerSecond(narrow(totals.rates));
             let remedy = self.remedy(needed);
@@ -598,8 +630,8 @@ impl Pool {
                 let least = volumes.into_iter().map(|volume| volume.quota_bytes).min();
                 Level::least(BytesPerSecond(1), least.unwrap_or(u64::MAX))
             }
-            Qos::Manual => {
-                let needed = BytesPerSecond(narrow(self.totals(volumes).rates));
+            Qos::Manual | Qos::Shared => {
+                let needed = BytesPerSecond(narrow(self.totals(volumes).rates).max(1));
                 Level::least(needed, self.size_bytes)
             }
             Qos::Flexible | Qos::Custom | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
@@ -657,7 +689,7 @@ impl Pool {
     fn totals(&self, volumes: impl IntoIterator<Item = Terms>) -> Totals {
         let none = Totals { quotas: 0, rates: 0, iops: 0 };
         volumes.into_iter().fold(none, |sum, volume| {
-            let limits = self.limits(volume);
+            let limits = self.given(volume);
             Totals {
                 quotas: sum.quotas + u128::from(volume.quota_bytes),
                 rates: sum.rates + u128::from(limits.rate.0),

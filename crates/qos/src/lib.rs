@@ -15,10 +15,13 @@ pub mod meter;
 pub mod meters;
 pub mod queue;
 pub mod rate;
+mod round;
+pub mod shares;
 
 pub use burst::Burst;
 pub use contract::{Bought, Ceiling, Change, Floors, Infeasible, Level, Limits, Pool, Qos, Terms};
 pub use meter::{Meter, NEVER, RateSlice};
 pub use meters::{Cost, Meters};
-pub use queue::{ClientKey, Queue};
+pub use queue::{ClientKey, Queue, Step};
 pub use rate::{BytesPerSecond, Iops};
+pub use shares::{Share, Shares};

@@ -91,6 +91,8 @@ pub struct Meter {
     changing: AtomicBool,
     /// Whether other meters bind beside this one; here, because this line is loaded anyway.
     company: AtomicBool,
+    /// Whether the budget of a pool binds beside this volume's own limits; here for the same reason.
+    shared: AtomicBool,
     /// A charge was taken back: whoever was refused meanwhile may go sooner than it was told.
     took_back: AtomicBool,
 }
@@ -179,6 +181,7 @@ impl Meter {
             slices: slots,
             changing: AtomicBool::new(false),
             company: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
             took_back: AtomicBool::new(false),
         }
     }
@@ -317,6 +320,16 @@ impl Meter {
     /// Says whether other meters bind beside this one.
     pub(crate) fn set_company(&self, company: bool) {
         self.company.store(company, Ordering::Relaxed);
+    }
+
+    /// Whether the budget of a pool binds beside this volume's own limits.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the budget of a pool binds beside this volume's own limits.
+    pub(crate) fn set_shared(&self, shared: bool) {
+        self.shared.store(shared, Ordering::Relaxed);
     }
 
     /// Whether somebody waits, so that the rate is what holds the volume back at this moment.

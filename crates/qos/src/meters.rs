@@ -137,6 +137,19 @@ impl Meters {
         rest.is_ok().then_some(cost)
     }
 
+    /// Like [`try_take`](Self::try_take) for a volume that shares the `budget` of its pool: that has to let
+    /// the request go too, and is charged it.
+    #[must_use]
+    pub fn try_take_with(&self, budget: &Self, cost: Cost, now: Mono) -> Option<Cost> {
+        let charged = self.try_take(cost, now)?;
+        if budget.try_take(cost, now).is_some() {
+            return Some(charged);
+        }
+        self.refund(Cost { bytes: 0, ..charged });
+        self.bytes.take_back(charged.bytes);
+        None
+    }
+
     /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when somebody was refused for
     /// `held_nanos`; on refusal says when to ask again.
     pub(crate) fn take_waiting(
@@ -175,7 +188,7 @@ impl Meters {
     /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
     /// meanwhile may go sooner than it was told.
     pub(crate) fn took_back(&self) -> bool {
-        self.bytes.has_company() && self.bytes.took_back()
+        self.bytes.took_back()
     }
 
     /// Gives back what a request was charged, by the word of [`try_take`](Self::try_take) or the queue, and
@@ -236,6 +249,18 @@ impl Meters {
     #[must_use]
     pub fn counts_operations(&self) -> bool {
         self.bytes.has_company()
+    }
+
+    /// Whether these are the limits of a volume that shares the budget of its pool, so that
+    /// [`try_take_with`](Self::try_take_with) is to be asked.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.bytes.is_shared()
+    }
+
+    /// Says whether the volume shares the budget of its pool.
+    pub fn set_shared(&self, shared: bool) {
+        self.bytes.set_shared(shared);
     }
 
     /// Whether somebody waits, so that a limit is what holds the volume back at this moment.

@@ -35,22 +35,20 @@
 //! that wait; no keys of a peer's choice can make it worse. A queue that has run empty holds no
 //! memory.
 
-mod round;
-
 use alloc::collections::{BTreeMap, VecDeque};
 
 use slab::Slab;
 use weir_core::Mono;
 
-use self::round::{Place, Round};
 use crate::meter::{CATCH_UP_NANOS, NEVER};
 use crate::meters::{Cost, Kind, Meters, Weight};
+use crate::round::{Place, Round};
 
 /// How long a turn lasts, in nanoseconds: 2 ms.
-const TURN_NANOS: u64 = 2_000_000;
+pub(crate) const TURN_NANOS: u64 = 2_000_000;
 
 /// The most bytes of a turn, unless it is a single request: eight requests of 8 KiB.
-const TURN_BYTES: u64 = 64 << 10;
+pub(crate) const TURN_BYTES: u64 = 64 << 10;
 
 /// The most requests of a turn.
 const TURN_REQUESTS: usize = 16;
@@ -62,6 +60,30 @@ const PAUSE_NANOS: u64 = 1_000_000;
 /// See [`PAUSE_NANOS`]. A client beside others gets its whole share only if it has more in flight
 /// than the rate pays for in its round trip and this.
 const PAUSE_BYTES: u64 = 32 << 10;
+
+/// How long whoever asked at `now` is to wait at least before it asks again.
+pub(crate) fn pause(meters: &Meters, now: Mono) -> Mono {
+    let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
+    Mono(now.0.saturating_add(pause))
+}
+
+/// What became of the first that waits, where a volume shares the budget of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It was let go, and what goes next moves `next` bytes, if anything waits.
+    Went {
+        /// The bytes that it moves.
+        bytes: u64,
+        /// Of what goes next.
+        next: Option<u64>,
+    },
+    /// Nothing waits.
+    Nothing,
+    /// The volume's own limits hold it back until then.
+    Held(Mono),
+    /// The budget does, until then.
+    Wait(Mono),
+}
 
 /// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped
 /// form), or another protocol's identity of a client.
@@ -205,13 +227,7 @@ impl<T> Queue<T> {
         while let Some((at, cost)) = self.next(meters) {
             let charged = match meters.take_waiting(cost, now, self.held_nanos) {
                 Ok(charged) => charged,
-                Err(again) => {
-                    if again != NEVER {
-                        self.held_nanos = self.held_nanos.max(again.0.saturating_sub(now.0));
-                    }
-                    let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
-                    return Some(again.max(Mono(now.0.saturating_add(pause))));
-                }
+                Err(again) => return Some(self.refused(meters, now, again)),
             };
             if let Some(token) = self.pop(at, turn) {
                 release(token, charged);
@@ -219,6 +235,46 @@ impl<T> Queue<T> {
         }
         self.drained(meters);
         None
+    }
+
+    /// Hands the request that is to go next to `release`, charged to `meters` and to the `budget` of the pool that
+    /// the volume shares, if both let it go at `now`. [`Shares`](crate::Shares) says when.
+    pub fn step(
+        &mut self,
+        meters: &Meters,
+        budget: &Meters,
+        now: Mono,
+        release: &mut impl FnMut(T, Cost),
+    ) -> Step {
+        let Some((at, cost)) = self.next(meters) else {
+            self.drained(meters);
+            return Step::Nothing;
+        };
+        let charged = match meters.take_waiting(cost, now, self.held_nanos) {
+            Ok(charged) => charged,
+            Err(again) => return Step::Held(self.refused(meters, now, again)),
+        };
+        if let Err(again) = budget.take_waiting(cost, now, 0) {
+            meters.refund(charged);
+            return Step::Wait(again);
+        }
+        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
+        if let Some(token) = self.pop(at, turn) {
+            release(token, charged);
+        }
+        let next = self.next(meters).map(|(_, next)| next.bytes);
+        if next.is_none() {
+            self.drained(meters);
+        }
+        Step::Went { bytes: cost.bytes, next }
+    }
+
+    /// The first was refused until `again`; when to ask.
+    fn refused(&mut self, meters: &Meters, now: Mono, again: Mono) -> Mono {
+        if again != NEVER {
+            self.held_nanos = self.held_nanos.max(again.0.saturating_sub(now.0));
+        }
+        again.max(pause(meters, now))
     }
 
     /// Takes out everything that waits on `connection`, whichever client it belongs to, and hands

@@ -2,15 +2,22 @@
 //!
 //! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Queue`] for those that wait. This
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
-//! stopped reading. It never sleeps; workers ask again when told to.
+//! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget are asked
+//! together, by the [`PoolGate`] of their pool.
 
+mod shared;
+
+pub(crate) use shared::PoolGate;
+
+use crate::engine::ServedVolume;
 use crate::limits::{
     PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
 };
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
-use weir_core::Mono;
-use weir_qos::{Cost, Iops, Limits, Meters, Queue};
+use arc_swap::ArcSwapOption;
+use weir_core::{Mono, VolumeId};
+use weir_qos::{Cost, Iops, Limits, Meters, Queue, Share, Shares, Step};
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -77,12 +84,18 @@ pub(crate) struct Gate {
     /// When it is going to: the earliest timer that was set and has not fired.
     armed: AtomicU64,
     total: Arc<ParkedTotal>,
+    id: VolumeId,
+    /// Whose budget the volume shares, if any. Changed only under the lock; where that of the pool is
+    /// taken too, it is taken first.
+    pool: ArcSwapOption<PoolGate>,
 }
 
 impl Gate {
-    /// A gate that lets `limits` through.
-    pub(crate) fn new(limits: Limits, total: Arc<ParkedTotal>) -> Self {
+    /// The gate of the volume `id` that lets `limits` through.
+    pub(crate) fn new(id: VolumeId, limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
+            id,
+            pool: ArcSwapOption::empty(),
             meters: Meters::new(limits),
             waiting: Mutex::new(Waiting { limits, queue: Queue::new(), stopped: Vec::new() }),
             parked: AtomicU64::new(0),
@@ -120,28 +133,99 @@ impl Gate {
 
     /// The worker to tell of a change of contract.
     pub(crate) fn pumper(&self) -> usize {
-        self.pumper.load(Ordering::Relaxed)
+        match &*self.pool.load() {
+            Some(pool) => pool.pumper.load(Ordering::Relaxed),
+            None => self.pumper.load(Ordering::Relaxed),
+        }
     }
 
     /// Does a timer for `at` have to be set? Not if an earlier one is.
     pub(crate) fn arm(&self, at: Mono) -> bool {
-        self.armed.fetch_min(at.0, Ordering::Relaxed) > at.0
+        let arm = |armed: &AtomicU64| armed.fetch_min(at.0, Ordering::Relaxed) > at.0;
+        self.pool.load().as_ref().map_or_else(|| arm(&self.armed), |pool| arm(&pool.armed))
     }
 
     /// The timer for `at` fired.
     pub(crate) fn fired(&self, at: Mono) {
         // Only the earliest counts; a later one that was overtaken fires for nothing.
-        let _ = self.armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        let fired = |armed: &AtomicU64| {
+            let _ = armed.compare_exchange(at.0, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        };
+        self.pool.load().as_ref().map_or_else(|| fired(&self.armed), |pool| fired(&pool.armed));
     }
 
     /// Puts other limits in force for the next decision.
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
-        let mut waiting = lock(&self.waiting);
-        self.meters.set(limits, now);
-        waiting.queue.reweigh(&self.meters);
-        waiting.limits = limits;
-        self.parked_max.store(parked_max(limits), Ordering::Relaxed);
+        self.locked(|pool, waiting| {
+            self.meters.set(limits, now);
+            waiting.queue.reweigh(&self.meters);
+            waiting.limits = limits;
+            self.parked_max.store(parked_max(limits), Ordering::Relaxed);
+            if let Some((pool, shares)) = pool {
+                // It may have been held back by the old ones.
+                shares.pause(&pool.budget, self.id.0);
+                if !waiting.queue.is_empty() {
+                    shares.wake(&pool.budget, self.id.0);
+                }
+            }
+        });
+    }
+
+    /// Has the volume, whose gate this is, share the budget of a pool from now on, or of none. Pump those
+    /// that it shares with afterwards, and the volume itself if this says that it left a pool. Called by one at
+    /// a time.
+    pub(crate) fn set_share(
+        &self,
+        with: Option<(&Arc<PoolGate>, Share)>,
+        volume: &Arc<ServedVolume>,
+    ) -> bool {
+        let old = self.pool.load_full();
+        if let (Some(old), Some((new, share))) = (&old, with)
+            && Arc::ptr_eq(old, new)
+        {
+            old.change(self.id, share);
+            return false;
+        }
+        let left = old.is_some();
+        if let Some(old) = old {
+            let mut sharing = lock(&old.sharing);
+            sharing.remove(&old.budget, self.id);
+            let _waiting = lock(&self.waiting);
+            self.pool.store(None);
+            self.meters.set_shared(false);
+            // A timer that was set for the pool may find it gone.
+            old.armed.store(u64::MAX, Ordering::Relaxed);
+        }
+        if let Some((new, share)) = with {
+            let mut sharing = lock(&new.sharing);
+            sharing.add(self.id, share, volume);
+            let waiting = lock(&self.waiting);
+            self.pool.store(Some(Arc::clone(new)));
+            self.meters.set_shared(true);
+            self.armed.store(u64::MAX, Ordering::Relaxed);
+            if !waiting.queue.is_empty() {
+                sharing.shares.wake(&new.budget, self.id.0);
+            }
+        }
+        left
+    }
+
+    /// Does `work` on what waits, with the pool's order where there is one.
+    fn locked<R>(
+        &self,
+        work: impl FnOnce(Option<(&PoolGate, &mut Shares)>, &mut Waiting) -> R,
+    ) -> R {
+        loop {
+            let pool = self.pool.load_full();
+            let mut sharing = pool.as_ref().map(|pool| lock(&pool.sharing));
+            let mut waiting = lock(&self.waiting);
+            let now = self.pool.load();
+            if now.as_ref().map(Arc::as_ptr) == pool.as_ref().map(Arc::as_ptr) {
+                let order = sharing.as_mut().map(|sharing| &mut sharing.shares);
+                return work(pool.as_deref().zip(order), &mut waiting);
+            }
+        }
     }
 
     /// Whether what isn't a READ or WRITE is an operation of the contract too.
@@ -155,7 +239,13 @@ impl Gate {
         if cost.bytes == 0 && !self.meters.counts_operations() {
             return Some(Cost::ZERO);
         }
-        self.meters.try_take(cost, now)
+        if !self.meters.is_shared() {
+            return self.meters.try_take(cost, now);
+        }
+        match &*self.pool.load() {
+            Some(pool) => self.meters.try_take_with(&pool.budget, cost, now),
+            None => self.meters.try_take(cost, now),
+        }
     }
 
     /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
@@ -165,7 +255,15 @@ impl Gate {
             return false;
         }
         self.meters.refund(cost);
-        self.meters.is_waiting()
+        if !self.meters.is_shared() {
+            return self.meters.is_waiting();
+        }
+        let pool = self.pool.load();
+        let pool_waits = pool.as_ref().is_some_and(|pool| {
+            pool.budget.refund(cost.uncounted());
+            pool.budget.is_waiting()
+        });
+        pool_waits || self.meters.is_waiting()
     }
 
     /// Lets `request` wait its turn.
@@ -174,43 +272,81 @@ impl Gate {
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         let (client, connection, cost) = (request.client, request.connection, request.cost);
         let worker = request.worker;
-        let mut waiting = lock(&self.waiting);
         self.account(pinned);
         let ticket = Ticket { request, since: now, pinned };
-        let ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
-        if ask {
-            self.pumper.store(worker, Ordering::Relaxed);
-        }
-        let full = self.is_full();
-        if full {
-            waiting.stopped.push(Stopped { worker, connection });
-        }
-        Parked { ask, full }
+        self.locked(|pool, waiting| {
+            let mut ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
+            if let Some((pool, shares)) = pool {
+                ask |= shares.wake(&pool.budget, self.id.0);
+                if ask {
+                    pool.pumper.store(worker, Ordering::Relaxed);
+                }
+            }
+            if ask {
+                self.pumper.store(worker, Ordering::Relaxed);
+            }
+            let full = self.is_full();
+            if full {
+                waiting.stopped.push(Stopped { worker, connection });
+            }
+            Parked { ask, full }
+        })
     }
 
-    /// Releases all that may go now; answers when to ask again, if anybody still waits.
+    /// Releases all that may go now, of other volumes too where it shares a budget with them; answers when to
+    /// ask again, if anybody still waits.
     pub(crate) fn pump(
         &self,
         now: Mono,
         released: &mut Vec<Ticket>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
+        let own = self.locked(|pool, waiting| {
+            pool.is_none().then(|| {
+                let next = self.release(waiting, now, released);
+                self.resume(waiting, resumed);
+                next
+            })
+        });
+        let pool = self.pool.load_full();
+        own.unwrap_or_else(|| pool.and_then(|pool| pool.pump(now, released, resumed)))
+    }
+
+    /// Releases what is to go next, if this volume and the `budget` of its pool let it.
+    fn step(
+        &self,
+        budget: &Meters,
+        now: Mono,
+        released: &mut Vec<Ticket>,
+        resumed: &mut Vec<Stopped>,
+    ) -> Step {
         let mut waiting = lock(&self.waiting);
-        let next = self.release(&mut waiting, now, released);
+        let mut freed = 0;
+        let release = &mut |mut ticket: Ticket, charged| {
+            freed += ticket.pinned;
+            ticket.request.cost = charged;
+            released.push(ticket);
+        };
+        let step = waiting.queue.step(&self.meters, budget, now, release);
+        self.unaccount(freed);
         self.resume(&mut waiting, resumed);
-        next
+        step
     }
 
     /// Forgets the waiting requests of a connection that is gone.
     pub(crate) fn cancel(&self, connection: u64, resumed: &mut Vec<Stopped>) {
-        let mut waiting = lock(&self.waiting);
-        waiting.stopped.retain(|stopped| stopped.connection != connection);
-        let mut freed = 0;
-        waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
-            freed += ticket.pinned;
+        self.locked(|pool, waiting| {
+            waiting.stopped.retain(|stopped| stopped.connection != connection);
+            let mut freed = 0;
+            waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
+                freed += ticket.pinned;
+            });
+            self.unaccount(freed);
+            if let Some((pool, shares)) = pool.filter(|_| waiting.queue.is_empty()) {
+                shares.pause(&pool.budget, self.id.0);
+            }
+            self.resume(waiting, resumed);
         });
-        self.unaccount(freed);
-        self.resume(&mut waiting, resumed);
     }
 
     fn release(

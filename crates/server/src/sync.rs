@@ -2,7 +2,7 @@
 //! explores schedules, say) can be put behind it. Nothing else imports `std::sync`.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 pub(crate) use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 
 /// Locks `mutex`, also after a holder panicked: every structure under a lock of this crate is

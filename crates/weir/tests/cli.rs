@@ -165,6 +165,27 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
 }
 
 #[test]
+fn an_operator_has_volumes_share() {
+    let server = Server::start();
+    let made = server.done("pool create all --qos shared --level standard --size 4TiB");
+    assert_eq!(made, "pool all: 4 TiB standard, shared, 64 MiB/s in all\n");
+    let made = server.done("volume create home --pool all --quota 1TiB");
+    assert!(
+        made.starts_with("volume home: quota 1 TiB, limit 64 MiB/s, shared: weight 100\n"),
+        "{made}"
+    );
+    let set = server.done("volume set home --weight 300 --throughput 20MiB/s");
+    assert!(set.contains("shared: weight 300, 20 MiB/s for certain"), "{set}");
+    let shown = server.done("volume show home");
+    assert!(shown.contains("weight 300, 20 MiB/s for certain"), "{shown}");
+    let (_, message) = server.refused("volume set home --throughput 65MiB/s");
+    assert!(message.contains("64 MiB/s left"), "{message}");
+    let set = server.done("volume set home --throughput 0MiB/s");
+    assert!(set.contains("shared: weight 300\n"), "{set}");
+    server.stop();
+}
+
+#[test]
 fn an_operator_provisions_bursts() {
     let server = Server::start();
     let made = server.done("pool create files --qos provisioned-v1 --size 20TiB");

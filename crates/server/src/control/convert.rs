@@ -36,6 +36,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
             Qos::Manual => weir_api::Qos::Manual,
             Qos::Flexible => weir_api::Qos::Flexible,
             Qos::Custom => weir_api::Qos::Custom,
+            Qos::Shared => weir_api::Qos::Shared,
             Qos::ProvisionedV1 => weir_api::Qos::ProvisionedV1,
             Qos::ProvisionedV2 => weir_api::Qos::ProvisionedV2,
         },
@@ -65,6 +66,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         export_path: format!("/{}", volume.name),
         quota_bytes: volume.quota_bytes,
         throughput_bytes_per_second: volume.throughput.map(|rate| rate.0),
+        weight: volume.share.map(|share| share.weight),
         iops: volume.iops.map(|iops| iops.0),
         max_throughput_bytes_per_second: volume.ceiling.rate.map(|rate| rate.0),
         max_iops: volume.ceiling.iops.map(|iops| iops.0),
@@ -171,6 +173,7 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
         weir_api::Qos::Manual => Qos::Manual,
         weir_api::Qos::Flexible => Qos::Flexible,
         weir_api::Qos::Custom => Qos::Custom,
+        weir_api::Qos::Shared => Qos::Shared,
         weir_api::Qos::ProvisionedV1 => Qos::ProvisionedV1,
         weir_api::Qos::ProvisionedV2 => Qos::ProvisionedV2,
     }

@@ -14,7 +14,7 @@ pub(crate) use volume::{Mounted, ServedVolume, rights};
 
 use crate::admission::{Admission, Shed};
 use crate::clock::SystemClock;
-use crate::gate::{Gate, ParkedTotal};
+use crate::gate::{Gate, ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
-use weir_core::{Clock, HandleKey, VolumeId};
+use weir_core::{Clock, HandleKey, PoolId, VolumeId};
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
@@ -85,7 +85,8 @@ pub(crate) struct Engine {
     parked: Arc<ParkedTotal>,
     doors: Vec<WorkerDoor>,
     served: Arc<ArcSwap<ServedSet>>,
-    applying: Mutex<()>,
+    /// The pools whose volumes share a budget; held while a snapshot is applied.
+    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate>>>,
     serial: AtomicU64,
     unfinished: AtomicBool,
     /// What an earlier server left of the credits of volumes that are not open yet.
@@ -120,7 +121,7 @@ impl Engine {
             parked: Arc::new(ParkedTotal::new(bounds.parked_bytes_max)),
             doors: inboxes.iter().cloned().map(door).collect(),
             served: Arc::default(),
-            applying: Mutex::new(()),
+            sharing: Mutex::default(),
             serial: AtomicU64::new(0),
             unfinished: AtomicBool::new(false),
             credits: Mutex::new(credits),
@@ -253,7 +254,7 @@ impl Engine {
                 "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
             );
         }
-        let gate = Gate::new(spec.limits, Arc::clone(&self.parked));
+        let gate = Gate::new(spec.id, spec.limits, Arc::clone(&self.parked));
         if let Some(left) = lock(&self.credits).remove(&spec.id) {
             gate.set_credits(left, self.clock.now());
         }
@@ -274,11 +275,37 @@ impl Engine {
         }
     }
 
+    /// Has the volumes of shared pools share what `snapshot` says, and no others.
+    fn share(
+        &self,
+        snapshot: &Snapshot,
+        served: &ServedSet,
+        pools: &mut BTreeMap<PoolId, Arc<PoolGate>>,
+    ) {
+        let now = self.clock.now();
+        let shared = |id: PoolId| snapshot.pool(id).and_then(|pool| pool.shared_budget());
+        pools.retain(|id, _| shared(*id).is_some());
+        for pool in snapshot.pools() {
+            let Some(budget) = pool.shared_budget() else { continue };
+            match pools.get(&pool.id) {
+                Some(gate) => gate.set_budget(budget, now),
+                None => drop(pools.insert(pool.id, Arc::new(PoolGate::new(budget)))),
+            }
+        }
+        for Mounted { volume, spec } in served.all() {
+            let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), volume);
+            if left {
+                self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+            }
+        }
+    }
+
     /// Lets everything that still waits at a deleted volume's gate run into its closed store.
     fn retire(&self, volume: &Arc<ServedVolume>) {
         if let Some(locks) = &self.locks {
             locks.volume_gone(volume.id);
         }
+        volume.gate.set_share(None, volume);
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
         self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
     }
@@ -289,7 +316,7 @@ const FSID_PREFIX: u64 = 0x5745_4952 << 32;
 
 impl Plane for Engine {
     fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
-        let _one_at_a_time = lock(&self.applying);
+        let mut sharing = lock(&self.sharing);
         let old = self.served.load_full();
         let mut new = ServedSet::default();
         let mut failed = None;
@@ -307,12 +334,16 @@ impl Plane for Engine {
             }
         }
         let new = Arc::new(new);
+        self.share(&snapshot, &new, &mut sharing);
         self.served.store(Arc::clone(&new));
         for mounted in new.all() {
             self.change(&mounted.volume, mounted.spec.limits, mounted.spec.quota_bytes);
         }
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
             self.retire(&gone.volume);
+        }
+        for (worker, volume) in sharing.values().filter_map(|pool| pool.door()) {
+            self.post(worker, Message::Pump(volume));
         }
         failed.map_or(Ok(()), Err)
     }

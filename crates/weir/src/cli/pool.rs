@@ -46,19 +46,20 @@ Examples:
   weir pool create fast --level premium --size 4TiB
   weir pool create shared --level standard --size 10TiB --qos manual --path /srv/shared
   weir pool create apps --qos flexible --size 2TiB --throughput 640MiB/s
+  weir pool create home --qos shared --level standard --size 8TiB
   weir pool create db --qos custom --size 1TiB --throughput 200MiB/s --iops 8000")]
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     pool: String,
-    /// Service level: standard, premium, ultra, extreme, or one of your own; only auto and manual pools
-    /// take notice of it and need one
+    /// Service level: standard, premium, ultra, extreme, or one of your own; only auto, manual and shared
+    /// pools take notice of it and need one
     #[arg(long)]
     level: Option<String>,
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
     /// auto: limits follow quotas; manual: each volume is given its own; flexible: the same, out of a
-    /// throughput bought apart from the size; custom: the same with IOPS too; provisioned-v1: limits
+    /// throughput bought apart from the size; custom: the same with IOPS too; shared: all volumes share size × level; provisioned-v1: limits
     /// follow quotas, with credits for bursts; provisioned-v2: each volume provisions its own, with
     /// credits for bursts
     #[arg(long, default_value = "auto")]
@@ -91,7 +92,7 @@ pub(crate) struct Set {
     /// Service level: standard, premium, ultra, extreme, or one of your own
     #[arg(long)]
     level: Option<String>,
-    /// auto, manual, flexible, custom, provisioned-v1 or provisioned-v2
+    /// auto, manual, flexible, custom, shared, provisioned-v1 or provisioned-v2
     #[arg(long)]
     qos: Option<Qos>,
     /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only. IOPS that were 16
@@ -162,8 +163,9 @@ pub(crate) const fn dry(dry_run: bool) -> Dry {
 async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     let level = match (&args.level, args.qos) {
         (Some(level), _) => level.clone(),
-        (None, Qos::Auto | Qos::Manual) => {
-            let needed = "an auto or manual pool needs a --level: `weir level list` shows them";
+        (None, Qos::Auto | Qos::Manual | Qos::Shared) => {
+            let needed =
+                "an auto, manual or shared pool needs a --level: `weir level list` shows them";
             return Err(print::usage(needed));
         }
         (None, _) => "standard".to_owned(),

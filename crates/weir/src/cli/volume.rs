@@ -84,8 +84,8 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
-    /// provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a shared pool
+    /// what it has for certain, 0MiB/s for nothing, which is the default. In a provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
     /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput] or
@@ -98,6 +98,9 @@ pub(crate) struct Create {
     /// The most READs and WRITEs a second it may use
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_iops: Option<u64>,
+    /// What it weighs beside the others of a shared pool, 1 to 1000 [default there: 100]
+    #[arg(long)]
+    weight: Option<u32>,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -110,14 +113,15 @@ Examples:
   weir volume set home --quota 2TiB --dry-run
   weir volume set home --max-iops 500 --max-throughput none")]
 #[command(group(ArgGroup::new("change").required(true).multiple(true)
-    .args(["quota", "throughput", "iops", "max_throughput", "max_iops"])))]
+    .args(["quota", "throughput", "iops", "max_throughput", "max_iops", "weight"])))]
 pub(crate) struct Set {
     /// Its name
     volume: String,
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only
+    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only. In a shared pool
+    /// what it has for certain, or 0MiB/s
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
     /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part of the
@@ -130,6 +134,9 @@ pub(crate) struct Set {
     /// The most READs and WRITEs a second it may use; or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_iops: Option<Ceiling>,
+    /// What it weighs beside the others of a shared pool, 1 to 1000
+    #[arg(long)]
+    weight: Option<u32>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -162,7 +169,8 @@ pub(crate) struct Move {
     /// The pool to move to
     #[arg(long = "to", value_name = "POOL")]
     pool: String,
-    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there
+    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a shared
+    /// pool what it has for certain
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
     /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the pool's
@@ -189,6 +197,7 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
                 iops: set.iops.map(|Own(iops)| iops),
                 max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
                 max_iops: set.max_iops.map(|Ceiling(most)| most),
+                weight: set.weight,
                 ..VolumeChange::default()
             };
             self::change(&client, output, &set.volume, change, set.dry_run).await
@@ -237,6 +246,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         iops: args.iops,
         max_throughput_bytes_per_second: args.max_throughput,
         max_iops: args.max_iops,
+        weight: args.weight,
     };
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
@@ -299,6 +309,10 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("quota", Bytes(volume.quota_bytes).to_string()),
         ("limit", limit),
     ];
+    if let Some(weight) = volume.weight {
+        let least = Rate(volume.throughput_bytes_per_second.unwrap_or(0));
+        fields.push(("share", format!("weight {weight}, {least} for certain")));
+    }
     if let Some(most) = volume.max_throughput_bytes_per_second {
         fields.push(("most throughput", Rate(most).to_string()));
     }
@@ -408,7 +422,11 @@ fn limit(volume: &Volume) -> String {
 fn described(volume: &Volume) -> String {
     let quota = Bytes(volume.quota_bytes);
     let limit = limit(volume);
-    format!("volume {}: quota {quota}, limit {limit}", volume.name)
+    let share = volume.weight.map(|weight| match volume.throughput_bytes_per_second {
+        Some(least) => format!(", shared: weight {weight}, {} for certain", Rate(least)),
+        None => format!(", shared: weight {weight}"),
+    });
+    format!("volume {}: quota {quota}, limit {limit}{}", volume.name, share.unwrap_or_default())
 }
 
 #[cfg(test)]

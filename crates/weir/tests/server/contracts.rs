@@ -4,7 +4,7 @@
 use crate::peer::{Peer, encoded};
 use crate::test_server::TestServer;
 use weir_nfs::client::Reply;
-use weir_nfs::v3::wire::{FileHandle3, ReadArgs, Res};
+use weir_nfs::v3::wire::{FileHandle3, ReadArgs, Res, StableHow, WriteArgs};
 
 /// A number of the volume's live counters.
 fn live(server: &TestServer, counter: &str) -> u64 {
@@ -46,6 +46,85 @@ fn operations_are_limited_beside_bytes() {
     read_at_once(&mut peer, &file, 20, 0);
     assert_eq!(live(&server, "delayed_ops"), before);
     assert_eq!(live(&server, "read_ops"), 60);
+}
+
+/// A client of one volume, with calls on the way.
+struct Writer {
+    peer: Peer,
+    file: Vec<u8>,
+    calls: u32,
+}
+
+impl Writer {
+    fn mount(server: &TestServer, path: &[u8]) -> Self {
+        let mut peer = Peer::mount_at(server.address(), path);
+        let file = peer.create(b"file");
+        Self { peer, file, calls: 0 }
+    }
+
+    /// Sends 24 WRITEs of 64 KiB at once.
+    fn flood(&mut self) {
+        let data = vec![7; 64 << 10];
+        for _ in 0..24 {
+            let (file, stable) = (FileHandle3(&self.file), StableHow::Unstable);
+            let args = WriteArgs { file, offset: 0, count: 64 << 10, stable, data: &data };
+            self.peer.send(&encoded(1000 + self.calls, &args));
+            self.calls += 1;
+        }
+    }
+
+    /// Waits for the answers to all of them.
+    fn answered(&mut self) {
+        for _ in 0..std::mem::take(&mut self.calls) {
+            let reply = self.peer.receive();
+            let answer = Reply::parse(&reply).unwrap().results::<WriteArgs<'_>>().unwrap();
+            assert!(matches!(answer, Res::Ok(_)), "a limit delays and never refuses");
+        }
+    }
+}
+
+/// Whatever becomes of the pools of volumes while their clients wait, every call is answered.
+#[test]
+fn volumes_share_a_budget_and_stop_to_while_clients_wait() {
+    let server = TestServer::start();
+    server.weir(&["level", "create", "slow", "--rate", "2MiB/s"]);
+    server.weir(&["pool", "create", "all", "--qos", "shared", "--level", "slow", "--size", "1TiB"]);
+    for volume in ["good", "other"] {
+        server.weir(&["volume", "create", volume, "--pool", "all", "--quota", "1GiB"]);
+    }
+    let mut writers = [&b"/good"[..], b"/other"].map(|path| Writer::mount(&server, path));
+    let flood = |writers: &mut [Writer; 2], meanwhile: &[&[&str]]| {
+        writers.iter_mut().for_each(Writer::flood);
+        for args in meanwhile {
+            server.weir(args);
+        }
+        writers.iter_mut().for_each(Writer::answered);
+    };
+    flood(&mut writers, &[]);
+    assert!(live(&server, "delayed_ops") >= 20, "{}", live(&server, "delayed_ops"));
+    // Weights, floors, ceilings, and a larger and smaller budget.
+    flood(
+        &mut writers,
+        &[
+            &["volume", "set", "good", "--weight", "300", "--max-throughput", "1MiB/s"],
+            &["volume", "set", "other", "--throughput", "1MiB/s"],
+            &["pool", "resize", "all", "2TiB"],
+            &["volume", "set", "good", "--throughput", "1MiB/s", "--max-throughput", "none"],
+            &["pool", "resize", "all", "1TiB"],
+        ],
+    );
+    // Each by itself, and together again.
+    flood(&mut writers, &[&["pool", "set", "all", "--qos", "manual"]]);
+    flood(&mut writers, &[&["pool", "set", "all", "--qos", "shared"]]);
+    // One goes elsewhere, and comes back.
+    flood(&mut writers, &[&["volume", "move", "other", "--to", "pool"]]);
+    flood(&mut writers, &[&["volume", "move", "other", "--to", "all"]]);
+    // One is gone: the other's calls are answered all the same.
+    writers.iter_mut().for_each(Writer::flood);
+    server.weir(&["volume", "delete", "other", "--yes"]);
+    writers[0].answered();
+    writers[0].flood();
+    writers[0].answered();
 }
 
 #[test]

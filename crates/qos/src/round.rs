@@ -19,7 +19,7 @@ use crate::meters::{Kind, Weight};
 
 /// Where a party stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     start: u64,
     turn: Turn,
     /// What it was served in a turn that has not ended.
@@ -37,8 +37,8 @@ struct Turn {
 }
 
 /// The parties of one competition, named by index.
-#[derive(Debug)]
-pub(super) struct Round {
+#[derive(Debug, Default)]
+pub(crate) struct Round {
     clock: u64,
     serial: u64,
     /// The turns of parties with something waiting, by its kind.
@@ -50,7 +50,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             clock: 0,
             serial: 0,
@@ -61,7 +61,7 @@ impl Round {
     }
 
     /// Whose turn it is; of the `wanted` kind, if one of that kind may go by now.
-    pub(super) fn first(&self, wanted: Option<Kind>) -> Option<usize> {
+    pub(crate) fn first(&self, wanted: Option<Kind>) -> Option<usize> {
         let next = self.turns.iter().filter_map(BTreeSet::first).min()?;
         let of_kind = wanted.and_then(|kind| self.turns[kind as usize].first());
         let first = of_kind.filter(|turn| turn.start < next.end).unwrap_or(next);
@@ -69,24 +69,24 @@ impl Round {
     }
 
     /// Whether any party has something waiting.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         !self.starts.is_empty()
     }
 
     /// A new party, with nothing waiting yet.
-    pub(super) fn enter(&mut self, party: usize) -> Place {
+    pub(crate) fn enter(&mut self, party: usize) -> Place {
         self.rest(self.clock, party)
     }
 
     /// An idle party has something waiting from now on, for a turn of that weight.
-    pub(super) fn join(&mut self, from: Place, turn: Weight) -> Place {
+    pub(crate) fn join(&mut self, from: Place, turn: Weight) -> Place {
         self.idle.remove(&(from.start, from.turn.party));
         self.stand(from.start.max(self.clock), from.turn.party, turn)
     }
 
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
     /// nothing waits or when that would exceed it; then `turn` says of how many bytes its next is.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         &mut self,
         from: Place,
         bytes: u64,
@@ -116,27 +116,44 @@ impl Round {
     }
 
     /// What a ready party had waiting is gone, unserved.
-    pub(super) fn pause(&mut self, from: Place) -> Place {
+    pub(crate) fn pause(&mut self, from: Place) -> Place {
         self.leave(from);
         self.rest(from.start.saturating_add(from.served), from.turn.party)
     }
 
+    /// Whatever a party was served, it is no further ahead of the clock than by so much.
+    pub(crate) fn advance_at_most(&mut self, from: Place, bytes: u64) -> Place {
+        let most = self.clock.saturating_add(bytes);
+        if from.start <= most {
+            return from;
+        }
+        let (party, turn) = (from.turn.party, from.turn);
+        if self.starts.contains(&(from.start, party)) {
+            self.withdraw(from);
+            let bytes = turn.end.saturating_sub(from.start);
+            let place = self.stand(most, party, Weight { bytes, kind: turn.kind });
+            return Place { served: from.served, ..place };
+        }
+        self.leave(from);
+        self.rest(most, party)
+    }
+
     /// A party is gone for good.
-    pub(super) fn leave(&mut self, from: Place) {
+    pub(crate) fn leave(&mut self, from: Place) {
         self.withdraw(from);
         self.idle.remove(&(from.start, from.turn.party));
     }
 
     /// Takes out an idle party that a newcomer would stand level with, so that nothing is lost by
     /// forgetting it.
-    pub(super) fn forget(&mut self) -> Option<usize> {
+    pub(crate) fn forget(&mut self) -> Option<usize> {
         let settled = *self.idle.first().filter(|(start, _)| *start <= self.clock)?;
         self.idle.remove(&settled);
         Some(settled.1)
     }
 
     /// The parties with nothing waiting.
-    pub(super) fn idle(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn idle(&self) -> impl Iterator<Item = usize> {
         self.idle.iter().map(|&(_, party)| party)
     }
 

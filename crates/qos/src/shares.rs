@@ -1,0 +1,247 @@
+//! Volumes that share one budget, and whose turn it is among them. Plain data, like [`Queue`](crate::Queue): the
+//! caller holds the lock and the clock. Not here: the budget, which is a set of [`Meters`] of its own, and
+//! what a volume has waiting, which its own queue knows.
+//!
+//! # The order
+//!
+//! The budget is divided max–min fairly by weight among the volumes that want some of it: what one doesn't use the
+//! others have at once, and it has its part back with its next request. It is the order of a
+//! queue's clients, with what is served counted in shares of weight.
+//!
+//! A volume may have a *floor*, a rate that is its own before the others have anything. Whoever is behind
+//! its floor goes first; what it had by its floor counts as a part of its share, but never so that it would have to wait for
+//! more than a turn of the others afterwards. So each has its floor or its share by weight, whichever is more.
+//!
+//! A volume whose own limits hold it back doesn't stand in the way of the others until they let it.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use weir_core::Mono;
+
+use crate::meter::CATCH_UP_NANOS;
+use crate::meters::{Kind, Meters, Weight};
+use crate::queue::{Step, TURN_BYTES, TURN_NANOS, pause};
+use crate::rate::BytesPerSecond;
+use crate::round::{Place, Round};
+
+/// A volume's part in the budget of its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Share {
+    /// Beside those of others that want some, from 1 to [`Share::WEIGHT_MAX`].
+    pub weight: u32,
+    /// What it has before the others have anything; zero for nothing.
+    pub floor: BytesPerSecond,
+}
+
+impl Share {
+    /// What a volume weighs of which nothing is said.
+    pub const WEIGHT: u32 = 100;
+    /// The most that a volume weighs.
+    pub const WEIGHT_MAX: u32 = 1000;
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { weight: Self::WEIGHT, floor: BytesPerSecond::ZERO }
+    }
+}
+
+/// The volumes of one pool, by a number of the caller's.
+#[derive(Debug, Default)]
+pub struct Shares {
+    members: BTreeMap<u32, Member>,
+    round: Round,
+    /// Those with something waiting and a floor, by the moment up to which they had it.
+    floors: BTreeSet<(u64, u32)>,
+    /// Those that their own limits hold back, until when.
+    held: BTreeSet<(Mono, u32)>,
+}
+
+#[derive(Debug)]
+struct Member {
+    share: Share,
+    place: Place,
+    state: State,
+    /// The moment at which all that it had is paid for at its floor, in nanoseconds.
+    floor_until: u64,
+}
+
+/// What a volume was served.
+#[derive(Clone, Copy, Debug)]
+struct Went {
+    bytes: u64,
+    /// What waits next.
+    next: Option<u64>,
+    /// How long turns are, in bytes of a volume that weighs what is usual.
+    turn: u64,
+    by_floor: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has nothing waiting.
+    Idle,
+    /// It has something waiting.
+    Ready,
+    /// It has, and its own limits hold it back.
+    Held(Mono),
+}
+
+impl Shares {
+    /// No volumes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a volume, or changes its part for the next decision.
+    pub fn set(&mut self, volume: u32, share: Share) {
+        if let Some(member) = self.members.get_mut(&volume) {
+            let ready = member.state == State::Ready;
+            if ready {
+                self.floors.remove(&(member.floor_until, volume));
+            }
+            if share.floor != member.share.floor {
+                member.floor_until = 0;
+            }
+            member.share = share;
+            if ready && share.floor > BytesPerSecond::ZERO {
+                self.floors.insert((member.floor_until, volume));
+            }
+            return;
+        }
+        let place = self.round.enter(volume as usize);
+        let member = Member { share, place, state: State::Idle, floor_until: 0 };
+        self.members.insert(volume, member);
+    }
+
+    /// Takes a volume out.
+    pub fn remove(&mut self, budget: &Meters, volume: u32) {
+        self.pause(budget, volume);
+        if let Some(member) = self.members.remove(&volume) {
+            self.round.leave(member.place);
+        }
+    }
+
+    /// A volume has something waiting; nothing happens if it had before. True if it goes before all others:
+    /// [`poll`](Self::poll), as nobody may have been told when to come back, or not so soon.
+    pub fn wake(&mut self, budget: &Meters, volume: u32) -> bool {
+        let is_idle = |member: &Member| member.state == State::Idle;
+        if self.members.get(&volume).is_some_and(is_idle) {
+            self.ready(volume);
+            budget.set_waiting(true);
+            return self.round.first(None) == Some(volume as usize) || !self.floors.is_empty();
+        }
+        false
+    }
+
+    /// A volume has nothing waiting any more, as that was cancelled, or is to be [woken](Self::wake) again because its
+    /// own limits changed.
+    pub fn pause(&mut self, budget: &Meters, volume: u32) {
+        self.rest(volume, State::Idle);
+        budget.set_waiting(self.round.is_ready());
+    }
+
+    /// Has volumes take their turns as far as `budget` and their own limits let them: `step` is to have one
+    /// go on by [`Queue::step`](crate::Queue::step). Says when to ask again: `None` if nobody waits
+    /// any more. What is said of [`Queue::poll`](crate::Queue::poll) holds here too.
+    pub fn poll(
+        &mut self,
+        budget: &Meters,
+        now: Mono,
+        mut step: impl FnMut(u32) -> Step,
+    ) -> Option<Mono> {
+        while let Some(&(until, volume)) = self.held.first().filter(|(until, _)| *until <= now) {
+            self.held.remove(&(until, volume));
+            self.ready(volume);
+        }
+        let turn = budget.yields(TURN_NANOS).min(TURN_BYTES);
+        let mut again = None;
+        while let Some((volume, by_floor)) = self.first(now) {
+            match step(volume) {
+                Step::Went { bytes, next } => {
+                    let went = Went { bytes, next, turn, by_floor };
+                    self.served(volume, went, now);
+                }
+                Step::Nothing => self.rest(volume, State::Idle),
+                Step::Held(until) => self.rest(volume, State::Held(until)),
+                Step::Wait(until) => {
+                    again = Some(until.max(pause(budget, now)));
+                    break;
+                }
+            }
+        }
+        budget.set_waiting(self.round.is_ready());
+        let held = self.held.first().map(|&(until, _)| until);
+        [again, held].into_iter().flatten().min()
+    }
+
+    /// Whose turn it is, and whether that is so by its floor.
+    fn first(&self, now: Mono) -> Option<(u32, bool)> {
+        if let Some(&(_, volume)) = self.floors.first().filter(|(until, _)| *until <= now.0) {
+            return Some((volume, true));
+        }
+        let volume = u32::try_from(self.round.first(None)?).ok()?;
+        Some((volume, false))
+    }
+
+    /// A volume was served.
+    fn served(&mut self, volume: u32, went: Went, now: Mono) {
+        let Went { bytes, next, turn, by_floor } = went;
+        let Some(member) = self.members.get_mut(&volume) else { return };
+        let Share { weight, floor } = member.share;
+        if floor > BytesPerSecond::ZERO {
+            self.floors.remove(&(member.floor_until, volume));
+            let takes = u128::from(bytes) * 1_000_000_000 / u128::from(floor.0);
+            let from = member.floor_until.max(now.0.saturating_sub(CATCH_UP_NANOS));
+            member.floor_until = from.saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
+            if next.is_some() {
+                self.floors.insert((member.floor_until, volume));
+            }
+        }
+        let weigh = |bytes: u64| Weight { bytes: weighed(bytes, weight), kind: Kind::Bytes };
+        let next = next.map(weigh);
+        let served = weigh(bytes).bytes;
+        let turn = next.map_or(0, |next| next.bytes.max(weigh(turn).bytes));
+        member.place = self.round.serve(member.place, served, next, || turn);
+        if by_floor {
+            member.place = self.round.advance_at_most(member.place, served);
+        }
+        if next.is_none() {
+            member.state = State::Idle;
+        }
+    }
+
+    fn ready(&mut self, volume: u32) {
+        let Some(member) = self.members.get_mut(&volume) else { return };
+        member.state = State::Ready;
+        member.place = self.round.join(member.place, Weight { bytes: 1, kind: Kind::Bytes });
+        if member.share.floor > BytesPerSecond::ZERO {
+            self.floors.insert((member.floor_until, volume));
+        }
+    }
+
+    fn rest(&mut self, volume: u32, state: State) {
+        let Some(member) = self.members.get_mut(&volume) else { return };
+        match member.state {
+            State::Idle => {}
+            State::Held(until) => {
+                self.held.remove(&(until, volume));
+            }
+            State::Ready => {
+                member.place = self.round.pause(member.place);
+                self.floors.remove(&(member.floor_until, volume));
+            }
+        }
+        member.state = state;
+        if let State::Held(until) = state {
+            self.held.insert((until, volume));
+        }
+    }
+}
+
+/// What `bytes` of a volume of this weight count in the round.
+fn weighed(bytes: u64, weight: u32) -> u64 {
+    let product = bytes.saturating_mul(u64::from(Share::WEIGHT));
+    product.div_ceil(u64::from(weight.max(1)))
+}
