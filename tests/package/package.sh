@@ -115,6 +115,13 @@ makes_a_volume() {
     serves && inside weir pool create fast --level premium --size 4TiB && inside weir volume create home --pool fast --quota 1TiB &&
         inside nfs-cp /original "$url"
 }
+# A tree that the unit doesn't name can't be written to, and the refusal says what would help.
+refuses_a_pool_elsewhere() {
+    local said
+    said=$(inside weir pool create elsewhere --level premium --size 1TiB --path /opt/elsewhere 2>&1) && return 1
+    echo "$said"
+    grep -q 'ReadWritePaths=' <<<"$said" && [ ! -e "$root/opt/elsewhere" ]
+}
 main_pid() { inside systemctl show --property=MainPID --value weir; }
 version() { inside dpkg-query --showformat='${Version}' --show weir; }
 # property NAME VALUE: what systemd says of the service.
@@ -177,27 +184,28 @@ purges() {
         [ -s "$root/var/lib/weir/handle.key" ] && refused inside systemctl cat weir
 }
 
-check "lintian-finds-neither-errors-nor-warnings" lintian_is_content
+check lintian-finds-neither-errors-nor-warnings lintian_is_content
 make_root || exit 1
-check "installs-where-nothing-runs-and-starts-nothing" installs_without_a_running_system
-check "brings-clean-manual-pages" pages_are_clean
-check "leaves-nothing-where-it-was-never-used" leaves_nothing_where_it_was_never_used
+check installs-where-nothing-runs-and-starts-nothing installs_without_a_running_system
+check brings-clean-manual-pages pages_are_clean
+check leaves-nothing-where-it-was-never-used leaves_nothing_where_it_was_never_used
 boot || exit 1
-check "is-started-by-its-installation" starts_when_installed
-check "brings-a-unit-that-systemd-finds-nothing-wrong-with" unit_is_well_formed
-check "makes-a-pool-and-a-volume-and-takes-a-file" makes_a_volume
-check "runs-confined-in-its-unit" is_confined
-check "keeps-its-data-from-others" only_root_may_look
-check "comes-back-after-a-crash-with-the-file" comes_back_after_a_crash
-check "upgrades-and-restarts" upgrades
-check "has-the-file-after-the-upgrade" file_is_there
-check "keeps-a-configuration-that-was-changed" keeps_a_changed_configuration
-check "goes-back-to-the-version-before" downgrades
-check "has-the-file-after-that" file_is_there
-check "is-removed-without-configuration-and-data" removes
-check "is-installed-again" installs_again
-check "has-the-file-after-the-removal" file_is_there
-check "is-purged-and-says-that-data-is-kept" purges
-check "is-installed-after-the-purge" installs_again
-check "has-the-file-after-the-purge" file_is_there
+check is-started-by-its-installation starts_when_installed
+check brings-a-unit-that-systemd-finds-nothing-wrong-with unit_is_well_formed
+check makes-a-pool-and-a-volume-and-takes-a-file makes_a_volume
+check refuses-a-pool-outside-of-its-unit-and-says-what-helps refuses_a_pool_elsewhere
+check runs-confined-in-its-unit is_confined
+check keeps-its-data-from-others only_root_may_look
+check comes-back-after-a-crash-with-the-file comes_back_after_a_crash
+check upgrades-and-restarts upgrades
+check has-the-file-after-the-upgrade file_is_there
+check keeps-a-configuration-that-was-changed keeps_a_changed_configuration
+check goes-back-to-the-version-before downgrades
+check has-the-file-after-that file_is_there
+check is-removed-without-configuration-and-data removes
+check is-installed-again installs_again
+check has-the-file-after-the-removal file_is_there
+check is-purged-and-says-that-data-is-kept purges
+check is-installed-after-the-purge installs_again
+check has-the-file-after-the-purge file_is_there
 exit "${failed:?}"

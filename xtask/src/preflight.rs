@@ -30,14 +30,14 @@ const FOR_TESTS: [Needed; 23] = [
     ("nfs-cp", "libnfs-utils"),
     ("rpcbind", "rpcbind"),
     ("setfacl", "acl"),
-    ("curl", "curl"),
-    ("openssl", "openssl"),
     ("dh", "debhelper"),
     ("dpkg-buildpackage", "dpkg-dev"),
     ("lintian", "lintian"),
     ("mandoc", "mandoc"),
     ("debootstrap", "debootstrap"),
     ("systemd-nspawn", "systemd-container"),
+    ("curl", "curl"),
+    ("openssl", "openssl"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

@@ -447,7 +447,7 @@ pub enum CatalogError {
     #[error("the catalogue is damaged: {0}")]
     Damaged(String),
     /// A file of the data directory or of a pool.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), advice(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -457,6 +457,16 @@ pub enum CatalogError {
     /// The database.
     #[error("the catalogue's database: {0}")]
     Database(#[from] rusqlite::Error),
+}
+
+/// What to do about a cause whose remedy isn't where it shows.
+fn advice(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "; where systemd runs the server, ReadWritePaths= of its unit must name this tree, and the server be restarted after the tree was made"
+        }
+        _ => "",
+    }
 }
 
 /// Whose fault it is, and so what the caller may do about it.

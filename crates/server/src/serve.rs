@@ -78,8 +78,7 @@ pub enum ServeError {
     Thread(&'static str),
 }
 
-/// Serves until SIGTERM, SIGINT or SIGHUP (whose terminal has gone), then stops gracefully. A second
-/// SIGTERM or SIGINT ends at once.
+/// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
 ///
 /// # Errors
 /// [`ServeError`]; nothing is left running.
@@ -88,7 +87,6 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut hangup = signal(SignalKind::hangup())?;
         let manager = ServiceManager::from_environment()?;
         let bound = Bound::open(config)?;
         // Threads, which come next, inherit what is left.
@@ -98,7 +96,6 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
                 _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-                _ = hangup.recv() => tracing::info!("SIGHUP: stopping; nothing is reloaded"),
             }
             tokio::spawn(async move {
                 tokio::select! {
