@@ -8,8 +8,8 @@
 //!
 //! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms, and
 //! nothing goes in them, though operations would be allowed. Time in which somebody waited isn't idle
-//! time. So while somebody waits, and operations are counted, a meter may lag by 50 ms and the
-//! longest time for which anybody was refused since the queue was last empty. A request goes when all
+//! time. So while somebody waits, and operations are counted, a meter may lag by 50 ms and, until 50 ms after *the other* has
+//! refused anybody, by the longest time for which either did since the queue was last empty. A request goes when all
 //! is paid for that went before it, so that is at most the time that the slower meter
 //! takes for one largest request. A client with one request at a time empties the queue with each, and
 //! what it was held up for is for the next ones: so the same holds on the fast path, and for the next who
@@ -17,8 +17,8 @@
 //!
 //! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the meters
 //! pays for one request. By the argument of [`meter`](crate::meter) at most
-//! `r · (b − a) + r · (50 ms + T) + L` go in any window `(a, b]`, and with a rate alone what it was: at most
-//! `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least one is used up, as
+//! `r · (b − a) + r · (50 ms + T) + L` go in any window `(a, b]`, and where the other meter never binds what it is
+//! without that: at most `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least one is used up, as
 //! long as what one holds up is not more than that in a row; see [`Queue`](crate::Queue) for the order.
 //!
 //! # Credits
@@ -103,11 +103,73 @@ pub struct Meters {
     held: Held,
 }
 
+/// How far meters may lag behind their 50 ms: for so long one has held up the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lag {
+    /// The longest time for which either refused anybody, in nanoseconds.
+    pub(crate) longest: u64,
+    /// Until when each refused somebody last, in nanoseconds.
+    bytes_until: u64,
+    operations_until: u64,
+}
+
+impl Lag {
+    /// None.
+    pub(crate) const ZERO: Self = Self { longest: 0, bytes_until: 0, operations_until: 0 };
+
+    /// Somebody was refused at `now`.
+    pub(crate) fn refused(&mut self, refusal: Refusal, now: Mono) {
+        let Refusal { until, by } = refusal;
+        if until == NEVER {
+            return;
+        }
+        self.longest = self.longest.max(until.0.saturating_sub(now.0));
+        match by {
+            Kind::Bytes => self.bytes_until = until.0,
+            Kind::Operations => self.operations_until = until.0,
+        }
+    }
+
+    /// Both together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            longest: self.longest.max(other.longest),
+            bytes_until: self.bytes_until.max(other.bytes_until),
+            operations_until: self.operations_until.max(other.operations_until),
+        }
+    }
+
+    /// That of the meter of bytes: none unless the other has just held somebody up.
+    fn of_bytes(self, now: Mono) -> u64 {
+        self.after(self.operations_until, now)
+    }
+
+    /// That of the meter of operations.
+    fn of_operations(self, now: Mono) -> u64 {
+        self.after(self.bytes_until, now)
+    }
+
+    fn after(self, until: u64, now: Mono) -> u64 {
+        if now.0 <= until.saturating_add(CATCH_UP_NANOS) { self.longest } else { 0 }
+    }
+}
+
+/// What the waiter whose turn it is was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// When to ask again.
+    pub(crate) until: Mono,
+    /// By which meter.
+    pub(crate) by: Kind,
+}
+
 /// For how long one meter held up the other when somebody last waited, and until when that counts: a moment
 /// after the queue has run empty those who waited are about to ask again.
 #[derive(Debug, Default)]
 struct Held {
-    nanos: AtomicU64,
+    longest: AtomicU64,
+    bytes_until: AtomicU64,
+    operations_until: AtomicU64,
     until: AtomicU64,
 }
 
@@ -141,10 +203,10 @@ impl Meters {
             return self.bytes.try_take(cost.bytes, now).then(|| cost.uncounted());
         }
         let held = self.held(now);
-        if !self.bytes.try_take_held(cost.bytes, now, held) {
+        if !self.bytes.try_take_held(cost.bytes, now, held.of_bytes(now)) {
             return None;
         }
-        let rest = self.take_operations(cost.operations, now, held);
+        let rest = self.take_operations(cost.operations, now, held.of_operations(now));
         if rest.is_err() {
             self.bytes.take_back(cost.bytes);
         }
@@ -164,24 +226,20 @@ impl Meters {
         None
     }
 
-    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when somebody was refused for
-    /// `held_nanos`; on refusal says when to ask again.
-    pub(crate) fn take_waiting(
-        &self,
-        cost: Cost,
-        now: Mono,
-        held_nanos: u64,
-    ) -> Result<Cost, Mono> {
+    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when meters may `lag` by so much.
+    pub(crate) fn take_waiting(&self, cost: Cost, now: Mono, lag: Lag) -> Result<Cost, Refusal> {
+        let by = |by| move |until| Refusal { until, by };
         if !self.bytes.has_company() {
-            return self.bytes.take_waiting(cost.bytes, now, 0).map(|()| cost.uncounted());
+            let taken = self.bytes.take_waiting(cost.bytes, now, 0);
+            return taken.map(|()| cost.uncounted()).map_err(by(Kind::Bytes));
         }
-        self.bytes.take_waiting(cost.bytes, now, held_nanos)?;
-        let rest = self.take_operations(cost.operations, now, held_nanos);
+        self.bytes.take_waiting(cost.bytes, now, lag.of_bytes(now)).map_err(by(Kind::Bytes))?;
+        let rest = self.take_operations(cost.operations, now, lag.of_operations(now));
         if rest.is_err() {
             // Newcomers are refused anyway while somebody waits.
             self.bytes.refund(cost.bytes);
         }
-        rest.map(|()| cost)
+        rest.map(|()| cost).map_err(by(Kind::Operations))
     }
 
     /// Charges the operations of a request that was charged its bytes; on refusal says when to ask again.
@@ -199,17 +257,26 @@ impl Meters {
         })
     }
 
-    /// The longest time for which anybody was refused before the queue last ran empty, for 50 ms after that;
-    /// zero where bytes alone are limited.
-    pub(crate) fn held(&self, now: Mono) -> u64 {
-        let counts = self.bytes.has_company() && now.0 < self.held.until.load(Ordering::Acquire);
-        if counts { self.held.nanos.load(Ordering::Relaxed) } else { 0 }
+    /// The lag that meters had before the queue last ran empty, for 50 ms after that; none where bytes alone
+    /// are limited.
+    pub(crate) fn held(&self, now: Mono) -> Lag {
+        let Held { longest, bytes_until, operations_until, until } = &self.held;
+        if !self.bytes.has_company() || now.0 >= until.load(Ordering::Acquire) {
+            return Lag::ZERO;
+        }
+        Lag {
+            longest: longest.load(Ordering::Relaxed),
+            bytes_until: bytes_until.load(Ordering::Relaxed),
+            operations_until: operations_until.load(Ordering::Relaxed),
+        }
     }
 
-    /// The queue ran empty, and somebody had been refused for `held_nanos` since it last was.
-    pub(crate) fn keep_held(&self, held_nanos: u64, now: Mono) {
-        if held_nanos > 0 && self.bytes.has_company() {
-            self.held.nanos.store(held_nanos, Ordering::Relaxed);
+    /// The queue ran empty, and meters could `lag` by so much since it last was.
+    pub(crate) fn keep_held(&self, lag: Lag, now: Mono) {
+        if lag != Lag::ZERO && self.bytes.has_company() {
+            self.held.longest.store(lag.longest, Ordering::Relaxed);
+            self.held.bytes_until.store(lag.bytes_until, Ordering::Relaxed);
+            self.held.operations_until.store(lag.operations_until, Ordering::Relaxed);
             self.held.until.store(now.0.saturating_add(CATCH_UP_NANOS), Ordering::Release);
         }
     }
@@ -420,7 +487,8 @@ mod tests {
             assert!(meters.try_take(Cost::of(10), SECOND).is_none(), "one operation a second");
         }
         assert_eq!(meters.bytes.take_waiting(30, SECOND, 0), Ok(()), "10 of the 50 are used");
-        assert_eq!(meters.take_waiting(Cost::of(1), at(5), 0), Err(at(950)));
+        let refusal = Refusal { until: at(950), by: Kind::Operations };
+        assert_eq!(meters.take_waiting(Cost::of(1), at(5), Lag::ZERO), Err(refusal));
         assert_eq!(
             meters.bytes.take_waiting(20, at(5), 0),
             Ok(()),
@@ -462,7 +530,7 @@ mod tests {
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
         meters.set(limits(1_000_000, 100), SECOND);
         assert_eq!(
-            meters.take_waiting(Cost::of(1), SECOND, 0),
+            meters.take_waiting(Cost::of(1), SECOND, Lag::ZERO).map_err(|refusal| refusal.until),
             Err(Mono(SECOND.0 + 19 * MILLI / 2))
         );
     }
@@ -505,23 +573,25 @@ mod tests {
 
     #[test]
     fn a_meter_lags_by_what_another_held_it_up() {
-        let meters = Meters::new(limits(1000, 100));
-        let in_a_row = |held| {
-            let now = at(10_000);
-            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, held).is_ok()).count()
+        let in_a_row = |lag| {
+            let (meters, now) = (Meters::new(limits(1000, 100)), at(10_000));
+            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, lag).is_ok()).count()
         };
-        assert_eq!(in_a_row(0), 6, "50 ms and one");
-        let meters = Meters::new(limits(1000, 100));
-        let in_a_row = |held| {
-            let now = at(10_000);
-            (0..100).take_while(|_| meters.take_waiting(Cost::of(0), now, held).is_ok()).count()
-        };
-        assert_eq!(in_a_row(200 * MILLI), 26, "250 ms and one");
+        let mut lag = Lag::ZERO;
+        assert_eq!(in_a_row(lag), 6, "50 ms and one");
+        let refused = |by, milli| Refusal { until: at(milli), by };
+        lag.refused(refused(Kind::Operations, 10_000), at(9_800));
+        assert_eq!(in_a_row(lag), 6, "what it refuses itself is no time lost");
+        let mut earlier = lag;
+        earlier.refused(refused(Kind::Bytes, 9_949), at(9_948));
+        assert_eq!(in_a_row(earlier), 6, "that was long ago");
+        lag.refused(refused(Kind::Bytes, 9_950), at(9_949));
+        assert_eq!(in_a_row(lag), 26, "250 ms and one");
         // Bytes alone have their 50 ms, whatever waited.
         let meters = Meters::new(limits(1000, 0));
-        assert_eq!(meters.take_waiting(Cost::of(50), at(10_000), SECOND.0).map(|_| ()), Ok(()));
-        assert_eq!(meters.take_waiting(Cost::of(1), at(10_000), SECOND.0).map(|_| ()), Ok(()));
-        assert!(meters.take_waiting(Cost::of(1), at(10_000), SECOND.0).is_err());
+        assert_eq!(meters.take_waiting(Cost::of(50), at(10_000), lag).map(|_| ()), Ok(()));
+        assert_eq!(meters.take_waiting(Cost::of(1), at(10_000), lag).map(|_| ()), Ok(()));
+        assert!(meters.take_waiting(Cost::of(1), at(10_000), lag).is_err());
     }
 
     #[test]

@@ -40,8 +40,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use slab::Slab;
 use weir_core::Mono;
 
-use crate::meter::{CATCH_UP_NANOS, NEVER};
-use crate::meters::{Cost, Kind, Meters, Weight};
+use crate::meter::CATCH_UP_NANOS;
+use crate::meters::{Cost, Kind, Lag, Meters, Refusal, Weight};
 use crate::round::{Place, Round};
 
 /// How long a turn lasts, in nanoseconds: 2 ms.
@@ -104,9 +104,9 @@ pub struct Queue<T> {
     round: Round,
     len: usize,
     parked_cost: u64,
-    /// The longest time for which the first was refused since nobody waited, or for 50 ms after that what it
-    /// was then ([`Meters::held`]), in nanoseconds.
-    held_nanos: u64,
+    /// For how long the first was refused by either meter since nobody waited, or for 50 ms after that what
+    /// it was then ([`Meters::held`]).
+    lag: Lag,
     /// What one operation weighs at least of those that wait, in bytes.
     per_operation: u64,
 }
@@ -154,7 +154,7 @@ impl<T> Queue<T> {
             round: Round::new(),
             len: 0,
             parked_cost: 0,
-            held_nanos: 0,
+            lag: Lag::ZERO,
             per_operation: 0,
         }
     }
@@ -198,7 +198,7 @@ impl<T> Queue<T> {
     /// To be called when `meters` got other limits: weighs what waits by those. If that makes a difference all
     /// clients stand level again, as shares so far were counted in what requests weighed then.
     pub fn reweigh(&mut self, meters: &Meters) {
-        self.held_nanos = 0;
+        self.lag = Lag::ZERO;
         if meters.per_operation() == self.per_operation {
             return;
         }
@@ -225,17 +225,17 @@ impl<T> Queue<T> {
         release: &mut impl FnMut(T, Cost),
     ) -> Option<Mono> {
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
-        self.held_nanos = self.held_nanos.max(meters.held(now));
+        self.lag = self.lag.with(meters.held(now));
         while let Some((at, cost)) = self.next(meters) {
-            let charged = match meters.take_waiting(cost, now, self.held_nanos) {
+            let charged = match meters.take_waiting(cost, now, self.lag) {
                 Ok(charged) => charged,
-                Err(again) => return Some(self.refused(meters, now, again)),
+                Err(refusal) => return Some(self.refused(meters, now, refusal)),
             };
             if let Some(token) = self.pop(at, turn) {
                 release(token, charged);
             }
         }
-        meters.keep_held(self.held_nanos, now);
+        meters.keep_held(self.lag, now);
         self.drained(meters);
         None
     }
@@ -249,18 +249,18 @@ impl<T> Queue<T> {
         now: Mono,
         release: &mut impl FnMut(T, Cost),
     ) -> Step {
-        self.held_nanos = self.held_nanos.max(meters.held(now));
+        self.lag = self.lag.with(meters.held(now));
         let Some((at, cost)) = self.next(meters) else {
             self.drained(meters);
             return Step::Nothing;
         };
-        let charged = match meters.take_waiting(cost, now, self.held_nanos) {
+        let charged = match meters.take_waiting(cost, now, self.lag) {
             Ok(charged) => charged,
-            Err(again) => return Step::Held(self.refused(meters, now, again)),
+            Err(refusal) => return Step::Held(self.refused(meters, now, refusal)),
         };
-        if let Err(again) = budget.take_waiting(cost, now, 0) {
+        if let Err(refusal) = budget.take_waiting(cost, now, Lag::ZERO) {
             meters.refund(charged);
-            return Step::Wait(again);
+            return Step::Wait(refusal.until);
         }
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
         if let Some(token) = self.pop(at, turn) {
@@ -268,18 +268,16 @@ impl<T> Queue<T> {
         }
         let next = self.next(meters).map(|(_, next)| next.bytes);
         if next.is_none() {
-            meters.keep_held(self.held_nanos, now);
+            meters.keep_held(self.lag, now);
             self.drained(meters);
         }
         Step::Went { bytes: cost.bytes, next }
     }
 
-    /// The first was refused until `again`; when to ask.
-    fn refused(&mut self, meters: &Meters, now: Mono, again: Mono) -> Mono {
-        if again != NEVER {
-            self.held_nanos = self.held_nanos.max(again.0.saturating_sub(now.0));
-        }
-        again.max(pause(meters, now))
+    /// The first was refused; when to ask again.
+    fn refused(&mut self, meters: &Meters, now: Mono, refusal: Refusal) -> Mono {
+        self.lag.refused(refusal, now);
+        refusal.until.max(pause(meters, now))
     }
 
     /// Takes out everything that waits on `connection`, whichever client it belongs to, and hands
@@ -329,7 +327,7 @@ impl<T> Queue<T> {
 
     /// The connection whose request is to go next, and the cost of that.
     fn next(&self, meters: &Meters) -> Option<(usize, Cost)> {
-        let by_turns = self.held_nanos > CATCH_UP_NANOS && meters.counts_operations();
+        let by_turns = self.lag.longest > CATCH_UP_NANOS && meters.counts_operations();
         self.first(by_turns.then(|| meters.ample()))
     }
 

@@ -12,6 +12,11 @@ use std::path::Path;
 
 const PROGRAM: &str = "weir-weir";
 const APACHE: &str = "Apache-2.0";
+/// Between these are the terms of the Apache License.
+const APACHE_FIRST: &str = "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION";
+const APACHE_LAST: &str = "END OF TERMS AND CONDITIONS";
+const APACHE_PLACE: &str =
+    "(On Debian systems its terms are in /usr/share/common-licenses/Apache-2.0.)";
 
 const HEAD: &str = "\
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
@@ -156,7 +161,8 @@ fn paragraph(package: &Package) -> Result<String> {
             bail!("{name} {version} is under {license} and brings no text of it");
         }
         // Each has its own text, so none can be shared.
-        let _ = write!(text, "License: {}\n{}", short_name(license), indented(&own));
+        let own = indented(&without_apache(&own));
+        let _ = write!(text, "License: {}\n{own}", short_name(license));
     }
     Ok(text + "\n")
 }
@@ -205,6 +211,15 @@ fn files(package: &Package, prefixes: &[&str]) -> Result<String> {
     Ok(found.into_values().collect::<Vec<_>>().join("\n"))
 }
 
+/// The text with the terms of the Apache License, which every Debian system has, told by their place.
+fn without_apache(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(APACHE_FIRST) else { return text.to_owned() };
+    match rest.split_once(APACHE_LAST) {
+        Some((_, after)) => format!("{before}{APACHE_PLACE}{}", without_apache(after)),
+        None => text.to_owned(),
+    }
+}
+
 /// As the continuation of a field: every line indented, empty ones as a dot.
 fn indented(text: &str) -> String {
     let line = |line: &str| match line.trim_end() {
@@ -224,6 +239,15 @@ mod tests {
         assert!(under_apache("Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT"));
         assert!(!under_apache("MIT") && !under_apache("(MIT OR Apache-2.0) AND Unicode-3.0"));
         assert_eq!(short_name("MIT AND BSD-3-Clause"), "Expat and BSD-3-Clause");
+    }
+
+    #[test]
+    fn the_terms_of_the_apache_license_are_told_by_their_place() {
+        let text =
+            format!("a {APACHE_FIRST}\n1. b\n{APACHE_LAST}\nc {APACHE_FIRST}x{APACHE_LAST}d");
+        assert_eq!(without_apache(&text), format!("a {APACHE_PLACE}\nc {APACHE_PLACE}d"));
+        let open = format!("a {APACHE_FIRST} b");
+        assert_eq!(without_apache(&open), open);
     }
 
     #[test]
