@@ -6,13 +6,14 @@ PEERS_OUT ?= docs/performance
 KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
+MANY_OUT ?= docs/performance
 
-.PHONY: help demo test check bench peers crash conformance usage fuzz wide deb
+.PHONY: help demo test check bench peers crash conformance usage fuzz wide many deb
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: ## build, then show seven contracts kept under load (about two minutes; target/demo)
+demo: ## build, then show contracts of every model kept under load (about three minutes; target/demo)
 	cargo build --release --locked
 	target/release/weir demo --out $(DEMO_OUT)
 
@@ -46,6 +47,10 @@ usage: ## usage against a model, 10 million random operations each on ext4 and X
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)
+
+many: ## a server of 10,000 volumes, 1,000 of them at their limits (docs/performance)
+	cargo build --release --locked
+	target/release/weir-many --out $(MANY_OUT)
 
 wide: ## a directory of a million entries on ext4 and XFS (needs root)
 	tests/campaigns/wide.sh

@@ -1,4 +1,7 @@
-//! What the demo measures: the seven rows of the published table, and two cases of its own.
+//! What the demo measures: the seven rows of the published table, two cases of its own, and one for
+//! each of the other contract models.
+
+use weir_api::Qos;
 
 /// Quotas, rates and latencies that Azure NetApp Files showed for one row (Standard level, NFSv3,
 /// 8 KiB random write, 40 jobs × depth 32, 180 s, one virtual machine for each volume).
@@ -14,15 +17,37 @@ pub(super) struct Published {
     pub(super) spread_ms: (f64, f64),
 }
 
-/// A capacity pool of the demo. All are of the Standard level: 16 MiB/s per TiB.
+/// A capacity pool of the demo. All are of the Standard level, where the model has levels: 16 MiB/s
+/// per TiB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pool {
     /// Its name.
     pub(super) name: &'static str,
     /// Its size in TiB.
     pub(super) tebibytes: u64,
-    /// Is the rate of each volume set by hand?
-    pub(super) manual: bool,
+    /// Its contract model.
+    pub(super) qos: Qos,
+}
+
+/// What a volume is given beside its quota.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given {
+    /// Its own rate in MiB/s, in models that give each its own.
+    pub(super) mibps: Option<u64>,
+    /// Its own operations a second, in a custom pool.
+    pub(super) iops: Option<u64>,
+    /// Most MiB/s, whatever its contract comes to.
+    pub(super) max_mibps: Option<u64>,
+    /// Most operations a second.
+    pub(super) max_iops: Option<u64>,
+    /// What it weighs in a shared pool.
+    pub(super) weight: Option<u32>,
+}
+
+impl Given {
+    /// Nothing.
+    pub(super) const NOTHING: Self =
+        Self { mibps: None, iops: None, max_mibps: None, max_iops: None, weight: None };
 }
 
 /// How clients load a volume, and what happens meanwhile.
@@ -47,8 +72,8 @@ pub(super) struct Case {
     pub(super) pool: &'static str,
     /// Its quota in GiB.
     pub(super) quota_gibibytes: u64,
-    /// Its own rate in MiB/s, in a manual pool.
-    pub(super) set_mibps: Option<u64>,
+    /// What it is given beside that.
+    pub(super) given: Given,
     /// What the contract promises, in MiB/s: in the measured part, for a quota that is changed.
     pub(super) contract_mibps: f64,
     /// The load.
@@ -58,11 +83,20 @@ pub(super) struct Case {
 }
 
 /// The pools, in the order they are made.
-pub(super) const POOLS: [Pool; 3] = [
-    Pool { name: "single", tebibytes: 16, manual: false },
-    Pool { name: "pair-auto", tebibytes: 4, manual: false },
-    Pool { name: "pair-manual", tebibytes: 4, manual: true },
+pub(super) const POOLS: [Pool; 7] = [
+    Pool { name: "single", tebibytes: 16, qos: Qos::Auto },
+    Pool { name: "pair-auto", tebibytes: 4, qos: Qos::Auto },
+    Pool { name: "pair-manual", tebibytes: 4, qos: Qos::Manual },
+    Pool { name: "flexible", tebibytes: 1, qos: Qos::Flexible },
+    Pool { name: "custom", tebibytes: 1, qos: Qos::Custom },
+    Pool { name: "shared", tebibytes: 1, qos: Qos::Shared },
+    Pool { name: "provisioned", tebibytes: 1, qos: Qos::ProvisionedV1 },
 ];
+
+/// Operations of 8 KiB a second, in MiB/s.
+const fn eights(iops: u32) -> f64 {
+    iops as f64 / 128.0
+}
 
 const fn row(
     name: &'static str,
@@ -72,9 +106,21 @@ const fn row(
     contract_mibps: f64,
     published: Published,
 ) -> Case {
-    let (set_mibps, kind) = (None, Kind::FortyClients);
+    let (given, kind) = (Given::NOTHING, Kind::FortyClients);
     let published = Some(published);
-    Case { name, volume, pool, quota_gibibytes, set_mibps, contract_mibps, kind, published }
+    Case { name, volume, pool, quota_gibibytes, given, contract_mibps, kind, published }
+}
+
+/// One of another model, with half a TiB.
+const fn model(
+    name: &'static str,
+    volume: &'static str,
+    pool: &'static str,
+    given: Given,
+    contract_mibps: f64,
+) -> Case {
+    let (kind, published) = (Kind::FortyClients, None);
+    Case { name, volume, pool, quota_gibibytes: 512, given, contract_mibps, kind, published }
 }
 
 const fn published(
@@ -86,8 +132,8 @@ const fn published(
     Published { mibps, error_percent, mean_ms, spread_ms }
 }
 
-/// The cases, in the order of the published table.
-pub(super) const CASES: [Case; 9] = [
+/// The cases: first those of the published table, in its order.
+pub(super) const CASES: [Case; 16] = [
     row(
         "auto, 100 GiB",
         "a100g",
@@ -115,7 +161,7 @@ pub(super) const CASES: [Case; 9] = [
         published(49.29, 2.70, 202.0, (186.0, 230.0)),
     ),
     Case {
-        set_mibps: Some(48),
+        given: Given { mibps: Some(48), ..Given::NOTHING },
         ..row(
             "manual, 1 TiB given 48",
             "m48",
@@ -126,7 +172,7 @@ pub(super) const CASES: [Case; 9] = [
         )
     },
     Case {
-        set_mibps: Some(16),
+        given: Given { mibps: Some(16), ..Given::NOTHING },
         ..row(
             "manual, 3 TiB given 16",
             "m16",
@@ -141,7 +187,7 @@ pub(super) const CASES: [Case; 9] = [
         volume: "one",
         pool: "single",
         quota_gibibytes: 1024,
-        set_mibps: None,
+        given: Given::NOTHING,
         contract_mibps: 16.0,
         kind: Kind::OneClient,
         published: None,
@@ -151,12 +197,59 @@ pub(super) const CASES: [Case; 9] = [
         volume: "resized",
         pool: "single",
         quota_gibibytes: 1024,
-        set_mibps: None,
+        given: Given::NOTHING,
         contract_mibps: 32.0,
         kind: Kind::Resized,
         published: None,
     },
+    model(
+        "auto, at most 6 MiB/s",
+        "capped",
+        "single",
+        Given { max_mibps: Some(6), ..Given::NOTHING },
+        6.0,
+    ),
+    model(
+        "auto, at most 500 IOPS",
+        "counted",
+        "single",
+        Given { max_iops: Some(500), ..Given::NOTHING },
+        eights(500),
+    ),
+    model(
+        "flexible, given 24",
+        "flexible",
+        "flexible",
+        Given { mibps: Some(24), ..Given::NOTHING },
+        24.0,
+    ),
+    model(
+        "custom, 32 and 1,000 IOPS",
+        "custom",
+        "custom",
+        Given { mibps: Some(32), iops: Some(1000), ..Given::NOTHING },
+        eights(1000),
+    ),
+    model(
+        "shared, 3 of 4 parts",
+        "three",
+        "shared",
+        Given { weight: Some(300), ..Given::NOTHING },
+        12.0,
+    ),
+    model(
+        "shared, 1 of 4 parts",
+        "quarter",
+        "shared",
+        Given { weight: Some(100), ..Given::NOTHING },
+        4.0,
+    ),
+    model("provisioned-v1, in a burst", "burst", "provisioned", Given::NOTHING, eights(10_000)),
 ];
+
+/// How many of [`CASES`] are published, and how many of our own follow them.
+pub(super) const PUBLISHED: usize = 7;
+pub(super) const OWN: usize = 2;
 
 /// The quotas that [`Kind::Resized`] is given one after the other, in GiB and MiB/s: up, down, up.
 pub(super) const RESIZES: [(u64, f64); 3] = [(2048, 32.0), (1024, 16.0), (2048, 32.0)];
@@ -165,16 +258,40 @@ pub(super) const RESIZES: [(u64, f64); 3] = [(2048, 32.0), (1024, 16.0), (2048, 
 mod tests {
     use super::*;
 
+    /// What a limit of `iops` and `mibps` comes to at 8 KiB.
+    fn tighter(mibps: f64, iops: Option<u64>) -> f64 {
+        iops.map_or(mibps, |iops| mibps.min(eights(u32::try_from(iops).unwrap())))
+    }
+
+    fn whole(number: u64) -> f64 {
+        f64::from(u32::try_from(number).unwrap())
+    }
+
     #[test]
-    fn contracts_follow_from_quota_or_setting_and_pools_hold_them() {
+    fn contracts_follow_from_the_models_and_pools_hold_them() {
         for case in &CASES {
-            let auto = f64::from(u32::try_from(case.quota_gibibytes).unwrap()) / 1024.0 * 16.0;
-            let set = case.set_mibps.map(|mibps| f64::from(u32::try_from(mibps).unwrap()));
-            let expected = match case.kind {
-                Kind::Resized => RESIZES[2].1,
-                _ => set.unwrap_or(auto),
+            let pool = POOLS.iter().find(|pool| pool.name == case.pool).unwrap();
+            let within = || CASES.iter().filter(|other| other.pool == case.pool);
+            let Given { mibps, iops, max_mibps, max_iops, weight } = case.given;
+            let by_level = |gibibytes: u64| whole(gibibytes) / 1024.0 * 16.0;
+            let weights: u32 = within().filter_map(|other| other.given.weight).sum();
+            let limit = match pool.qos {
+                Qos::Auto if case.kind == Kind::Resized => RESIZES[2].1,
+                Qos::Auto => by_level(case.quota_gibibytes),
+                Qos::Manual | Qos::Flexible => whole(mibps.unwrap()),
+                Qos::Custom => tighter(whole(mibps.unwrap()), iops),
+                Qos::Shared => {
+                    by_level(pool.tebibytes * 1024) * f64::from(weight.unwrap())
+                        / f64::from(weights)
+                }
+                // 100 and a tenth of the GiB, and the least burst there is.
+                Qos::ProvisionedV1 => tighter(152.0, Some(10_000)),
+                Qos::ProvisionedV2 => unreachable!("no pool is of it"),
             };
-            assert_eq!(case.contract_mibps, expected, "{}", case.name);
+            let limit = tighter(max_mibps.map_or(limit, |most| limit.min(whole(most))), max_iops);
+            assert_eq!(case.contract_mibps, limit, "{}", case.name);
+            let gives_rates = matches!(pool.qos, Qos::Manual | Qos::Flexible | Qos::Custom);
+            assert_eq!(mibps.is_some(), gives_rates, "{}", case.name);
         }
         for pool in POOLS {
             let within = || CASES.iter().filter(|case| case.pool == pool.name);
@@ -183,9 +300,16 @@ mod tests {
                 _ => case.quota_gibibytes,
             };
             assert!(within().map(quota).sum::<u64>() <= pool.tebibytes * 1024, "{}", pool.name);
-            assert!(within().filter_map(|case| case.set_mibps).sum::<u64>() <= pool.tebibytes * 16);
-            assert!(within().all(|case| case.set_mibps.is_some() == pool.manual));
+            let budget = match pool.qos {
+                Qos::Flexible => 128,
+                Qos::Custom => 64,
+                _ => pool.tebibytes * 16,
+            };
+            assert!(within().filter_map(|case| case.given.mibps).sum::<u64>() <= budget);
         }
+        let published = |case: &Case| case.published.is_some();
+        assert!(CASES[..PUBLISHED].iter().all(published));
+        assert!(!CASES[PUBLISHED..].iter().any(published));
     }
 
     #[test]

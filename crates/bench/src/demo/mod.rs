@@ -1,5 +1,5 @@
-//! `make demo`: seven volumes with published figures and two cases of our own, loaded flat out,
-//! each judged against its contract.
+//! `make demo`: seven volumes with published figures, two cases of our own and one for each other
+//! contract model, loaded flat out, each judged against its contract.
 //!
 //! It starts the server as an operator would, as a process on loopback with a fresh data
 //! directory, makes pools and volumes through the API, and measures from outside with the load
@@ -21,7 +21,7 @@ mod stop;
 use crate::cli::Format;
 use crate::report::machine;
 use anyhow::{Context, Result, bail};
-use cases::CASES;
+use cases::{CASES, POOLS};
 use outcome::{CaseOutcome, Outcome};
 use phase::Phase;
 use std::io::IsTerminal;
@@ -62,7 +62,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let server = Server::start(&options.exe, &data, &out.join("server.log"), &[])?;
     let operator = Operator::connect(server.data())?;
     operator.make(&CASES)?;
-    eprintln!("Made 3 pools and {} volumes through the API.", CASES.len());
+    eprintln!("Made {} pools and {} volumes through the API.", POOLS.len(), CASES.len());
     let (mut cases, mut processors) = (Vec::new(), Vec::new());
     for phase in Phase::ALL {
         let loaded = phase.cases();

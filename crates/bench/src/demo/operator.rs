@@ -1,6 +1,6 @@
 //! What an operator does, through the server's API: pools, volumes and their quotas.
 
-use super::cases::{Case, POOLS};
+use super::cases::{Case, Given, POOLS};
 use anyhow::{Context, Result};
 use std::future::Future;
 use std::path::Path;
@@ -42,12 +42,10 @@ impl Operator {
     /// Makes the demo's pools and volumes.
     pub(super) fn make(&self, cases: &[Case]) -> Result<()> {
         for pool in POOLS {
-            let qos = if pool.manual { Qos::Manual } else { Qos::Auto };
-            self.create_pool(pool.name, "standard", qos, pool.tebibytes, None)?;
+            self.create_pool(pool.name, "standard", pool.qos, pool.tebibytes, None)?;
         }
         for case in cases {
-            let rate = case.set_mibps.map(|mibps| mibps * MIB);
-            self.create_volume(case.volume, case.pool, case.quota_gibibytes, rate)?;
+            self.create_volume(case.volume, case.pool, case.quota_gibibytes, &case.given)?;
         }
         Ok(())
     }
@@ -66,7 +64,7 @@ impl Operator {
     /// # Errors
     /// In the server's own words.
     pub fn make_volume(&self, name: &str, pool: &str, gibibytes: u64) -> Result<()> {
-        self.create_volume(name, pool, gibibytes, None)
+        self.create_volume(name, pool, gibibytes, &Given::NOTHING)
     }
 
     /// Changes a volume's quota. In force when this returns.
@@ -99,19 +97,16 @@ impl Operator {
         self.wait(self.client.create_pool(&new, Dry::No), || format!("making the pool {name}"))
     }
 
-    fn create_volume(
-        &self,
-        name: &str,
-        pool: &str,
-        gibibytes: u64,
-        throughput_bytes_per_second: Option<u64>,
-    ) -> Result<()> {
+    fn create_volume(&self, name: &str, pool: &str, gibibytes: u64, given: &Given) -> Result<()> {
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),
             quota_bytes: gibibytes * GIB,
-            throughput_bytes_per_second,
-            ..NewVolume::default()
+            throughput_bytes_per_second: given.mibps.map(|mibps| mibps * MIB),
+            iops: given.iops,
+            max_throughput_bytes_per_second: given.max_mibps.map(|mibps| mibps * MIB),
+            max_iops: given.max_iops,
+            weight: given.weight,
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
     }

@@ -2,7 +2,7 @@
 
 use super::Stop;
 use super::board::Board;
-use super::cases::{CASES, Case, Kind, RESIZES};
+use super::cases::{CASES, Case, Kind, OWN, PUBLISHED, RESIZES};
 use super::judge::Change;
 use super::operator::Operator;
 use super::processors::{Second, Watch};
@@ -28,18 +28,22 @@ pub(super) enum Phase {
     Published,
     /// One address with forty connections, and a quota that changes.
     Own,
+    /// The other contract models, ceilings, and a burst.
+    Models,
 }
 
 impl Phase {
     /// In the order they are run.
-    pub(super) const ALL: [Self; 2] = [Self::Published, Self::Own];
+    pub(super) const ALL: [Self; 3] = [Self::Published, Self::Own, Self::Models];
 
     /// The cases loaded in it.
     pub(super) fn cases(self) -> &'static [Case] {
-        let (published, own) = CASES.split_at(7);
+        let (published, rest) = CASES.split_at(PUBLISHED);
+        let (own, models) = rest.split_at(OWN);
         match self {
             Self::Published => published,
             Self::Own => own,
+            Self::Models => models,
         }
     }
 
@@ -49,6 +53,7 @@ impl Phase {
         let what = match self {
             Self::Published => "seven volumes at once, 40 jobs from 40 addresses × depth 32 each",
             Self::Own => "one address with 40 connections; a quota changed three times under load",
+            Self::Models => "ceilings, flexible, custom, shared by weight, and a burst, at once",
         };
         format!("Loading {what}: {warmup:.0} s of warm-up, {measured:.0} s measured.")
     }
@@ -58,7 +63,7 @@ impl Phase {
     const fn seconds(self) -> (f64, f64) {
         match self {
             Self::Published => (15.0, 40.0),
-            Self::Own => (15.0, 20.0),
+            Self::Own | Self::Models => (15.0, 20.0),
         }
     }
 
