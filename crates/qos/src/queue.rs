@@ -214,7 +214,7 @@ impl<T> Queue<T> {
 
     /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and with
     /// what it was charged, and says when to ask again: `None` if nobody waits any more,
-    /// [`NEVER`] if only a new slice can help.
+    /// [`NEVER`](crate::NEVER) if only a new slice can help.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
