@@ -24,7 +24,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
 use rustix::io::Errno;
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, Made};
-use weir_core::{AclKind, Credentials, FileKind, FsError, FsResult, Name, SetAttr, Timestamp};
+use weir_core::{
+    AclKind, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Timestamp,
+};
 
 /// The mode of a file whose maker gave none (an exclusive create never does): they set it next.
 const MODE_UNSET: u32 = 0;
@@ -178,6 +180,15 @@ fn without_directory(errno: Errno) -> FsError {
 fn made(volume: &Volume, fd: OwnedFd, names: u32) -> FsResult<Arc<Inode>> {
     let (key, _) = handle_of(&fd).map_err(fs_error)?;
     let mark = volume.table.mark(&key);
+    hold_made(volume, fd, names, (key, mark))
+}
+
+fn hold_made(
+    volume: &Volume,
+    fd: OwnedFd,
+    names: u32,
+    (key, mark): (ObjectKey, u64),
+) -> FsResult<Arc<Inode>> {
     let attr = stat(&fd)?;
     if let Some(kept) = &volume.kept {
         kept.keep(key, &fd)?;
@@ -190,7 +201,14 @@ fn made(volume: &Volume, fd: OwnedFd, names: u32) -> FsResult<Arc<Inode>> {
     let untouched = attr.size == 0 && attr.nlink == names;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
     let inode = new_inode(fd, Reach::Full, key, &attr, attrs, shape, &volume.crowd);
-    Ok(volume.hold(inode, mark))
+    let inode = volume.hold(inode, mark);
+    if names == 0 {
+        // Nobody can have found it, whatever has left the table meanwhile. The kernel must not be
+        // asked before it has its name: it would say that the file counts for nothing, and that
+        // would stay.
+        *inode.shape.write() = Shape::EMPTY;
+    }
+    Ok(inode)
 }
 
 fn open_existing(
@@ -240,4 +258,49 @@ fn stamps(verifier: &[u8; 8]) -> (Timestamp, Timestamp) {
         nanos: 0,
     };
     (stamp([a, b, c, d]), stamp([e, f, g, h]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Pool, prepare_process};
+    use weir_core::Store;
+    use weir_core::store::Stability;
+    use weir_core::testing::block_on;
+
+    #[test]
+    fn a_file_made_with_a_size_counts_although_others_left_the_table_meanwhile() {
+        prepare_process().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            quota_bytes: 1 << 30,
+            namespace_durability: Durability::Process,
+            metadata_cache: true,
+            cached_objects_max: 16,
+            pool: Pool::new(2).unwrap(),
+        };
+        let store = LocalStore::open(&directory.path().join("volume"), &options).unwrap();
+        let (volume, root, cred) = (&*store.0, store.root(), Credentials::ROOT);
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let fd = openat(&root.fd, c".", flags, Mode::RUSR | Mode::WUSR).unwrap();
+        let (key, _) = handle_of(&fd).unwrap();
+        let mark = volume.table.mark(&key);
+        for number in 0.. {
+            let (name, how) = (format!("f{number}"), CreateHow::Guarded(SetAttr::default()));
+            let name = Name::new(name.as_bytes()).unwrap();
+            block_on(store.create(&root, name, &how, &cred)).unwrap();
+            if volume.table.mark(&key) != mark {
+                break;
+            }
+        }
+        let file = hold_made(volume, fd, 0, (key, mark)).unwrap();
+        let set = SetAttr { size: Some(10_000), ..SetAttr::default() };
+        set_made(volume, &file, &set, &cred).unwrap();
+        let name = Name::new(b"file").unwrap();
+        give_name(&file, &root, name, &cred).unwrap();
+        block_on(store.write(&file, 0, vec![1].into(), Stability::Unstable)).unwrap();
+        assert_eq!(store.used_bytes(), 4096);
+        block_on(store.remove(&root, name, &cred)).unwrap();
+        assert_eq!(store.used_bytes(), 0);
+    }
 }
