@@ -346,8 +346,11 @@ proptest! {
         let got = world.got(START + 2 * SECOND, world.now);
         let parts: Vec<_> = world.volumes.iter().map(|(load, ..)| load.clone()).collect();
         let expected: Vec<_> = divided(rate, &parts).iter().map(|part| part * 20).collect();
-        for (bytes, due) in got.iter().zip(&expected) {
-            prop_assert!(bytes.abs_diff(*due) <= due / 20 + 256 * KIB, "{:?}, {:?} due", got, expected);
+        for ((bytes, due), (load, ..)) in got.iter().zip(&expected).zip(&world.volumes) {
+            // One whose ceiling is little more than its share may have an eighth less than that: its
+            // own meter refuses it now and then when it is its turn.
+            let part = if load.ceiling.is_some() { 7 } else { 20 };
+            prop_assert!(bytes.abs_diff(*due) <= due / part + 256 * KIB, "{:?}, {:?} due", got, expected);
         }
     }
 }
