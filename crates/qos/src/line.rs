@@ -46,6 +46,13 @@ struct Waiter<K, T> {
     token: T,
 }
 
+impl<K> Default for Charged<K> {
+    /// Nothing at all.
+    fn default() -> Self {
+        Self { volume: Cost::ZERO, file: None }
+    }
+}
+
 impl<K, T> Default for Line<K, T> {
     fn default() -> Self {
         Self { queue: Queue::new(), files: None }
