@@ -106,6 +106,7 @@ impl Operator {
             iops: given.iops,
             max_throughput_bytes_per_second: given.max_mibps.map(|mibps| mibps * MIB),
             max_iops: given.max_iops,
+            max_file_iops: given.max_file_iops,
             weight: given.weight,
             ..NewVolume::default()
         };
