@@ -1,6 +1,8 @@
 //! All who wait for one volume: for its limits, in its [`Queue`], or for their files, in [`Files`] where those have a
 //! ceiling. Plain data, like both. Not here: any rule but which of the two comes first; see [`files`](crate::files).
 
+use alloc::boxed::Box;
+
 use weir_core::Mono;
 
 use crate::contract::Ceiling;
@@ -35,7 +37,8 @@ pub struct Charged<K> {
 #[derive(Debug)]
 pub struct Line<K, T> {
     queue: Queue<Waiter<K, T>>,
-    files: Option<Files<K, Waiter<K, T>>>,
+    /// Boxed, as few volumes have such ceilings.
+    files: Option<Box<Files<K, Waiter<K, T>>>>,
 }
 
 #[derive(Debug)]
@@ -69,14 +72,14 @@ impl<K: Ord + Copy, T> Line<K, T> {
     /// The ceiling of each file, if there is one.
     #[must_use]
     pub fn ceiling(&self) -> Option<Ceiling> {
-        self.files.as_ref().map(Files::ceiling)
+        self.files.as_ref().map(|files| files.ceiling())
     }
 
     /// Puts another ceiling of files in force for the next decision, or none. Ask afterwards.
     pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>, meters: &Meters, now: Mono) {
         match (ceiling, &mut self.files) {
             (Some(ceiling), Some(files)) => files.set(ceiling, now),
-            (Some(ceiling), None) => self.files = Some(Files::new(ceiling)),
+            (Some(ceiling), None) => self.files = Some(Box::new(Files::new(ceiling))),
             (None, _) => {
                 let Some(files) = self.files.take() else { return };
                 files.open().for_each(|waiter| back(&mut self.queue, meters, waiter));
@@ -128,9 +131,9 @@ impl<K: Ord + Copy, T> Line<K, T> {
             self.let_back(meters, now);
             let files = &mut self.files;
             let next = self.queue.poll(meters, now, &mut |waiter, charged| {
-                leave(files.as_mut(), waiter, charged, now, release)
+                leave(files.as_deref_mut(), waiter, charged, now, release)
             });
-            let filed = files.as_ref().and_then(Files::next);
+            let filed = files.as_ref().and_then(|files| files.next());
             if filed.is_none_or(|at| at > now) {
                 return [next, filed].into_iter().flatten().min();
             }
@@ -149,9 +152,9 @@ impl<K: Ord + Copy, T> Line<K, T> {
             self.let_back(meters, now);
             let files = &mut self.files;
             let step = self.queue.step(meters, budget, now, &mut |waiter, charged| {
-                leave(files.as_mut(), waiter, charged, now, release)
+                leave(files.as_deref_mut(), waiter, charged, now, release)
             });
-            return match (step, files.as_ref().and_then(Files::next)) {
+            return match (step, files.as_ref().and_then(|files| files.next())) {
                 (Step::Nothing, Some(at)) if at <= now => continue,
                 (Step::Nothing, Some(at)) => Step::Held(at),
                 (Step::Went { bytes, next: None }, Some(_)) => Step::Went { bytes, next: Some(0) },
@@ -201,7 +204,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
     /// How many requests wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.queue.len() + self.files.as_ref().map_or(0, Files::len)
+        self.queue.len() + self.files.as_ref().map_or(0, |files| files.len())
     }
 
     /// Whether none does.

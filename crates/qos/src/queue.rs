@@ -178,7 +178,7 @@ impl<T> Queue<T> {
 
     /// The same for a request that had its turn and was [set aside](Self::poll): it goes before all others of its
     /// connection.
-    pub(crate) fn push_again(
+    pub fn push_again(
         &mut self,
         meters: &Meters,
         client: ClientKey,
