@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
-use weir_api::{NewPool, NewVolume, Qos, Volume, VolumeChange};
+use weir_api::{NewPool, NewVolume, Qos, Report, Volume, VolumeChange};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -87,6 +87,12 @@ impl Operator {
     pub(crate) fn volume(&self, name: &str) -> Result<Volume> {
         let asked = self.runtime.block_on(self.client.volume(name));
         asked.with_context(|| format!("asking for the volume {name}"))
+    }
+
+    /// What the server says of a volume's contract over the last seconds.
+    pub(crate) fn report(&self, volume: &str, seconds: u64) -> Result<Report> {
+        let asked = self.runtime.block_on(self.client.report(volume, seconds));
+        asked.with_context(|| format!("asking for the report on {volume}"))
     }
 
     /// The metrics as they are scraped.

@@ -120,6 +120,7 @@ struct Course<'a> {
     model: &'a Model,
     checks: Vec<Check>,
     figures: Vec<Figure>,
+    said: Vec<String>,
     courses: Vec<super::part::Course>,
     begun: Instant,
 }
@@ -131,8 +132,14 @@ pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Sto
     site.operator().create_volume(name, name, model.quota_gibibytes, &model.given)?;
     let mut watching = Watching::begin();
     let begun = Instant::now();
-    let mut course =
-        Course { model, checks: Vec::new(), figures: Vec::new(), courses: Vec::new(), begun };
+    let mut course = Course {
+        model,
+        checks: Vec::new(),
+        figures: Vec::new(),
+        said: Vec::new(),
+        courses: Vec::new(),
+        begun,
+    };
     course.birth(site)?;
     println!("# {name}: {FIRST_S:.0} s of a burst, from {:.0} credits", model.credits);
     let first = Plan::for_seconds("the first burst", "first", FIRST_S);
@@ -166,6 +173,7 @@ pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Sto
         machine: watching.end(),
         figures: course.figures,
         checks: course.checks,
+        said: course.said,
         courses: course.courses,
     })
 }
@@ -197,12 +205,14 @@ impl Course<'_> {
         watching: &mut Watching,
         stop: &Stop,
     ) -> Result<()> {
-        let Drained { checks, figures, course } = drain(self.model, site, plan, watching, stop)?;
+        let Drained { checks, figures, said, course } =
+            drain(self.model, site, plan, watching, stop)?;
         for Figure { what, unit, due, found } in &figures {
             println!("# {}: {what}: {found:.1} {unit}, due {due:.1}", self.model.name);
         }
         self.checks.extend(checks);
         self.figures.extend(figures);
+        self.said.extend(said);
         self.courses.push(course);
         Ok(())
     }

@@ -109,6 +109,7 @@ fn tell(part: &Part) {
         let word = if check.passed { "ok" } else { "not ok" };
         println!("{word} - {}: {}: {}", part.name, check.rule, check.worst);
     }
+    part.said.iter().for_each(|said| println!("# the server: {said}"));
     println!("# {}\n", part.conditions());
 }
 

@@ -1,5 +1,6 @@
 //! What came of one part, and on how busy a machine.
 
+use super::site::Broken;
 use crate::demo::judge::Check;
 use crate::demo::processors::{Second, Watch, summary};
 use serde::Serialize;
@@ -13,6 +14,8 @@ pub(super) struct Part {
     pub(super) machine: Machine,
     pub(super) figures: Vec<Figure>,
     pub(super) checks: Vec<Check>,
+    /// Seconds in which the server found a contract broken itself, and by what: where a rule was missed, look there.
+    pub(super) said: Vec<String>,
     pub(super) courses: Vec<Course>,
 }
 
@@ -28,6 +31,16 @@ impl Part {
         let processors = summary(seconds).map(|summary| format!("; {summary}")).unwrap_or_default();
         format!("load average {load_before:.2} before, {load_after:.2} after{processors}")
     }
+}
+
+/// What the server said of the seconds of a load, which began `started_unix_s` after 1970, in the time of the load.
+#[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
+pub(super) fn said(who: &str, broken: &Broken, started_unix_s: f64) -> Vec<String> {
+    let told = |(at, what): (&u64, &String)| {
+        let from_s = *at as f64 - started_unix_s;
+        format!("{who}, the second from {from_s:.0} s: {what}")
+    };
+    broken.iter().map(told).collect()
 }
 
 /// Something that was due and what there was of it.
@@ -105,6 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_server_said_is_told_in_the_time_of_the_load() {
+        let broken = Broken::from([(1_000_026, "by store".to_owned())]);
+        assert_eq!(said("v", &broken, 1_000_000.3), ["v, the second from 26 s: by store"]);
+    }
+
+    #[test]
     fn a_part_without_rules_shows_nothing() {
         let machine = Watching::begin().end();
         assert!(machine.load_before >= 0.0);
@@ -114,6 +133,7 @@ mod tests {
             machine: machine.clone(),
             figures: Vec::new(),
             checks,
+            said: Vec::new(),
             courses: Vec::new(),
         };
         assert!(!part(Vec::new()).passed());

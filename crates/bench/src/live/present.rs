@@ -93,6 +93,12 @@ pub(super) fn markdown(report: &Report) -> String {
             let word = if check.passed { "kept" } else { "**missed**" };
             let _ = writeln!(out, "| {} | {} | {word} |", check.rule, check.worst);
         }
+        if !part.said.is_empty() {
+            out.push_str("\nSeconds in which the server found a contract broken itself:\n\n");
+        }
+        for said in &part.said {
+            let _ = writeln!(out, "- {said}");
+        }
     }
     out
 }
@@ -114,6 +120,10 @@ pub(super) fn page(report: &Report) -> String {
         page.table(&figures(part));
         page.grid(part.courses.iter().map(|course| timeline(course).to_svg()));
         let rules = rules(part);
+        if !part.said.is_empty() {
+            page.paragraph("Seconds in which the server found a contract broken itself:");
+            page.list(part.said.iter().cloned());
+        }
         page.details(&format!("{} rules and the worst that was met", rules.rows.len()), &rules);
     }
     page.paragraph("Dashed lines are what was due, bands ±5 %. Each point is 100 ms, in loads of over two minutes the mean of several.");

@@ -2,7 +2,7 @@
 
 use super::judge::{self, CHANGE_S};
 use super::load::{Lines, Load, Running, heed};
-use super::part::{Course, Figure, Part, Watching};
+use super::part::{Course, Figure, Part, Watching, said};
 use super::site::Site;
 use crate::demo::judge::Check;
 use crate::demo::rate::Rate;
@@ -130,6 +130,11 @@ pub(super) fn show(case: &Case, site: &Site, stop: &Stop) -> Result<Part> {
     let mut watching = Watching::begin();
     let results = load(case, site, &mut watching, stop)?;
     let machine = watching.end();
+    let mut told = Vec::new();
+    for (member, result) in case.members.iter().zip(&results) {
+        let broken = site.broken(&case.volume(member))?;
+        told.extend(said(&member.letter.to_string(), &broken, result.started_unix_s));
+    }
     let seen = Seen::new(case, &results)?;
     Ok(Part {
         name: case.name,
@@ -141,6 +146,7 @@ pub(super) fn show(case: &Case, site: &Site, stop: &Stop) -> Result<Part> {
         machine,
         figures: seen.figures(),
         checks: seen.checks(),
+        said: told,
         courses: seen.courses(),
     })
 }

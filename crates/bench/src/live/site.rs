@@ -4,9 +4,11 @@ use crate::crash::victim::{Setup, Victim};
 use crate::demo::Operator;
 use anyhow::{Context, Result};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
+use weir_api::{Verdict, Window};
 
 /// A server with a data directory of its own, which goes when it ends.
 pub(super) struct Site {
@@ -21,6 +23,12 @@ pub(super) struct Sample {
     pub(super) at_s: f64,
     pub(super) credits: f64,
 }
+
+/// For how long the server tells of each second, in seconds.
+pub(super) const BY_SECONDS: u64 = 60;
+
+/// Seconds since 1970, and what the server said of each.
+pub(super) type Broken = BTreeMap<u64, String>;
 
 impl Site {
     /// A server that serves, with nothing on it.
@@ -64,6 +72,27 @@ impl Site {
         let after = beginning.elapsed().as_secs_f64();
         let credits = live.credits.with_context(|| format!("{volume} has no credits"))? as f64;
         Ok(Sample { at_s: f64::midpoint(before, after), credits })
+    }
+
+    /// The seconds of the last minute in which the server itself found the contract of a volume broken, since 1970, and
+    /// where requests spent their time in them.
+    pub(super) fn broken(&self, volume: &str) -> Result<Broken> {
+        let report = self.operator.report(volume, BY_SECONDS)?;
+        let broken = report.periods.iter().filter(|one| one.verdict == Verdict::Broken);
+        let told = |one: &Window| {
+            let split = one.split;
+            let part = |nanos| split.part(nanos) * 100.0;
+            let cause =
+                one.cause.map_or_else(|| "nothing known".to_owned(), |cause| cause.to_string());
+            format!(
+                "by {cause}: contract {:.0} %, store {:.0} %, network {:.0} %, processing {:.0} % of the time of requests",
+                part(split.wait_nanos),
+                part(split.store_nanos),
+                part(split.network_nanos),
+                part(split.processing_nanos)
+            )
+        };
+        Ok(broken.map(|one| (one.start, told(one))).collect())
     }
 
     /// The same as the metrics have it.

@@ -479,6 +479,7 @@ mod tests {
         for asked in [false, true] {
             let stats = Stats::new(2, asked);
             let cost = Cost::of(4096);
+            stats.passed(0, cost, true, Duration::ZERO, Mono(4));
             stats.passed(0, cost, true, Duration::ZERO, Mono(5));
             stats.delayed(1, Duration::from_millis(70));
             stats.passed(1, cost, false, Duration::ZERO, Mono(6));
@@ -491,7 +492,7 @@ mod tests {
             assert!(asked);
             assert_eq!((found.read.count(), found.write.count(), found.other.count()), (1, 1, 0));
             assert_eq!(found.read.counts[1], 1, "60 µs");
-            assert_eq!((found.wait.count(), found.wait.counts[0]), (2, 1));
+            assert_eq!((found.wait.count(), found.wait.counts[0]), (3, 2));
             assert_eq!(found.wait.nanos, 70_000_000);
             assert_eq!(found.wait.nanos, stats.sum().wait_nanos);
         }

@@ -2,15 +2,15 @@
 
 use super::super::judge;
 use super::super::load::{Lines, Load, heed};
-use super::super::part::{Course, Figure, Watching};
-use super::super::site::{Sample, Site};
+use super::super::part::{Course, Figure, Watching, said};
+use super::super::site::{BY_SECONDS, Broken, Sample, Site};
 use super::{ASK, CATCH_UP_S, Model};
 use crate::demo::Stop;
 use crate::demo::judge::Check;
 use crate::demo::rate::Rate;
 use crate::stats::result::{Point, RunResult};
 use anyhow::Result;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const BLOCK_BYTES: u32 = 4096;
 /// Four streams of it: a tenth of a second of a burst.
@@ -21,6 +21,8 @@ const WARMUP_S: f64 = 2.0;
 const TURN_S: f64 = 1.0;
 /// A bucket is looked for to end within this part of the time that it should last.
 const REACH: f64 = 0.1;
+/// How often the server is asked for the seconds in which it found the contract broken: before it forgets any.
+const ASK_BROKEN: Duration = Duration::from_secs(BY_SECONDS - 10);
 const STEP_S: f64 = 0.1;
 /// Points of a course that are shown; of a longer one means of several are.
 const POINTS_MAX: usize = 1200;
@@ -64,6 +66,7 @@ impl Plan {
 pub(super) struct Drained {
     pub(super) checks: Vec<Check>,
     pub(super) figures: Vec<Figure>,
+    pub(super) said: Vec<String>,
     pub(super) course: Course,
 }
 
@@ -90,17 +93,25 @@ pub(super) fn drain(
     let late_s = begun.elapsed().as_secs_f64();
     let mut samples = vec![first];
     let mut lines = Lines::begin();
+    let (mut broken, mut asked) = (Broken::new(), Instant::now());
     while !running.is_finished() {
         heed(stop, &[&running])?;
         watching.look();
         let sample = site.credits(model.name, begun)?;
         samples.push(sample);
         lines.tick(&[&running], &format!(", {:.0} credits", sample.credits));
+        if asked.elapsed() >= ASK_BROKEN {
+            broken.extend(site.broken(model.name)?);
+            asked = Instant::now();
+        }
         std::thread::sleep(ASK);
     }
+    broken.extend(site.broken(model.name)?);
     // From here on all is in the time of the load, which began when it was spawned.
     samples.iter_mut().for_each(|sample| sample.at_s -= late_s);
-    Ok(judge(model, plan, &running.end()?, &samples))
+    let result = running.end()?;
+    let told = said(plan.name, &broken, result.started_unix_s);
+    Ok(Drained { said: told, ..judge(model, plan, &result, &samples) })
 }
 
 fn judge(model: &Model, plan: &Plan, result: &RunResult, samples: &[Sample]) -> Drained {
@@ -155,7 +166,7 @@ fn judge(model: &Model, plan: &Plan, result: &RunResult, samples: &[Sample]) -> 
         due,
         marks,
     };
-    Drained { checks, figures, course }
+    Drained { checks, figures, said: Vec::new(), course }
 }
 
 /// The rate over time, in at most so many points.
