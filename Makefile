@@ -7,8 +7,9 @@ KILLS ?= 1000
 CUTS ?= 100
 CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
+LIVE_OUT ?= docs/performance
 
-.PHONY: help demo test check bench peers crash conformance usage fuzz wide many deb
+.PHONY: help demo test check bench peers crash conformance usage fuzz wide many live deb
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -51,6 +52,10 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each
 many: ## a server of 10,000 volumes, 1,000 of them at their limits (docs/performance)
 	cargo build --release --locked
 	target/release/weir-many --out $(MANY_OUT)
+
+live: ## shared pools, and buckets of credits drained and refilled, watched live (eight minutes; LIVE=--full: three hours; docs/performance)
+	cargo build --release --locked
+	target/release/weir-live --out $(LIVE_OUT) $(LIVE)
 
 wide: ## a directory of a million entries on ext4 and XFS (needs root)
 	tests/campaigns/wide.sh

@@ -16,6 +16,7 @@ pub mod demo;
 mod disk;
 mod engine;
 mod error;
+pub mod live;
 pub mod many;
 mod payload;
 pub mod peers;

@@ -1,7 +1,7 @@
 //! Metrics in Prometheus' text format, read off the catalogue and the data plane at each scrape.
 //! Nothing is counted here.
 
-use crate::plane::{Plane, Totals, VolumeLive};
+use crate::plane::{DURATION_BOUNDS, Durations, Plane, Totals, VolumeHistograms, VolumeLive};
 use crate::sync::Arc;
 use crate::watch::{Standing, Watch};
 use prometheus_client::collector::Collector;
@@ -9,6 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
+use std::time::Duration;
 use weir_catalog::{Pool, Snapshot, Volume};
 use weir_qos::verdict::Verdict;
 
@@ -27,7 +28,8 @@ pub(crate) fn render(
     let volumes = snapshot.volumes().map(|volume| {
         let pool = snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default();
         let (live, standing) = (plane.volume_live(volume.id), watch.standing(volume.id));
-        Listed { volume: Arc::clone(volume), pool, live, standing }
+        let histograms = plane.volume_histograms(volume.id);
+        Listed { volume: Arc::clone(volume), pool, live, standing, histograms }
     });
     let scrape = Scrape {
         snapshot: Arc::clone(snapshot),
@@ -56,6 +58,7 @@ struct Listed {
     pool: String,
     live: Option<VolumeLive>,
     standing: Option<Standing>,
+    histograms: Option<Box<VolumeHistograms>>,
 }
 
 /// One metric over things of sort `T`; a counter's name gets `_total` on the wire.
@@ -222,6 +225,19 @@ const ERRORS: [(&str, &str); 3] = [
     ("weir_volume_contract_error_1h_ratio", "The same over the last hour, where it was demanded"),
 ];
 
+/// Of volumes that the operator chose: how long operations took, by their class.
+const OPERATION: (&str, &str) =
+    ("weir_volume_operation_seconds", "Time from arrival to reply, of chosen volumes");
+type Of = fn(&VolumeHistograms) -> &Durations;
+const CLASSES: [(&str, Of); 3] =
+    [("read", |h| &h.read), ("write", |h| &h.write), ("other", |h| &h.other)];
+
+/// The same for what requests waited.
+const WAIT: (&str, &str) = (
+    "weir_volume_contract_wait_seconds",
+    "Time that READs, WRITEs and COMMITs waited for the contract, of chosen volumes",
+);
+
 fn verdict(listed: &Listed) -> Verdict {
     listed.standing.map_or(Verdict::NotDemanded, |standing| standing.verdict)
 }
@@ -386,8 +402,44 @@ impl Collector for Scrape {
                 }
             }
         }
+        self.encode_histograms(&mut out)
+    }
+}
+
+impl Scrape {
+    fn encode_histograms(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let chosen: Vec<_> = self
+            .volumes
+            .iter()
+            .filter_map(|one| {
+                let labels = [("volume", one.volume.name.as_str()), ("pool", one.pool.as_str())];
+                Some((labels, one.histograms.as_deref()?))
+            })
+            .collect();
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let (name, help) = OPERATION;
+        let mut encoder = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for ([volume, pool], histograms) in &chosen {
+            for (class, of) in CLASSES {
+                let labels = [*volume, *pool, ("class", class)];
+                histogram(encoder.encode_family(&labels)?, of(histograms))?;
+            }
+        }
+        let (name, help) = WAIT;
+        let mut encoder = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for (labels, histograms) in &chosen {
+            histogram(encoder.encode_family(labels)?, &histograms.wait)?;
+        }
         Ok(())
     }
+}
+
+fn histogram(mut encoder: MetricEncoder<'_>, of: &Durations) -> fmt::Result {
+    let bounds = DURATION_BOUNDS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(of.counts).collect();
+    encoder.encode_histogram::<NoLabelSet>(seconds(of.nanos), of.count(), &buckets, None)
 }
 
 fn single<T>(out: &mut DescriptorEncoder<'_>, metric: &Metric<T>, of: &T) -> fmt::Result {
@@ -444,7 +496,14 @@ mod tests {
         let single = ["weir_build_info", "weir_catalog_generation"].map(str::to_owned);
         let errors = ERRORS.map(|(name, _)| name.to_owned());
         let volumes = of(LIVE).chain(of(VOLUME)).chain(of(CONTRACT)).chain(errors);
-        volumes.chain(of(POOL)).chain(of(SERVER)).chain(single).collect()
+        let histograms = [OPERATION, WAIT].map(|(name, _)| name.to_owned());
+        volumes.chain(of(POOL)).chain(of(SERVER)).chain(single).chain(histograms).collect()
+    }
+
+    /// Those, and the series that histograms are scraped as.
+    fn scraped() -> BTreeSet<String> {
+        let series = |(name, _)| ["bucket", "sum", "count"].map(|part| format!("{name}_{part}"));
+        published().into_iter().chain([OPERATION, WAIT].into_iter().flat_map(series)).collect()
     }
 
     /// Every word of `text` that begins as metrics do.
@@ -468,9 +527,9 @@ mod tests {
     fn expressions_name_only_metrics_that_exist() {
         for path in ["docs/metrics.md", "dist/prometheus/weir.rules.yml", "dist/grafana/weir.json"]
         {
-            let (named, published) = (named(&read(path)), published());
+            let (named, scraped) = (named(&read(path)), scraped());
             assert!(named.len() > 5, "{path}");
-            let unknown: Vec<_> = named.difference(&published).collect();
+            let unknown: Vec<_> = named.difference(&scraped).collect();
             assert!(unknown.is_empty(), "{path}: {unknown:?}");
         }
     }

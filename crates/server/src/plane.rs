@@ -5,6 +5,7 @@
 //! can fail only where the disk does.
 
 use std::sync::Arc;
+use std::time::Duration;
 use weir_catalog::Snapshot;
 use weir_core::VolumeId;
 use weir_qos::Limits;
@@ -72,6 +73,58 @@ pub struct VolumeLive {
     pub counted: Option<weir_store::Counted>,
 }
 
+/// Upper bounds of the times that histograms count by; longer ones count beyond the last.
+pub const DURATION_BOUNDS: [Duration; 17] = [
+    Duration::from_micros(50),
+    Duration::from_micros(100),
+    Duration::from_micros(250),
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_millis(2_500),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
+
+/// How long things took since the server started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durations {
+    /// How many took no longer than the bound of the same number and longer than the one before; the last, longer than
+    /// every bound.
+    pub counts: [u64; DURATION_BOUNDS.len() + 1],
+    /// Nanoseconds of all together.
+    pub nanos: u64,
+}
+
+impl Durations {
+    /// How many there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// The histograms of a volume whose operator asked for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeHistograms {
+    /// READs, from arrival to reply.
+    pub read: Durations,
+    /// WRITEs, from arrival to reply.
+    pub write: Durations,
+    /// All others, from arrival to reply.
+    pub other: Durations,
+    /// What requests waited for their contract: READs, WRITEs and COMMITs, and others where they count. Zero for who did not wait.
+    pub wait: Durations,
+}
+
 /// Gauges and counters of the whole server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
@@ -130,6 +183,9 @@ pub trait Plane: Send + Sync + 'static {
 
     /// The live counters of a volume, if it is being served.
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive>;
+
+    /// The histograms of a volume, if it is being served and they were asked for.
+    fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>>;
 
     /// What the counters of every volume show that clients ever used since the server started, and its
     /// limits, one after another.

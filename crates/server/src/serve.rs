@@ -155,6 +155,14 @@ impl Server {
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served; the others are");
         }
+        let snapshot = catalog.snapshot();
+        let there = |name: &String| snapshot.volume_named(name).is_some();
+        for name in config.metrics_histograms.iter().filter(|name| !there(name)) {
+            tracing::warn!(
+                volume = %name,
+                "metrics.histograms names a volume that does not exist: it will have histograms once it is made"
+            );
+        }
         let registration = match config.rpcbind {
             RpcbindMode::Register => Some(Registration::make(services.entries())?),
             RpcbindMode::Off | RpcbindMode::Serve => None,
@@ -288,6 +296,7 @@ fn engine(
         },
         metadata_cache: config.metadata_cache,
         cached_objects_max: objects_max,
+        histograms: config.metrics_histograms.clone(),
     };
     let keys = HandleKey::new(catalog.handle_secret());
     let bounds = Bounds {

@@ -31,24 +31,24 @@ pub(super) struct Pool {
 
 /// What a volume is given beside its quota.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Given {
+pub(crate) struct Given {
     /// Its own rate in MiB/s, in models that give each its own.
-    pub(super) mibps: Option<u64>,
+    pub(crate) mibps: Option<u64>,
     /// Its own operations a second, in a custom pool.
-    pub(super) iops: Option<u64>,
+    pub(crate) iops: Option<u64>,
     /// Most MiB/s, whatever its contract comes to.
-    pub(super) max_mibps: Option<u64>,
+    pub(crate) max_mibps: Option<u64>,
     /// Most operations a second.
-    pub(super) max_iops: Option<u64>,
+    pub(crate) max_iops: Option<u64>,
     /// Most operations a second of each file.
-    pub(super) max_file_iops: Option<u64>,
+    pub(crate) max_file_iops: Option<u64>,
     /// What it weighs in a shared pool.
-    pub(super) weight: Option<u32>,
+    pub(crate) weight: Option<u32>,
 }
 
 impl Given {
     /// Nothing.
-    pub(super) const NOTHING: Self = Self {
+    pub(crate) const NOTHING: Self = Self {
         mibps: None,
         iops: None,
         max_mibps: None,

@@ -20,17 +20,18 @@ const CHANGE_S: f64 = 0.1;
 
 /// One rule, applied to one case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Check {
+pub(crate) struct Check {
     /// The rule in words.
-    pub(super) rule: String,
+    pub(crate) rule: String,
     /// The worst that was met.
-    pub(super) worst: String,
+    pub(crate) worst: String,
     /// Was the rule kept?
-    pub(super) passed: bool,
+    pub(crate) passed: bool,
 }
 
 impl Check {
-    fn new(rule: impl Into<String>, worst: impl Into<String>, passed: bool) -> Self {
+    /// The rule, the worst that was met, and whether that is within the rule.
+    pub(crate) fn new(rule: impl Into<String>, worst: impl Into<String>, passed: bool) -> Self {
         Self { rule: rule.into(), worst: worst.into(), passed }
     }
 }
@@ -49,7 +50,7 @@ pub(super) struct Change {
 }
 
 /// The error of a window in the worst case, and whether any exceeds what is allowed.
-pub(super) fn windows(
+pub(crate) fn windows(
     rate: &Rate,
     measured: Interval,
     contract: f64,
@@ -128,7 +129,7 @@ pub(super) fn shares(result: &RunResult) -> (f64, f64) {
 }
 
 /// Failed operations, lost connections and requests that were never answered.
-pub(super) fn client_errors(result: &RunResult) -> u64 {
+pub(crate) fn client_errors(result: &RunResult) -> u64 {
     result.error_count() + result.connections.lost + result.connections.unanswered
 }
 

@@ -7,14 +7,14 @@
 
 mod board;
 mod cases;
-mod judge;
+pub(crate) mod judge;
 mod operator;
 mod outcome;
 mod phase;
 mod present;
 mod process;
-mod processors;
-mod rate;
+pub(crate) mod processors;
+pub(crate) mod rate;
 mod server;
 mod stop;
 
@@ -28,6 +28,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+pub(crate) use cases::Given;
 pub use operator::Operator;
 pub use process::Process;
 pub use server::Server;

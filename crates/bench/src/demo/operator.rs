@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
-use weir_api::{NewPool, NewVolume, Qos, VolumeChange};
+use weir_api::{NewPool, NewVolume, Qos, Report, Volume, VolumeChange};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -73,9 +73,31 @@ impl Operator {
     /// In the server's own words.
     pub fn resize(&self, volume: &str, gibibytes: u64) -> Result<()> {
         let change = VolumeChange { quota_bytes: Some(gibibytes * GIB), ..VolumeChange::default() };
-        self.wait(self.client.change_volume(volume, &change, Dry::No), || {
-            format!("giving the volume {volume} {gibibytes} GiB")
+        self.change(volume, &change)
+    }
+
+    /// Changes a volume. In force when this returns.
+    pub(crate) fn change(&self, volume: &str, change: &VolumeChange) -> Result<()> {
+        self.wait(self.client.change_volume(volume, change, Dry::No), || {
+            format!("changing the volume {volume}: {change:?}")
         })
+    }
+
+    /// A volume as the API shows it now.
+    pub(crate) fn volume(&self, name: &str) -> Result<Volume> {
+        let asked = self.runtime.block_on(self.client.volume(name));
+        asked.with_context(|| format!("asking for the volume {name}"))
+    }
+
+    /// What the server says of a volume's contract over the last seconds.
+    pub(crate) fn report(&self, volume: &str, seconds: u64) -> Result<Report> {
+        let asked = self.runtime.block_on(self.client.report(volume, seconds));
+        asked.with_context(|| format!("asking for the report on {volume}"))
+    }
+
+    /// The metrics as they are scraped.
+    pub(crate) fn metrics(&self) -> Result<String> {
+        self.runtime.block_on(self.client.metrics()).context("asking for the metrics")
     }
 
     pub(crate) fn create_pool(
@@ -97,7 +119,13 @@ impl Operator {
         self.wait(self.client.create_pool(&new, Dry::No), || format!("making the pool {name}"))
     }
 
-    fn create_volume(&self, name: &str, pool: &str, gibibytes: u64, given: &Given) -> Result<()> {
+    pub(crate) fn create_volume(
+        &self,
+        name: &str,
+        pool: &str,
+        gibibytes: u64,
+        given: &Given,
+    ) -> Result<()> {
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),

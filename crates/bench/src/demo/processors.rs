@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What one second was, in percent of all processors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Second {
+pub(crate) struct Second {
     /// When it began, in seconds since the load did.
     at_s: f64,
     /// Time that anything ran on this machine.
@@ -26,7 +26,7 @@ struct Jiffies {
 }
 
 /// Watches the processors from its making on.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     begun: Instant,
     last: Option<(Duration, Jiffies)>,
     seconds: Vec<Second>,
@@ -34,7 +34,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// The first second begins now.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
             last: read().map(|now| (Duration::ZERO, now)),
@@ -43,7 +43,7 @@ impl Watch {
     }
 
     /// To be called often: notes each second that has passed.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let at = self.begun.elapsed();
         let Some((since, last)) = self.last.filter(|last| at >= last.0 + Duration::from_secs(1))
         else {
@@ -55,13 +55,13 @@ impl Watch {
     }
 
     /// The seconds that began from `from_s` on.
-    pub(super) fn seconds(self, from_s: f64) -> Vec<Second> {
+    pub(crate) fn seconds(self, from_s: f64) -> Vec<Second> {
         self.seconds.into_iter().filter(|second| second.at_s >= from_s).collect()
     }
 }
 
 /// In a sentence: how busy the processors were on average and in the worst second.
-pub(super) fn summary(seconds: &[Second]) -> Option<String> {
+pub(crate) fn summary(seconds: &[Second]) -> Option<String> {
     let worst = |of: fn(&Second) -> f64| {
         let worst = seconds.iter().max_by(|one, other| of(one).total_cmp(&of(other)))?;
         Some((of(worst), worst.at_s))

@@ -2,26 +2,33 @@
 
 use crate::stats::result::Point;
 
-/// Width of the steps that are kept, in seconds.
+/// Width of the finest steps, in seconds.
 pub(super) const STEP_S: f64 = 0.01;
 
-/// Completed bytes from the start of a run, in steps of 10 ms.
+/// Completed bytes from the start of a run, in steps.
 #[derive(Clone, Debug)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
+    /// Their width, in seconds.
+    step_s: f64,
     /// Bytes completed before the step of the same number.
     before: Vec<f64>,
 }
 
 impl Rate {
     /// From the 10 ms series of a run; steps without completions may be missing in it.
+    pub(super) fn new(series: &[Point]) -> Self {
+        Self::by(series, STEP_S)
+    }
+
+    /// From a series in steps of `step_s` seconds.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "steps and bytes of a run of minutes fit into 52 bits, and times are not negative"
     )]
-    pub(super) fn new(series: &[Point]) -> Self {
-        let number = |point: &Point| (point.at_s / STEP_S).round() as usize;
+    pub(crate) fn by(series: &[Point], step_s: f64) -> Self {
+        let number = |point: &Point| (point.at_s / step_s).round() as usize;
         let steps = series.last().map_or(0, |last| number(last) + 1);
         let mut bytes = vec![0.0; steps];
         for point in series {
@@ -35,7 +42,7 @@ impl Rate {
             sum += step;
             before.push(sum);
         }
-        Self { before }
+        Self { step_s, before }
     }
 
     /// Bytes completed before `at_s`; inside a step, a proportional part of it.
@@ -44,8 +51,8 @@ impl Rate {
         clippy::cast_sign_loss,
         reason = "cut off to whole steps on purpose"
     )]
-    pub(super) fn bytes_before(&self, at_s: f64) -> f64 {
-        let place = (at_s / STEP_S).max(0.0);
+    pub(crate) fn bytes_before(&self, at_s: f64) -> f64 {
+        let place = (at_s / self.step_s).max(0.0);
         let step = place.floor() as usize;
         let last = self.before.last().copied().unwrap_or(0.0);
         let start = self.before.get(step).copied().unwrap_or(last);
@@ -54,12 +61,12 @@ impl Rate {
     }
 
     /// Bytes completed from one time to another.
-    pub(super) fn bytes_between(&self, from_s: f64, to_s: f64) -> f64 {
+    pub(crate) fn bytes_between(&self, from_s: f64, to_s: f64) -> f64 {
         self.bytes_before(to_s) - self.bytes_before(from_s)
     }
 
     /// All stretches of `length_s` between two times, one every 100 ms: beginning and bytes.
-    pub(super) fn windows(
+    pub(crate) fn windows(
         &self,
         (from_s, to_s): (f64, f64),
         length_s: f64,

@@ -2,6 +2,7 @@
 //! environment all go through it, so none knows a key that another does not.
 
 use super::{ApiTls, LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ const CONNECTIONS_LIMIT: usize = 1_000_000;
 
 /// Most listen addresses of one kind.
 const LISTEN_MAX: usize = 64;
+/// Most volumes with histograms: each is some 80 lines of the metrics.
+const HISTOGRAMS_MAX: usize = 100;
 /// Most worker threads.
 const WORKERS_MAX: usize = 1024;
 /// Most cached objects of one volume.
@@ -296,6 +299,12 @@ pub const KEYS: &[Key] = &[
         set: |config, value| log_filter(value).map(|filter| config.log_level = filter),
         show: |config| quote(&config.log_level),
     },
+    Key {
+        name: "metrics.histograms",
+        meaning: "names of volumes that have histograms of latency in the metrics, at most 100; default none; an empty list (or `none`) is none",
+        set: |config, value| volumes(value).map(|names| config.metrics_histograms = names),
+        show: |config| list(&config.metrics_histograms),
+    },
 ];
 
 /// The known key that `key` is probably meant to be.
@@ -402,14 +411,7 @@ fn log_filter(value: &Value<'_>) -> Result<String, String> {
 }
 
 fn addresses(value: &Value<'_>) -> Result<Vec<SocketAddr>, String> {
-    let texts: Vec<&str> = match value {
-        Value::Text("none") => Vec::new(),
-        Value::Text(text) => text.split(',').map(str::trim).collect(),
-        Value::List(list) => list.clone(),
-        Value::Integer(_) | Value::Bool(_) => {
-            return Err("a list of ADDRESS:PORT is needed".to_owned());
-        }
-    };
+    let texts = texts(value, "a list of ADDRESS:PORT is needed")?;
     if texts.len() > LISTEN_MAX {
         return Err(format!("at most {LISTEN_MAX} addresses"));
     }
@@ -423,11 +425,39 @@ fn addresses(value: &Value<'_>) -> Result<Vec<SocketAddr>, String> {
     texts.iter().map(address).collect()
 }
 
+/// Names of volumes. Whether there are such volumes is not known here, nor need there be yet.
+fn volumes(value: &Value<'_>) -> Result<BTreeSet<String>, String> {
+    let names: BTreeSet<&str> =
+        texts(value, "a list of names of volumes is needed")?.into_iter().collect();
+    if names.len() > HISTOGRAMS_MAX {
+        let given = names.len();
+        return Err(format!("at most {HISTOGRAMS_MAX} volumes may have histograms, not {given}"));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    match names.iter().find(|name| name.is_empty() || !name.chars().all(allowed)) {
+        Some(bad) => Err(format!(
+            "{bad:?} is no name of a volume; write the name alone, without its pool: home, say"
+        )),
+        None => Ok(names.into_iter().map(str::to_owned).collect()),
+    }
+}
+
+/// A list, or texts separated by commas, or `none`.
+fn texts<'a>(value: &Value<'a>, needed: &str) -> Result<Vec<&'a str>, String> {
+    match value {
+        Value::Text("none") => Ok(Vec::new()),
+        Value::Text(text) => Ok(text.split(',').map(str::trim).collect()),
+        Value::List(list) => Ok(list.clone()),
+        Value::Integer(_) | Value::Bool(_) => Err(needed.to_owned()),
+    }
+}
+
 fn quote(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-fn list(addresses: &[SocketAddr]) -> String {
-    let quoted: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+/// Things that need no escapes, as a list.
+fn list<T: std::fmt::Display>(things: impl IntoIterator<Item = T>) -> String {
+    let quoted: Vec<String> = things.into_iter().map(|thing| format!("\"{thing}\"")).collect();
     format!("[{}]", quoted.join(", "))
 }

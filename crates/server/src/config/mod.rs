@@ -7,6 +7,7 @@ mod file;
 mod keys;
 
 use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_ORIGIN_MAX};
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,6 +65,8 @@ pub struct ServerConfig {
     pub custom_throughput_min: u64,
     /// `custom_iops_min`: the least IOPS that a custom pool buys.
     pub custom_iops_min: u64,
+    /// `metrics.histograms`: names of the volumes that have histograms of latency.
+    pub metrics_histograms: BTreeSet<String>,
     /// `rpcbind`: how clients find MOUNT and the lock manager.
     pub rpcbind: RpcbindMode,
     /// `grace_period_secs`: how long those who held locks before a restart may take them again.
@@ -100,6 +103,7 @@ impl Default for ServerConfig {
             volume_quota_min: 1 << 20,
             custom_throughput_min: Floors::default().rate.0,
             custom_iops_min: Floors::default().iops.0,
+            metrics_histograms: BTreeSet::new(),
             rpcbind: RpcbindMode::Off,
             grace_period: Duration::from_secs(90),
             seccomp: Seccomp::On,

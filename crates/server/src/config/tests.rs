@@ -115,9 +115,29 @@ fn what_is_shown_reads_back_as_the_same() {
         ("log.format", "json".to_owned()),
         ("log.level", "info,weir_store=debug".to_owned()),
         ("volume_quota_min", "1.5GiB".to_owned()),
+        ("metrics.histograms", "home,db".to_owned()),
     ];
     let config = ServerConfig::load(None, &overrides).unwrap();
     assert_eq!(load(&config.to_toml(), &[]).unwrap(), config);
+}
+
+#[test]
+fn volumes_with_histograms_are_named_and_few() {
+    let with = |list: &str| format!("data = \"/d\"\n[metrics]\nhistograms = {list}\n");
+    let names = |list: &str| load(&with(list), &[]).unwrap().metrics_histograms;
+    assert_eq!(names("[\"home\", \"db.1\", \"home\"]"), ["db.1", "home"].map(str::to_owned).into());
+    assert!(names("[]").is_empty() && names("\"none\"").is_empty());
+    let given = [("data", "/d".to_owned()), ("metrics.histograms", "a, b".to_owned())];
+    assert_eq!(ServerConfig::load(None, &given).unwrap().metrics_histograms.len(), 2);
+    let many =
+        |count: usize| format!("{:?}", (0..count).map(|n| format!("v{n}")).collect::<Vec<_>>());
+    assert_eq!(names(&many(100)).len(), 100);
+    let refused = refusal(&with(&many(101)));
+    assert!(refused.contains(":3: metrics.histograms: at most 100 volumes"), "{refused}");
+    let pool = refusal(&with("[\"fast/home\"]"));
+    assert!(pool.contains("without its pool"), "{pool}");
+    assert!(refusal(&with("7")).contains("a list of names of volumes"));
+    assert!(refusal(&with("[\"\"]")).contains("is no name of a volume"));
 }
 
 #[test]

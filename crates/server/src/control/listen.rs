@@ -200,3 +200,29 @@ async fn converse(
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _said_or_gone = stopping.wait_for(|stop| *stop).await.is_ok();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tls::Tls;
+    use super::*;
+    use crate::config::ServerConfig;
+    use tokio::io::AsyncReadExt;
+    use tokio::time::Instant;
+
+    /// In virtual time, which goes on to the next timer as soon as nobody has anything to do.
+    #[tokio::test(start_paused = true)]
+    async fn who_never_ends_the_handshake_is_left_after_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let tls = Tls::open(&ServerConfig::default(), directory.path(), &[]).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, from) = listener.accept().await.unwrap();
+        let (_stop, stopping) = watch::channel(false);
+        let begun = Instant::now();
+        let converse =
+            converse_tls(tls.acceptor(), stream, Peer::Tcp(from), Router::new(), stopping);
+        timeout(2 * HANDSHAKE_WAIT_MAX, converse).await.unwrap();
+        assert!(begun.elapsed() >= HANDSHAKE_WAIT_MAX, "not before its time");
+        assert_eq!(silent.read(&mut [0; 1]).await.unwrap(), 0, "the connection is closed");
+    }
+}

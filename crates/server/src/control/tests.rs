@@ -6,7 +6,7 @@ mod tls;
 use super::*;
 use crate::bound::bind_api;
 use crate::config::ApiTls;
-use crate::plane::{PlaneError, Totals, VolumeLive};
+use crate::plane::{PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::sync::lock;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -62,6 +62,15 @@ impl Plane for FakePlane {
             waiting: 2,
             ..VolumeLive::default()
         })
+    }
+
+    /// Of the volume `v` alone: a READ of 30 ms, one that took longer than every bound, and no more.
+    fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>> {
+        let mut histograms = Box::<VolumeHistograms>::default();
+        histograms.read.counts[9] = 1;
+        histograms.read.counts[17] = 1;
+        histograms.read.nanos = 11_030_000_000;
+        lock(&self.limits).first_key_value().filter(|first| *first.0 == id).map(|_| histograms)
     }
 
     fn readings(&self, _: &mut dyn FnMut(VolumeId, weir_qos::Limits, weir_qos::verdict::Reading)) {}
@@ -450,6 +459,27 @@ async fn metrics_name_every_volume() {
         "weir_connections 3",
         "weir_connections_accepted_total 40",
         "# TYPE weir_volume_read_bytes counter",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn chosen_volumes_have_histograms() {
+    let running = Running::with_volume(Qos::Auto).await;
+    let text = running.client.metrics().await.unwrap();
+    for line in [
+        "# TYPE weir_volume_operation_seconds histogram",
+        "weir_volume_contract_wait_seconds_bucket{le=\"0.00005\",volume=\"v\",pool=\"p\"} 0",
+        "weir_volume_operation_seconds_bucket{le=\"0.025\",volume=\"v\",pool=\"p\",class=\"read\"} 0",
+        "weir_volume_operation_seconds_bucket{le=\"0.05\",volume=\"v\",pool=\"p\",class=\"read\"} 1",
+        "weir_volume_operation_seconds_bucket{le=\"10.0\",volume=\"v\",pool=\"p\",class=\"read\"} 1",
+        "weir_volume_operation_seconds_bucket{le=\"+Inf\",volume=\"v\",pool=\"p\",class=\"read\"} 2",
+        "weir_volume_operation_seconds_sum{volume=\"v\",pool=\"p\",class=\"read\"} 11.03",
+        "weir_volume_operation_seconds_count{volume=\"v\",pool=\"p\",class=\"read\"} 2",
+        "weir_volume_operation_seconds_count{volume=\"v\",pool=\"p\",class=\"write\"} 0",
+        "weir_volume_contract_wait_seconds_count{volume=\"v\",pool=\"p\"} 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }

@@ -2,6 +2,7 @@
 //! implements [`Plane`], the only door through which the control plane reaches the data plane.
 
 mod counters;
+mod histograms;
 mod mounts;
 mod served;
 mod stats;
@@ -19,14 +20,14 @@ use crate::credits::{AHEAD, Credits, Keeper, Keeping};
 use crate::gate::{Gate, ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::locks::LockDoor;
-use crate::plane::{Plane, PlaneError, Totals, VolumeLive};
+use crate::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::retransmit::{Clients, client_at};
 use crate::rpcbind::Portmap;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock, mpsc};
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
 use stats::Stats;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::{Snapshot, Volume};
@@ -41,6 +42,8 @@ pub(crate) struct StoreSettings {
     pub(crate) namespace_durability: weir_store::Durability,
     pub(crate) metadata_cache: bool,
     pub(crate) cached_objects_max: usize,
+    /// The names of those that have histograms.
+    pub(crate) histograms: BTreeSet<String>,
 }
 
 /// What peers may make the server hold, as far as it is configured.
@@ -288,7 +291,7 @@ impl Engine {
             id: spec.id,
             nfs: Arc::new(nfs),
             gate,
-            stats: Stats::new(self.doors.len()),
+            stats: Stats::new(self.doors.len(), self.settings.histograms.contains(&spec.name)),
         }))
     }
 
@@ -402,6 +405,10 @@ impl Plane for Engine {
             counted: volume.nfs.store.last_count(),
             ..volume.stats.sum()
         })
+    }
+
+    fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>> {
+        self.served.load().by_id(id)?.volume.stats.histograms()
     }
 
     fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading)) {

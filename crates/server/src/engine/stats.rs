@@ -6,7 +6,8 @@
 //! operation, then *unsent*, until the socket takes the reply. How many are in each stage is summed over
 //! time, so that a request which never ends is seen while it doesn't.
 
-use crate::plane::VolumeLive;
+use super::histograms::Histograms;
+use crate::plane::{VolumeHistograms, VolumeLive};
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
 use weir_core::Mono;
@@ -28,6 +29,8 @@ const LARGEST_SHIFT: u32 = 30;
 struct Block {
     /// Odd while the worker is changing several that belong together.
     turn: AtomicU64,
+    /// Where they were asked for.
+    histograms: Option<Box<Histograms>>,
     read_ops: AtomicU64,
     read_bytes: AtomicU64,
     write_ops: AtomicU64,
@@ -92,6 +95,8 @@ pub(crate) struct Done {
 
 /// The counters of one volume.
 pub(crate) struct Stats {
+    /// Are there histograms too?
+    histograms: bool,
     blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
@@ -102,13 +107,17 @@ pub(crate) const fn is_judged(class: Class, charged: Cost) -> bool {
 }
 
 impl Stats {
-    /// All zero, for `workers` workers.
-    pub(crate) fn new(workers: usize) -> Self {
-        Self { blocks: (0..workers).map(|_| OnceLock::new()).collect() }
+    /// All zero, for `workers` workers, with `histograms` or without.
+    pub(crate) fn new(workers: usize, histograms: bool) -> Self {
+        Self { histograms, blocks: (0..workers).map(|_| OnceLock::new()).collect() }
     }
 
     fn block(&self, worker: usize) -> Option<&Block> {
-        Some(self.blocks.get(worker)?.get_or_init(Box::default))
+        let made = || {
+            let histograms = self.histograms.then(Box::default);
+            Box::new(Block { histograms, ..Block::default() })
+        };
+        Some(self.blocks.get(worker)?.get_or_init(made))
     }
 
     /// An operation that is judged, and that the gate let through, is taken up: `direct`ly if it had not to wait for
@@ -133,6 +142,9 @@ impl Stats {
                 block.largest.store(cost.bytes, Ordering::Relaxed);
             }
         });
+        if let Some(histograms) = block.histograms.as_ref().filter(|_| direct) {
+            histograms.waited(Duration::ZERO);
+        }
     }
 
     /// A request that the gate had let through was held for so long, because too many replies waited
@@ -164,7 +176,11 @@ impl Stats {
         if !done.ok {
             bump(&block.failed_ops, 1);
         }
-        bump(&block.latency_nanos, nanos(now.since(done.stages.arrived)));
+        let took = now.since(done.stages.arrived);
+        bump(&block.latency_nanos, nanos(took));
+        if let Some(histograms) = &block.histograms {
+            histograms.took(done.class, took);
+        }
     }
 
     /// The socket took the replies to so many READs, WRITEs and COMMITs, or never will.
@@ -178,6 +194,21 @@ impl Stats {
         let Some(block) = self.block(worker) else { return };
         bump(&block.delayed_ops, 1);
         bump(&block.wait_nanos, nanos(waited));
+        if let Some(histograms) = &block.histograms {
+            histograms.waited(waited);
+        }
+    }
+
+    /// The histograms over all workers, where they were asked for.
+    pub(crate) fn histograms(&self) -> Option<Box<VolumeHistograms>> {
+        self.histograms.then(|| {
+            let mut sum = Box::default();
+            let blocks = self.blocks.iter().filter_map(OnceLock::get);
+            blocks
+                .filter_map(|block| block.histograms.as_ref())
+                .for_each(|one| one.add_to(&mut sum));
+            sum
+        })
     }
 
     /// The sums over all workers; the gauges are the caller's to fill.
@@ -368,7 +399,7 @@ mod tests {
 
     #[test]
     fn workers_add_up() {
-        let stats = Stats::new(2);
+        let stats = Stats::new(2, false);
         assert!(stats.read(Mono(1)).is_none(), "nothing is held for what was never used");
         stats.done(0, &done(Class::Read, 4096, true, [0, 0]), Mono(5));
         stats.done(1, &done(Class::Read, 100, false, [0, 0]), Mono(7));
@@ -386,7 +417,7 @@ mod tests {
 
     #[test]
     fn requests_are_followed_through_their_stages() {
-        let stats = Stats::new(2);
+        let stats = Stats::new(2, false);
         let cost = Cost::of(4096);
         let queued = Duration::from_nanos(20);
         stats.passed(0, cost, true, queued, Mono(100));
@@ -419,7 +450,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_given_back() {
-        let stats = Stats::new(1);
+        let stats = Stats::new(1, false);
         stats.passed(0, Cost::of(10), true, Duration::ZERO, Mono(0));
         stats.held(0, Duration::from_nanos(30));
         stats.dropped(0, Cost::of(10), Mono(40));
@@ -432,7 +463,7 @@ mod tests {
     #[test]
     fn the_largest_request_is_forgotten() {
         const STRETCH: u64 = 1 << LARGEST_SHIFT;
-        let stats = Stats::new(1);
+        let stats = Stats::new(1, false);
         let largest = |at: u64| stats.read(Mono(at)).unwrap().largest_bytes;
         stats.passed(0, Cost::of(1 << 20), true, Duration::ZERO, Mono(5));
         stats.passed(0, Cost::of(4096), true, Duration::ZERO, Mono(STRETCH + 1));
@@ -441,5 +472,29 @@ mod tests {
         assert_eq!(largest(3 * STRETCH + 2), 0);
         stats.passed(0, Cost::of(8), true, Duration::ZERO, Mono(2 * STRETCH + 3));
         assert_eq!(largest(2 * STRETCH + 4), 4096);
+    }
+
+    #[test]
+    fn histograms_are_held_only_where_they_were_asked_for() {
+        for asked in [false, true] {
+            let stats = Stats::new(2, asked);
+            let cost = Cost::of(4096);
+            stats.passed(0, cost, true, Duration::ZERO, Mono(4));
+            stats.passed(0, cost, true, Duration::ZERO, Mono(5));
+            stats.delayed(1, Duration::from_millis(70));
+            stats.passed(1, cost, false, Duration::ZERO, Mono(6));
+            stats.done(0, &done(Class::Read, 4096, true, [0, 5]), Mono(60_000));
+            stats.done(1, &done(Class::Write, 4096, true, [0, 6]), Mono(60_000));
+            let Some(found) = stats.histograms() else {
+                assert!(!asked && stats.block(0).unwrap().histograms.is_none());
+                continue;
+            };
+            assert!(asked);
+            assert_eq!((found.read.count(), found.write.count(), found.other.count()), (1, 1, 0));
+            assert_eq!(found.read.counts[1], 1, "60 µs");
+            assert_eq!((found.wait.count(), found.wait.counts[0]), (3, 2));
+            assert_eq!(found.wait.nanos, 70_000_000);
+            assert_eq!(found.wait.nanos, stats.sum().wait_nanos);
+        }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plane::{PlaneError, Totals, VolumeLive};
+use crate::plane::{PlaneError, Totals, VolumeHistograms, VolumeLive};
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
 use weir_core::Mono;
 use weir_qos::verdict::Reading;
@@ -21,6 +21,10 @@ impl Plane for Driven {
 
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive> {
         lock(&self.0).get(&id.0).map(|_| VolumeLive { waiting: 7, ..VolumeLive::default() })
+    }
+
+    fn volume_histograms(&self, _: VolumeId) -> Option<Box<VolumeHistograms>> {
+        None
     }
 
     fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading)) {

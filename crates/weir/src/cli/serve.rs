@@ -116,6 +116,9 @@ pub(crate) struct ConfigArgs {
     /// off, error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default: info]
     #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
+    /// Names of volumes that have histograms of latency in the metrics, or `none` [default: none]
+    #[arg(long, env = "WEIR_METRICS_HISTOGRAMS", value_name = "VOLUME", value_delimiter = ',')]
+    metrics_histograms: Vec<String>,
 }
 
 impl ConfigArgs {
@@ -124,7 +127,7 @@ impl ConfigArgs {
     /// # Errors
     /// What [`ServerConfig::load`] refuses.
     pub(crate) fn load(&self, global: &Global) -> Result<ServerConfig> {
-        let listed = |addresses: &[String]| (!addresses.is_empty()).then(|| addresses.join(","));
+        let listed = |items: &[String]| (!items.is_empty()).then(|| items.join(","));
         let data = global.data.as_ref().map(|path| path.to_string_lossy().into_owned());
         let given = [
             ("data", data),
@@ -153,6 +156,7 @@ impl ConfigArgs {
             ("api.tls_key", self.api_tls_key.clone()),
             ("log.format", self.log_format.clone()),
             ("log.level", self.log_level.clone()),
+            ("metrics.histograms", listed(&self.metrics_histograms)),
         ];
         let overrides: Vec<Override> =
             given.into_iter().filter_map(|(key, text)| Some((key, text?))).collect();

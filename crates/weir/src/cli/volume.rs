@@ -255,7 +255,10 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         }
         VolumeCommand::Rescan { volume } => rescan(&client, output, volume).await,
         VolumeCommand::Delete { volume, yes, dry_run } => {
-            confirm::deletion(volume, *yes || *dry_run)?;
+            let client = match yes | dry_run {
+                true => client,
+                false => confirmed(global, client, volume).await?,
+            };
             let changed = client.delete_volume(volume, dry(*dry_run)).await?;
             let live = changed.item.as_ref().and_then(|volume| volume.live);
             let done = match (dry_run, live) {
@@ -272,6 +275,17 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         }
         VolumeCommand::Export(command) => export::run(global, command).await,
     }
+}
+
+/// Has whoever sits at the terminal confirm that a volume goes. What this answers deletes the volume that they saw, as they saw it:
+/// not one that was changed meanwhile, or was made in its place.
+async fn confirmed(global: &Global, client: Client, name: &str) -> Result<Client> {
+    confirm::possible()?;
+    let shown = client.volume(name).await?;
+    let held =
+        shown.live.map_or_else(|| "all its files".to_owned(), |live| counted(live.used_bytes));
+    confirm::deletion(name, &held)?;
+    Ok(if global.if_match.is_some() { client } else { client.if_match(&shown.etag) })
 }
 
 async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {

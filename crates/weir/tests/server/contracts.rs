@@ -152,6 +152,49 @@ fn a_contract_that_holds_a_volume_back_is_seen_in_the_report_and_the_metrics() {
     assert!(report["whole"]["split"]["requests"].as_u64().unwrap() >= 30, "{report}");
 }
 
+/// The metrics as Prometheus would scrape them.
+fn scraped(server: &TestServer) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(weir_api::Client::local(server.data()).metrics()).unwrap()
+}
+
+#[test]
+fn only_volumes_that_were_chosen_have_histograms() {
+    let server = TestServer::start_with(&[("WEIR_METRICS_HISTOGRAMS", "good,later")]);
+    let mut peer = Peer::mount(&server);
+    let file = peer.create(b"file");
+    server.weir(&["volume", "set", "good", "--max-iops", "20"]);
+    read_at_once(&mut peer, &file, 20, 0);
+    peer.attributes(&file);
+    let text = scraped(&server);
+    let value = |series: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with(series));
+        let line = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    };
+    let operations = |part: &str, class: &str| {
+        let labels = format!("volume=\"good\",pool=\"pool\",class=\"{class}\"");
+        value(&format!("weir_volume_operation_seconds_{part}{{{labels}}}"))
+    };
+    assert_eq!((operations("count", "read"), operations("count", "write")), (20.0, 0.0));
+    let others = operations("count", "other");
+    assert_eq!(others, value("weir_volume_other_operations_total{volume=\"good\""));
+    let sums = ["read", "write", "other"].map(|class| operations("sum", class));
+    let latency = value("weir_volume_latency_seconds_total{volume=\"good\"");
+    assert!((sums.iter().sum::<f64>() - latency).abs() < 1e-6, "{sums:?}, {latency}");
+    let wait = |part: &str| value(&format!("weir_volume_contract_wait_seconds_{part}"));
+    assert_eq!(wait("count{volume=\"good\""), 20.0, "READs, whether they waited or not");
+    let waited = value("weir_volume_wait_seconds_total{volume=\"good\"");
+    assert!((wait("sum{volume=\"good\"") - waited).abs() < 1e-6 && waited > 0.0);
+    // What is made later has them from its birth on, and what was not named has none.
+    server.volume("later", "1TiB");
+    server.volume("other", "1TiB");
+    let text = scraped(&server);
+    assert!(text.contains("weir_volume_operation_seconds_count{volume=\"later\""), "{text}");
+    assert!(!text.contains("weir_volume_operation_seconds_count{volume=\"other\""), "{text}");
+    assert!(text.contains("weir_volume_other_operations_total{volume=\"other\""), "{text}");
+}
+
 /// A client of one volume, with calls on the way.
 struct Writer {
     peer: Peer,

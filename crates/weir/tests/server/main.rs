@@ -4,6 +4,7 @@
 
 mod backup;
 mod contracts;
+mod delete;
 mod hardening;
 mod hostile;
 mod notify;

@@ -1,0 +1,143 @@
+//! What came of one part, and on how busy a machine.
+
+use super::site::Broken;
+use crate::demo::judge::Check;
+use crate::demo::processors::{Second, Watch, summary};
+use serde::Serialize;
+
+/// What came of one part.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    /// What was done, in sentences.
+    pub(super) how: String,
+    pub(super) machine: Machine,
+    pub(super) figures: Vec<Figure>,
+    pub(super) checks: Vec<Check>,
+    /// Seconds in which the server found a contract broken itself, and by what: where a rule was missed, look there.
+    pub(super) said: Vec<String>,
+    pub(super) courses: Vec<Course>,
+}
+
+impl Part {
+    /// Was every rule kept? Where nothing was judged nothing was shown.
+    pub(super) fn passed(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+
+    /// How busy the machine was, in a sentence.
+    pub(super) fn conditions(&self) -> String {
+        let Machine { load_before, load_after, seconds } = &self.machine;
+        let processors = summary(seconds).map(|summary| format!("; {summary}")).unwrap_or_default();
+        format!("load average {load_before:.2} before, {load_after:.2} after{processors}")
+    }
+}
+
+/// What the server said of the seconds of a load, which began `started_unix_s` after 1970, in the time of the load.
+#[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
+pub(super) fn said(who: &str, broken: &Broken, started_unix_s: f64) -> Vec<String> {
+    let told = |(at, what): (&u64, &String)| {
+        let from_s = *at as f64 - started_unix_s;
+        format!("{who}, the second from {from_s:.0} s: {what}")
+    };
+    broken.iter().map(told).collect()
+}
+
+/// Something that was due and what there was of it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Figure {
+    pub(super) what: String,
+    pub(super) unit: &'static str,
+    pub(super) due: f64,
+    pub(super) found: f64,
+}
+
+impl Figure {
+    pub(super) fn new(what: impl Into<String>, unit: &'static str, due: f64, found: f64) -> Self {
+        Self { what: what.into(), unit, due, found }
+    }
+}
+
+/// A value over time, and what it should have been.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Course {
+    pub(super) name: String,
+    pub(super) unit: &'static str,
+    /// Seconds from the beginning, and the value.
+    pub(super) points: Vec<(f64, f64)>,
+    /// From, until, and the value due in between.
+    pub(super) due: Vec<(f64, f64, f64)>,
+    pub(super) marks: Vec<(f64, String)>,
+}
+
+/// How busy the machine was.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Machine {
+    /// Mean number of tasks that wanted a processor over a minute (proc_loadavg(5)).
+    pub(super) load_before: f64,
+    pub(super) load_after: f64,
+    /// What the processors did, second by second.
+    pub(super) seconds: Vec<Second>,
+}
+
+/// Watches how busy the machine is.
+pub(super) struct Watching {
+    load_before: f64,
+    watch: Watch,
+}
+
+impl Watching {
+    /// From now on.
+    pub(super) fn begin() -> Self {
+        Self { load_before: load_average(), watch: Watch::new() }
+    }
+
+    /// To be called often.
+    pub(super) fn look(&mut self) {
+        self.watch.look();
+    }
+
+    /// What was seen.
+    pub(super) fn end(self) -> Machine {
+        Machine {
+            load_before: self.load_before,
+            load_after: load_average(),
+            seconds: self.watch.seconds(0.0),
+        }
+    }
+}
+
+/// Not a number where the system does not tell.
+fn load_average() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_said_is_told_in_the_time_of_the_load() {
+        let broken = Broken::from([(1_000_026, "by store".to_owned())]);
+        assert_eq!(said("v", &broken, 1_000_000.3), ["v, the second from 26 s: by store"]);
+    }
+
+    #[test]
+    fn a_part_without_rules_shows_nothing() {
+        let machine = Watching::begin().end();
+        assert!(machine.load_before >= 0.0);
+        let part = |checks| Part {
+            name: "p",
+            how: String::new(),
+            machine: machine.clone(),
+            figures: Vec::new(),
+            checks,
+            said: Vec::new(),
+            courses: Vec::new(),
+        };
+        assert!(!part(Vec::new()).passed());
+        assert!(part(vec![Check::new("r", "w", true)]).passed());
+        assert!(!part(vec![Check::new("r", "w", true), Check::new("r", "w", false)]).passed());
+    }
+}
