@@ -334,7 +334,7 @@ impl Snapshot {
     }
 
     /// All volumes, by id.
-    pub fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
+    pub fn volumes(&self) -> impl ExactSizeIterator<Item = &Arc<Volume>> {
         self.volumes.values()
     }
 
@@ -348,15 +348,15 @@ impl Snapshot {
         directory::check_claim(pool, &self.instance)
     }
 
-    /// Is `volume` where it was made, and its pool no other server's? To be asked before it is
-    /// opened, so that nothing else is served in its place. Holds the pool against other
-    /// processes, for as long as the catalogue is open.
+    /// Is the directory of this pool there and marked as its own, and the pool no other server's? To be
+    /// asked before volumes of it are opened, and of each of them [`Snapshot::check_tree`], so that nothing
+    /// else is served in their place. Holds the pool against other processes, for as long as the
+    /// catalogue is open.
     ///
     /// # Errors
-    /// `PoolBusy`, and those of [`Snapshot::check_place`].
-    pub fn claim(&self, volume: &Volume) -> Result<()> {
-        self.check_place(volume)?;
-        self.pool(volume.pool).map_or(Ok(()), |pool| self.hold(pool))
+    /// `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.
+    pub fn claim_pool(&self, id: PoolId) -> Result<()> {
+        self.pool(id).map_or(Ok(()), |pool| self.check_pool(pool).and_then(|()| self.hold(pool)))
     }
 
     /// Holds `pool` against other processes, for as long as the catalogue is open.
@@ -372,6 +372,14 @@ impl Snapshot {
         if let Some(pool) = self.pool(volume.pool) {
             self.check_pool(pool)?;
         }
+        self.check_tree(volume)
+    }
+
+    /// The same of a volume whose pool was asked about.
+    ///
+    /// # Errors
+    /// `VolumeAway`.
+    pub fn check_tree(&self, volume: &Volume) -> Result<()> {
         if volume.directory.is_dir() {
             return Ok(());
         }
