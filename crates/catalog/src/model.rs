@@ -5,7 +5,7 @@ use crate::claims::Claims;
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -259,7 +259,8 @@ pub struct Snapshot {
     pools: BTreeMap<PoolId, Arc<Pool>>,
     volumes: BTreeMap<VolumeId, Arc<Volume>>,
     pool_names: HashMap<String, PoolId>,
-    volume_names: HashMap<String, VolumeId>,
+    /// The volumes once more, by name.
+    by_name: Vec<Arc<Volume>>,
 }
 
 impl Snapshot {
@@ -271,16 +272,47 @@ impl Snapshot {
         pools: Vec<Pool>,
         volumes: Vec<Volume>,
     ) -> Self {
+        let mut by_name: Vec<_> = volumes.into_iter().map(Arc::new).collect();
+        by_name.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         Self {
             generation,
             instance,
             claims: Claims::default(),
             levels,
             pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
-            volume_names: volumes.iter().map(|volume| (volume.name.clone(), volume.id)).collect(),
             pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
-            volumes: volumes.into_iter().map(|volume| (volume.id, Arc::new(volume))).collect(),
+            volumes: by_name.iter().map(|volume| (volume.id, Arc::clone(volume))).collect(),
+            by_name,
         }
+    }
+
+    /// The same with `found` in the place of the volumes `ids`, of which those that are not found are no more.
+    pub(crate) fn with_volumes(
+        &self,
+        generation: u64,
+        ids: &BTreeSet<VolumeId>,
+        found: Vec<Volume>,
+    ) -> Self {
+        let mut new = Self { generation, ..self.clone() };
+        for id in ids {
+            if let Some(old) = new.volumes.remove(id)
+                && let Ok(at) = new.place_of(&old.name)
+            {
+                new.by_name.remove(at);
+            }
+        }
+        for volume in found.into_iter().map(Arc::new) {
+            if let Err(at) = new.place_of(&volume.name) {
+                new.by_name.insert(at, Arc::clone(&volume));
+                new.volumes.insert(volume.id, volume);
+            }
+        }
+        new
+    }
+
+    /// Where a volume is by its name, or would be.
+    fn place_of(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.by_name.binary_search_by(|volume| volume.name.as_str().cmp(name))
     }
 
     /// The same, of a catalogue that holds its pools with `claims`.
@@ -330,7 +362,7 @@ impl Snapshot {
     /// The volume of this name.
     #[must_use]
     pub fn volume_named(&self, name: &str) -> Option<&Arc<Volume>> {
-        self.volume(*self.volume_names.get(name)?)
+        self.by_name.get(self.place_of(name).ok()?)
     }
 
     /// All volumes, by id.
