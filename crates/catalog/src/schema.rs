@@ -94,6 +94,10 @@ const MIGRATIONS: &[&str] = &[
         answer BLOB
     ) STRICT;
 ",
+    "
+    ALTER TABLE volumes ADD COLUMN file_throughput INTEGER CHECK (file_throughput > 0);
+    ALTER TABLE volumes ADD COLUMN file_iops INTEGER CHECK (file_iops > 0);
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
@@ -170,6 +174,7 @@ mod tests {
         ("credits", "ba599faa68931b33"),
         ("weight of volumes", "b74188662d9ecb5f"),
         ("requests", "fa392a37e6e72887"),
+        ("ceilings of files", "d30bd6c9f20c72a1"),
     ];
 
     #[test]

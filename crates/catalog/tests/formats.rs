@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
     Access, BytesPerSecond, Catalog, Ceiling, ExportRule, Iops, Limits, Mode, NewVolume, Qos,
-    Replace, Squash, backup_stopped, check, restore,
+    Replace, Squash, VolumeChange, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -211,4 +211,26 @@ fn what_format_7_brought_is_kept() {
         volume.share.map(|share| (share.weight, share.floor.0))
     };
     assert_eq!((share("heavy"), share("usual")), (Some((300, 1 << 20)), Some((100, 0))));
+}
+
+#[test]
+fn what_format_9_brought_is_kept_and_an_earlier_one_has_no_ceilings_of_files() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(8, &data);
+    let ceiling =
+        |catalog: &Catalog| catalog.snapshot().volume_named("home").unwrap().limits_of_files();
+    let catalog = Catalog::open(&data).unwrap();
+    assert_eq!(ceiling(&catalog), None);
+    let rate = BytesPerSecond::from_mib(60);
+    let change = VolumeChange { file_rate: Some(Some(rate)), ..VolumeChange::default() };
+    catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
+    let change = VolumeChange { file_iops: Some(Some(Iops(7))), ..VolumeChange::default() };
+    catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
+    drop(catalog);
+    let catalog = Catalog::open(&data).unwrap();
+    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: Some(rate), iops: Some(Iops(7)) }));
+    let change = VolumeChange { file_rate: Some(None), ..VolumeChange::default() };
+    catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
+    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: None, iops: Some(Iops(7)) }));
 }

@@ -11,6 +11,8 @@ extern crate alloc;
 
 pub mod burst;
 pub mod contract;
+pub mod files;
+pub mod line;
 pub mod meter;
 pub mod meters;
 pub mod queue;
@@ -21,6 +23,8 @@ pub mod verdict;
 
 pub use burst::Burst;
 pub use contract::{Bought, Ceiling, Change, Floors, Infeasible, Level, Limits, Pool, Qos, Terms};
+pub use files::{FileCharge, Files};
+pub use line::{Asks, Charged, Line};
 pub use meter::{Meter, NEVER, RateSlice};
 pub use meters::{Cost, Meters};
 pub use queue::{ClientKey, Queue, Step};
