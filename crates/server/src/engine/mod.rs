@@ -243,14 +243,14 @@ impl Engine {
 
     /// Where credits will be spent by other limits, keeps what is left by those too. They may come into force until
     /// what this answers is dropped.
-    fn keep_before_change(&self, new: &ServedSet) -> Option<Keeping<'_>> {
+    fn keep_before_change(&self, changed: &[&Mounted]) -> Option<Keeping<'_>> {
         let now = self.clock.now();
-        let other = |Mounted { volume, spec }: &Mounted| {
+        let other = |Mounted { volume, spec }: &&Mounted| {
             let old = volume.gate.limits();
             volume.gate.credits(now).is_some()
                 && (old.iops, old.burst) != (spec.limits.iops, spec.limits.burst)
         };
-        new.all().any(other).then(|| {
+        changed.iter().any(other).then(|| {
             let mut keeping = self.keeper.begin();
             keeping.keep(self.credits(AHEAD));
             keeping
@@ -301,7 +301,7 @@ impl Engine {
     fn share(
         &self,
         snapshot: &Snapshot,
-        served: &ServedSet,
+        changed: &[&Mounted],
         pools: &mut BTreeMap<PoolId, Arc<PoolGate>>,
     ) {
         let now = self.clock.now();
@@ -314,7 +314,7 @@ impl Engine {
                 None => drop(pools.insert(pool.id, Arc::new(PoolGate::new(budget)))),
             }
         }
-        for Mounted { volume, spec } in served.all() {
+        for Mounted { volume, spec } in changed {
             let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), volume, now);
             if left {
                 self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
@@ -340,10 +340,12 @@ impl Plane for Engine {
         let old = self.served.load_full();
         let (new, failed) = self.follow(&snapshot, &old);
         let new = Arc::new(new);
-        self.share(&snapshot, &new, &mut sharing);
+        // A pool that changes makes all its volumes anew, so a volume that is the same is in the same pool.
+        let changed: Vec<_> = new.changed_since(&old).collect();
+        self.share(&snapshot, &changed, &mut sharing);
         self.served.store(Arc::clone(&new));
-        let keeping = self.keep_before_change(&new);
-        for mounted in new.all() {
+        let keeping = self.keep_before_change(&changed);
+        for mounted in &changed {
             self.change(mounted);
         }
         drop(keeping);

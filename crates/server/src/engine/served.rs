@@ -60,6 +60,15 @@ impl ServedSet {
         self.by_id(self.snapshot.volume_named(name)?.id)
     }
 
+    /// Those that are new since `old`, or of which the catalogue says something else.
+    pub(crate) fn changed_since<'a>(&'a self, old: &'a Self) -> impl Iterator<Item = &'a Mounted> {
+        let same = |mounted: &Mounted| {
+            let before = old.by_id(mounted.spec.id);
+            before.is_some_and(|before| Arc::ptr_eq(&before.spec, &mounted.spec))
+        };
+        self.all().filter(move |mounted| !same(mounted))
+    }
+
     /// All of them, in no order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Mounted> {
         self.by_id.values()
