@@ -8,6 +8,7 @@ use crate::limits::Minimums;
 use crate::model::Snapshot;
 use crate::requests::{self, Claim};
 use crate::tokens::Tokens;
+use crate::touched::{self, Touched};
 use crate::{owner, places, restore, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -85,6 +86,7 @@ impl Catalog {
         owner::protect_files(&directory)?;
         let secret = directory::secret(&directory)?;
         let db = schema::open(&directory.join("weir.db"))?;
+        touched::note(&db)?;
         let claims = Claims::default();
         let snapshot = rows::load(&db, &directory)?.held_with(&claims);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
@@ -161,13 +163,19 @@ impl Catalog {
         let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.snapshot();
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        touched::begin(&tx)?;
         change(&tx, &before)?;
         if let Mode::Once(claim) = mode {
             requests::note(&tx, &claim)?;
         }
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
-        let after = Arc::new(rows::load(&tx, &self.directory)?.held_with(&self.claims));
-        let changes = differences(&before, &after);
+        let touched = touched::since(&tx)?;
+        let after = Arc::new(match &touched {
+            Touched::Everything => rows::load(&tx, &self.directory)?.held_with(&self.claims),
+            Touched::Volumes(volumes) => rows::load_volumes(&tx, &before, volumes)?,
+        });
+        debug_assert_eq!(rows::load(&tx, &self.directory).ok().as_ref(), Some(&*after));
+        let changes = differences(&before, &after, &touched);
         match mode {
             Mode::Preview => tx.rollback()?,
             Mode::Commit | Mode::Once(_) => {
@@ -193,12 +201,17 @@ impl Catalog {
     }
 }
 
-/// The volumes of both snapshots whose limits differ.
-fn differences(before: &Snapshot, after: &Snapshot) -> Vec<Change<VolumeId>> {
+/// The volumes of both snapshots whose limits differ, by id.
+fn differences(before: &Snapshot, after: &Snapshot, touched: &Touched) -> Vec<Change<VolumeId>> {
     let change = |old: &Arc<crate::Volume>| {
         let new = after.volume(old.id)?;
         let change = Change { volume: old.id, before: old.limits, after: new.limits };
         (change.before != change.after).then_some(change)
     };
-    before.volumes().filter_map(change).collect()
+    match touched {
+        Touched::Everything => before.volumes().filter_map(change).collect(),
+        Touched::Volumes(ids) => {
+            ids.iter().filter_map(|id| before.volume(*id)).filter_map(change).collect()
+        }
+    }
 }

@@ -29,6 +29,7 @@ mod restore;
 mod rows;
 mod schema;
 mod tokens;
+mod touched;
 mod volumes;
 
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};

@@ -5,7 +5,7 @@ use crate::claims::Claims;
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -267,7 +267,8 @@ pub struct Snapshot {
     pools: BTreeMap<PoolId, Arc<Pool>>,
     volumes: BTreeMap<VolumeId, Arc<Volume>>,
     pool_names: HashMap<String, PoolId>,
-    volume_names: HashMap<String, VolumeId>,
+    /// The volumes once more, by name.
+    by_name: Vec<Arc<Volume>>,
 }
 
 impl Snapshot {
@@ -279,16 +280,47 @@ impl Snapshot {
         pools: Vec<Pool>,
         volumes: Vec<Volume>,
     ) -> Self {
+        let mut by_name: Vec<_> = volumes.into_iter().map(Arc::new).collect();
+        by_name.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         Self {
             generation,
             instance,
             claims: Claims::default(),
             levels,
             pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
-            volume_names: volumes.iter().map(|volume| (volume.name.clone(), volume.id)).collect(),
             pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
-            volumes: volumes.into_iter().map(|volume| (volume.id, Arc::new(volume))).collect(),
+            volumes: by_name.iter().map(|volume| (volume.id, Arc::clone(volume))).collect(),
+            by_name,
         }
+    }
+
+    /// The same with `found` in the place of the volumes `ids`, of which those that are not found are no more.
+    pub(crate) fn with_volumes(
+        &self,
+        generation: u64,
+        ids: &BTreeSet<VolumeId>,
+        found: Vec<Volume>,
+    ) -> Self {
+        let mut new = Self { generation, ..self.clone() };
+        for id in ids {
+            if let Some(old) = new.volumes.remove(id)
+                && let Ok(at) = new.place_of(&old.name)
+            {
+                new.by_name.remove(at);
+            }
+        }
+        for volume in found.into_iter().map(Arc::new) {
+            if let Err(at) = new.place_of(&volume.name) {
+                new.by_name.insert(at, Arc::clone(&volume));
+                new.volumes.insert(volume.id, volume);
+            }
+        }
+        new
+    }
+
+    /// Where a volume is by its name, or would be.
+    fn place_of(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.by_name.binary_search_by(|volume| volume.name.as_str().cmp(name))
     }
 
     /// The same, of a catalogue that holds its pools with `claims`.
@@ -338,11 +370,11 @@ impl Snapshot {
     /// The volume of this name.
     #[must_use]
     pub fn volume_named(&self, name: &str) -> Option<&Arc<Volume>> {
-        self.volume(*self.volume_names.get(name)?)
+        self.by_name.get(self.place_of(name).ok()?)
     }
 
     /// All volumes, by id.
-    pub fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
+    pub fn volumes(&self) -> impl ExactSizeIterator<Item = &Arc<Volume>> {
         self.volumes.values()
     }
 
@@ -356,15 +388,15 @@ impl Snapshot {
         directory::check_claim(pool, &self.instance)
     }
 
-    /// Is `volume` where it was made, and its pool no other server's? To be asked before it is
-    /// opened, so that nothing else is served in its place. Holds the pool against other
-    /// processes, for as long as the catalogue is open.
+    /// Is the directory of this pool there and marked as its own, and the pool no other server's? To be
+    /// asked before volumes of it are opened, and of each of them [`Snapshot::check_tree`], so that nothing
+    /// else is served in their place. Holds the pool against other processes, for as long as the
+    /// catalogue is open.
     ///
     /// # Errors
-    /// `PoolBusy`, and those of [`Snapshot::check_place`].
-    pub fn claim(&self, volume: &Volume) -> Result<()> {
-        self.check_place(volume)?;
-        self.pool(volume.pool).map_or(Ok(()), |pool| self.hold(pool))
+    /// `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.
+    pub fn claim_pool(&self, id: PoolId) -> Result<()> {
+        self.pool(id).map_or(Ok(()), |pool| self.check_pool(pool).and_then(|()| self.hold(pool)))
     }
 
     /// Holds `pool` against other processes, for as long as the catalogue is open.
@@ -380,6 +412,14 @@ impl Snapshot {
         if let Some(pool) = self.pool(volume.pool) {
             self.check_pool(pool)?;
         }
+        self.check_tree(volume)
+    }
+
+    /// The same of a volume whose pool was asked about.
+    ///
+    /// # Errors
+    /// `VolumeAway`.
+    pub fn check_tree(&self, volume: &Volume) -> Result<()> {
         if volume.directory.is_dir() {
             return Ok(());
         }

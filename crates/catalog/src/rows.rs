@@ -3,7 +3,7 @@
 use crate::error::{CatalogError, Result};
 use crate::model::{ExportRule, Level, Pool, Snapshot, Volume};
 use rusqlite::{Connection, Row, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -14,11 +14,46 @@ use weir_qos::shares::Share;
 
 /// Reads the whole catalogue. Pools without a path of their own live under `data_dir`.
 pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
-    let generation = db.query_row("SELECT generation FROM meta", [], |row| row.get(0))?;
+    let generation = generation(db)?;
     let levels = levels(db)?;
     let pools = pools(db, data_dir, &levels)?;
-    let volumes = volumes(db, &pools)?;
+    let volumes = volumes(db, |id| pools.get(&id), Which::All)?;
     Ok(Snapshot::new(generation, instance(db)?, levels, pools.into_values().collect(), volumes))
+}
+
+/// The same as `before`, but for these volumes, which are read.
+pub(crate) fn load_volumes(
+    db: &Connection,
+    before: &Snapshot,
+    ids: &BTreeSet<VolumeId>,
+) -> Result<Snapshot> {
+    let pool = |id| before.pool(id).map(AsRef::as_ref);
+    let mut found = Vec::new();
+    for id in ids {
+        found.append(&mut volumes(db, pool, Which::One(*id))?);
+    }
+    Ok(before.with_volumes(generation(db)?, ids, found))
+}
+
+fn generation(db: &Connection) -> Result<u64> {
+    Ok(db.query_row("SELECT generation FROM meta", [], |row| row.get(0))?)
+}
+
+/// Volumes that are read.
+#[derive(Clone, Copy)]
+enum Which {
+    All,
+    One(VolumeId),
+}
+
+impl Which {
+    /// The same of a table, of which `column` says whose a row is.
+    fn rows(self, select: &str, column: &str) -> String {
+        match self {
+            Self::All => select.to_owned(),
+            Self::One(id) => format!("{select} WHERE {column} = {}", id.0),
+        }
+    }
 }
 
 /// The random name of this data directory, which marks the pools that are its own.
@@ -76,18 +111,23 @@ fn pools(
     Ok(pools)
 }
 
-fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume>> {
-    let mut exports = exports(db)?;
-    let mut query = db.prepare(
+fn volumes<'a>(
+    db: &Connection,
+    pool: impl Fn(PoolId) -> Option<&'a Pool>,
+    which: Which,
+) -> Result<Vec<Volume>> {
+    let mut exports = exports(db, which)?;
+    let mut query = db.prepare(&which.rows(
         "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight,
          file_throughput, file_iops FROM volumes",
-    )?;
+        "id",
+    ))?;
     let mut rows = query.query([])?;
     let mut volumes = Vec::new();
     while let Some(row) = rows.next()? {
         let id = VolumeId(row.get(0)?);
         let no_pool = || CatalogError::Damaged(format!("volume {id} is in no pool"));
-        let pool = pools.get(&PoolId(row.get(2)?)).ok_or_else(no_pool)?;
+        let pool = pool(PoolId(row.get(2)?)).ok_or_else(no_pool)?;
         let throughput = row.get::<_, Option<u64>>(4)?.map(BytesPerSecond);
         let quota_bytes = row.get(3)?;
         let ceiling = ceiling(row, 5)?;
@@ -127,9 +167,11 @@ pub(crate) fn place(pool: &Pool, volume: VolumeId) -> PathBuf {
     pool.directory.join("volumes").join(volume.to_string())
 }
 
-fn exports(db: &Connection) -> Result<BTreeMap<VolumeId, Vec<ExportRule>>> {
-    let mut query =
-        db.prepare("SELECT volume, network, access, squash, anon_uid, anon_gid FROM export_rules")?;
+fn exports(db: &Connection, which: Which) -> Result<BTreeMap<VolumeId, Vec<ExportRule>>> {
+    let mut query = db.prepare(&which.rows(
+        "SELECT volume, network, access, squash, anon_uid, anon_gid FROM export_rules",
+        "volume",
+    ))?;
     let mut rows = query.query([])?;
     let mut exports: BTreeMap<VolumeId, Vec<ExportRule>> = BTreeMap::new();
     while let Some(row) = rows.next()? {

@@ -306,7 +306,7 @@ fn two_copies_of_a_data_directory_never_work_in_one_pool() {
     let (first, second) = (Catalog::open(&original).unwrap(), Catalog::open(&copy).unwrap());
     let claim = |catalog: &Catalog| {
         let snapshot = catalog.snapshot();
-        snapshot.claim(snapshot.volume_named("v").unwrap())
+        snapshot.claim_pool(snapshot.volume_named("v").unwrap().pool)
     };
     claim(&first).unwrap();
     claim(&first).unwrap();

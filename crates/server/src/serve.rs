@@ -12,7 +12,7 @@ use crate::confine::{ConfineError, confine};
 use crate::control::{self, ControlState};
 use crate::credits;
 use crate::credits::Keeper;
-use crate::engine::{Bounds, Engine, StoreSettings, Surroundings};
+use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
 use crate::groups::GroupDirectory;
 use crate::locks::{Life, LockDoor, LockThread, Service};
 use crate::notify::ServiceManager;
@@ -243,12 +243,14 @@ impl Server {
             );
         }
         let keeper = tokio::spawn(credits::keep_on(Arc::clone(&self.engine)));
+        let rest = tokio::spawn(rest_on(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
         keeper.abort();
+        rest.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
         stopped.unwrap_or(Err(ServeError::Thread("stopping")))

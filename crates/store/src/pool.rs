@@ -52,6 +52,7 @@ impl std::fmt::Debug for LongJobs {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Of those lanes alone that have something to do: there are thousands.
     lanes: HashMap<u64, LaneState>,
     next_lane: u64,
     /// Lanes that have a job which may start now, each at most once.
@@ -108,8 +109,7 @@ impl Pool {
         let mut state = self.shared.state.lock();
         let id = state.next_lane;
         state.next_lane += 1;
-        state.lanes.insert(id, LaneState { bounds, ..LaneState::default() });
-        Lane { pool: Arc::clone(self), id }
+        Lane { pool: Arc::clone(self), id, bounds }
     }
 
     /// What is known of the file system with device number `device`.
@@ -188,6 +188,11 @@ impl Shared {
 }
 
 impl State {
+    fn lane(&mut self, Lane { id, bounds, .. }: &Lane) -> &mut LaneState {
+        let new = || LaneState { bounds: *bounds, ..LaneState::default() };
+        self.lanes.entry(*id).or_insert_with(new)
+    }
+
     /// Takes a job of lane `id` out to run it, and the waker of whoever may queue in its place.
     fn start(&mut self, id: u64) -> Option<(Job, Option<Waker>)> {
         let lane = self.lanes.get_mut(&id)?;
@@ -203,6 +208,13 @@ impl State {
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.running -= 1;
             self.make_ready(id);
+            self.forget_if_idle(id);
+        }
+    }
+
+    fn forget_if_idle(&mut self, id: u64) {
+        if self.lanes.get(&id).is_some_and(LaneState::is_idle) {
+            self.lanes.remove(&id);
         }
     }
 
@@ -217,6 +229,11 @@ impl State {
 }
 
 impl LaneState {
+    /// Has it nothing to do, and nobody that waits or was given room?
+    fn is_idle(&self) -> bool {
+        self.running == 0 && self.granted == 0 && self.queue.is_empty() && self.waiting.is_empty()
+    }
+
     fn has_room(&self) -> bool {
         self.queue.len() + self.granted < self.bounds.queued_max
     }
@@ -243,6 +260,7 @@ impl std::fmt::Debug for LaneState {
 pub(crate) struct Lane {
     pool: Arc<Pool>,
     id: u64,
+    bounds: LaneBounds,
 }
 
 impl Lane {
@@ -281,9 +299,7 @@ impl Lane {
     /// Queues `work` whether there is room or not: for work that is bounded by other means.
     pub(crate) fn run_bounded_elsewhere(&self, work: impl FnOnce() + Send + 'static) {
         let mut state = self.pool.shared.state.lock();
-        if let Some(lane) = state.lanes.get_mut(&self.id) {
-            lane.queue.push_back(Box::new(work));
-        }
+        state.lane(self).queue.push_back(Box::new(work));
         state.make_ready(self.id);
         self.pool.shared.release(state);
     }
@@ -311,7 +327,7 @@ impl Future for Enqueue<'_> {
         let lane = self.lane;
         let id = lane.id;
         let mut state = lane.pool.shared.state.lock();
-        let Some(queue) = state.lanes.get_mut(&id) else { return Poll::Ready(()) };
+        let queue = state.lane(lane);
         match self.ticket {
             None if queue.has_room() => {}
             None => {
@@ -331,8 +347,8 @@ impl Future for Enqueue<'_> {
             }
         }
         self.ticket = None;
-        if let (Some(lane), Some(job)) = (state.lanes.get_mut(&id), self.job.take()) {
-            lane.queue.push_back(job);
+        if let Some(job) = self.job.take() {
+            state.lane(lane).queue.push_back(job);
         }
         state.make_ready(id);
         lane.pool.shared.release(state);
@@ -352,6 +368,7 @@ impl Drop for Enqueue<'_> {
         }
         lane.granted -= 1;
         let next = lane.grant();
+        state.forget_if_idle(self.lane.id);
         drop(state);
         if let Some(waker) = next {
             waker.wake();
@@ -433,7 +450,29 @@ mod tests {
         // The room that became free was given to the third, which goes away without using it.
         drop(third);
         assert_eq!(block_on(fourth), Ok(4));
-        assert_eq!(waiting(), Some((0, 0)));
+        assert_eq!(waiting().unwrap_or_default(), (0, 0));
+    }
+
+    #[test]
+    fn a_lane_without_work_takes_no_room() {
+        let pool = Pool::new(16).unwrap();
+        let lanes: Vec<_> =
+            (0..10).map(|_| pool.lane(LaneBounds { running_max: 1, queued_max: 1 })).collect();
+        let known = || pool.shared.state.lock().lanes.len();
+        assert_eq!(known(), 0);
+        let (open, gate) = channel::<()>();
+        let mut stuck = pin!(lanes[0].run(move || gate.recv().map_err(|_| FsError::Io)));
+        assert!(poll_once(stuck.as_mut()).is_pending());
+        for lane in &lanes[1..] {
+            assert_eq!(block_on(lane.run(|| Ok(1))), Ok(1));
+        }
+        open.send(()).unwrap();
+        assert_eq!(block_on(stuck), Ok(()));
+        // A job is answered before its thread puts the lane away.
+        while known() > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(block_on(lanes[0].run(|| Ok(2))), Ok(2), "it is there when there is work");
     }
 
     #[test]

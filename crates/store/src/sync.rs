@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::OnceLock;
+pub(crate) use std::sync::OnceLock;
 use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;

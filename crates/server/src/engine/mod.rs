@@ -4,12 +4,15 @@
 mod counters;
 mod histograms;
 mod mounts;
+mod opening;
+mod rest;
 mod served;
 mod stats;
 mod volume;
 
 pub(crate) use counters::Counters;
 pub(crate) use mounts::Mounts;
+pub(crate) use rest::rest_on;
 pub(crate) use served::{ServedSet, View};
 pub(crate) use stats::{Done, Stages, is_judged};
 pub(crate) use volume::{Mounted, ServedVolume, rights};
@@ -17,7 +20,7 @@ pub(crate) use volume::{Mounted, ServedVolume, rights};
 use crate::admission::{Admission, Shed};
 use crate::clock::SystemClock;
 use crate::credits::{AHEAD, Credits, Keeper, Keeping};
-use crate::gate::{Gate, ParkedTotal, PoolGate};
+use crate::gate::{ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
@@ -26,11 +29,10 @@ use crate::rpcbind::Portmap;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock, mpsc};
 use crate::worker::{Inbox, Message};
 use arc_swap::ArcSwap;
-use stats::Stats;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
-use weir_catalog::{Snapshot, Volume};
+use weir_catalog::Snapshot;
 use weir_core::{Clock, HandleKey, PoolId, VolumeId};
 use weir_qos::verdict::Reading;
 use weir_qos::{Burst, BytesPerSecond, Limits};
@@ -244,55 +246,42 @@ impl Engine {
 
     /// Where credits will be spent by other limits, keeps what is left by those too. They may come into force until
     /// what this answers is dropped.
-    fn keep_before_change(&self, new: &ServedSet) -> Option<Keeping<'_>> {
+    fn keep_before_change(&self, changed: &[&Mounted]) -> Option<Keeping<'_>> {
         let now = self.clock.now();
-        let other = |Mounted { volume, spec }: &Mounted| {
+        let other = |Mounted { volume, spec }: &&Mounted| {
             let old = volume.gate.limits();
             volume.gate.credits(now).is_some()
                 && (old.iops, old.burst) != (spec.limits.iops, spec.limits.burst)
         };
-        new.all().any(other).then(|| {
+        changed.iter().any(other).then(|| {
             let mut keeping = self.keeper.begin();
             keeping.keep(self.credits(AHEAD));
             keeping
         })
     }
 
-    fn open(&self, snapshot: &Snapshot, spec: &Volume) -> Result<Arc<ServedVolume>, PlaneError> {
-        let failed = |reason: String| PlaneError::Volume { name: spec.name.clone(), reason };
-        snapshot.claim(spec).map_err(|error| failed(error.to_string()))?;
-        let options = weir_store::Options {
-            quota_bytes: spec.quota_bytes,
-            namespace_durability: self.settings.namespace_durability,
-            metadata_cache: self.settings.metadata_cache,
-            cached_objects_max: self.settings.cached_objects_max,
-            pool: Arc::clone(&self.settings.pool),
-        };
-        let store = LocalStore::open(&spec.directory, &options)
-            .map_err(|error| failed(error.to_string()))?;
-        let nfs = weir_nfs::v3::Volume {
-            id: spec.id,
-            fsid: FSID_PREFIX | u64::from(spec.id.0),
-            store,
-            keys: self.keys.clone(),
-            verifier: self.verifier,
-        };
-        if !nfs.store.handles_persist() {
-            tracing::warn!(
-                volume = %spec.name,
-                "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
-            );
+    /// The volumes of `snapshot`, of which those that are new since `old` are opened, and the first failure.
+    fn follow(&self, snapshot: &Arc<Snapshot>, old: &ServedSet) -> (ServedSet, Option<PlaneError>) {
+        let mut new = ServedSet::new(Arc::clone(snapshot));
+        let mut failed = None;
+        let mut missing = Vec::new();
+        for spec in snapshot.volumes() {
+            match old.by_id(spec.id) {
+                Some(Mounted { volume, .. }) => new.insert(Arc::clone(volume), spec),
+                None => missing.push(spec),
+            }
         }
-        let gate = Gate::new(spec.id, spec.limits, Arc::clone(&self.parked));
-        if let Some(left) = lock(&self.credits).remove(&spec.id) {
-            gate.set_credits(left, self.clock.now());
+        let specs: Vec<_> = missing.iter().map(AsRef::as_ref).collect();
+        for (spec, opened) in missing.iter().zip(self.open_all(snapshot, &specs)) {
+            match opened {
+                Ok(volume) => new.insert(volume, spec),
+                Err(error) => {
+                    tracing::error!(%error, "a volume is not served");
+                    failed.get_or_insert(error);
+                }
+            }
         }
-        Ok(Arc::new(ServedVolume {
-            id: spec.id,
-            nfs: Arc::new(nfs),
-            gate,
-            stats: Stats::new(self.doors.len(), self.settings.histograms.contains(&spec.name)),
-        }))
+        (new, failed)
     }
 
     /// Puts a volume's limits and quota in force, and lets its waiters go by them.
@@ -315,7 +304,7 @@ impl Engine {
     fn share(
         &self,
         snapshot: &Snapshot,
-        served: &ServedSet,
+        changed: &[&Mounted],
         pools: &mut BTreeMap<PoolId, Arc<PoolGate>>,
     ) {
         let now = self.clock.now();
@@ -328,7 +317,7 @@ impl Engine {
                 None => drop(pools.insert(pool.id, Arc::new(PoolGate::new(budget)))),
             }
         }
-        for Mounted { volume, spec } in served.all() {
+        for Mounted { volume, spec } in changed {
             let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), volume, now);
             if left {
                 self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
@@ -348,33 +337,18 @@ impl Engine {
     }
 }
 
-/// Volumes of one server differ in the low half of their fsid; this is the high half.
-const FSID_PREFIX: u64 = 0x5745_4952 << 32;
-
 impl Plane for Engine {
     fn apply(&self, snapshot: Arc<Snapshot>) -> Result<(), PlaneError> {
         let mut sharing = lock(&self.sharing);
         let old = self.served.load_full();
-        let mut new = ServedSet::default();
-        let mut failed = None;
-        for spec in snapshot.volumes() {
-            let volume = match old.by_id(spec.id) {
-                Some(mounted) => Ok(Arc::clone(&mounted.volume)),
-                None => self.open(&snapshot, spec),
-            };
-            match volume {
-                Ok(volume) => new.insert(Mounted { volume, spec: Arc::clone(spec) }),
-                Err(error) => {
-                    tracing::error!(%error, "a volume is not served");
-                    failed.get_or_insert(error);
-                }
-            }
-        }
+        let (new, failed) = self.follow(&snapshot, &old);
         let new = Arc::new(new);
-        self.share(&snapshot, &new, &mut sharing);
+        // A pool that changes makes all its volumes anew, so a volume that is the same is in the same pool.
+        let changed: Vec<_> = new.changed_since(&old).collect();
+        self.share(&snapshot, &changed, &mut sharing);
         self.served.store(Arc::clone(&new));
-        let keeping = self.keep_before_change(&new);
-        for mounted in new.all() {
+        let keeping = self.keep_before_change(&changed);
+        for mounted in &changed {
             self.change(mounted);
         }
         drop(keeping);

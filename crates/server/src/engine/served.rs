@@ -1,10 +1,11 @@
 //! The volumes being served at one moment: an immutable set, read without locks.
 
-use super::volume::Mounted;
+use super::volume::{Mounted, ServedVolume};
 use crate::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use weir_catalog::{Snapshot, Volume};
 use weir_core::VolumeId;
 
 /// Volume ids are small numbers that the server chose, and a handle that names one was proved
@@ -32,14 +33,21 @@ impl Hasher for IdHasher {
 #[derive(Default)]
 pub(crate) struct ServedSet {
     by_id: HashMap<VolumeId, Mounted, BuildHasherDefault<IdHasher>>,
-    by_name: HashMap<String, VolumeId>,
+    /// Which knows their names.
+    snapshot: Arc<Snapshot>,
 }
 
 impl ServedSet {
-    /// Adds a volume.
-    pub(crate) fn insert(&mut self, mounted: Mounted) {
-        self.by_name.insert(mounted.spec.name.clone(), mounted.spec.id);
-        self.by_id.insert(mounted.spec.id, mounted);
+    /// None yet of the volumes of `snapshot`.
+    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
+        let mut by_id = HashMap::default();
+        by_id.reserve(snapshot.volumes().len());
+        Self { by_id, snapshot }
+    }
+
+    /// Adds a volume of the snapshot.
+    pub(crate) fn insert(&mut self, volume: Arc<ServedVolume>, spec: &Arc<Volume>) {
+        self.by_id.insert(spec.id, Mounted { volume, spec: Arc::clone(spec) });
     }
 
     /// The volume with this id.
@@ -49,7 +57,16 @@ impl ServedSet {
 
     /// The volume of this name.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Mounted> {
-        self.by_id(*self.by_name.get(name)?)
+        self.by_id(self.snapshot.volume_named(name)?.id)
+    }
+
+    /// Those that are new since `old`, or of which the catalogue says something else.
+    pub(crate) fn changed_since<'a>(&'a self, old: &'a Self) -> impl Iterator<Item = &'a Mounted> {
+        let same = |mounted: &Mounted| {
+            let before = old.by_id(mounted.spec.id);
+            before.is_some_and(|before| Arc::ptr_eq(&before.spec, &mounted.spec))
+        };
+        self.all().filter(move |mounted| !same(mounted))
     }
 
     /// All of them, in no order.

@@ -231,6 +231,13 @@ impl Stats {
         live
     }
 
+    /// Operations that were answered.
+    pub(crate) fn operations(&self) -> u64 {
+        let blocks = self.blocks.iter().filter_map(OnceLock::get);
+        let each = |block: &Block| [&block.read_ops, &block.write_ops, &block.other_ops].map(get);
+        blocks.flat_map(|block| each(block)).sum()
+    }
+
     /// What all workers' blocks show `now`; nothing if no worker ever served the volume. What the gate
     /// knows is the caller's to fill.
     pub(crate) fn read(&self, now: Mono) -> Option<Reading> {

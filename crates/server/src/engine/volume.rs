@@ -2,7 +2,7 @@
 
 use super::stats::Stats;
 use crate::gate::Gate;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicU64};
 use std::net::IpAddr;
 use weir_catalog::{Access, ExportRule, Squash, Volume};
 use weir_core::{Mono, VolumeId};
@@ -17,9 +17,16 @@ pub(crate) struct ServedVolume {
     pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
     pub(crate) gate: Gate,
     pub(crate) stats: Stats,
+    /// Operations that it had answered when it was looked at whether it rests.
+    pub(super) at_rest: AtomicU64,
 }
 
 impl ServedVolume {
+    /// A volume that nobody has used yet.
+    pub(super) fn new(nfs: weir_nfs::v3::Volume<LocalStore>, gate: Gate, stats: Stats) -> Self {
+        Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, at_rest: AtomicU64::new(0) }
+    }
+
     /// What its counters show `now`; nothing if nobody ever used it.
     pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
         let mut reading = self.stats.read(now)?;

@@ -8,6 +8,7 @@
 mod history;
 mod record;
 mod run;
+mod series;
 mod sign;
 mod volume;
 mod words;

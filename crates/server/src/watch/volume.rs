@@ -1,9 +1,9 @@
 //! What is remembered of one volume in memory: the last minute by seconds and the last hour by minutes,
 //! while anything comes to it. Time is an argument; nothing here reads a clock.
 
-use std::collections::VecDeque;
+use super::series::Series;
 use weir_qos::Limits;
-use weir_qos::verdict::{Course, Judgement, Reading, Tally};
+use weir_qos::verdict::{Course, Reading, Tally};
 
 /// Seconds that are kept.
 const SECONDS: usize = 60;
@@ -46,13 +46,13 @@ pub(crate) struct Watched {
 /// What is held only of a volume that something came to lately.
 #[derive(Default)]
 struct Awake {
-    seconds: VecDeque<Course>,
+    seconds: Series<Course>,
     /// The 10 s under way, and those before it.
     ten: Course,
-    tens: VecDeque<(Course, Judgement)>,
+    tens: Series<Course>,
     /// The minute under way, and those before it.
     minute: (Course, Tally),
-    minutes: VecDeque<Period>,
+    minutes: Series<Period>,
     /// Looks since anything came.
     idle: usize,
 }
@@ -93,7 +93,7 @@ impl Watched {
         let awake = self.awake.get_or_insert_default();
         awake.idle = if course.is_idle() { awake.idle + 1 } else { 0 };
         if awake.idle < SECONDS {
-            push(&mut awake.seconds, course, SECONDS);
+            awake.seconds.push(&course, SECONDS);
             awake.ten += course;
         }
         if look.ends(10) {
@@ -121,33 +121,28 @@ impl Watched {
     /// What happened in the last `seconds`, of which up to a minute are remembered.
     pub(crate) fn recent(&self, seconds: usize) -> Course {
         let mut sum = Course::default();
-        let newest = self.awake.iter().flat_map(|awake| awake.seconds.iter().rev());
-        newest.take(seconds).for_each(|second| sum += *second);
+        let newest = self.awake.iter().flat_map(|awake| awake.seconds.newest(seconds));
+        newest.for_each(|second| sum += second);
         sum
     }
 
     /// The last seconds, oldest first, each with the time that its own end was at.
     pub(crate) fn seconds(&self, now: u64) -> Vec<Period> {
         let seconds = self.awake.as_ref().map(|awake| &awake.seconds);
-        let count = seconds.map_or(0, VecDeque::len) as u64;
-        let period = |(at, course): (u64, &Course)| {
+        let count = seconds.map_or(0, Series::len) as u64;
+        let period = |(at, course): (u64, Course)| {
             let mut tally = Tally::default();
-            tally.count(course, course.judge().verdict);
-            Period {
-                start: now.saturating_sub(count - at),
-                nanos: course.nanos,
-                course: *course,
-                tally,
-            }
+            tally.count(&course, course.judge().verdict);
+            Period { start: now.saturating_sub(count - at), nanos: course.nanos, course, tally }
         };
-        (0..).zip(seconds.into_iter().flatten()).map(period).collect()
+        (0..).zip(seconds.into_iter().flat_map(Series::iter)).map(period).collect()
     }
 
     /// The last minute: what happened, and how its 10 s were judged.
     pub(crate) fn last_minute(&self) -> (Course, Tally) {
         let mut tally = Tally::default();
-        for (course, judgement) in self.awake.iter().flat_map(|awake| &awake.tens) {
-            tally.count(course, judgement.verdict);
+        for course in self.awake.iter().flat_map(|awake| awake.tens.iter()) {
+            tally.count(&course, course.judge().verdict);
         }
         (self.recent(SECONDS), tally)
     }
@@ -155,8 +150,8 @@ impl Watched {
     /// The minutes of the last hour that ended, and the one under way, oldest first.
     pub(crate) fn minutes(&self, now: u64) -> Vec<Period> {
         let Some(awake) = &self.awake else { return Vec::new() };
-        let recent = |period: &&Period| period.start + 3600 > now;
-        let mut all: Vec<_> = awake.minutes.iter().filter(recent).copied().collect();
+        let recent = |period: &Period| period.start + 3600 > now;
+        let mut all: Vec<_> = awake.minutes.iter().filter(recent).collect();
         let (mut course, tally) = awake.minute;
         course += awake.ten;
         if !course.is_idle() {
@@ -174,11 +169,11 @@ impl Awake {
             return;
         }
         let judgement = ten.judge();
-        push(&mut self.tens, (ten, judgement), TENS);
+        self.tens.push(&ten, TENS);
         self.minute.0 += ten;
         self.minute.1.count(&ten, judgement.verdict);
         if self.idle >= SECONDS {
-            self.tens.clear();
+            self.tens = Series::default();
         }
     }
 
@@ -186,17 +181,22 @@ impl Awake {
         let (course, tally) = std::mem::take(&mut self.minute);
         if self.idle >= SECONDS {
             // Nothing for a minute: what it was by seconds is nobody's question any more.
-            (self.seconds, self.tens) = (VecDeque::new(), VecDeque::new());
+            (self.seconds, self.tens) = (Series::default(), Series::default());
         }
-        while self.minutes.front().is_some_and(|first| first.start + 3600 <= look.now) {
-            self.minutes.pop_front();
-        }
+        self.forget_minutes(look.now);
         if course.is_idle() {
             return None;
         }
         let period = Period { start: look.before / 60 * 60, nanos: 60 * SECOND, course, tally };
-        push(&mut self.minutes, period, MINUTES);
+        self.minutes.push(&period, MINUTES);
         Some(period)
+    }
+
+    /// Forgets the minutes that began more than an hour ago.
+    fn forget_minutes(&mut self, now: u64) {
+        while self.minutes.first().is_some_and(|first| first.start + 3600 <= now) {
+            self.minutes.drop_first();
+        }
     }
 
     fn is_forgotten(&self) -> bool {
@@ -205,14 +205,6 @@ impl Awake {
             && self.minute.0.nanos == 0
             && self.ten.nanos == 0
     }
-}
-
-/// Adds the newest, and drops the oldest beyond `most`.
-fn push<T>(all: &mut VecDeque<T>, newest: T, most: usize) {
-    if all.len() == most {
-        all.pop_front();
-    }
-    all.push_back(newest);
 }
 
 #[cfg(test)]

@@ -127,8 +127,7 @@ impl LocalStore {
 
     fn open_as_root(at: Place<'_>, options: &Options) -> Result<Self, OpenError> {
         let directory = at.0;
-        let is_new = at.make_directory()?;
-        let top = at.check("open its directory", open(directory, DIRECTORY, Mode::empty()))?;
+        let (top, is_new) = at.top()?;
         if at.check("read its directory", fstat(&top))?.st_mode & !OWNER_ALONE & 0o777 != 0 {
             let mended = fchmod(&top, Mode::from_raw_mode(OWNER_ALONE));
             at.check("make its directory the server's alone", mended)?;
@@ -136,14 +135,15 @@ impl LocalStore {
         // Needed for every file later, when descriptors may have run out.
         let own = own_descriptors().map(drop).map_err(std::io::Error::other);
         own.map_err(|error| at.cause("open /proc/self/fd", error))?;
-        if at.has_format(&top)? {
-            at.unmark(&top)?;
-        } else {
-            at.make(&top, is_new)?;
-        }
         let subdirectory = |name| openat(&top, name, DIRECTORY, Mode::empty());
+        let meta = match at.formatted(&top)? {
+            Some(meta) => at.unmark(&top).map(|()| meta)?,
+            None => {
+                at.make(&top, is_new)?;
+                at.check("open meta", subdirectory("meta"))?
+            }
+        };
         let root = at.check("open its root", subdirectory("root"))?;
-        let meta = at.check("open meta", subdirectory("meta"))?;
 
         let stat = at.check("read its root", fstat(&root))?;
         let (key, mount) = handle_of(&root).map_err(|errno| match errno {
@@ -162,12 +162,12 @@ impl LocalStore {
         let usage = Usage::new(options.quota_bytes, Arc::clone(&root), recorded, Arc::clone(&lane));
         let volume = Arc::new_cyclic(|this| Volume {
             this: Weak::clone(this),
+            table: Table::new(Arc::clone(&root), objects_max),
             root,
             device: stat.st_dev,
             mount,
-            table: Table::new(objects_max),
             names: Names::new(objects_max * NAMES_PER_OBJECT, options.metadata_cache),
-            kept: (by_handle != Ok(true)).then(|| Kept::new(objects_max)),
+            kept: (by_handle != Ok(true)).then(|| Box::new(Kept::new(objects_max))),
             cache_metadata: options.metadata_cache,
             durability: options.namespace_durability,
             usage,
@@ -180,7 +180,6 @@ impl LocalStore {
             label: directory.display().to_string(),
             closing: AtomicBool::new(false),
         });
-        volume.table.hold(&volume.root);
         let store = Self(volume);
         if !store.usage_is_known() && store.rescan() {
             tracing::info!(volume = store.0.label, "counting the usage after an unclean stop");
@@ -227,15 +226,15 @@ impl Place<'_> {
         self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
     }
 
-    /// Does the volume say which format it has?
-    fn has_format(self, top: &OwnedFd) -> Result<bool, OpenError> {
+    /// The directory `meta` of a volume that says which format it has.
+    fn formatted(self, top: &OwnedFd) -> Result<Option<OwnedFd>, OpenError> {
         let meta = match openat(top, "meta", DIRECTORY, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::NOENT) => return Ok(None),
             meta => self.check("open meta", meta)?,
         };
         match read_file(&meta, FORMAT_FILE) {
-            Err(Errno::NOENT) => Ok(false),
-            read => self.known_format(&self.check("read meta/format", read)?).map(|_| true),
+            Err(Errno::NOENT) => Ok(None),
+            read => self.known_format(&self.check("read meta/format", read)?).map(|_| Some(meta)),
         }
     }
 
@@ -249,6 +248,19 @@ impl Place<'_> {
             Some(known @ 1..=FORMAT) => Ok(known),
             _ => Err(OpenError::DamagedFormat { path: self.0.into() }),
         }
+    }
+
+    /// Opens the volume's directory, making it if it is missing. Was it?
+    fn top(self) -> Result<(OwnedFd, bool), OpenError> {
+        let open = || open(self.0, DIRECTORY, Mode::empty());
+        let (top, is_new) = match open() {
+            Err(Errno::NOENT) => {
+                let is_new = self.make_directory()?;
+                (open(), is_new)
+            }
+            there => (there, false),
+        };
+        Ok((self.check("open its directory", top)?, is_new))
     }
 
     /// Makes the volume's directory, unless it is there. Was it missing?

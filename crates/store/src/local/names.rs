@@ -6,11 +6,13 @@
 //! number is still the same, under the lock. Entries hold no object open.
 
 use super::inode::Inode;
-use crate::sync::{Arc, Guard, Weak};
-use quick_cache::Equivalent;
-use quick_cache::sync::Cache;
-use std::sync::OnceLock;
+use crate::sync::{Arc, Guard, OnceLock, Weak};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, UnitWeighter};
 use weir_core::Name;
+
+/// Parts of the cache that are locked apart; a volume that is in use holds them all, and there are thousands.
+const SHARDS: usize = 8;
 
 /// Which object a name in a directory leads to.
 #[derive(Debug)]
@@ -67,8 +69,15 @@ impl Names {
     pub(super) fn set(&self, directory: &Inode, name: Name<'_>, inode: &Arc<Inode>) {
         if self.on {
             let entry = Entry { directory: directory.serial, name: name.as_bytes().into() };
-            let cache = self.cache.get_or_init(|| Cache::new(self.names_max));
+            let cache = self.cache.get_or_init(|| cache(self.names_max));
             cache.insert(entry, Arc::downgrade(inode));
+        }
+    }
+
+    /// Forgets all names: nobody uses the volume. Lookups under way keep theirs.
+    pub(super) fn rest(&self) {
+        if let Some(cache) = self.cache.get() {
+            cache.clear();
         }
     }
 
@@ -90,5 +99,20 @@ impl Names {
     ) {
         **lock += 1;
         self.set(directory, name, inode);
+    }
+}
+
+fn cache(names_max: usize) -> Cache<Entry, Weak<Inode>> {
+    let mut options = OptionsBuilder::new();
+    options.shards(SHARDS).estimated_items_capacity(names_max).weight_capacity(names_max as u64);
+    match options.build() {
+        Ok(options) => Cache::with_options(
+            options,
+            UnitWeighter,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ),
+        // Only where one of these is missing.
+        Err(_) => Cache::new(names_max),
     }
 }

@@ -8,7 +8,7 @@
 
 use super::inode::Inode;
 use super::shape::Shape;
-use crate::sync::{Arc, Mutex, RwLock};
+use crate::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use weir_core::ObjectKey;
@@ -21,9 +21,23 @@ const UNCOMMITTED_LOOKS: usize = 256;
 /// The objects held open.
 #[derive(Debug)]
 pub(super) struct Table {
-    shards: [Mutex<Shard>; SHARDS],
+    /// The volume's root, which never leaves: all that an idle volume holds open.
+    root: Arc<Inode>,
+    /// All others. Made for the first: most volumes of a server with thousands are idle.
+    slots: OnceLock<Box<Slots>>,
     seed: Mix,
     shard_max: usize,
+}
+
+type Slots = [Mutex<Slot>; SHARDS];
+
+/// A part of the table.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Objects that have left.
+    departures: u64,
+    /// Those that are there, if any are.
+    shard: Option<Box<Shard>>,
 }
 
 #[derive(Debug)]
@@ -32,8 +46,6 @@ struct Shard {
     /// The clock: `hand` sweeps it, and an entry that was used since the last sweep stays.
     entries: Vec<Entry>,
     hand: usize,
-    /// Objects that have left.
-    departures: u64,
 }
 
 #[derive(Debug)]
@@ -43,17 +55,12 @@ struct Entry {
 }
 
 impl Table {
-    pub(super) fn new(objects_max: usize) -> Self {
-        let seed = Mix(RandomState::new().hash_one(0u8) | 1);
-        let shard = || Shard {
-            index: HashMap::with_hasher(seed),
-            entries: Vec::new(),
-            hand: 0,
-            departures: 0,
-        };
+    /// A table of the volume's root and up to `objects_max` others.
+    pub(super) fn new(root: Arc<Inode>, objects_max: usize) -> Self {
         Self {
-            shards: std::array::from_fn(|_| Mutex::new(shard())),
-            seed,
+            root,
+            slots: OnceLock::new(),
+            seed: Mix(RandomState::new().hash_one(0u8) | 1),
             shard_max: objects_max.div_ceil(SHARDS).max(1),
         }
     }
@@ -61,16 +68,22 @@ impl Table {
     /// The object with this key, if it is held open.
     #[inline]
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Inode>> {
-        let mut shard = self.shard(key).lock();
-        let &at = shard.index.get(key)?;
-        let entry = shard.entries.get_mut(at)?;
-        entry.used = true;
-        Some(Arc::clone(&entry.inode))
+        if let Some(slot) = self.slot(key) {
+            let mut slot = slot.lock();
+            if let Some(shard) = &mut slot.shard
+                && let Some(&at) = shard.index.get(key)
+            {
+                let entry = shard.entries.get_mut(at)?;
+                entry.used = true;
+                return Some(Arc::clone(&entry.inode));
+            }
+        }
+        (*key == self.root.key).then(|| Arc::clone(&self.root))
     }
 
     /// A mark to take before reading the attributes of an object that is then inserted.
     pub(super) fn mark(&self, key: &ObjectKey) -> u64 {
-        self.shard(key).lock().departures
+        self.slot(key).map_or(0, |slot| slot.lock().departures)
     }
 
     /// Holds `inode` open, unless there already is one with its key: gives the one that counts, and
@@ -80,13 +93,19 @@ impl Table {
     /// other inode of this key can have come, changed the object and gone again, so they are still
     /// true.
     pub(super) fn insert(&self, mut inode: Inode, mark: u64) -> (Arc<Inode>, Vec<Arc<Inode>>) {
-        let mut shard = self.shard(&inode.key).lock();
+        if inode.key == self.root.key {
+            return (Arc::clone(&self.root), Vec::new());
+        }
+        let slots = self.slots.get_or_init(Box::default);
+        let mut slot = self.pick(slots, &inode.key).lock();
+        let departures = slot.departures;
+        let shard = slot.shard.get_or_insert_with(|| Box::new(Shard::new(self.seed)));
         if let Some(entry) = shard.index.get(&inode.key).and_then(|&at| shard.entries.get(at)) {
             let present = Arc::clone(&entry.inode);
-            drop(shard);
+            drop(slot);
             return (present, Vec::new());
         }
-        if shard.departures == mark {
+        if departures == mark {
             inode.attrs.validate();
         } else {
             inode.shape = RwLock::new(Shape::UNKNOWN);
@@ -96,27 +115,26 @@ impl Table {
         let Shed { closed, uncommitted } = shard.shed(surplus);
         let inode = Arc::new(inode);
         shard.put(Arc::clone(&inode));
-        drop(shard);
+        slot.departures += closed.len() as u64;
+        drop(slot);
         drop(closed);
         (inode, uncommitted)
     }
 
-    /// Holds the volume's root, which others hold too, so it never leaves.
-    pub(super) fn hold(&self, root: &Arc<Inode>) {
-        self.shard(&root.key).lock().put(Arc::clone(root));
-    }
-
     /// Is there room for one more object with this key without closing another?
     pub(super) fn has_room(&self, key: &ObjectKey) -> bool {
-        self.shard(key).lock().entries.len() < self.shard_max
+        self.slot(key).map_or(0, held) < self.shard_max
     }
 
     /// Lets go of an object whose last name is gone.
     pub(super) fn remove(&self, key: &ObjectKey) {
-        let mut shard = self.shard(key).lock();
+        let Some(slot) = self.slot(key) else { return };
+        let mut slot = slot.lock();
+        let Some(shard) = &mut slot.shard else { return };
         if let Some(&at) = shard.index.get(key) {
             let removed = shard.take(at);
-            drop(shard);
+            slot.departures += 1;
+            drop(slot);
             drop(removed);
         }
     }
@@ -124,13 +142,26 @@ impl Table {
     /// Closes about a quarter of the idle objects: descriptors are short. Gives objects to be synced
     /// so that they can leave.
     pub(super) fn shed(&self) -> Vec<Arc<Inode>> {
+        self.close(|held| held.div_ceil(4))
+    }
+
+    /// Closes all idle objects, because nobody uses the volume, and gives back the memory for them. Gives
+    /// objects to be synced so that they can leave next time.
+    pub(super) fn rest(&self) -> Vec<Arc<Inode>> {
+        self.close(|held| held)
+    }
+
+    /// Closes so many of each part's idle objects.
+    fn close(&self, wanted: impl Fn(usize) -> usize) -> Vec<Arc<Inode>> {
         let mut all = Vec::new();
-        for shard in &self.shards {
-            let mut shard = shard.lock();
-            let quarter = shard.entries.len().div_ceil(4);
-            let Shed { closed, uncommitted } = shard.shed(quarter);
-            drop(shard);
-            drop(closed);
+        for slot in self.slots.get().into_iter().flat_map(|slots| slots.iter()) {
+            let mut slot = slot.lock();
+            let Some(shard) = &mut slot.shard else { continue };
+            let Shed { closed, uncommitted } = shard.shed(wanted(shard.entries.len()));
+            let empty = if shard.entries.is_empty() { slot.shard.take() } else { None };
+            slot.departures += closed.len() as u64;
+            drop(slot);
+            drop((closed, empty));
             all.extend(uncommitted);
         }
         all
@@ -138,17 +169,38 @@ impl Table {
 
     /// Some idle objects with uncommitted data, from the part of the table that `key` is in.
     pub(super) fn uncommitted(&self, key: &ObjectKey) -> Vec<Arc<Inode>> {
-        self.shard(key).lock().uncommitted()
+        let Some(slot) = self.slot(key) else { return Vec::new() };
+        slot.lock().shard.as_mut().map_or_else(Vec::new, |shard| shard.uncommitted())
     }
 
-    fn shard(&self, key: &ObjectKey) -> &Mutex<Shard> {
+    /// How many objects are held open beside the root.
+    pub(super) fn len(&self) -> usize {
+        self.slots.get().map_or(0, |slots| slots.iter().map(held).sum())
+    }
+
+    /// The part that `key` is in, if there is any yet.
+    #[inline]
+    fn slot(&self, key: &ObjectKey) -> Option<&Mutex<Slot>> {
+        self.slots.get().map(|slots| self.pick(slots, key))
+    }
+
+    #[inline]
+    fn pick<'a>(&self, slots: &'a Slots, key: &ObjectKey) -> &'a Mutex<Slot> {
         // Bits that the maps inside use for neither bucket nor tag.
         let at = usize::try_from((self.seed.hash_one(key) >> 40) & 0xf).unwrap_or(0);
-        self.shards.get(at).unwrap_or(&self.shards[0])
+        slots.get(at).unwrap_or(&slots[0])
     }
 }
 
+fn held(slot: &Mutex<Slot>) -> usize {
+    slot.lock().shard.as_ref().map_or(0, |shard| shard.entries.len())
+}
+
 impl Shard {
+    fn new(seed: Mix) -> Self {
+        Self { index: HashMap::with_hasher(seed), entries: Vec::new(), hand: 0 }
+    }
+
     /// Takes up to `wanted` idle objects out, least recently used first.
     fn shed(&mut self, wanted: usize) -> Shed {
         let (mut out, mut uncommitted) = (Vec::new(), Vec::new());
@@ -206,7 +258,6 @@ impl Shard {
             return None;
         }
         let entry = self.entries.swap_remove(at);
-        self.departures += 1;
         self.index.remove(&entry.inode.key);
         if let Some(moved) = self.entries.get(at) {
             self.index.insert(moved.inode.key, at);

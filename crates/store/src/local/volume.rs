@@ -26,7 +26,7 @@ pub(super) struct Volume {
     pub(super) table: Table,
     pub(super) names: Names,
     /// Where the kernel doesn't let us open by handle: objects kept open by path.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<Box<Kept>>,
     pub(super) cache_metadata: bool,
     pub(super) durability: Durability,
     pub(super) usage: Arc<Usage>,

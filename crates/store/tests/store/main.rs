@@ -11,5 +11,6 @@ mod common;
 mod failing;
 mod formats;
 mod model;
+mod rest;
 mod semantics;
 mod usage;
