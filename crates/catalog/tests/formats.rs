@@ -6,8 +6,8 @@
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
-    Access, BytesPerSecond, Catalog, Ceiling, ExportRule, Iops, Limits, Mode, NewVolume, Qos,
-    Replace, Squash, backup_stopped, check, restore,
+    Access, BytesPerSecond, Catalog, Ceiling, Claim, ExportRule, Iops, Known, Limits, Mode,
+    NewVolume, Qos, Replace, Squash, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -211,4 +211,15 @@ fn what_format_7_brought_is_kept() {
         volume.share.map(|share| (share.weight, share.floor.0))
     };
     assert_eq!((share("heavy"), share("usual")), (Some((300, 1 << 20)), Some((100, 0))));
+}
+
+#[test]
+fn what_format_8_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(8, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let claim = Claim { key: [7; 32], request: [8; 32], at: 1001 };
+    assert_eq!(catalog.recall(&claim).unwrap(), Known::Done(Some(b"{}".to_vec())));
 }
