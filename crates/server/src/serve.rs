@@ -225,7 +225,9 @@ impl Server {
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let catalog = Arc::clone(&self.catalog);
-        let state = ControlState::open(catalog, self.plane(), self.addresses.clone());
+        let addresses = self.addresses.clone();
+        let state =
+            ControlState::open(catalog, self.plane(), addresses, config.namespace_durability);
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }

@@ -10,7 +10,7 @@ use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_ORIGIN_MAX};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weir_catalog::{BytesPerSecond, Floors, Iops, Minimums};
+use weir_catalog::{Admission, BytesPerSecond, Floors, Iops, Minimums};
 
 pub use keys::{KEYS, Key};
 
@@ -64,6 +64,8 @@ pub struct ServerConfig {
     pub custom_throughput_min: u64,
     /// `custom_iops_min`: the least IOPS that a custom pool buys.
     pub custom_iops_min: u64,
+    /// `admission.…`: what may be promised of disks that were calibrated.
+    pub admission: Admission,
     /// `rpcbind`: how clients find MOUNT and the lock manager.
     pub rpcbind: RpcbindMode,
     /// `grace_period_secs`: how long those who held locks before a restart may take them again.
@@ -100,6 +102,7 @@ impl Default for ServerConfig {
             volume_quota_min: 1 << 20,
             custom_throughput_min: Floors::default().rate.0,
             custom_iops_min: Floors::default().iops.0,
+            admission: Admission::default(),
             rpcbind: RpcbindMode::Off,
             grace_period: Duration::from_secs(90),
             seccomp: Seccomp::On,
