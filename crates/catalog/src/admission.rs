@@ -34,6 +34,14 @@ pub struct Filesystem {
 }
 
 impl Filesystem {
+    /// Do contracts there promise more than may be?
+    #[must_use]
+    pub fn is_overcommitted(&self) -> bool {
+        let Holds { rate, iops } = self.allowed;
+        rate.is_some_and(|allowed| self.committed.rate() > allowed)
+            || iops.is_some_and(|allowed| self.committed.iops() > allowed)
+    }
+
     fn new(device: u64, directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+use proptest::prelude::*;
 use std::path::Path;
 use weir_catalog::{
     Admission, Asked, BytesPerSecond, Calibration, Catalog, Cell, Iops, Load, Machine, Measured,
@@ -264,4 +265,85 @@ fn where_nothing_was_measured_nothing_is_refused() {
     let there = &snapshot.filesystems()[0];
     assert!(there.calibration.is_none() && there.holds.rate.is_none());
     assert_eq!(there.committed.rate(), BytesPerSecond::from_mib(1600));
+}
+
+#[derive(Clone, Debug)]
+enum Ask {
+    Make(u8, u64),
+    Give(u8, u64),
+    Lower(u8, Option<u64>),
+    Delete(u8),
+    Level(u64),
+    Auto(u8, u64),
+    Model(Qos),
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let (volume, mib) = (|| 0u8..4, || 1u64..80);
+    let models = vec![Qos::Auto, Qos::Manual, Qos::Shared];
+    prop_oneof![
+        3 => (volume(), mib()).prop_map(|(v, m)| Ask::Make(v, m)),
+        3 => (volume(), mib()).prop_map(|(v, m)| Ask::Give(v, m)),
+        1 => (volume(), prop::option::of(mib())).prop_map(|(v, m)| Ask::Lower(v, m)),
+        1 => volume().prop_map(Ask::Delete),
+        2 => (1u64..40).prop_map(Ask::Level),
+        3 => (4u8..8, 1u64..4).prop_map(|(v, t)| Ask::Auto(v, t)),
+        1 => prop::sample::select(models).prop_map(Ask::Model),
+    ]
+}
+
+fn name(number: u8) -> String {
+    format!("v{number}")
+}
+
+fn carry_out(catalog: &Catalog, ask: &Ask) -> weir_catalog::Result<weir_catalog::Outcome> {
+    let mib = BytesPerSecond::from_mib;
+    match ask {
+        Ask::Make(number, rate) => catalog.create_volume(&volume(&name(*number), *rate), COMMIT),
+        Ask::Give(number, rate) => {
+            catalog.change_volume(&name(*number), &given(*rate), None, COMMIT)
+        }
+        Ask::Lower(number, most) => {
+            let ceiling_rate = Some(most.map(mib));
+            let change = VolumeChange { ceiling_rate, ..VolumeChange::default() };
+            catalog.change_volume(&name(*number), &change, None, COMMIT)
+        }
+        Ask::Delete(number) => catalog.delete_volume(&name(*number), COMMIT),
+        Ask::Level(rate) => catalog.change_level("own", mib(*rate), COMMIT),
+        Ask::Auto(number, tebibytes) => {
+            let auto =
+                NewVolume { pool: "a".into(), throughput: None, ..volume(&name(*number), 0) };
+            catalog.create_volume(&NewVolume { quota_bytes: tebibytes * TIB, ..auto }, COMMIT)
+        }
+        Ask::Model(qos) => {
+            let change = PoolChange { qos: Some(*qos), ..PoolChange::default() };
+            catalog.change_pool("a", &change, COMMIT)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever is asked for, in whatever order, no more is promised than may be, and what is refused
+    /// changes nothing.
+    #[test]
+    fn no_sequence_of_changes_promises_more_than_is_held(asks in prop::collection::vec(ask(), 1..40)) {
+        let dir = tempfile::tempdir().unwrap();
+        let catalog = calibrated(dir.path(), Admission::default());
+        catalog.create_level("own", BytesPerSecond::from_mib(5), COMMIT).unwrap();
+        let own = NewPool { level: "own".into(), size_bytes: 8 * TIB, ..pool("a", Qos::Auto) };
+        catalog.create_pool(&own, COMMIT).unwrap();
+        for ask in asks {
+            let before = catalog.snapshot();
+            match carry_out(&catalog, &ask) {
+                Ok(outcome) => prop_assert!(outcome.overcommitted.is_empty()),
+                Err(_) => prop_assert_eq!(&*before, &*catalog.snapshot()),
+            }
+            prop_assert!(committed(&catalog) <= BytesPerSecond::from_mib(100));
+        }
+        drop(catalog);
+        let again = Catalog::open(dir.path()).unwrap();
+        prop_assert!(committed(&again) <= BytesPerSecond::from_mib(100));
+    }
 }

@@ -152,6 +152,10 @@ impl Server {
         };
         let engine =
             Arc::new(engine(config, objects_max, &catalog, &inboxes, portmap, door.clone())?);
+        for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
+            let directory = there.directory.display();
+            tracing::warn!(%directory, "contracts on this file system promise more than it was measured to hold: see `weir capacity`");
+        }
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served; the others are");
         }

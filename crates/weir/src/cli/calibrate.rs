@@ -179,6 +179,9 @@ impl Measure {
 
 async fn calibrate(client: &Client, output: Output, args: &Measure) -> Result<()> {
     let (plan, pool) = (args.plan()?, args.pool()?);
+    if let Some(path) = args.path.as_ref().filter(|path| matches!(path.try_exists(), Ok(false))) {
+        return Err(print::usage(&format!("there is no directory {}", path.display())));
+    }
     let others = Others::look(client).await?;
     if others.calibrates {
         bail!("another `weir calibrate` is under way: wait for its end");

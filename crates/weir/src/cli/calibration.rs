@@ -22,11 +22,20 @@ fn row(there: &Filesystem) -> Vec<String> {
     vec![
         there.directory.clone(),
         there.pools.join(", "),
-        both(Some(there.committed_bytes_per_second), Some(there.committed_iops)),
+        committed(there),
         both(there.holds_bytes_per_second, there.holds_iops),
         both(there.allowed_bytes_per_second, there.allowed_iops),
         there.calibrated.clone().unwrap_or_else(|| "no".to_owned()),
     ]
+}
+
+/// What is committed, and whether that is more than may be.
+fn committed(there: &Filesystem) -> String {
+    let (rate, iops) = (there.committed_bytes_per_second, there.committed_iops);
+    let beyond = there.allowed_bytes_per_second.is_some_and(|allowed| rate > allowed)
+        || there.allowed_iops.is_some_and(|allowed| iops > allowed);
+    let mark = if beyond { " (too much)" } else { "" };
+    both(Some(rate), Some(iops)) + mark
 }
 
 fn both(rate: Option<u64>, iops: Option<u64>) -> String {
@@ -59,7 +68,7 @@ fn rules(capacity: &Capacity) -> String {
 pub(crate) fn of_pool(capacity: &Capacity, pool: &str) -> Option<String> {
     let there =
         capacity.filesystems.iter().find(|there| there.pools.iter().any(|it| it == pool))?;
-    let committed = both(Some(there.committed_bytes_per_second), Some(there.committed_iops));
+    let committed = committed(there);
     Some(match there.calibrated {
         Some(_) => {
             let allowed = both(there.allowed_bytes_per_second, there.allowed_iops);
@@ -148,7 +157,7 @@ pub(crate) fn print_use(capacity: &Capacity, directory: &str) -> Result<()> {
         return Ok(());
     };
     let holds = both(there.holds_bytes_per_second, there.holds_iops);
-    let committed = both(Some(there.committed_bytes_per_second), Some(there.committed_iops));
+    let committed = committed(there);
     let rules = rules(capacity);
     print::text(&format!("\nIt holds {holds}; committed are {committed}.\n{rules}\n"))
 }
@@ -187,8 +196,11 @@ mod tests {
         };
         let told = |capacity: &Capacity| of_pool(capacity, "b").unwrap();
         assert_eq!(told(&capacity), "5 MiB/s, 7 IOPS committed, 8 MiB/s allowed");
+        capacity.filesystems[0].allowed_iops = Some(6);
+        assert!(told(&capacity).starts_with("5 MiB/s, 7 IOPS (too much) committed"));
         assert!(rules(&capacity).contains("64 KiB for throughput and of 8 KiB for IOPS; 80 %"));
         assert!(of_pool(&capacity, "c").is_none());
+        capacity.filesystems[0].allowed_iops = None;
         capacity.filesystems[0].calibrated = None;
         assert_eq!(told(&capacity), "5 MiB/s, 7 IOPS committed, not calibrated");
     }

@@ -80,7 +80,9 @@ fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
         (&kept["load"]["data_bytes"], &kept["in_memory"]),
         (&(8 << 20).into(), &true.into())
     );
-    assert!(!kept["machine"]["kernel"].as_str().unwrap().is_empty());
+    for known in ["kernel", "file_system", "version"] {
+        assert!(!kept["machine"][known].as_str().unwrap().is_empty(), "{known}");
+    }
 
     // What is held to is the worst mix at the planned block sizes.
     let least = |block: u64, name: &str| {
@@ -110,6 +112,7 @@ fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
     assert!(meant.status.success());
     assert!(String::from_utf8(meant.stderr).unwrap().contains("warning: the file system of"));
     assert!(server.weir(&["capacity"]).contains("refused, unless --overcommit"));
+    assert!(server.weir(&["capacity"]).contains("(too much)"));
     assert!(server.weir(&["pool", "show", "pool"]).contains("allowed"));
     let shown = server.weir(&["calibrate", "show", directory]);
     assert!(shown.contains("which fits into memory") && shown.contains("64 KiB"), "{shown}");
@@ -128,6 +131,9 @@ fn a_directory_of_the_operators_choice_is_left_as_it_was() {
     let path = place.path().canonicalize().unwrap();
     let path = path.to_str().unwrap();
     let one = ["calibrate", "--path", path, "--mix", "0", "--block-size", "64KiB"];
+    let nowhere = server.try_weir(&["calibrate", "--path", &format!("{path}/nowhere")]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert_eq!(place.path().read_dir().unwrap().count(), 0);
     // What a killed run left is taken away first.
     let left = format!("{path}/weir-calibration");
     let pool = ["--level", "extreme", "--size", "1TiB", "--path", &left];
