@@ -33,6 +33,12 @@ pub struct Volume {
     /// READs and WRITEs a second that it may use at most.
     #[serde(default)]
     pub max_iops: Option<u64>,
+    /// What each of its files may use at most; nothing where there is no such ceiling.
+    #[serde(default)]
+    pub max_file_throughput_bytes_per_second: Option<u64>,
+    /// READs and WRITEs a second that each of its files may use at most.
+    #[serde(default)]
+    pub max_file_iops: Option<u64>,
     /// The limit that its contract comes to under its ceiling, reads and writes together.
     pub limit_bytes_per_second: u64,
     /// The same in MiB/s.
@@ -167,6 +173,12 @@ pub struct NewVolume {
     /// READs and WRITEs a second that it may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
+    /// What each of its files may use at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_file_throughput_bytes_per_second: Option<u64>,
+    /// READs and WRITEs a second that each of its files may use at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_file_iops: Option<u64>,
     /// What it weighs beside the others, 1 to 1,000; in a shared pool, and 100 if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
@@ -198,6 +210,12 @@ pub struct VolumeChange {
     /// READs and WRITEs a second that it may use at most; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<Option<u64>>,
+    /// What each of its files may use at most; `null` takes the ceiling away.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub max_file_throughput_bytes_per_second: Option<Option<u64>>,
+    /// READs and WRITEs a second that each of its files may use at most; `null` takes the ceiling away.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    pub max_file_iops: Option<Option<u64>>,
     /// What it weighs beside the others, 1 to 1,000; in a shared pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,

@@ -519,6 +519,8 @@ pub struct Allowed {
 
 pub(crate) const CEILING_RATE: &str = "max_throughput_bytes_per_second";
 pub(crate) const CEILING_IOPS: &str = "max_iops";
+pub(crate) const FILE_CEILING_RATE: &str = "max_file_throughput_bytes_per_second";
+pub(crate) const FILE_CEILING_IOPS: &str = "max_file_iops";
 const LEVEL_RATE: &str = "bytes_per_second_per_tib";
 const IOPS: &str = "iops";
 const SIZE: &str = "size_bytes";

@@ -74,6 +74,8 @@ pub struct Volume {
     pub iops: Option<Iops>,
     /// What it may use at most, whatever its contract comes to.
     pub ceiling: Ceiling,
+    /// What each of its files may use at most.
+    pub file_ceiling: Ceiling,
     /// The limits that its contract comes to, under its ceiling.
     pub limits: Limits,
     /// Who may mount it, most specific network first: the first match decides.
@@ -116,6 +118,12 @@ impl Volume {
             manual_rate: self.throughput.unwrap_or_default(),
             manual_iops: self.iops,
         }
+    }
+
+    /// The ceiling of each file, if there is one.
+    #[must_use]
+    pub fn limits_of_files(&self) -> Option<Ceiling> {
+        (self.file_ceiling != Ceiling::default()).then_some(self.file_ceiling)
     }
 
     /// The rule for a client at `addr`; no rule, no access.

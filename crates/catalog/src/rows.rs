@@ -82,7 +82,8 @@ fn pools(
 fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume>> {
     let mut exports = exports(db)?;
     let mut query = db.prepare(
-        "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight FROM volumes",
+        "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight,
+         file_throughput, file_iops FROM volumes",
     )?;
     let mut rows = query.query([])?;
     let mut volumes = Vec::new();
@@ -92,10 +93,7 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
         let pool = pools.get(&PoolId(row.get(2)?)).ok_or_else(no_pool)?;
         let throughput = row.get::<_, Option<u64>>(4)?.map(BytesPerSecond);
         let quota_bytes = row.get(3)?;
-        let ceiling = Ceiling {
-            rate: row.get::<_, Option<u64>>(5)?.map(BytesPerSecond),
-            iops: row.get::<_, Option<u64>>(6)?.map(Iops),
-        };
+        let ceiling = ceiling(row, 5)?;
         let iops = row.get::<_, Option<u64>>(7)?.map(Iops);
         let manual_rate = throughput.unwrap_or_default();
         let weight = row.get::<_, Option<u32>>(8)?.unwrap_or(Share::WEIGHT);
@@ -111,11 +109,20 @@ fn volumes(db: &Connection, pools: &BTreeMap<PoolId, Pool>) -> Result<Vec<Volume
             share,
             iops,
             ceiling,
+            file_ceiling: self::ceiling(row, 9)?,
             limits: pool.contract().limits(terms).under(ceiling),
             exports: exports.remove(&id).unwrap_or_default(),
         });
     }
     Ok(volumes)
+}
+
+/// The ceiling whose rate is in that column and whose operations in the next.
+fn ceiling(row: &Row<'_>, at: usize) -> Result<Ceiling> {
+    Ok(Ceiling {
+        rate: row.get::<_, Option<u64>>(at)?.map(BytesPerSecond),
+        iops: row.get::<_, Option<u64>>(at + 1)?.map(Iops),
+    })
 }
 
 /// The directory of a volume.

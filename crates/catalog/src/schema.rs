@@ -95,6 +95,10 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
 ",
     "
+    ALTER TABLE volumes ADD COLUMN file_throughput INTEGER CHECK (file_throughput > 0);
+    ALTER TABLE volumes ADD COLUMN file_iops INTEGER CHECK (file_iops > 0);
+",
+    "
     CREATE TABLE calibrations (
         directory TEXT PRIMARY KEY,
         at INTEGER NOT NULL,
@@ -202,6 +206,7 @@ mod tests {
         ("credits", "ba599faa68931b33"),
         ("weight of volumes", "b74188662d9ecb5f"),
         ("requests", "fa392a37e6e72887"),
+        ("ceilings of files", "d30bd6c9f20c72a1"),
         ("calibrations, calibrated_cells", "d3191befe7bc4680"),
     ];
 

@@ -2,7 +2,9 @@
 //! volume's is *condemned*, and whoever removes it says so when it is done.
 
 use crate::catalog::{Asked, Catalog, Mode, Outcome};
-use crate::error::{CEILING_IOPS, CEILING_RATE, CatalogError, Result, Thing};
+use crate::error::{
+    CEILING_IOPS, CEILING_RATE, CatalogError, FILE_CEILING_IOPS, FILE_CEILING_RATE, Result, Thing,
+};
 use crate::limits::{IOPS_MAX, RATE_MAX, SIZE_BYTES_MAX, VOLUMES_MAX};
 use crate::model::{ExportRule, Pool, Snapshot, Volume};
 use crate::rows;
@@ -32,6 +34,8 @@ pub struct NewVolume {
     pub iops: Option<Iops>,
     /// What it may use at most, whatever its contract comes to.
     pub ceiling: Ceiling,
+    /// What each of its files may use at most.
+    pub file_ceiling: Ceiling,
     /// What it weighs beside the others, in a shared pool and only there; 100 if not said.
     pub weight: Option<u32>,
 }
@@ -54,6 +58,10 @@ pub struct VolumeChange {
     pub ceiling_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
     pub ceiling_iops: Option<Option<Iops>>,
+    /// The rate that each of its files may use at most; `Some(None)` takes the ceiling away.
+    pub file_rate: Option<Option<BytesPerSecond>>,
+    /// The operations a second that each of its files may use at most; `Some(None)` takes the ceiling away.
+    pub file_iops: Option<Option<Iops>>,
     /// What it weighs beside the others; in a shared pool only.
     pub weight: Option<u32>,
 }
@@ -87,11 +95,11 @@ impl Catalog {
             }
             self.check_volume_size(new.quota_bytes)?;
             check_contract(now, pool, None, new.quota_bytes, (new.throughput, new.iops))?;
-            check_ceiling(new.ceiling)?;
+            check_ceilings(new.ceiling, new.file_ceiling)?;
             check_weight(pool, new.weight)?;
             tx.execute(
-                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO volumes (name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops,
+                 weight, file_throughput, file_iops) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 params![
                     new.name,
                     pool.id.0,
@@ -100,7 +108,9 @@ impl Catalog {
                     new.ceiling.rate.map(|rate| rate.0),
                     new.ceiling.iops.map(|iops| iops.0),
                     new.iops.map(|iops| iops.0),
-                    new.weight
+                    new.weight,
+                    new.file_ceiling.rate.map(|rate| rate.0),
+                    new.file_ceiling.iops.map(|iops| iops.0)
                 ],
             )?;
             let id = u32::try_from(tx.last_insert_rowid())
@@ -115,7 +125,7 @@ impl Catalog {
         })
     }
 
-    /// Changes a volume's quota, rate, ceiling or pool, all at once. `used_bytes` is what it holds, if that is
+    /// Changes a volume's quota, rate, ceilings or pool, all at once. `used_bytes` is what it holds, if that is
     /// known. A volume that moves keeps its files, its clients and its id; its tree is renamed into the
     /// directory of its new pool.
     ///
@@ -150,6 +160,10 @@ impl Catalog {
                 rate: change.ceiling_rate.unwrap_or(volume.ceiling.rate),
                 iops: change.ceiling_iops.unwrap_or(volume.ceiling.iops),
             };
+            let file_ceiling = Ceiling {
+                rate: change.file_rate.unwrap_or(volume.file_ceiling.rate),
+                iops: change.file_iops.unwrap_or(volume.file_ceiling.iops),
+            };
             if quota_bytes != volume.quota_bytes {
                 self.check_volume_size(quota_bytes)?;
             }
@@ -157,12 +171,13 @@ impl Catalog {
                 check_usage(&volume.name, quota_bytes, used_bytes)?;
             }
             check_contract(now, pool, Some(volume.id), quota_bytes, (throughput, iops))?;
-            check_ceiling(ceiling)?;
+            check_ceilings(ceiling, file_ceiling)?;
             check_weight(pool, change.weight)?;
             let kept_weight = volume.share.filter(|_| pool.qos.shares()).map(|share| share.weight);
             tx.execute(
                 "UPDATE volumes SET quota_bytes = ?2, throughput = ?3, pool = ?4,
-                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7, weight = ?8 WHERE id = ?1",
+                 ceiling_throughput = ?5, ceiling_iops = ?6, iops = ?7, weight = ?8,
+                 file_throughput = ?9, file_iops = ?10 WHERE id = ?1",
                 params![
                     volume.id.0,
                     quota_bytes,
@@ -171,7 +186,9 @@ impl Catalog {
                     ceiling.rate.map(|rate| rate.0),
                     ceiling.iops.map(|iops| iops.0),
                     iops.map(|iops| iops.0),
-                    change.weight.or(kept_weight)
+                    change.weight.or(kept_weight),
+                    file_ceiling.rate.map(|rate| rate.0),
+                    file_ceiling.iops.map(|iops| iops.0)
                 ],
             )?;
             if !moves {
@@ -282,10 +299,15 @@ fn check_usage(volume: &str, quota_bytes: u64, used_bytes: Option<u64>) -> Resul
 /// The rate and the operations that a volume is given.
 type Given = (Option<BytesPerSecond>, Option<Iops>);
 
-fn check_ceiling(ceiling: Ceiling) -> Result<()> {
-    let rate = (CEILING_RATE, ceiling.rate.map(|rate| rate.0), RATE_MAX.0);
-    let iops = (CEILING_IOPS, ceiling.iops.map(|iops| iops.0), IOPS_MAX.0);
-    for (field, asked, max) in [rate, iops] {
+fn check_ceilings(volume: Ceiling, file: Ceiling) -> Result<()> {
+    let rate = |field, of: Ceiling| (field, of.rate.map(|rate| rate.0), RATE_MAX.0);
+    let iops = |field, of: Ceiling| (field, of.iops.map(|iops| iops.0), IOPS_MAX.0);
+    for (field, asked, max) in [
+        rate(CEILING_RATE, volume),
+        iops(CEILING_IOPS, volume),
+        rate(FILE_CEILING_RATE, file),
+        iops(FILE_CEILING_IOPS, file),
+    ] {
         if let Some(asked) = asked.filter(|asked| !(1..=max).contains(asked)) {
             return Err(CatalogError::CeilingBounds { field, asked, max });
         }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
     Access, BytesPerSecond, Catalog, Ceiling, Claim, ExportRule, Iops, Known, Limits, Mode,
-    NewVolume, Qos, Replace, Squash, backup_stopped, check, restore,
+    NewVolume, Qos, Replace, Squash, VolumeChange, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -222,4 +222,41 @@ fn what_format_8_brought_is_kept() {
     has_everything(&catalog);
     let claim = Claim { key: [7; 32], request: [8; 32], at: 1001 };
     assert_eq!(catalog.recall(&claim).unwrap(), Known::Done(Some(b"{}".to_vec())));
+}
+
+#[test]
+fn what_format_9_brought_is_kept_and_an_earlier_one_has_no_ceilings_of_files() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(8, &data);
+    let ceiling =
+        |catalog: &Catalog| catalog.snapshot().volume_named("home").unwrap().limits_of_files();
+    let catalog = Catalog::open(&data).unwrap();
+    assert_eq!(ceiling(&catalog), None);
+    let rate = BytesPerSecond::from_mib(60);
+    let change = VolumeChange { file_rate: Some(Some(rate)), ..VolumeChange::default() };
+    catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
+    let change = VolumeChange { file_iops: Some(Some(Iops(7))), ..VolumeChange::default() };
+    catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
+    drop(catalog);
+    let catalog = Catalog::open(&data).unwrap();
+    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: Some(rate), iops: Some(Iops(7)) }));
+    let change = VolumeChange { file_rate: Some(None), ..VolumeChange::default() };
+    catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
+    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: None, iops: Some(Iops(7)) }));
+}
+
+#[test]
+fn a_catalogue_of_format_9_has_its_ceilings_of_files_and_knows_of_no_disks() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(9, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let snapshot = catalog.snapshot();
+    let ceiling = |name| snapshot.volume_named(name).unwrap().limits_of_files();
+    let rate = Some(BytesPerSecond::from_mib(60));
+    assert_eq!(ceiling("home"), Some(Ceiling { rate, iops: Some(Iops(7)) }));
+    assert_eq!(ceiling("scratch"), None);
+    assert_eq!(snapshot.calibrations().count(), 0);
 }

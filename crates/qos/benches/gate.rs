@@ -67,7 +67,10 @@ fn waiting(criterion: &mut Criterion) {
         bench.iter(|| {
             // The time that one request takes at this rate.
             now = Mono(now.0 + 488_282);
-            queue.poll(&meters, now, &mut |client, _| released.push(client));
+            queue.poll(&meters, now, &mut |client, _| {
+                released.push(client);
+                true
+            });
             for client in released.drain(..) {
                 queue.push(&meters, ClientKey(client.into()), client.into(), COST, client);
             }

@@ -318,6 +318,13 @@ impl Meter {
         ticks_of(bytes, self.slices[self.load().slot()].rate()) / TICKS_PER_NANO
     }
 
+    /// Whether this is at `now` as a new one would be: its full catch-up credit is unused.
+    pub(crate) fn is_settled(&self, now: Mono) -> bool {
+        let word = self.load();
+        let saved = self.slices[word.slot()].saved_ticks();
+        word.ticks().saturating_add(saved) <= ticks_at(now)
+    }
+
     /// Whether other meters bind beside this one.
     pub(crate) fn has_company(&self) -> bool {
         self.company.load(Ordering::Relaxed)

@@ -337,6 +337,13 @@ impl Meters {
         self.bytes.set_slice(RateSlice::owned(limits.rate), now);
     }
 
+    /// Whether these are at `now` as new ones with the same limits would be.
+    pub(crate) fn is_settled(&self, now: Mono) -> bool {
+        let held = self.held.until.load(Ordering::Relaxed) > now.0;
+        let counted = self.counts_operations();
+        !held && self.bytes.is_settled(now) && (!counted || self.operations.is_settled(now))
+    }
+
     /// Whether every operation is one of the contract's, also those that read and write nothing: where there
     /// are bursts, as Azure Files counts them.
     #[must_use]

@@ -173,6 +173,31 @@ impl<T> Queue<T> {
         cost: Cost,
         token: T,
     ) -> bool {
+        self.insert(meters, client, connection, cost, token, false)
+    }
+
+    /// The same for a request that had its turn and was [set aside](Self::poll): it goes before all others of its
+    /// connection.
+    pub fn push_again(
+        &mut self,
+        meters: &Meters,
+        client: ClientKey,
+        connection: u64,
+        cost: Cost,
+        token: T,
+    ) -> bool {
+        self.insert(meters, client, connection, cost, token, true)
+    }
+
+    fn insert(
+        &mut self,
+        meters: &Meters,
+        client: ClientKey,
+        connection: u64,
+        cost: Cost,
+        token: T,
+        again: bool,
+    ) -> bool {
         if self.is_empty() {
             meters.set_waiting(true);
             self.per_operation = meters.per_operation();
@@ -180,8 +205,12 @@ impl<T> Queue<T> {
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
         let weight = meters.weight(cost);
-        connection.waiters.push_back(Waiter { cost, weight, token });
-        let alone = connection.waiters.len() == 1;
+        let waiter = Waiter { cost, weight, token };
+        let alone = connection.waiters.is_empty();
+        match again {
+            true => connection.waiters.push_front(waiter),
+            false => connection.waiters.push_back(waiter),
+        }
         if alone {
             let client = &mut self.clients[connection.client];
             if !client.round.is_ready() {
@@ -202,19 +231,46 @@ impl<T> Queue<T> {
         if meters.per_operation() == self.per_operation {
             return;
         }
-        let old = core::mem::take(self);
-        let mut connections = old.connections;
-        for ((id, client), at) in old.by_connection {
-            let Some(connection) = connections.try_remove(at) else { continue };
-            for Waiter { cost, token, .. } in connection.waiters {
-                self.push(meters, client, id, cost, token);
-            }
+        for (client, connection, cost, token) in core::mem::take(self).into_waiters() {
+            self.push(meters, client, connection, cost, token);
         }
+    }
+
+    /// All that wait, each with its client, its connection and its cost.
+    pub(crate) fn into_waiters(self) -> impl Iterator<Item = (ClientKey, u64, Cost, T)> {
+        let mut connections = self.connections;
+        self.by_connection.into_iter().flat_map(move |((id, client), at)| {
+            let waiters = connections.try_remove(at).map(|connection| connection.waiters);
+            let waiters = waiters.into_iter().flatten();
+            waiters.map(move |Waiter { cost, token, .. }| (client, id, cost, token))
+        })
+    }
+
+    /// Charges `meters` a request whose turn came elsewhere, whoever waits here.
+    ///
+    /// # Errors
+    /// They refuse it until then.
+    pub(crate) fn take_turn(
+        &mut self,
+        meters: &Meters,
+        cost: Cost,
+        now: Mono,
+    ) -> Result<Cost, Mono> {
+        let lag = self.lag.with(meters.held(now));
+        meters.take_waiting(cost, now, lag).map_err(|refusal| {
+            if !self.is_empty() {
+                self.lag.refused(refusal, now);
+            }
+            refusal.until
+        })
     }
 
     /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and with
     /// what it was charged, and says when to ask again: `None` if nobody waits any more,
     /// [`NEVER`](crate::NEVER) if only a new slice can help.
+    ///
+    /// Where `release` answers `false` something else holds the request back ([`Files`](crate::Files)): it is
+    /// set aside, keeps its turn for [later](Self::push_again), and what it was charged is given back.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
@@ -222,7 +278,7 @@ impl<T> Queue<T> {
         &mut self,
         meters: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T, Cost),
+        release: &mut impl FnMut(T, Cost) -> bool,
     ) -> Option<Mono> {
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
         self.lag = self.lag.with(meters.held(now));
@@ -231,8 +287,8 @@ impl<T> Queue<T> {
                 Ok(charged) => charged,
                 Err(refusal) => return Some(self.refused(meters, now, refusal)),
             };
-            if let Some(token) = self.pop(at, turn) {
-                release(token, charged);
+            if !self.pop(at, turn, |token| release(token, charged)) {
+                meters.refund(charged);
             }
         }
         meters.keep_held(self.lag, now);
@@ -241,37 +297,42 @@ impl<T> Queue<T> {
     }
 
     /// Hands the request that is to go next to `release`, charged to `meters` and to the `budget` of the pool that
-    /// the volume shares, if both let it go at `now`. [`Shares`](crate::Shares) says when.
+    /// the volume shares, if both let it go at `now`. [`Shares`](crate::Shares) says when. What
+    /// [`poll`](Self::poll) says of requests that are set aside holds here too.
     pub fn step(
         &mut self,
         meters: &Meters,
         budget: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T, Cost),
+        release: &mut impl FnMut(T, Cost) -> bool,
     ) -> Step {
-        self.lag = self.lag.with(meters.held(now));
-        let Some((at, cost)) = self.next(meters) else {
-            self.drained(meters);
-            return Step::Nothing;
-        };
-        let charged = match meters.take_waiting(cost, now, self.lag) {
-            Ok(charged) => charged,
-            Err(refusal) => return Step::Held(self.refused(meters, now, refusal)),
-        };
-        if let Err(refusal) = budget.take_waiting(cost, now, Lag::ZERO) {
-            meters.refund(charged);
-            return Step::Wait(refusal.until);
-        }
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
-        if let Some(token) = self.pop(at, turn) {
-            release(token, charged);
+        self.lag = self.lag.with(meters.held(now));
+        while let Some((at, cost)) = self.next(meters) {
+            let charged = match meters.take_waiting(cost, now, self.lag) {
+                Ok(charged) => charged,
+                Err(refusal) => return Step::Held(self.refused(meters, now, refusal)),
+            };
+            let shared = match budget.take_waiting(cost, now, Lag::ZERO) {
+                Ok(shared) => shared,
+                Err(refusal) => {
+                    meters.refund(charged);
+                    return Step::Wait(refusal.until);
+                }
+            };
+            if self.pop(at, turn, |token| release(token, charged)) {
+                let next = self.next(meters).map(|(_, next)| next.bytes);
+                if next.is_none() {
+                    meters.keep_held(self.lag, now);
+                    self.drained(meters);
+                }
+                return Step::Went { bytes: cost.bytes, next };
+            }
+            meters.refund(charged);
+            budget.refund(shared);
         }
-        let next = self.next(meters).map(|(_, next)| next.bytes);
-        if next.is_none() {
-            meters.keep_held(self.lag, now);
-            self.drained(meters);
-        }
-        Step::Went { bytes: cost.bytes, next }
+        self.drained(meters);
+        Step::Nothing
     }
 
     /// The first was refused; when to ask again.
@@ -339,22 +400,27 @@ impl<T> Queue<T> {
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
-    /// Takes the first request of the connection whose turn it is; turns are of `turn` bytes.
-    fn pop(&mut self, at: usize, turn: u64) -> Option<T> {
+    /// Hands the first request of the connection whose turn it is to `release`, whose answer it gives; turns are of
+    /// `turn` bytes, and what does not go takes nothing of its.
+    fn pop(&mut self, at: usize, turn: u64, release: impl FnOnce(T) -> bool) -> bool {
         let connection = &mut self.connections[at];
-        let Waiter { cost, weight, token } = connection.waiters.pop_front()?;
+        let Some(Waiter { cost, weight, token }) = connection.waiters.pop_front() else {
+            return false;
+        };
+        let went = release(token);
+        let served = if went { weight.bytes } else { 0 };
         let next = connection.waiters.front().map(|waiter| waiter.weight);
         let client_at = connection.client;
         let client = &mut self.clients[client_at];
         let own = || turn_of(&connection.waiters, turn);
-        connection.place = client.round.serve(connection.place, weight.bytes, next, own);
+        connection.place = client.round.serve(connection.place, served, next, own);
         let next = client.round.first(None).map(|at| &self.connections[at].waiters);
         let after = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.weight);
         let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
-        client.place = self.round.serve(client.place, weight.bytes, after, own);
+        client.place = self.round.serve(client.place, served, after, own);
         self.uncount(cost);
         self.forget_settled(client_at);
-        Some(token)
+        went
     }
 
     /// Removes whoever has nothing waiting and would be treated no differently as a newcomer,

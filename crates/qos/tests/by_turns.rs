@@ -121,7 +121,10 @@ impl World {
     fn pump(&mut self) {
         self.pump_at = None;
         let (mut released, now) = (Vec::new(), Mono(self.now));
-        let release = &mut |token, _| released.push(token);
+        let release = &mut |token, _| {
+            released.push(token);
+            true
+        };
         let next = match &mut self.pool {
             Some((budget, shares)) => {
                 let budget = &*budget;

@@ -391,7 +391,10 @@ proptest! {
         let (mut latest, mut released) = (0, 0);
         for now in jumps {
             let before = released;
-            queue.poll(&meters, Mono(now), &mut |(), _| released += MIB);
+            queue.poll(&meters, Mono(now), &mut |(), _| {
+                released += MIB;
+                true
+            });
             let passed = now.saturating_sub(latest) + SECOND / 20;
             latest = now.max(latest);
             let most = u128::from(rate) * u128::from(passed) / u128::from(SECOND) + u128::from(MIB);

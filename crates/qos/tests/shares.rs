@@ -156,7 +156,10 @@ impl World {
         let (volumes, budget) = (&mut self.volumes, &self.budget);
         let next = self.shares.poll(budget, now, |volume| {
             let (_, meters, queue) = &mut volumes[volume as usize];
-            queue.step(meters, budget, now, &mut |size, _| released.push((volume as usize, size)))
+            queue.step(meters, budget, now, &mut |size, _| {
+                released.push((volume as usize, size));
+                true
+            })
         });
         for (volume, size) in released {
             self.serve(volume, size);

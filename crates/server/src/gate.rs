@@ -1,6 +1,6 @@
 //! The gate of one volume: where requests wait for their contract.
 //!
-//! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Queue`] for those that wait. This
+//! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Line`] for those that wait. This
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
 //! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget are asked
 //! together, by the [`PoolGate`] of their pool.
@@ -13,12 +13,20 @@ use crate::engine::ServedVolume;
 use crate::limits::{
     PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
 };
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::worker::Request;
 use arc_swap::ArcSwapOption;
-use weir_core::{Mono, VolumeId};
+use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::verdict::{Reading, uncertain, yields};
-use weir_qos::{BytesPerSecond, Cost, Iops, Limits, Meters, Queue, Share, Shares, Step};
+use weir_qos::{
+    Asks, BytesPerSecond, Ceiling, Cost, Iops, Limits, Line, Meters, Share, Shares, Step,
+};
+
+/// What a request was charged, by its volume and its file.
+pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
+
+/// What a file was charged.
+pub(crate) type FileCharge = weir_qos::FileCharge<ObjectKey>;
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
@@ -44,7 +52,7 @@ struct Waiting {
     limits: Limits,
     /// The rate that the volume has for certain, if it shares the rest of its limit.
     floor: Option<BytesPerSecond>,
-    queue: Queue<Ticket>,
+    line: Line<ObjectKey, Ticket>,
     stopped: Vec<Stopped>,
     seen: Seen,
 }
@@ -97,21 +105,23 @@ impl Waiting {
 }
 
 impl Seen {
-    /// Brings the sums over time up to `now`; so many waited meanwhile.
-    fn until(&mut self, now: Mono, waiting: usize) {
+    /// Brings the sums over time up to `now`, when so many as are in `line` waited meanwhile. Who waits for a file
+    /// asks nothing of the volume.
+    fn until(&mut self, now: Mono, line: &Line<ObjectKey, Ticket>) {
         let nanos = now.0.saturating_sub(self.at.0);
-        if waiting > 0 {
+        if line.len_of_volume() > 0 {
             self.asked_nanos = self.asked_nanos.wrapping_add(nanos);
-            let waited = nanos.wrapping_mul(waiting as u64);
-            self.wait_nanos = self.wait_nanos.wrapping_add(waited);
         }
+        let waited = nanos.wrapping_mul(line.len() as u64);
+        self.wait_nanos = self.wait_nanos.wrapping_add(waited);
         self.at = self.at.max(now);
     }
 
     /// Notes that what waited may go, for what it is charged.
-    fn release(&mut self, mut ticket: Ticket, charged: Cost, now: Mono) -> Ticket {
+    fn release(&mut self, mut ticket: Ticket, charged: Charged, now: Mono) -> Ticket {
         add(&mut self.released, ticket.request.cost);
-        ticket.request.cost = charged;
+        ticket.request.cost = charged.volume;
+        ticket.request.file = charged.file.map(Box::new);
         ticket.request.passed = now;
         ticket
     }
@@ -160,6 +170,8 @@ pub(crate) struct Gate {
     pumper: AtomicUsize,
     /// When it is going to: the earliest timer that was set and has not fired.
     armed: AtomicU64,
+    /// Whether its files have a ceiling; kept here to be read without the lock.
+    limits_files: AtomicBool,
     total: Arc<ParkedTotal>,
     id: VolumeId,
     /// Whose budget the volume shares, if any. Changed only under the lock; where that of the pool is
@@ -177,7 +189,7 @@ impl Gate {
             waiting: Mutex::new(Waiting {
                 limits,
                 floor: None,
-                queue: Queue::new(),
+                line: Line::new(),
                 stopped: Vec::new(),
                 seen: Seen::default(),
             }),
@@ -185,6 +197,7 @@ impl Gate {
             parked_max: AtomicU64::new(parked_max(limits)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
+            limits_files: AtomicBool::new(false),
             total,
         }
     }
@@ -211,14 +224,17 @@ impl Gate {
 
     /// Requests waiting now.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.waiting).queue.len()
+        lock(&self.waiting).line.len()
     }
 
     /// Adds what the gate saw until `reading` was taken to it.
     pub(crate) fn read(&self, reading: &mut Reading) {
         let mut waiting = lock(&self.waiting);
-        let (now, count) = (reading.at, waiting.queue.len());
-        waiting.seen.until(now, count);
+        let now = reading.at;
+        let Waiting { line, seen, .. } = &mut *waiting;
+        seen.until(now, line);
+        // Somebody looks now and then; what files owe nothing need not be remembered.
+        line.forget(now);
         (reading.due, reading.lent, reading.counted_nanos) = waiting.due(now);
         let seen = &waiting.seen;
         (reading.asked_nanos, reading.wait_nanos) = (seen.asked_nanos, seen.wait_nanos);
@@ -255,17 +271,34 @@ impl Gate {
         self.locked(|pool, waiting| {
             waiting.settle(now);
             self.meters.set(limits, now);
-            waiting.queue.reweigh(&self.meters);
+            waiting.line.reweigh(&self.meters);
             waiting.limits = limits;
             self.parked_max.store(parked_max(limits), Ordering::Relaxed);
-            if let Some((pool, shares)) = pool {
-                // It may have been held back by the old ones.
-                shares.pause(&pool.budget, self.id.0);
-                if !waiting.queue.is_empty() {
-                    shares.wake(&pool.budget, self.id.0);
-                }
-            }
+            self.changed(pool, waiting);
         });
+    }
+
+    /// The ceiling of each file, if there is one.
+    pub(crate) fn file_ceiling(&self) -> Option<Ceiling> {
+        lock(&self.waiting).line.ceiling()
+    }
+
+    /// Puts another ceiling of files in force for the next decision, or none. Pump it afterwards.
+    pub(crate) fn set_file_ceiling(&self, ceiling: Option<Ceiling>, now: Mono) {
+        self.locked(|pool, waiting| {
+            waiting.line.set_ceiling(ceiling, &self.meters, now);
+            self.limits_files.store(ceiling.is_some(), Ordering::Relaxed);
+            self.changed(pool, waiting);
+        });
+    }
+
+    /// What waits may have been held back by limits that are others now.
+    fn changed(&self, pool: Option<(&PoolGate, &mut Shares)>, waiting: &Waiting) {
+        let Some((pool, shares)) = pool else { return };
+        shares.pause(&pool.budget, self.id.0);
+        if !waiting.line.is_empty() {
+            shares.wake(&pool.budget, self.id.0);
+        }
     }
 
     /// Has the volume, whose gate this is, share the budget of a pool from now on, or of none. Pump those
@@ -309,7 +342,7 @@ impl Gate {
             self.pool.store(Some(Arc::clone(new)));
             self.meters.set_shared(true);
             self.armed.store(u64::MAX, Ordering::Relaxed);
-            if !waiting.queue.is_empty() {
+            if !waiting.line.is_empty() {
                 sharing.shares.wake(&new.budget, self.id.0);
             }
         }
@@ -338,9 +371,23 @@ impl Gate {
         self.meters.counts_metadata()
     }
 
-    /// May a request of `cost` go now? Only while nobody waits; then says what it was charged. What
-    /// moves no byte goes at once where operations are not counted.
-    pub(crate) fn try_pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
+    /// May a request of `cost` go now, which reads or writes `file` if it names one? Only while nobody waits; then says
+    /// what it was charged.
+    pub(crate) fn try_pass(
+        &self,
+        cost: Cost,
+        file: Option<&ObjectKey>,
+        now: Mono,
+    ) -> Option<Charged> {
+        let limited = self.limits_files.load(Ordering::Relaxed);
+        let Some(file) = file.filter(|_| limited) else {
+            return self.pass(cost, now).map(|volume| Charged { volume, file: None });
+        };
+        lock(&self.waiting).line.try_pass(*file, cost, now, || self.pass(cost, now))
+    }
+
+    /// The same for the limits of the volume. What moves no byte goes at once where operations are not counted.
+    fn pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
         if cost.bytes == 0 && !self.meters.counts_operations() {
             return Some(Cost::ZERO);
         }
@@ -355,7 +402,22 @@ impl Gate {
 
     /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
     /// the gate again.
-    pub(crate) fn refund(&self, cost: Cost) -> bool {
+    pub(crate) fn refund(&self, unused: Charged, now: Mono) -> bool {
+        let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
+        self.refund_volume(unused.volume) || of_file
+    }
+
+    fn refund_file(&self, charge: FileCharge, now: Mono) -> bool {
+        self.locked(|pool, waiting| {
+            let waits = waiting.line.refund(charge, now);
+            if let Some((pool, shares)) = pool.filter(|_| waits) {
+                shares.again(&pool.budget, self.id.0);
+            }
+            waits
+        })
+    }
+
+    fn refund_volume(&self, cost: Cost) -> bool {
         if cost == Cost::ZERO {
             return false;
         }
@@ -390,13 +452,14 @@ impl Gate {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         let (client, connection, cost) = (request.client, request.connection, request.cost);
-        let worker = request.worker;
+        let (worker, file) = (request.worker, request.reads_or_writes().copied());
         self.account(pinned);
+        let asks = Asks { client, connection, cost, file };
         let ticket = Ticket { request, since: now, pinned };
         self.locked(|pool, waiting| {
-            waiting.seen.until(now, waiting.queue.len());
+            waiting.seen.until(now, &waiting.line);
             add(&mut waiting.seen.queued, cost);
-            let mut ask = waiting.queue.push(&self.meters, client, connection, cost, ticket);
+            let mut ask = waiting.line.push(&self.meters, asks, ticket, now);
             if let Some((pool, shares)) = pool {
                 if ask {
                     shares.again(&pool.budget, self.id.0);
@@ -446,9 +509,9 @@ impl Gate {
     ) -> Step {
         let mut waiting = lock(&self.waiting);
         let mut freed = 0;
-        let Waiting { queue, seen, .. } = &mut *waiting;
-        seen.until(now, queue.len());
-        let step = queue.step(&self.meters, budget, now, &mut |ticket: Ticket, charged| {
+        let Waiting { line, seen, .. } = &mut *waiting;
+        seen.until(now, line);
+        let step = line.step(&self.meters, budget, now, &mut |ticket: Ticket, charged| {
             freed += ticket.pinned;
             released.push(seen.release(ticket, charged, now));
         });
@@ -460,14 +523,14 @@ impl Gate {
     /// Forgets the waiting requests of a connection that is gone.
     pub(crate) fn cancel(&self, connection: u64, now: Mono, resumed: &mut Vec<Stopped>) {
         self.locked(|pool, waiting| {
-            waiting.seen.until(now, waiting.queue.len());
+            waiting.seen.until(now, &waiting.line);
             waiting.stopped.retain(|stopped| stopped.connection != connection);
             let mut freed = 0;
-            waiting.queue.cancel_connection(&self.meters, connection, &mut |ticket: Ticket| {
+            waiting.line.cancel_connection(&self.meters, connection, now, &mut |ticket| {
                 freed += ticket.pinned;
             });
             self.unaccount(freed);
-            if let Some((pool, shares)) = pool.filter(|_| waiting.queue.is_empty()) {
+            if let Some((pool, shares)) = pool.filter(|_| waiting.line.is_empty()) {
                 shares.pause(&pool.budget, self.id.0);
             }
             self.resume(waiting, resumed);
@@ -481,9 +544,9 @@ impl Gate {
         released: &mut Vec<Ticket>,
     ) -> Option<Mono> {
         let mut freed = 0;
-        let Waiting { queue, seen, .. } = waiting;
-        seen.until(now, queue.len());
-        let next = queue.poll(&self.meters, now, &mut |ticket: Ticket, charged| {
+        let Waiting { line, seen, .. } = waiting;
+        seen.until(now, line);
+        let next = line.poll(&self.meters, now, &mut |ticket: Ticket, charged| {
             freed += ticket.pinned;
             released.push(seen.release(ticket, charged, now));
         });
@@ -495,7 +558,7 @@ impl Gate {
     fn resume(&self, waiting: &mut Waiting, resumed: &mut Vec<Stopped>) {
         let low = self.parked() <= self.parked_max.load(Ordering::Relaxed) / 4 * 3;
         let total_low = self.total.bytes() <= self.total.max / 4 * 3;
-        if !waiting.stopped.is_empty() && (low && total_low || waiting.queue.is_empty()) {
+        if !waiting.stopped.is_empty() && (low && total_low || waiting.line.is_empty()) {
             resumed.append(&mut waiting.stopped);
         }
     }
@@ -528,7 +591,7 @@ fn parked_max(limits: Limits) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_qos::{BytesPerSecond, ClientKey};
+    use weir_qos::{BytesPerSecond, ClientKey, Queue};
 
     #[test]
     fn what_may_be_parked_follows_the_tightest_limit() {
@@ -560,7 +623,7 @@ mod tests {
         lock(&pool.sharing).shares.wake(&pool.budget, 7);
         assert_eq!(asked(Step::Held(Mono(u64::MAX))), 1);
         assert_eq!(asked(Step::Nothing), 0);
-        assert!(gate.refund(Cost::of(1)));
+        assert!(gate.refund(Charged { volume: Cost::of(1), file: None }, now));
         assert_eq!(asked(Step::Nothing), 1);
     }
 
@@ -570,9 +633,9 @@ mod tests {
         let gate = Gate::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
         // Late enough for the meter of bytes to have its catch-up.
         let now = Mono::from_secs(1);
-        assert!(gate.try_pass(Cost::of(1), now).is_some());
+        assert!(gate.try_pass(Cost::of(1), None, now).is_some());
         assert!(!gate.took_back());
-        assert!(gate.try_pass(Cost::of(1), now).is_none(), "one operation a second");
+        assert!(gate.try_pass(Cost::of(1), None, now).is_none(), "one operation a second");
         assert!(gate.took_back() && !gate.took_back());
     }
 }

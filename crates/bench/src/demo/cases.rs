@@ -40,14 +40,22 @@ pub(super) struct Given {
     pub(super) max_mibps: Option<u64>,
     /// Most operations a second.
     pub(super) max_iops: Option<u64>,
+    /// Most operations a second of each file.
+    pub(super) max_file_iops: Option<u64>,
     /// What it weighs in a shared pool.
     pub(super) weight: Option<u32>,
 }
 
 impl Given {
     /// Nothing.
-    pub(super) const NOTHING: Self =
-        Self { mibps: None, iops: None, max_mibps: None, max_iops: None, weight: None };
+    pub(super) const NOTHING: Self = Self {
+        mibps: None,
+        iops: None,
+        max_mibps: None,
+        max_iops: None,
+        max_file_iops: None,
+        weight: None,
+    };
 }
 
 /// How clients load a volume, and what happens meanwhile.
@@ -133,7 +141,7 @@ const fn published(
 }
 
 /// The cases: first those of the published table, in its order.
-pub(super) const CASES: [Case; 16] = [
+pub(super) const CASES: [Case; 17] = [
     row(
         "auto, 100 GiB",
         "a100g",
@@ -217,6 +225,13 @@ pub(super) const CASES: [Case; 16] = [
         eights(500),
     ),
     model(
+        "auto, files at most 24 IOPS",
+        "filed",
+        "single",
+        Given { max_file_iops: Some(24), ..Given::NOTHING },
+        eights(40 * 24),
+    ),
+    model(
         "flexible, given 24",
         "flexible",
         "flexible",
@@ -272,7 +287,7 @@ mod tests {
         for case in &CASES {
             let pool = POOLS.iter().find(|pool| pool.name == case.pool).unwrap();
             let within = || CASES.iter().filter(|other| other.pool == case.pool);
-            let Given { mibps, iops, max_mibps, max_iops, weight } = case.given;
+            let Given { mibps, iops, max_mibps, max_iops, max_file_iops, weight } = case.given;
             let by_level = |gibibytes: u64| whole(gibibytes) / 1024.0 * 16.0;
             let weights: u32 = within().filter_map(|other| other.given.weight).sum();
             let limit = match pool.qos {
@@ -289,6 +304,8 @@ mod tests {
                 Qos::ProvisionedV2 => unreachable!("no pool is of it"),
             };
             let limit = tighter(max_mibps.map_or(limit, |most| limit.min(whole(most))), max_iops);
+            // Each job has a file of its own.
+            let limit = tighter(limit, max_file_iops.map(|iops| 40 * iops));
             assert_eq!(case.contract_mibps, limit, "{}", case.name);
             let gives_rates = matches!(pool.qos, Qos::Manual | Qos::Flexible | Qos::Custom);
             assert_eq!(mibps.is_some(), gives_rates, "{}", case.name);

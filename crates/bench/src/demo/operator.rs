@@ -106,7 +106,9 @@ impl Operator {
             iops: given.iops,
             max_throughput_bytes_per_second: given.max_mibps.map(|mibps| mibps * MIB),
             max_iops: given.max_iops,
+            max_file_iops: given.max_file_iops,
             weight: given.weight,
+            ..NewVolume::default()
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
     }

@@ -53,7 +53,9 @@ impl Phase {
         let what = match self {
             Self::Published => "seven volumes at once, 40 jobs from 40 addresses × depth 32 each",
             Self::Own => "one address with 40 connections; a quota changed three times under load",
-            Self::Models => "ceilings, flexible, custom, shared by weight, and a burst, at once",
+            Self::Models => {
+                "ceilings, also of files, flexible, custom, shared by weight, and a burst, at once"
+            }
         };
         format!("Loading {what}: {warmup:.0} s of warm-up, {measured:.0} s measured.")
     }

@@ -23,7 +23,10 @@ fn shut() -> Meters {
 
 fn released<T>(queue: &mut Queue<T>, meter: &Meters, now: Mono) -> Vec<T> {
     let mut tokens = Vec::new();
-    queue.poll(meter, now, &mut |token, _| tokens.push(token));
+    queue.poll(meter, now, &mut |token, _| {
+        tokens.push(token);
+        true
+    });
     tokens
 }
 
@@ -44,7 +47,10 @@ fn shares_are_of_what_binds() {
         let end = Mono(START.0 + seconds * 1_000_000_000);
         let (mut now, mut counts) = (START, [0_u64; 2]);
         while now < end {
-            let again = queue.poll(&meters, now, &mut |client: usize, _| counts[client] += 1);
+            let again = queue.poll(&meters, now, &mut |client: usize, _| {
+                counts[client] += 1;
+                true
+            });
             now = again.unwrap();
         }
         counts
@@ -69,7 +75,10 @@ fn absurd_limits_leave_everybody_a_turn() {
     }
     let mut counts = [0_u64; 2];
     for second in 1..=100 {
-        let release = &mut |key: u128, _| counts[usize::from(key == 1)] += 1;
+        let release = &mut |key: u128, _| {
+            counts[usize::from(key == 1)] += 1;
+            true
+        };
         queue.poll(&meters, Mono::from_secs(second), release);
     }
     assert!(counts[0] >= 50 && counts[0].abs_diff(counts[1]) <= 1, "{counts:?}");
@@ -97,7 +106,10 @@ fn what_waits_is_released_with_what_it_was_charged() {
     for (limits, operations) in [(Limits::of(counted.rate), 0), (counted, 1)] {
         let meters = Meters::new(limits);
         queue.push(&meters, client(1), 1, Cost::of(KIB), ());
-        let charged = |(), charged| assert_eq!(charged, Cost { bytes: KIB, operations });
+        let charged = |(), charged| {
+            assert_eq!(charged, Cost { bytes: KIB, operations });
+            true
+        };
         assert_eq!(queue.poll(&meters, START, &mut { charged }), None);
     }
 }
@@ -107,7 +119,7 @@ fn nobody_waits_at_first() {
     let mut queue = Queue::<u8>::default();
     let meter = open();
     assert_eq!((queue.len(), queue.parked_cost(), queue.is_empty()), (0, 0, true));
-    assert_eq!(queue.poll(&meter, START, &mut |_, _| ()), None);
+    assert_eq!(queue.poll(&meter, START, &mut |_, _| true), None);
     assert!(meter.try_take(Cost::of(1), START).is_some());
 }
 
@@ -141,7 +153,12 @@ fn it_says_when_to_ask_again() {
     queue.push(&meter, client(1), 1, Cost::of(MIB), 'a');
     queue.push(&meter, client(1), 1, Cost::of(MIB), 'b');
     let mut tokens = Vec::new();
-    let mut poll = |now| queue.poll(&meter, now, &mut |token, _| tokens.push(token));
+    let mut poll = |now| {
+        queue.poll(&meter, now, &mut |token, _| {
+            tokens.push(token);
+            true
+        })
+    };
     assert_eq!(poll(START), Some(Mono::from_millis(1950)));
     assert_eq!(poll(Mono::from_millis(1950)), Some(Mono::from_millis(2950)));
     assert_eq!(poll(Mono::from_millis(2949)), Some(Mono::from_millis(2950)));
@@ -194,7 +211,10 @@ fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
         }
         let mut order = Vec::new();
         let mut now = START;
-        while let Some(again) = queue.poll(&meter, now, &mut |key, _| order.push(key)) {
+        while let Some(again) = queue.poll(&meter, now, &mut |key, _| {
+            order.push(key);
+            true
+        }) {
             now = again;
         }
         let turns: Vec<_> = order.chunk_by(|one, next| one == next).map(<[_]>::len).collect();

@@ -209,6 +209,7 @@ impl World {
         let mut released = Vec::new();
         let next = self.queue.poll(&self.meters, Mono(self.now), &mut |request, charged| {
             released.push(Request { operations: charged.operations, ..request });
+            true
         });
         for request in released {
             self.serve(request);

@@ -73,6 +73,8 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         iops: volume.iops.map(|iops| iops.0),
         max_throughput_bytes_per_second: volume.ceiling.rate.map(|rate| rate.0),
         max_iops: volume.ceiling.iops.map(|iops| iops.0),
+        max_file_throughput_bytes_per_second: volume.file_ceiling.rate.map(|rate| rate.0),
+        max_file_iops: volume.file_ceiling.iops.map(|iops| iops.0),
         limit_bytes_per_second: volume.limits.rate.0,
         limit_mibps: mibps(volume.limits.rate.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),

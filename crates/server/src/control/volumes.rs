@@ -52,6 +52,10 @@ pub(super) async fn create(
             rate: new.max_throughput_bytes_per_second.map(BytesPerSecond),
             iops: new.max_iops.map(Iops),
         },
+        file_ceiling: Ceiling {
+            rate: new.max_file_throughput_bytes_per_second.map(BytesPerSecond),
+            iops: new.max_file_iops.map(Iops),
+        },
         weight: new.weight,
     };
     let settle = move |control: &Control, outcome: &Outcome| {
@@ -79,6 +83,8 @@ pub(super) async fn change(
         iops: change.iops.map(|iops| iops.map(Iops)),
         ceiling_rate: change.max_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
         ceiling_iops: change.max_iops.map(|most| most.map(Iops)),
+        file_rate: change.max_file_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
+        file_iops: change.max_file_iops.map(|most| most.map(Iops)),
         weight: change.weight,
     };
     let terms = Terms::new(how, given, Concerned::Volume(name.clone()));

@@ -293,11 +293,18 @@ impl Engine {
     }
 
     /// Puts a volume's limits and quota in force, and lets its waiters go by them.
-    fn change(&self, volume: &Arc<ServedVolume>, limits: Limits, quota_bytes: u64) {
-        volume.nfs.store.set_quota_bytes(quota_bytes);
-        if volume.gate.limits() != limits {
-            volume.gate.set_limits(limits, self.clock.now());
-            self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+    fn change(&self, Mounted { volume, spec }: &Mounted) {
+        volume.nfs.store.set_quota_bytes(spec.quota_bytes);
+        let (gate, file_ceiling) = (&volume.gate, spec.limits_of_files());
+        let changes = gate.limits() != spec.limits || gate.file_ceiling() != file_ceiling;
+        if gate.limits() != spec.limits {
+            gate.set_limits(spec.limits, self.clock.now());
+        }
+        if gate.file_ceiling() != file_ceiling {
+            gate.set_file_ceiling(file_ceiling, self.clock.now());
+        }
+        if changes {
+            self.post(gate.pumper(), Message::Pump(Arc::clone(volume)));
         }
     }
 
@@ -333,6 +340,7 @@ impl Engine {
         }
         volume.gate.set_share(None, volume, self.clock.now());
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
+        volume.gate.set_file_ceiling(None, self.clock.now());
         self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
     }
 }
@@ -364,7 +372,7 @@ impl Plane for Engine {
         self.served.store(Arc::clone(&new));
         let keeping = self.keep_before_change(&new);
         for mounted in new.all() {
-            self.change(&mounted.volume, mounted.spec.limits, mounted.spec.quota_bytes);
+            self.change(mounted);
         }
         drop(keeping);
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {

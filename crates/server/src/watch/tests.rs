@@ -7,6 +7,8 @@ use weir_qos::{BytesPerSecond, Cost, Limits};
 
 const START: u64 = 1_700_000_040;
 const LIMIT: u64 = 16 << 20;
+/// What files at their ceilings let through.
+const FILED: u64 = 4 << 20;
 
 /// A data plane with two volumes that a test drives in time of its own.
 #[derive(Default)]
@@ -75,7 +77,7 @@ impl World {
         Self { plane: Driven::default(), watch, now, directory, snapshot }
     }
 
-    /// Seconds in which `home` moves so many bytes in each, with somebody waiting if it is all.
+    /// Seconds in which `home` moves so many bytes in each, with somebody waiting if it is all, or for files.
     fn pass(&mut self, seconds: u64, bytes: u64) {
         for _ in 0..seconds {
             self.now += 1;
@@ -90,7 +92,11 @@ impl World {
                 let operations = cost.operations + bytes / 8192;
                 *cost = Cost { bytes: cost.bytes + bytes, operations };
             }
-            let (asked, wait) = if bytes == LIMIT { (SECOND, 40 * SECOND) } else { (0, 0) };
+            let (asked, wait) = match bytes {
+                LIMIT => (SECOND, 40 * SECOND),
+                FILED => (0, 40 * SECOND),
+                _ => (0, 0),
+            };
             reading.asked_nanos += asked;
             reading.wait_nanos += wait;
             reading.inside_nanos += if bytes > 0 { SECOND / 2 } else { 0 };
@@ -170,6 +176,11 @@ fn why_says_what_holds_a_volume_back() {
     assert!(why.findings[0].starts_with("The contract is kept"), "{:?}", why.findings);
     assert!(why.findings[1].contains("98.8 % waiting for the contract"), "{:?}", why.findings);
     assert!(why.advice[0].contains("weir volume resize home"), "{:?}", why.advice);
+    world.pass(60, FILED);
+    let why = world.watch.why(&world.snapshot, &world.plane, world.home());
+    assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);
+    assert!(why.findings[0].contains("files at their ceilings"), "{:?}", why.findings);
+    assert!(why.advice[0].contains("--max-file-throughput"), "{:?}", why.advice);
     let idle = world.snapshot.volume_named("idle").unwrap();
     let why = world.watch.why(&world.snapshot, &world.plane, idle);
     assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);

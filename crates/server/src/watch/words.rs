@@ -110,8 +110,17 @@ fn reason(course: &Course, judgement: Judgement) -> String {
             where_time_went(course, cause),
         ),
         (Reason::NothingCame, _) => "nothing came".to_owned(),
+        _ if waited_for_files(course) => {
+            format!("files at their ceilings let {delivered} of the contract through")
+        }
         _ => format!("clients asked for {delivered} of the contract"),
     }
+}
+
+/// Whether it was ceilings of files that requests waited for, and not the limits of the volume: who waits for those waits as long
+/// as somebody does.
+fn waited_for_files(course: &Course) -> bool {
+    course.wait_nanos > course.nanos / 10 && course.asked_nanos < course.nanos / 100
 }
 
 fn where_time_went(course: &Course, cause: Cause) -> String {
@@ -220,6 +229,9 @@ fn advice(why: &Why) -> Vec<String> {
         (weir_api::Verdict::NotDemanded, _) if split.total_nanos() == 0 => vec![
             "Nothing comes to the server: if somebody finds this volume slow, look at the client and at the way to it.".to_owned(),
         ],
+        (weir_api::Verdict::NotDemanded, _) if at_the_gate && window.waited < 0.01 => vec![format!(
+            "Ceilings of its files are what holds it back. For more: raise them (`weir volume set {name} --max-file-throughput`, `--max-file-iops`), or spread the load over more files."
+        )],
         (weir_api::Verdict::NotDemanded, _) => vec![
             "The clients have too little under way at once to reach the contract: more processes, deeper queues, larger requests (`rsize`, `wsize`) or more connections (`nconnect`) would get more.".to_owned(),
         ],

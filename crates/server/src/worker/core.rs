@@ -8,7 +8,7 @@ use super::inbox::{Inbox, Message};
 use super::request::{Pending, Request};
 use super::tasks::Tasks;
 use crate::engine::{self, Done, Engine, ServedVolume, Stages, View, is_judged};
-use crate::gate::{Stopped, Ticket};
+use crate::gate::{Charged, Stopped, Ticket};
 use crate::groups::LookUp;
 use crate::limits::{
     IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX,
@@ -213,10 +213,12 @@ impl Core {
     /// Lets a request through the gate, or leaves it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let free = request.cost == Cost::ZERO;
-        let pass = || request.volume.gate.try_pass(request.cost, self.now);
-        if let Some(charged) = if free { Some(Cost::ZERO) } else { pass() } {
-            let asked = std::mem::replace(&mut request.cost, charged);
-            if is_judged(request.class, charged) {
+        let file = request.reads_or_writes();
+        let pass = || request.volume.gate.try_pass(request.cost, file, self.now);
+        if let Some(charged) = if free { Some(Charged::default()) } else { pass() } {
+            let asked = std::mem::replace(&mut request.cost, charged.volume);
+            request.file = charged.file.map(Box::new);
+            if is_judged(request.class, charged.volume) {
                 let queued = self.now.since(request.arrived);
                 request.volume.stats.passed(self.id, asked, true, queued, self.now);
             }
@@ -276,13 +278,14 @@ impl Core {
             call,
             class,
             cost,
+            file,
             arrived,
             claim,
             ..
         } = request;
         let nfs = Arc::clone(&volume.nfs);
         let stages = Stages { arrived, started: self.now, woken: None };
-        let pending = Pending { connection, volume, class, cost, stages, claim, reserved };
+        let pending = Pending { connection, volume, class, cost, file, stages, claim, reserved };
         conn.in_flight += 1;
         conn.reserved += reserved;
         let caller = &conn.caller;
@@ -304,12 +307,13 @@ impl Core {
     /// Settles an operation with its contract and queues its reply.
     pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: Pending) {
         self.now = self.engine.clock.now();
-        let Pending { connection, volume, class, cost, stages, claim, reserved } = pending;
+        let Pending { connection, volume, class, cost, file, stages, claim, reserved } = pending;
         let moved = served.moved;
         let ok = served.status == Status::OK;
         let bytes = cost.bytes.saturating_sub(served.moved);
         let operations = if ok { 0 } else { cost.operations };
-        self.refund(&volume, Cost { bytes, operations });
+        let file = file.and_then(|charge| charge.unused(moved, !ok));
+        self.refund(&volume, Charged { volume: Cost { bytes, operations }, file });
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
@@ -418,8 +422,8 @@ impl Core {
     }
 
     /// Gives back what a request did not use, and lets those that wait profit.
-    pub(super) fn refund(&mut self, volume: &Arc<ServedVolume>, cost: Cost) {
-        if volume.gate.refund(cost) {
+    pub(super) fn refund(&mut self, volume: &Arc<ServedVolume>, unused: Charged) {
+        if volume.gate.refund(unused, self.now) {
             self.pump(Arc::clone(volume));
         }
     }
@@ -429,7 +433,7 @@ impl Core {
         if is_judged(request.class, request.cost) {
             request.volume.stats.dropped(self.id, request.cost, self.now);
         }
-        self.refund(&request.volume, request.cost);
+        self.refund(&request.volume, request.charged());
     }
 
     /// Sends what waits to leave `conn`, as far as its socket takes it.

@@ -167,6 +167,7 @@ impl Core {
             call,
             class,
             cost,
+            file: None,
             arrived: self.batch,
             passed: self.now,
             claim,

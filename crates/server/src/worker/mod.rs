@@ -347,7 +347,7 @@ impl Worker {
     fn released(&mut self, ticket: Ticket) {
         match find(&mut self.conns, ticket.request.connection) {
             Some(conn) => self.core.released(conn, ticket),
-            None => self.core.refund(&ticket.request.volume, ticket.request.cost),
+            None => self.core.refund(&ticket.request.volume, ticket.request.charged()),
         }
     }
 

@@ -1,11 +1,12 @@
 //! An NFS operation between its arrival and its reply, as plain data.
 
 use crate::engine::{ServedVolume, Stages};
+use crate::gate::{Charged, FileCharge};
 use crate::groups::LookUp;
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use weir_catalog::ExportRule;
-use weir_core::{FileHandle, Mono};
+use weir_core::{FileHandle, Mono, ObjectKey};
 use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::Procedure;
@@ -37,6 +38,8 @@ pub(crate) struct Request {
     /// What is to be charged to the contract: the most bytes that the operation can move, and itself if it
     /// is a READ or WRITE. Once it may go, what it was charged.
     pub(crate) cost: Cost,
+    /// Once it may go, what the file was charged that it reads or writes, if that has a ceiling.
+    pub(crate) file: Option<Box<FileCharge>>,
     pub(crate) arrived: Mono,
     /// When the gate let it go, if it had to wait; later, when it began to wait for room for its reply.
     pub(crate) passed: Mono,
@@ -48,6 +51,16 @@ impl Request {
     /// Who gets its reply.
     pub(crate) fn asker(&self) -> Asker {
         Asker { worker: self.worker, connection: self.connection }
+    }
+
+    /// The file that it reads or writes, if it does.
+    pub(crate) fn reads_or_writes(&self) -> Option<&ObjectKey> {
+        matches!(self.class, Class::Read | Class::Write).then_some(&self.handle.key)
+    }
+
+    /// What it was charged.
+    pub(crate) fn charged(&self) -> Charged {
+        Charged { volume: self.cost, file: self.file.as_deref().copied() }
     }
 
     /// Makes the request independent of the receive buffer, which is then free for what comes next:
@@ -91,6 +104,7 @@ pub(crate) struct Pending {
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) class: Class,
     pub(crate) cost: Cost,
+    pub(crate) file: Option<Box<FileCharge>>,
     pub(crate) stages: Stages,
     pub(crate) claim: Option<Claim>,
     /// What the connection's held bytes count for it.

@@ -111,6 +111,12 @@ pub(crate) struct Create {
     /// The most READs and WRITEs a second it may use
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_iops: Option<u64>,
+    /// The most that each of its files may use, such as 60MiB/s
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    max_file_throughput: Option<u64>,
+    /// The most READs and WRITEs a second that each of its files may use
+    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
+    max_file_iops: Option<u64>,
     /// What it weighs beside the others of a shared pool, 1 to 1000 [default there: 100]
     #[arg(long)]
     weight: Option<u32>,
@@ -129,7 +135,8 @@ Examples:
   weir volume set home --quota 2TiB --dry-run
   weir volume set home --max-iops 500 --max-throughput none")]
 #[command(group(ArgGroup::new("change").required(true).multiple(true)
-    .args(["quota", "throughput", "iops", "max_throughput", "max_iops", "weight"])))]
+    .args(["quota", "throughput", "iops", "max_throughput", "max_iops", "max_file_throughput",
+           "max_file_iops", "weight"])))]
 pub(crate) struct Set {
     /// Its name
     volume: String,
@@ -150,6 +157,12 @@ pub(crate) struct Set {
     /// The most READs and WRITEs a second it may use; or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_iops: Option<Ceiling>,
+    /// The most that each of its files may use, such as 60MiB/s; or none
+    #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
+    max_file_throughput: Option<Ceiling>,
+    /// The most READs and WRITEs a second that each of its files may use; or none
+    #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
+    max_file_iops: Option<Ceiling>,
     /// What it weighs beside the others of a shared pool, 1 to 1000
     #[arg(long)]
     weight: Option<u32>,
@@ -229,6 +242,10 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
                 iops: set.iops.map(|Own(iops)| iops),
                 max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
                 max_iops: set.max_iops.map(|Ceiling(most)| most),
+                max_file_throughput_bytes_per_second: set
+                    .max_file_throughput
+                    .map(|Ceiling(most)| most),
+                max_file_iops: set.max_file_iops.map(|Ceiling(most)| most),
                 weight: set.weight,
                 ..VolumeChange::default()
             };
@@ -281,6 +298,8 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         iops: args.iops,
         max_throughput_bytes_per_second: args.max_throughput,
         max_iops: args.max_iops,
+        max_file_throughput_bytes_per_second: args.max_file_throughput,
+        max_file_iops: args.max_file_iops,
         weight: args.weight,
     };
     let client = allowing(client, args.overcommit);
@@ -354,6 +373,12 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     }
     if let Some(most) = volume.max_iops {
         fields.push(("most operations", format!("{most} IOPS")));
+    }
+    if let Some(most) = volume.max_file_throughput_bytes_per_second {
+        fields.push(("most of each file", Rate(most).to_string()));
+    }
+    if let Some(most) = volume.max_file_iops {
+        fields.push(("most of each file", format!("{most} IOPS")));
     }
     match volume.live {
         None => fields.push(("served", "no: the server's log says why".to_owned())),

@@ -49,6 +49,77 @@ fn operations_are_limited_beside_bytes() {
 }
 
 #[test]
+fn a_file_at_its_ceiling_delays_nobody_who_wants_another() {
+    let server = TestServer::start();
+    let mut peer = Peer::mount(&server);
+    let [file, other] = [&b"file"[..], b"other"].map(|name| peer.create(name));
+    server.weir(&["volume", "set", "good", "--max-file-iops", "20"]);
+    let shown = server.weir(&["volume", "show", "good"]);
+    assert!(shown.contains("most of each file"), "{shown}");
+    // Those that wait for the first file came earlier, on the same connection.
+    let args = |file| ReadArgs { file: FileHandle3(file), offset: 0, count: 0 };
+    let calls = (0..20).map(|call| encoded(call, &args(&file)));
+    let calls: Vec<u8> = calls.chain([encoded(99, &args(&other))]).flatten().collect();
+    peer.send(&calls);
+    let order: Vec<_> = (0..21).map(|_| Reply::parse(&peer.receive()).unwrap().xid).collect();
+    assert!(order.iter().position(|&xid| xid == 99).unwrap() <= 2, "{order:?}");
+    let delayed = live(&server, "delayed_ops");
+    assert!((15..20).contains(&delayed), "{delayed}");
+    // The contract of the volume is not what held anybody back.
+    let why = server.weir(&["--output", "json", "volume", "why", "good"]);
+    let why: serde_json::Value = serde_json::from_str(&why).unwrap();
+    assert_ne!(why["minute"]["verdict"], "broken", "{why}");
+    // A call that fails is given back to its file too.
+    let directory = peer.root.clone();
+    for call in 0..20 {
+        peer.send(&encoded(call, &args(&directory)));
+        let reply = peer.receive();
+        let answer = Reply::parse(&reply).unwrap().results::<ReadArgs<'_>>().unwrap();
+        assert!(matches!(answer, Res::Fail(..)), "it is a directory");
+    }
+    assert_eq!(live(&server, "delayed_ops"), delayed);
+    server.weir(&["volume", "set", "good", "--max-file-iops", "none"]);
+    read_at_once(&mut peer, &file, 20, 0);
+    assert_eq!(live(&server, "delayed_ops"), delayed);
+}
+
+/// Whatever becomes of the ceiling of files while clients wait for theirs, every call is answered.
+#[test]
+fn a_ceiling_of_files_comes_and_goes_while_clients_wait() {
+    let server = TestServer::start();
+    server.volume("good", "1TiB");
+    let set = |what: &[&str]| server.weir(&[&["volume", "set", "good"], what].concat());
+    let mut writer = Writer::mount(&server, b"/good");
+    let mut flood = |before: &[&str], meanwhile: &[&[&str]]| {
+        server.weir(before);
+        writer.flood();
+        meanwhile.iter().for_each(|args| drop(set(args)));
+        writer.answered();
+    };
+    let slow = ["volume", "set", "good", "--max-file-throughput", "1MiB/s"];
+    flood(&slow, &[&["--max-file-throughput", "none"]]);
+    flood(&slow, &[&["--max-file-throughput", "8MiB/s"]]);
+    flood(&slow, &[&["--max-file-iops", "100"], &["--max-throughput", "1MiB/s"]]);
+    flood(&slow, &[&["--max-file-iops", "none", "--max-file-throughput", "none"]]);
+    set(&["--max-throughput", "none"]);
+    // In a shared pool.
+    server.weir(&["pool", "set", "pool", "--qos", "shared"]);
+    flood(&slow, &[&["--max-file-throughput", "4MiB/s"]]);
+    flood(&slow, &[&["--max-file-throughput", "none"]]);
+    assert!(live(&server, "delayed_ops") >= 100, "{}", live(&server, "delayed_ops"));
+    // A client that goes away while it waits for a file leaves nothing behind.
+    server.weir(&slow);
+    writer.flood();
+    drop(writer);
+    let mut peer = Peer::mount_at(server.address(), b"/good");
+    let other = peer.create(b"other");
+    read_at_once(&mut peer, &other, 20, 0);
+    while live(&server, "waiting") > 0 || live(&server, "parked_bytes") > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_contract_that_holds_a_volume_back_is_seen_in_the_report_and_the_metrics() {
     let mut server = TestServer::start();
     let mut peer = Peer::mount(&server);

@@ -1,0 +1,263 @@
+//! All who wait for one volume: for its limits, in its [`Queue`], or for their files, in [`Files`] where those have a
+//! ceiling. Plain data, like both. Not here: any rule but which of the two comes first; see [`files`](crate::files).
+
+use alloc::boxed::Box;
+
+use weir_core::Mono;
+
+use crate::contract::Ceiling;
+use crate::files::{FileCharge, FileName, Files};
+use crate::meters::{Cost, Meters};
+use crate::queue::{ClientKey, Queue, Step};
+
+/// What asks to go. `K` names a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asks<K> {
+    /// Whom fairness is between.
+    pub client: ClientKey,
+    /// The client's connection.
+    pub connection: u64,
+    /// What it is to be charged.
+    pub cost: Cost,
+    /// The file that it reads or writes, if it does.
+    pub file: Option<K>,
+}
+
+/// What a request was charged when it was let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged<K> {
+    /// By its volume.
+    pub volume: Cost,
+    /// By its file, if that has a ceiling.
+    pub file: Option<FileCharge<K>>,
+}
+
+/// The waiters of one volume; `T` is the caller's token for a parked request. Use one with one set of [`Meters`], and make
+/// all calls under one mutex.
+#[derive(Debug)]
+pub struct Line<K, T> {
+    queue: Queue<Waiter<K, T>>,
+    /// Boxed, as few volumes have such ceilings.
+    files: Option<Box<Files<K, Waiter<K, T>>>>,
+}
+
+#[derive(Debug)]
+struct Waiter<K, T> {
+    asks: Asks<K>,
+    /// The file that it waited for and that let it back.
+    back: Option<FileName<K>>,
+    token: T,
+}
+
+impl<K> Default for Charged<K> {
+    /// Nothing at all.
+    fn default() -> Self {
+        Self { volume: Cost::ZERO, file: None }
+    }
+}
+
+impl<K, T> Default for Line<K, T> {
+    fn default() -> Self {
+        Self { queue: Queue::new(), files: None }
+    }
+}
+
+impl<K: Ord + Copy, T> Line<K, T> {
+    /// Nobody waits, and files have no ceiling.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The ceiling of each file, if there is one.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<Ceiling> {
+        self.files.as_ref().map(|files| files.ceiling())
+    }
+
+    /// Puts another ceiling of files in force for the next decision, or none. Ask afterwards.
+    pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>, meters: &Meters, now: Mono) {
+        match (ceiling, &mut self.files) {
+            (Some(ceiling), Some(files)) => files.set(ceiling, now),
+            (Some(ceiling), None) => self.files = Some(Box::new(Files::new(ceiling))),
+            (None, _) => {
+                let Some(files) = self.files.take() else { return };
+                files.open().for_each(|waiter| back(&mut self.queue, meters, waiter));
+            }
+        }
+    }
+
+    /// Lets a request go at once if its file does and `pass`, which is to charge its volume, does too. On `None` nothing is
+    /// charged: [let it wait](Self::push).
+    #[must_use]
+    pub fn try_pass(
+        &mut self,
+        file: K,
+        cost: Cost,
+        now: Mono,
+        pass: impl FnOnce() -> Option<Cost>,
+    ) -> Option<Charged<K>> {
+        let Some(files) = &mut self.files else {
+            return pass().map(|volume| Charged { volume, file: None });
+        };
+        let charge = files.try_take(file, cost, now)?;
+        let volume = pass();
+        if volume.is_none() {
+            files.refund(charge, now);
+        }
+        volume.map(|volume| Charged { volume, file: Some(charge) })
+    }
+
+    /// Lets a request wait. True if the line has to be asked, as [`Queue::push`] has it.
+    pub fn push(&mut self, meters: &Meters, asks: Asks<K>, token: T, now: Mono) -> bool {
+        let Asks { client, connection, cost, file } = asks;
+        let waiter = Waiter { asks, back: None, token };
+        if let Some((files, file)) = self.files.as_mut().zip(file)
+            && !files.lets(file, now)
+        {
+            return files.hold(file, (client, connection), cost, waiter, now);
+        }
+        self.queue.push(meters, client, connection, cost, waiter)
+    }
+
+    /// See [`Queue::poll`].
+    pub fn poll(
+        &mut self,
+        meters: &Meters,
+        now: Mono,
+        release: &mut impl FnMut(T, Charged<K>),
+    ) -> Option<Mono> {
+        loop {
+            self.let_back(meters, now);
+            let files = &mut self.files;
+            let next = self.queue.poll(meters, now, &mut |waiter, charged| {
+                leave(files.as_deref_mut(), waiter, charged, now, release)
+            });
+            let filed = files.as_ref().and_then(|files| files.next());
+            if filed.is_none_or(|at| at > now) {
+                return [next, filed].into_iter().flatten().min();
+            }
+        }
+    }
+
+    /// See [`Queue::step`]. Who waits for a file alone is held until that is to be asked.
+    pub fn step(
+        &mut self,
+        meters: &Meters,
+        budget: &Meters,
+        now: Mono,
+        release: &mut impl FnMut(T, Charged<K>),
+    ) -> Step {
+        loop {
+            self.let_back(meters, now);
+            let files = &mut self.files;
+            let step = self.queue.step(meters, budget, now, &mut |waiter, charged| {
+                leave(files.as_deref_mut(), waiter, charged, now, release)
+            });
+            return match (step, files.as_ref().and_then(|files| files.next())) {
+                (Step::Nothing, Some(at)) if at <= now => continue,
+                (Step::Nothing, Some(at)) => Step::Held(at),
+                (Step::Went { bytes, next: None }, Some(_)) => Step::Went { bytes, next: Some(0) },
+                (step, _) => step,
+            };
+        }
+    }
+
+    /// See [`Queue::reweigh`].
+    pub fn reweigh(&mut self, meters: &Meters) {
+        self.queue.reweigh(meters);
+    }
+
+    /// Gives back what a file was charged. True if somebody waits for it who may go sooner now: ask the line.
+    pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
+        self.files.as_mut().is_some_and(|files| files.refund(charge, now))
+    }
+
+    /// Takes out everything that waits on `connection` and hands it to `cancelled`. Nothing of it was charged. Ask the
+    /// line afterwards.
+    pub fn cancel_connection(
+        &mut self,
+        meters: &Meters,
+        connection: u64,
+        now: Mono,
+        cancelled: &mut impl FnMut(T),
+    ) {
+        let files = &mut self.files;
+        self.queue.cancel_connection(meters, connection, &mut |waiter: Waiter<K, T>| {
+            if let Some((files, file)) = files.as_mut().zip(waiter.back) {
+                files.left(file, now);
+            }
+            cancelled(waiter.token);
+        });
+        if let Some(files) = files {
+            files.cancel_connection(connection, &mut |waiter| cancelled(waiter.token));
+        }
+    }
+
+    /// Forgets the files that owe nothing.
+    pub fn forget(&mut self, now: Mono) {
+        if let Some(files) = &mut self.files {
+            files.forget(now);
+        }
+    }
+
+    /// How many requests wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queue.len() + self.files.as_ref().map_or(0, |files| files.len())
+    }
+
+    /// Whether none does.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of them wait for the volume's own limits, or for their turn.
+    #[must_use]
+    pub fn len_of_volume(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Those whose files let them go take their turn again.
+    fn let_back(&mut self, meters: &Meters, now: Mono) {
+        let Some(files) = &mut self.files else { return };
+        files.poll(now, &mut |waiter, file| {
+            back(&mut self.queue, meters, Waiter { back: Some(file), ..waiter });
+        });
+    }
+}
+
+/// Puts a request before the others of its connection.
+fn back<K: Copy, T>(queue: &mut Queue<Waiter<K, T>>, meters: &Meters, waiter: Waiter<K, T>) {
+    let Asks { client, connection, cost, .. } = waiter.asks;
+    queue.push_again(meters, client, connection, cost, waiter);
+}
+
+/// Lets a request go that was charged to its volume, if its file lets it too; otherwise that has it now.
+fn leave<K: Ord + Copy, T>(
+    files: Option<&mut Files<K, Waiter<K, T>>>,
+    waiter: Waiter<K, T>,
+    volume: Cost,
+    now: Mono,
+    release: &mut impl FnMut(T, Charged<K>),
+) -> bool {
+    let Asks { client, connection, cost, file } = waiter.asks;
+    let Some((files, name)) = files.zip(file) else {
+        release(waiter.token, Charged { volume, file: None });
+        return true;
+    };
+    let (taken, back) = (files.take(name, cost, now), waiter.back);
+    let went = taken.is_ok();
+    match taken {
+        Ok(charge) => release(waiter.token, Charged { volume, file: Some(charge) }),
+        Err(until) => {
+            let waiter = Waiter { back: None, ..waiter };
+            files.hold(name, (client, connection), cost, waiter, until);
+        }
+    }
+    if let Some(file) = back {
+        files.left(file, now);
+    }
+    went
+}

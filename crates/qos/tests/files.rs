@@ -1,0 +1,415 @@
+//! Ceilings of files in virtual time: clients that keep requests outstanding on files of a volume that has limits of its
+//! own, alone or in a shared pool. What is said in `files` holds: no file gets more than its ceiling, none that is asked for gets
+//! less unless the volume's limits bind, and nobody waits for a file he doesn't want.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use proptest::prelude::*;
+use weir_core::Mono;
+use weir_qos::{
+    Asks, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, Line, Meters, NEVER, Share,
+    Shares,
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const SECOND: u64 = 1_000_000_000;
+const MILLI: u64 = 1_000_000;
+const START: u64 = SECOND;
+
+/// One client: so many requests outstanding on each connection, of sizes and on files drawn from these ranges.
+#[derive(Clone, Debug)]
+struct Load {
+    connections: u64,
+    depth: u64,
+    files: (u64, u64),
+    size: (u64, u64),
+}
+
+impl Load {
+    /// 32 requests of 8 KiB on one connection, for one file.
+    fn on(file: u64) -> Self {
+        Self { connections: 1, depth: 32, files: (file, file), size: (8 * KIB, 8 * KIB) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    load: usize,
+    connection: u64,
+    file: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Send { load: usize, connection: u64 },
+    Pump,
+}
+
+/// What went, and when.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    at: u64,
+    load: usize,
+    file: u64,
+    bytes: u64,
+}
+
+/// Whatever goes is answered at once.
+struct World {
+    meters: Meters,
+    line: Line<u64, Request>,
+    /// The pool whose budget the volume shares, if any, which has enough.
+    pool: Option<(Meters, Shares)>,
+    loads: Vec<Load>,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    order: u64,
+    pump_at: Option<u64>,
+    /// Latest the pump may come, in nanoseconds.
+    lateness: u64,
+    random: u64,
+    now: u64,
+    done: Vec<Done>,
+}
+
+impl World {
+    fn new(limits: Limits, ceiling: Ceiling, shared: bool, loads: Vec<Load>) -> Self {
+        let meters = Meters::new(limits);
+        let mut line = Line::new();
+        line.set_ceiling(Some(ceiling), &meters, Mono(START));
+        let mut shares = Shares::new();
+        shares.set(1, Share::default());
+        let budget = Meters::new(Limits::of(BytesPerSecond(10 * limits.rate.0)));
+        Self {
+            meters,
+            line,
+            pool: shared.then_some((budget, shares)),
+            loads,
+            events: BinaryHeap::new(),
+            order: 0,
+            pump_at: None,
+            lateness: 0,
+            random: 1,
+            now: START,
+            done: Vec::new(),
+        }
+    }
+
+    fn run(mut self, seconds: u64) -> Self {
+        for load in 0..self.loads.len() {
+            let Load { connections, depth, .. } = self.loads[load];
+            for connection in 0..connections {
+                let send = Event::Send { load, connection };
+                (0..depth).for_each(|_| self.schedule(START, send));
+            }
+        }
+        while let Some(Reverse((at, _, event))) = self.events.pop() {
+            if at > START + seconds * SECOND {
+                break;
+            }
+            self.now = at;
+            match event {
+                Event::Send { load, connection } => self.send(load, connection),
+                Event::Pump if self.pump_at == Some(at) => self.pump(),
+                Event::Pump => {}
+            }
+        }
+        let outstanding: u64 = self.loads.iter().map(|load| load.connections * load.depth).sum();
+        let coming = self.events.iter().filter(|Reverse((.., event))| *event != Event::Pump);
+        // The one that was taken out of the events at the end is one of them, if it was a request.
+        let known = self.line.len() as u64 + coming.count() as u64;
+        assert!(known == outstanding || known + 1 == outstanding, "{known} of {outstanding}");
+        self
+    }
+
+    fn draw(&mut self, range: (u64, u64)) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        range.0 + self.random % (range.1 - range.0 + 1)
+    }
+
+    fn send(&mut self, load: usize, connection: u64) {
+        let Load { files, size, .. } = self.loads[load];
+        let (file, bytes) = (self.draw(files), self.draw(size));
+        let request = Request { load, connection, file, bytes };
+        let (cost, now) = (Cost::of(bytes), Mono(self.now));
+        let (meters, pool) = (&self.meters, &self.pool);
+        let passed = self.line.try_pass(file, cost, now, || match pool {
+            Some((budget, _)) => meters.try_take_with(budget, cost, now),
+            None => meters.try_take(cost, now),
+        });
+        if passed.is_some() {
+            return self.answer(request);
+        }
+        let client = ClientKey(u128::try_from(load).unwrap());
+        let connection = load as u64 * 1000 + connection;
+        let asks = Asks { client, connection, cost, file: Some(file) };
+        let mut ask = self.line.push(&self.meters, asks, request, now);
+        if let Some((budget, shares)) = &mut self.pool {
+            if ask {
+                shares.again(budget, 1);
+            }
+            ask |= shares.wake(budget, 1);
+        }
+        if ask {
+            self.pump_at(self.now);
+        }
+    }
+
+    fn pump(&mut self) {
+        self.pump_at = None;
+        let (mut released, now) = (Vec::new(), Mono(self.now));
+        let (line, meters) = (&mut self.line, &self.meters);
+        let release = &mut |request, _| released.push(request);
+        let next = match &mut self.pool {
+            Some((budget, shares)) => {
+                let budget = &*budget;
+                shares.poll(budget, now, |_| line.step(meters, budget, now, release))
+            }
+            None => line.poll(meters, now, release),
+        };
+        released.into_iter().for_each(|request| self.answer(request));
+        if let Some(at) = next.filter(|&at| at != NEVER) {
+            let late = self.draw((0, self.lateness));
+            self.pump_at(at.0.max(self.now) + late);
+        }
+        assert!(self.line.is_empty() || self.pump_at.is_some(), "somebody waits for nothing");
+    }
+
+    fn answer(&mut self, Request { load, connection, file, bytes }: Request) {
+        self.done.push(Done { at: self.now, load, file, bytes });
+        // A moment, so that a world without limits doesn't stand still.
+        self.schedule(self.now + 1000, Event::Send { load, connection });
+    }
+
+    fn pump_at(&mut self, at: u64) {
+        if self.pump_at.is_none_or(|earlier| at < earlier) {
+            self.pump_at = Some(at);
+            self.schedule(at, Event::Pump);
+        }
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse((at, self.order, event)));
+    }
+
+    /// Bytes a second from the second second on.
+    fn rate(&self, of: impl Fn(&Done) -> bool) -> f64 {
+        let from = START + SECOND;
+        let bytes: u64 = self
+            .done
+            .iter()
+            .filter(|done| done.at >= from && of(done))
+            .map(|done| done.bytes)
+            .sum();
+        let seconds = u32::try_from((self.now - from) / MILLI).unwrap();
+        f64::from(u32::try_from(bytes / KIB).unwrap()) * 1024.0 / (f64::from(seconds) / 1000.0)
+    }
+
+    /// The most bytes, and the most requests, that went in any window of so many nanoseconds.
+    fn most(&self, window: u64, of: impl Fn(&Done) -> bool) -> (u64, u64) {
+        let done: Vec<_> = self.done.iter().filter(|done| of(done)).collect();
+        let (mut first, mut bytes, mut most) = (0, 0, (0, 0));
+        for (at, last) in done.iter().enumerate() {
+            bytes += last.bytes;
+            while done[first].at + window <= last.at {
+                bytes -= done[first].bytes;
+                first += 1;
+            }
+            most = (bytes.max(most.0), ((at - first + 1) as u64).max(most.1));
+        }
+        most
+    }
+}
+
+fn mib(rate: u64) -> Limits {
+    Limits::of(BytesPerSecond::from_mib(rate))
+}
+
+fn ceiling(mib: u64) -> Ceiling {
+    Ceiling { rate: Some(BytesPerSecond::from_mib(mib)), iops: None }
+}
+
+fn is_near(rate: f64, mib: f64) {
+    let is = rate / 1_048_576.0;
+    assert!((is / mib - 1.0).abs() < 0.01, "{is} MiB/s and not {mib}");
+}
+
+#[test]
+fn each_file_has_its_ceiling_where_the_volume_has_more() {
+    for shared in [false, true] {
+        let load = Load { files: (1, 4), depth: 256, size: (KIB, 64 * KIB), ..Load::on(1) };
+        let world = World::new(mib(64), ceiling(4), shared, vec![load]).run(11);
+        (1..=4).for_each(|file| is_near(world.rate(|done| done.file == file), 4.0));
+    }
+}
+
+#[test]
+fn operations_have_a_ceiling_of_their_own() {
+    let both = Ceiling { iops: Some(Iops(100)), ..ceiling(4) };
+    for shared in [false, true] {
+        let small = Load { size: (KIB, KIB), ..Load::on(1) };
+        let large = Load { size: (128 * KIB, 128 * KIB), ..Load::on(2) };
+        let world = World::new(mib(64), both, shared, vec![small, large]).run(11);
+        is_near(world.rate(|done| done.file == 1), 100.0 / 1024.0);
+        is_near(world.rate(|done| done.file == 2), 4.0);
+    }
+}
+
+#[test]
+fn a_file_at_its_ceiling_holds_up_nobody_who_wants_another() {
+    for shared in [false, true] {
+        // On one connection, most of what is outstanding wants the first file.
+        let hot = Load { depth: 60, ..Load::on(1) };
+        let rest = Load { depth: 4, files: (2, 1000), ..Load::on(2) };
+        let mut world = World::new(mib(16), ceiling(1), shared, vec![hot, rest]);
+        world.loads[0].connections = 3;
+        let world = world.run(11);
+        is_near(world.rate(|done| done.load == 0), 1.0);
+        is_near(world.rate(|done| done.load == 1), 15.0);
+    }
+}
+
+#[test]
+fn clients_of_one_file_have_equal_parts_of_it() {
+    let many = Load { connections: 8, ..Load::on(1) };
+    let large = Load { size: (MIB, MIB), ..Load::on(1) };
+    let little = Load { depth: 2, ..Load::on(1) };
+    let world = World::new(mib(64), ceiling(12), false, vec![many, large, little]).run(31);
+    for load in 0..3 {
+        let is = world.rate(|done| done.load == load) / 1_048_576.0;
+        assert!((is / 4.0 - 1.0).abs() < 0.05, "{is} MiB/s of 4 for {load}");
+    }
+}
+
+#[test]
+fn clients_have_equal_parts_of_the_volume_as_far_as_their_files_let_them() {
+    for shared in [false, true] {
+        for (rate, first, second) in [(6, 3.0, 3.0), (20, 4.0, 16.0)] {
+            let loads = vec![Load::on(1), Load { files: (2, 1000), ..Load::on(2) }];
+            let world = World::new(mib(rate), ceiling(4), shared, loads).run(11);
+            is_near(world.rate(|done| done.load == 0), first);
+            is_near(world.rate(|done| done.load == 1), second);
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_binds_is_used_up_and_no_file_gets_what_it_missed() {
+    let loads = (0..40).map(Load::on).collect();
+    let mut world = World::new(mib(20), ceiling(1), false, loads);
+    world.lateness = MILLI;
+    let mut world = world.run(11);
+    is_near(world.rate(|_| true), 20.0);
+    // All of a sudden it doesn't bind any more.
+    world.meters.set(mib(1000), Mono(world.now));
+    world.line.reweigh(&world.meters);
+    let changed = world.now;
+    world.pump();
+    while let Some(Reverse((at, _, event))) =
+        world.events.pop().filter(|Reverse((at, ..))| *at < changed + SECOND)
+    {
+        world.now = at;
+        match event {
+            Event::Send { load, connection } => world.send(load, connection),
+            Event::Pump if world.pump_at == Some(at) => world.pump(),
+            Event::Pump => {}
+        }
+    }
+    for file in 0..40 {
+        let (most, _) = world.most(100 * MILLI, |done| done.file == file && done.at >= changed);
+        assert!(most <= MIB / 10 + MIB / 20 + 2 * 8 * KIB, "{most} bytes of {file} in 100 ms");
+    }
+}
+
+prop_compose! {
+    fn load()(
+        connections in 1..4_u64,
+        depth in 1..40_u64,
+        first in 0..4_u64,
+        files in 0..6_u64,
+        least in 0..64 * KIB,
+        more in prop_oneof![Just(0), 0..64 * KIB, 0..MIB],
+    ) -> Load {
+        Load { connections, depth, files: (first, first + files), size: (least, least + more) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_file_gets_more_than_its_ceiling_and_no_volume_more_than_its_limit(
+        loads in prop::collection::vec(load(), 1..5),
+        rate in 2..80_u64,
+        each in 1..20_u64,
+        iops in prop::option::of(20..2000_u64),
+        limited in prop::option::of(100..4000_u64),
+        lateness in 0..2 * MILLI,
+        shared: bool,
+        seed in 1..u64::MAX,
+    ) {
+        let limits = Limits { iops: limited.map(Iops), ..mib(rate) };
+        let both = Ceiling { iops: iops.map(Iops), ..ceiling(each) };
+        let largest = loads.iter().map(|load| load.size.1).max().unwrap();
+        let mut world = World::new(limits, both, shared, loads);
+        (world.lateness, world.random) = (lateness, seed);
+        let world = world.run(4);
+        // What either holds the other up for: the time of one largest request by the slower.
+        let takes = |per_second: u64, of: u64| of * SECOND / per_second;
+        let longest = |mib: u64, iops: Option<u64>| {
+            iops.map_or(0, |iops| takes(mib * MIB, largest).max(takes(iops, 1)))
+        };
+        for window in [10 * MILLI, 100 * MILLI, SECOND] {
+            let within = |(mib, iops): (u64, Option<u64>), (bytes, requests): (u64, u64)| {
+                let time = window + 50 * MILLI + longest(mib, iops);
+                let most = (mib * MIB).saturating_mul(time / 1000) / MILLI + largest + 2;
+                prop_assert!(bytes <= most, "{bytes} of {most} in {window}");
+                if let Some(iops) = iops {
+                    let most = iops * time / SECOND + 2;
+                    prop_assert!(requests <= most, "{requests} of {most} in {window}");
+                }
+                Ok(())
+            };
+            for file in 0..10 {
+                within((each, iops), world.most(window, |done| done.file == file))?;
+            }
+            within((rate, limited), world.most(window, |_| true))?;
+        }
+    }
+
+    #[test]
+    fn files_with_clients_of_their_own_get_all_that_both_limits_allow(
+        files in 1..12_u64,
+        depth in 4..40_u64,
+        rate in 4..60_u64,
+        each in 1..20_u64,
+        most in prop_oneof![Just(8 * KIB), 4 * KIB..128 * KIB],
+        lateness in 0..MILLI,
+        shared: bool,
+        seed in 1..u64::MAX,
+    ) {
+        let size = (most.min(4 * KIB), most);
+        let loads = (0..files).map(|file| Load { depth, size, ..Load::on(file) }).collect();
+        let mut world = World::new(mib(rate), ceiling(each), shared, loads);
+        (world.lateness, world.random) = (lateness, seed);
+        let world = world.run(6);
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let (all, part) = (rate.min(files * each) as f64, (rate as f64 / files as f64).min(each as f64));
+        let is = world.rate(|_| true) / 1_048_576.0;
+        prop_assert!((is / all - 1.0).abs() < 0.02, "{is} MiB/s and not {all}");
+        for file in 0..files {
+            #![expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let is = world.rate(|done| done.file == file) / 1_048_576.0;
+            // Turns are of whole requests, which for 5 s may make a difference of two.
+            let two = 2.0 * most as f64 / 1_048_576.0 / 5.0;
+            prop_assert!((is - part).abs() < 0.05 * part + two, "{is} MiB/s and not {part} of {file}");
+        }
+    }
+}
