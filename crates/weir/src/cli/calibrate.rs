@@ -206,7 +206,7 @@ async fn calibrate(client: &Client, output: Output, args: &Measure) -> Result<()
     let made = made.item.context("the server says nothing of the pool that it made")?;
     let measured = on_volume(client, output, &plan, others, &mut stop).await;
     let removed = remove(client, Some(&made)).await;
-    if let Err(error) = &removed {
+    if let (Err(error), Output::Table) = (&removed, output) {
         eprintln!(
             "weir: pool {NAME} is still there, and the next calibration takes it away: {error:#}"
         );

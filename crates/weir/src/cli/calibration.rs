@@ -57,7 +57,8 @@ fn rules(capacity: &Capacity) -> String {
         weir_api::Policy::Off => "made",
     };
     format!(
-        "What a file system holds is judged {mix}, in blocks of {} for throughput and of {} for IOPS; {} % of it may be\ncommitted. A change beyond that is {done}.",
+        "Judged {mix}, in blocks of {} for throughput and of {} for IOPS.\n\
+         Of what a file system holds {} % may be committed; a change beyond that is {done}.",
         Bytes(capacity.block_bytes.into()),
         Bytes(capacity.iops_block_bytes.into()),
         capacity.overcommit_percent
@@ -198,7 +199,9 @@ mod tests {
         assert_eq!(told(&capacity), "5 MiB/s, 7 IOPS committed, 8 MiB/s allowed");
         capacity.filesystems[0].allowed_iops = Some(6);
         assert!(told(&capacity).starts_with("5 MiB/s, 7 IOPS (too much) committed"));
-        assert!(rules(&capacity).contains("64 KiB for throughput and of 8 KiB for IOPS; 80 %"));
+        assert!(rules(&capacity).contains(
+            "64 KiB for throughput and of 8 KiB for IOPS.\nOf what a file system holds 80 %"
+        ));
         assert!(of_pool(&capacity, "c").is_none());
         capacity.filesystems[0].allowed_iops = None;
         capacity.filesystems[0].calibrated = None;

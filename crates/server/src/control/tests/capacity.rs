@@ -48,7 +48,7 @@ async fn what_was_measured_is_kept_shown_and_forgotten() {
     assert!(kept.in_memory && kept.machine.memory_bytes > 0);
     assert_eq!((kept.machine.durability.as_str(), kept.at.len()), ("power", 20));
     assert_eq!(client.calibration(&kept.directory).await.unwrap(), kept);
-    assert_eq!(client.calibrations().await.unwrap(), [kept.clone()]);
+    assert_eq!(client.calibrations().await.unwrap(), std::slice::from_ref(&kept));
     let capacity = client.capacity().await.unwrap();
     assert_eq!((capacity.policy, capacity.mix.as_str()), (Policy::Refuse, "worst"));
     let [there] = &capacity.filesystems[..] else { panic!("{capacity:?}") };
