@@ -115,6 +115,12 @@ mod tests {
         assert_eq!(touched(&db, "DELETE FROM export_rules"), volumes(&[2]));
         assert_eq!(touched(&db, "DELETE FROM volumes WHERE id = 1"), volumes(&[1]));
         assert_eq!(touched(&db, "DELETE FROM volumes; DELETE FROM pools"), Touched::Everything);
+        let measured = "'', '', '', '', 1, 1, '', '', 1, 1, 1, 1, 0, 0";
+        let kept = format!("INSERT INTO calibrations VALUES ('/d', 1, {measured})");
+        assert_eq!(touched(&db, &kept), Touched::Everything);
+        let cell = "INSERT INTO calibrated_cells VALUES ('/d', 0, 4096, 1, 1, 1, 1, NULL, 0)";
+        assert_eq!(touched(&db, cell), Touched::Everything);
+        assert_eq!(touched(&db, "DELETE FROM calibrations"), Touched::Everything);
         let snapshot =
             ["pools", "volumes", "export_rules", "levels", "calibrations", "calibrated_cells"];
         // Whoever adds a table to the snapshot is to note it here: rules of a volume that goes go with it.
