@@ -65,7 +65,7 @@ mod tests {
         let nfs = weir_nfs::v3::Volume { id, fsid: 1, store, keys, verifier: [0; 8] };
         let limits = Limits::of(BytesPerSecond(1));
         let gate = Gate::new(id, limits, Arc::new(ParkedTotal::new(0)));
-        ServedVolume::new(nfs, gate, Stats::new(1))
+        ServedVolume::new(nfs, gate, Stats::new(1, false))
     }
 
     #[test]
