@@ -7,9 +7,9 @@ use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
 use crate::routes;
 use crate::trust::{Trust, TrustError};
 use crate::{
-    Activity, AuditPage, Changed, ExportRule, Health, Level, LevelChange, MadeToken, NewLevel,
-    NewPool, NewToken, NewVolume, Operation, Page, Pool, PoolChange, Report, ServerInfo,
-    SignedReport, Token, Volume, VolumeChange, Why,
+    Activity, AuditPage, Calibration, Capacity, Changed, ExportRule, Health, Level, LevelChange,
+    MadeToken, NewCalibration, NewLevel, NewPool, NewToken, NewVolume, Operation, Page, Pool,
+    PoolChange, Report, ServerInfo, SignedReport, Token, Volume, VolumeChange, Why,
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -54,6 +54,7 @@ pub struct AuditQuery {
 pub struct Client {
     endpoint: Endpoint,
     if_match: Option<String>,
+    overcommits: bool,
 }
 
 #[derive(Clone)]
@@ -115,16 +116,13 @@ impl Client {
     /// Talks to the server of `data_dir`, which the owner of the directory alone can do.
     #[must_use]
     pub fn local(data_dir: &Path) -> Self {
-        Self { endpoint: Endpoint::Socket(data_dir.join(SOCKET)), if_match: None }
+        Self::of(Endpoint::Socket(data_dir.join(SOCKET)))
     }
 
     /// Talks to the server at `address` (`HOST:PORT`), with its token.
     #[must_use]
     pub fn tcp(address: impl Into<String>, token: Option<String>) -> Self {
-        Self {
-            endpoint: Endpoint::Tcp { address: address.into(), token, tls: None },
-            if_match: None,
-        }
+        Self::of(Endpoint::Tcp { address: address.into(), token, tls: None })
     }
 
     /// The same over TLS, with a server that is known by `trust`.
@@ -137,7 +135,18 @@ impl Client {
         trust: &Trust,
     ) -> std::result::Result<Self, TrustError> {
         let (address, tls) = (address.into(), Some(TlsConnector::from(trust.config()?)));
-        Ok(Self { endpoint: Endpoint::Tcp { address, token, tls }, if_match: None })
+        Ok(Self::of(Endpoint::Tcp { address, token, tls }))
+    }
+
+    const fn of(endpoint: Endpoint) -> Self {
+        Self { endpoint, if_match: None, overcommits: false }
+    }
+
+    /// The same client, whose changes of levels, pools and volumes are made also where they commit hardware to
+    /// more than it was measured to hold.
+    #[must_use]
+    pub fn overcommitting(&self) -> Self {
+        Self { overcommits: true, ..self.clone() }
     }
 
     /// The same client, whose changes are refused (412, `changed_meanwhile`) unless what they change still
@@ -336,6 +345,57 @@ impl Client {
         self.send(Method::DELETE, &routes::path(routes::VOLUME, name), NOTHING, dry).await
     }
 
+    /// What hardware holds, and what is promised of it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn capacity(&self) -> Result<Capacity> {
+        self.get(routes::CAPACITY).await
+    }
+
+    /// What was measured that file systems hold.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn calibrations(&self) -> Result<Vec<Calibration>> {
+        Pages::new(self, routes::CALIBRATIONS).all().await
+    }
+
+    /// What was measured in `directory`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn calibration(&self, directory: &str) -> Result<Calibration> {
+        self.get(&routes::path(routes::CALIBRATION, directory)).await
+    }
+
+    /// Keeps what was measured in `directory`, instead of what was measured on its file system before.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn keep_calibration(
+        &self,
+        directory: &str,
+        new: &NewCalibration,
+        dry: Dry,
+    ) -> Result<Changed<Calibration>> {
+        let path = routes::path(routes::CALIBRATION, directory);
+        self.send(Method::PUT, &path, Some(new), dry).await
+    }
+
+    /// Forgets what was measured in `directory`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn forget_calibration(
+        &self,
+        directory: &str,
+        dry: Dry,
+    ) -> Result<Changed<Calibration>> {
+        let path = routes::path(routes::CALIBRATION, directory);
+        self.send(Method::DELETE, &path, NOTHING, dry).await
+    }
+
     /// The export rules of a volume, in the order in which they are tried.
     ///
     /// # Errors
@@ -532,10 +592,13 @@ impl Client {
         dry: Dry,
         key: Option<&str>,
     ) -> Result<T> {
-        let path = match dry {
+        let mut path = match dry {
             Dry::No => path.to_owned(),
             Dry::Run => routes::with_query(path, "dry_run", "true"),
         };
+        if self.overcommits {
+            path = routes::with_query(&path, "overcommit", "true");
+        }
         let json = match body {
             Some(body) => serde_json::to_vec(body).map_err(|e| ClientError::Broken(e.into()))?,
             None => Vec::new(),

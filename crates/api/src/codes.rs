@@ -45,6 +45,7 @@ pub const CODES: &[Code] = &[
     code("no_such_volume", &[404], "there is no such volume"),
     code("no_such_rule", &[404], "the volume has no export rule for that network"),
     code("no_such_token", &[404], "there is no such token"),
+    code("no_such_calibration", &[404], "nothing was measured in that directory"),
     code(
         "no_such_operation",
         &[404],
@@ -69,6 +70,7 @@ pub const CODES: &[Code] = &[
     code("throughput_out_of_bounds", &[422], "no volume of this model can have that throughput"),
     code("iops_out_of_bounds", &[422], "no volume of this model can have those IOPS"),
     code("weight_out_of_bounds", &[400], "that can't be a weight"),
+    code("bad_calibration", &[400], "that can't have been measured"),
     code("bad_path", &[400], "no pool can be in that directory"),
     // What doesn't fit the contract model.
     code("throughput_in_auto_pool", &[400], "volumes of an auto pool have what their quota buys"),
@@ -97,6 +99,12 @@ pub const CODES: &[Code] = &[
     ),
     code("level_below_throughput", &[422], "a pool of that level could not carry its volumes"),
     code("quota_below_used", &[422], "the volume holds more than that"),
+    // What the hardware can't carry.
+    code(
+        "hardware_exceeded",
+        &[422],
+        "the disks would be committed to more than they were measured to hold",
+    ),
     // What is in the way at present.
     code(
         "usage_unknown",

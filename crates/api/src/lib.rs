@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod capacity;
 mod client;
 pub mod codes;
 mod error;
@@ -26,13 +27,16 @@ mod watch;
 mod words;
 
 pub use audit::{AuditPage, AuditRecord};
+pub use capacity::{
+    Calibration, CalibrationCell, CalibrationLoad, Capacity, Filesystem, Machine, NewCalibration,
+};
 pub use client::{AuditQuery, Client, ClientError, Dry, Pages};
 pub use error::{Allowed, ApiError};
 pub use level::{Level, LevelChange, NewLevel};
 pub use operation::Operation;
 pub use page::{HasEtag, Page};
 pub use pool::{NewPool, Pool, PoolChange};
-pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume};
+pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume, Warning};
 pub use signed::{
     ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
 };
@@ -41,7 +45,7 @@ pub use trust::{Fingerprint, Trust, TrustError};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};
 pub use watch::{Active, Activity, REPORT_VERSION, Report, Split, Why, Window};
 pub use words::{
-    Access, AuditEvent, Cause, OperationState, Qos, Role, Squash, UnknownWord, Verdict,
+    Access, AuditEvent, Cause, OperationState, Policy, Qos, Role, Squash, UnknownWord, Verdict,
 };
 
 /// The OpenAPI 3.1 document of this version, as JSON.

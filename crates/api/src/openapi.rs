@@ -40,7 +40,8 @@ impl Described {
     fn change(self) -> Self {
         let given = match (self.method, self.path) {
             ("POST", routes::EXPORTS) => vec!["DryRun", "IfMatch", "IdempotencyKey"],
-            ("POST", _) => vec!["DryRun", "IdempotencyKey"],
+            ("POST", _) => vec!["DryRun", "Overcommit", "IdempotencyKey"],
+            ("PATCH", _) => vec!["DryRun", "Overcommit", "IfMatch"],
             _ => vec!["DryRun", "IfMatch"],
         };
         self.query(given.into_iter().map(parameter)).tagged()
@@ -91,7 +92,7 @@ fn other(
 
 /// The operations, given what makes schemas.
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
-    let parts = [server, levels, pools, volumes, exports, watching, administration];
+    let parts = [server, levels, pools, volumes, capacity, exports, watching, administration];
     parts.into_iter().flat_map(|part| part(schemas)).collect()
 }
 
@@ -188,6 +189,31 @@ fn volumes(schemas: &mut SchemaGenerator) -> Vec<Described> {
         )
         .listed(),
         json("GET", routes::OPERATION, "getOperation", "One operation.", of::<Operation>(schemas)),
+    ]
+}
+
+fn capacity(schemas: &mut SchemaGenerator) -> Vec<Described> {
+    let (one, changed) = (of::<Calibration>(schemas), of::<Changed<Calibration>>(schemas));
+    let capacity = "What hardware holds, and what contracts commit it to.";
+    let list = "What was measured that file systems hold.";
+    let show = "What was measured in one directory, whose path is the name.";
+    let keep = "Keep what was measured in a directory, instead of what was measured on its file system before.";
+    let forget = "Forget what was measured in a directory.";
+    vec![
+        json("GET", routes::CAPACITY, "getCapacity", capacity, of::<Capacity>(schemas)),
+        json(
+            "GET",
+            routes::CALIBRATIONS,
+            "listCalibrations",
+            list,
+            of::<Page<Calibration>>(schemas),
+        )
+        .listed(),
+        json("GET", routes::CALIBRATION, "getCalibration", show, one).tagged(),
+        json("PUT", routes::CALIBRATION, "keepCalibration", keep, changed.clone())
+            .takes(of::<NewCalibration>(schemas))
+            .change(),
+        json("DELETE", routes::CALIBRATION, "forgetCalibration", forget, changed).change(),
     ]
 }
 
@@ -352,6 +378,11 @@ fn components(schemas: &Map<String, Value>) -> Value {
         "description": "Check the change and show what it would do; change nothing.",
         "schema": { "type": "boolean", "default": false },
     });
+    let overcommit = json!({
+        "name": "overcommit", "in": "query",
+        "description": "Make the change also where it commits hardware to more than it was measured to hold.",
+        "schema": { "type": "boolean", "default": false },
+    });
     let limit = json!({
         "name": "limit", "in": "query", "description": "At most so many on a page.",
         "schema": {
@@ -375,7 +406,7 @@ fn components(schemas: &Map<String, Value>) -> Value {
     });
     let parameters = json!({
         "Name": name, "DryRun": dry_run, "Limit": limit, "After": after, "IfMatch": if_match,
-        "IdempotencyKey": key,
+        "IdempotencyKey": key, "Overcommit": overcommit,
     });
     json!({
         "schemas": schemas,
@@ -431,6 +462,8 @@ fn document() -> Value {
         ("levels", "Service levels."),
         ("pools", "Capacity pools."),
         ("volumes", "Volumes, their contracts and export rules."),
+        ("capacity", "What hardware holds, and what is promised of it."),
+        ("calibrations", "What was measured that file systems hold."),
         ("operations", "What outlasts the request that began it."),
         ("catalog", "The catalogue."),
         ("tokens", "Who may speak to the server over TCP."),

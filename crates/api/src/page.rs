@@ -26,6 +26,12 @@ impl HasEtag for crate::Volume {
     }
 }
 
+impl HasEtag for crate::Calibration {
+    fn etag(&self) -> &str {
+        &self.etag
+    }
+}
+
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PageOf{T}"))]

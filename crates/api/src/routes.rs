@@ -43,6 +43,11 @@ pub const ROUTES: &[Route] = &[
     route("GET", VOLUME, Role::Viewer),
     route("PATCH", VOLUME, Role::Operator),
     route("DELETE", VOLUME, Role::Operator),
+    route("GET", CAPACITY, Role::Viewer),
+    route("GET", CALIBRATIONS, Role::Viewer),
+    route("GET", CALIBRATION, Role::Viewer),
+    route("PUT", CALIBRATION, Role::Operator),
+    route("DELETE", CALIBRATION, Role::Operator),
     route("GET", EXPORTS, Role::Viewer),
     route("PUT", EXPORTS, Role::Operator),
     route("POST", EXPORTS, Role::Operator),
@@ -76,6 +81,12 @@ pub const POOL: &str = "/v1/pools/{name}";
 pub const VOLUMES: &str = "/v1/volumes";
 /// One volume.
 pub const VOLUME: &str = "/v1/volumes/{name}";
+/// What hardware holds, and what is promised of it.
+pub const CAPACITY: &str = "/v1/capacity";
+/// What was measured that file systems hold.
+pub const CALIBRATIONS: &str = "/v1/calibrations";
+/// What was measured in one directory, by its path.
+pub const CALIBRATION: &str = "/v1/calibrations/{name}";
 /// The export rules of one volume.
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
 /// The recount of one volume's usage.

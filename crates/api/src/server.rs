@@ -59,6 +59,19 @@ pub struct Changed<T> {
     /// What was changed, as it is after it; nothing after a delete, whose dry run shows what
     /// would go.
     pub item: Option<T>,
+    /// What to mind about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+/// Something to mind about a change that is made all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Warning {
+    /// The code that a refusal for the same reason has.
+    pub code: String,
+    /// For people.
+    pub message: String,
 }
 
 /// What a change does to one volume.

@@ -151,6 +151,17 @@ words! {
 }
 
 words! {
+    /// What is done about a change that commits hardware to more than may be.
+    Policy, "policy",
+    /// It is refused, unless whoever asks says that it is meant.
+    Refuse = "refuse",
+    /// It is made, and said.
+    Warn = "warn",
+    /// It is made.
+    Off = "off"
+}
+
+words! {
     /// How an operation stands.
     OperationState, "state",
     /// It is under way.

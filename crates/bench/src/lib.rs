@@ -9,6 +9,7 @@
 //! What is *not* here: anything of the server. The generator reaches what it measures through
 //! sockets and mounted paths alone, so that another NAS is measured by the same road.
 
+pub mod calibrate;
 pub mod cli;
 mod control;
 pub mod crash;

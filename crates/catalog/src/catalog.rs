@@ -1,7 +1,9 @@
 //! The open catalogue: one writer at a time, a transaction for each change, and the snapshot that
 //! everyone else reads.
 
+use crate::admission::Overcommitment;
 use crate::claims::Claims;
+use crate::devices::Devices;
 use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
@@ -15,6 +17,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_core::VolumeId;
+use weir_qos::admission::Admission;
 use weir_qos::contract::Change;
 
 /// The catalogue of one data directory, held against every other process until it is dropped.
@@ -23,6 +26,8 @@ pub struct Catalog {
     instance: String,
     secret: [u8; 16],
     minimums: Minimums,
+    admission: Admission,
+    devices: Devices,
     claims: Claims,
     current: ArcSwap<Snapshot>,
     db: Mutex<Connection>,
@@ -55,6 +60,21 @@ impl Mode {
     }
 }
 
+/// How a change is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Is it to be made?
+    pub mode: Mode,
+    /// Also where it commits the hardware to more than it holds?
+    pub overcommit: bool,
+}
+
+impl From<Mode> for Asked {
+    fn from(mode: Mode) -> Self {
+        Self { mode, overcommit: false }
+    }
+}
+
 /// What a change did, or would do.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -62,6 +82,8 @@ pub struct Outcome {
     pub snapshot: Arc<Snapshot>,
     /// The volumes whose limit it changes, by id.
     pub changes: Vec<Change<VolumeId>>,
+    /// The file systems that it commits to more than they may be.
+    pub overcommitted: Vec<Overcommitment>,
 }
 
 impl Catalog {
@@ -88,7 +110,8 @@ impl Catalog {
         let db = schema::open(&directory.join("weir.db"))?;
         touched::note(&db)?;
         let claims = Claims::default();
-        let snapshot = rows::load(&db, &directory)?.held_with(&claims);
+        let (devices, admission) = (Devices::default(), Admission::default());
+        let snapshot = rows::load(&db, &directory)?.held_with(&claims).placed(&devices, &admission);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         places::settle(&snapshot);
         Ok(Self {
@@ -96,11 +119,33 @@ impl Catalog {
             directory,
             secret,
             minimums,
+            admission,
+            devices,
             claims,
             current: ArcSwap::from_pointee(snapshot),
             db: Mutex::new(db),
             _lock: lock,
         })
+    }
+
+    /// The same, promising by `admission`.
+    #[must_use]
+    pub fn admitting(mut self, admission: Admission) -> Self {
+        let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &admission);
+        self.current = ArcSwap::from_pointee(now);
+        self.admission = admission;
+        self
+    }
+
+    /// What may be promised of the hardware.
+    #[must_use]
+    pub const fn admission(&self) -> Admission {
+        self.admission
+    }
+
+    /// Which file systems directories are on.
+    pub(crate) const fn devices(&self) -> &Devices {
+        &self.devices
     }
 
     /// What the catalogue holds now. Takes no lock.
@@ -157,33 +202,50 @@ impl Catalog {
     /// before; with [`Mode::Preview`] the transaction is rolled back instead.
     pub(crate) fn mutate(
         &self,
-        mode: Mode,
+        asked: impl Into<Asked>,
         change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<()>,
     ) -> Result<Outcome> {
+        self.mutate_and(asked, change, |(), _| Ok(()))
+    }
+
+    /// The same; what a change does beside the database is `carry_out`, with what `change` gives and the snapshot
+    /// before it. It is left out where the change is only shown, or not admitted.
+    pub(crate) fn mutate_and<T>(
+        &self,
+        asked: impl Into<Asked>,
+        change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<T>,
+        carry_out: impl FnOnce(T, &Snapshot) -> Result<()>,
+    ) -> Result<Outcome> {
+        let asked = asked.into();
         let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.snapshot();
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         touched::begin(&tx)?;
-        change(&tx, &before)?;
-        if let Mode::Once(claim) = mode {
+        let changed = change(&tx, &before)?;
+        if let Mode::Once(claim) = asked.mode {
             requests::note(&tx, &claim)?;
         }
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
         let touched = touched::since(&tx)?;
-        let after = Arc::new(match &touched {
+        let placed = |snapshot: Snapshot| snapshot.placed(&self.devices, &self.admission);
+        let after = Arc::new(placed(match &touched {
             Touched::Everything => rows::load(&tx, &self.directory)?.held_with(&self.claims),
             Touched::Volumes(volumes) => rows::load_volumes(&tx, &before, volumes)?,
-        });
-        debug_assert_eq!(rows::load(&tx, &self.directory).ok().as_ref(), Some(&*after));
+        }));
+        debug_assert_eq!(rows::load(&tx, &self.directory).map(placed).ok().as_ref(), Some(&*after));
         let changes = differences(&before, &after, &touched);
-        match mode {
+        let overcommitted = self.admit(&before, &after, asked)?;
+        if asked.mode.commits() {
+            carry_out(changed, &before)?;
+        }
+        match asked.mode {
             Mode::Preview => tx.rollback()?,
             Mode::Commit | Mode::Once(_) => {
                 tx.commit()?;
                 self.current.store(Arc::clone(&after));
             }
         }
-        Ok(Outcome { snapshot: after, changes })
+        Ok(Outcome { snapshot: after, changes, overcommitted })
     }
 
     /// Runs `change`, of what is no part of the snapshot, in a transaction.

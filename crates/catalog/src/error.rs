@@ -1,6 +1,7 @@
 //! The closed set of reasons why the catalogue refuses or fails. Every refusal names the rule
 //! broken and what would be allowed; nothing here knows HTTP or exit codes.
 
+use crate::admission::Overcommitment;
 use crate::limits::{EXPORT_RULES_MAX, NAME_CHARS_MAX};
 use crate::network::IpNetwork;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ pub enum Thing {
     Volume,
     /// A token of the API.
     Token,
+    /// What was measured in a directory.
+    Calibration,
 }
 
 impl std::fmt::Display for Thing {
@@ -31,6 +34,7 @@ impl std::fmt::Display for Thing {
             Self::Pool => "pool",
             Self::Volume => "volume",
             Self::Token => "token",
+            Self::Calibration => "calibration",
         })
     }
 }
@@ -157,6 +161,14 @@ pub enum CatalogError {
         #[source]
         rule: Infeasible,
     },
+    /// The hardware would be committed to more than it was measured to hold.
+    #[error(
+        "{0}; ask for less, take something else back (`weir capacity`), calibrate anew if the hardware has changed, or overcommit on purpose (--overcommit)"
+    )]
+    BeyondHardware(Box<Overcommitment>),
+    /// What can't have been measured.
+    #[error("that is no calibration: {0}")]
+    BadCalibration(String),
     /// The quota would be below what the volume holds.
     #[error("volume {volume:?} holds {}: its quota can't go below that", Bytes(*.used).at_least())]
     QuotaBelowUsed {
@@ -525,6 +537,9 @@ impl CatalogError {
             Self::NoSuch { thing: Thing::Pool, .. } => "no_such_pool",
             Self::NoSuch { thing: Thing::Volume, .. } => "no_such_volume",
             Self::NoSuch { thing: Thing::Token, .. } => "no_such_token",
+            Self::NoSuch { thing: Thing::Calibration, .. } => "no_such_calibration",
+            Self::BeyondHardware(_) => "hardware_exceeded",
+            Self::BadCalibration(_) => "bad_calibration",
             Self::NoSuch { thing: Thing::Level, .. } | Self::NoSuchLevel { .. } => "no_such_level",
             Self::LevelPublished { .. } => "level_published",
             Self::LevelRate { .. } => "level_rate_out_of_bounds",
@@ -600,6 +615,7 @@ impl CatalogError {
             | Self::NotShared { .. }
             | Self::Weight { .. }
             | Self::NotBought { .. }
+            | Self::BadCalibration(_)
             | Self::BadPath { .. }
             | Self::TooManyRules => Fault::Invalid,
             Self::NoSuch { .. } | Self::NoSuchLevel { .. } | Self::NoSuchRule { .. } => {
@@ -613,9 +629,10 @@ impl CatalogError {
             | Self::RuleExists { .. }
             | Self::UsageUnknown { .. }
             | Self::TooMany { .. } => Fault::Conflict,
-            Self::Infeasible { .. } | Self::QuotaBelowUsed { .. } | Self::LevelTooSlow { .. } => {
-                Fault::Infeasible
-            }
+            Self::Infeasible { .. }
+            | Self::BeyondHardware(_)
+            | Self::QuotaBelowUsed { .. }
+            | Self::LevelTooSlow { .. } => Fault::Infeasible,
             Self::PoolAway { .. }
             | Self::PoolForeign { .. }
             | Self::PoolBusy { .. }

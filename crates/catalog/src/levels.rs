@@ -1,6 +1,6 @@
 //! Service levels of the operator's own, beside the published ones that every catalogue has.
 
-use crate::catalog::{Catalog, Mode, Outcome};
+use crate::catalog::{Asked, Catalog, Mode, Outcome};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX};
 use crate::model::{Level, Snapshot};
@@ -40,15 +40,15 @@ impl Catalog {
     ///
     /// # Errors
     /// `NoSuch`, `LevelPublished`, `LevelRate`; `LevelTooSlow` where one of its pools would not carry
-    /// its volumes.
+    /// its volumes, `BeyondHardware`.
     pub fn change_level(
         &self,
         name: &str,
         rate_per_tib: BytesPerSecond,
-        mode: Mode,
+        asked: impl Into<Asked>,
     ) -> Result<Outcome> {
         let next = check_rate(rate_per_tib)?;
-        self.mutate(mode, |tx, now| {
+        self.mutate(asked, |tx, now| {
             let level = find_own(now, name)?;
             check_pools(now, level, next)?;
             tx.execute(

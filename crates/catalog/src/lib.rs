@@ -6,11 +6,14 @@
 //! remembers; the data plane is told the outcome as a snapshot.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod backup;
+mod calibrations;
 mod catalog;
 mod check;
 mod claims;
 mod credits;
+mod devices;
 mod directory;
 mod error;
 mod exports;
@@ -32,8 +35,10 @@ mod tokens;
 mod touched;
 mod volumes;
 
+pub use admission::{Filesystem, Overcommitment};
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};
-pub use catalog::{Catalog, Mode, Outcome};
+pub use calibrations::{Calibration, Load, Machine, Measured};
+pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use check::{Finding, Report, Severity, check};
 pub use error::{Allowed, CatalogError, Fault, Result, Thing};
 pub use limits::Minimums;
@@ -47,5 +52,6 @@ pub use requests::{Claim, Known};
 pub use restore::{Replace, Restored, restore};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
+pub use weir_qos::admission::{Admission, Cell, Committed, Holds, Mix, Plan, Policy};
 pub use weir_qos::contract::{Bought, Ceiling, Change, Floors, Limits, Qos};
 pub use weir_qos::rate::{BytesPerSecond, Iops};

@@ -29,6 +29,12 @@ pub const REQUESTS_MAX: usize = 1024;
 pub const REQUEST_SECS: u64 = 24 * 60 * 60;
 /// Longest answer that is remembered with one, in bytes.
 pub const REQUEST_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Most calibrations, one for each file system.
+pub const CALIBRATIONS_MAX: usize = 1024;
+/// Most measurements of one.
+pub const CELLS_MAX: usize = 256;
+/// Longest text of one of its conditions, in characters; what is longer is cut.
+pub const CONDITION_CHARS_MAX: usize = 256;
 /// Longest path of a pool's directory, in bytes.
 pub const PATH_BYTES_MAX: usize = 2048;
 

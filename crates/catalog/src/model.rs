@@ -1,7 +1,10 @@
 //! What the catalogue holds, as immutable values: pools, volumes, export rules, and the snapshot
 //! of them all that the data plane works from.
 
+use crate::admission::{self, Filesystem};
+use crate::calibrations::Calibration;
 use crate::claims::Claims;
+use crate::devices::Devices;
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
@@ -12,6 +15,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
+use weir_qos::admission::Admission;
 use weir_qos::contract::{self, Bought, Ceiling, Limits, Qos, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
 use weir_qos::shares::Share;
@@ -269,6 +273,8 @@ pub struct Snapshot {
     pool_names: HashMap<String, PoolId>,
     /// The volumes once more, by name.
     by_name: Vec<Arc<Volume>>,
+    calibrations: Vec<Arc<Calibration>>,
+    filesystems: Vec<Filesystem>,
 }
 
 impl Snapshot {
@@ -291,6 +297,8 @@ impl Snapshot {
             pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
             volumes: by_name.iter().map(|volume| (volume.id, Arc::clone(volume))).collect(),
             by_name,
+            calibrations: Vec::new(),
+            filesystems: Vec::new(),
         }
     }
 
@@ -321,6 +329,34 @@ impl Snapshot {
     /// Where a volume is by its name, or would be.
     fn place_of(&self, name: &str) -> std::result::Result<usize, usize> {
         self.by_name.binary_search_by(|volume| volume.name.as_str().cmp(name))
+    }
+
+    /// The same with these calibrations.
+    pub(crate) fn calibrated(self, calibrations: Vec<Arc<Calibration>>) -> Self {
+        Self { calibrations, ..self }
+    }
+
+    /// The same with the file systems that its pools and calibrations are on, by `admission`.
+    pub(crate) fn placed(mut self, devices: &Devices, admission: &Admission) -> Self {
+        self.filesystems = admission::filesystems(&self, devices, admission);
+        self
+    }
+
+    /// What was measured that file systems hold, by directory.
+    pub fn calibrations(&self) -> impl Iterator<Item = &Arc<Calibration>> {
+        self.calibrations.iter()
+    }
+
+    /// What was measured in this directory.
+    #[must_use]
+    pub fn calibration_of(&self, directory: &str) -> Option<&Arc<Calibration>> {
+        self.calibrations().find(|one| one.directory.to_str() == Some(directory))
+    }
+
+    /// The file systems with pools on them, and those that were calibrated, by directory.
+    #[must_use]
+    pub fn filesystems(&self) -> &[Filesystem] {
+        &self.filesystems
     }
 
     /// The same, of a catalogue that holds its pools with `claims`.

@@ -1,11 +1,11 @@
 //! Making, changing and deleting capacity pools.
 
-use crate::catalog::{Catalog, Mode, Outcome};
+use crate::catalog::{Asked, Catalog, Mode, Outcome};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
 use crate::model::{Level, Pool, Snapshot, Volume};
 use crate::{directory, levels, names, places};
-use rusqlite::params;
+use rusqlite::{Transaction, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
@@ -53,11 +53,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `NotBought`, `Infeasible` where it buys
-    /// more or less than its model allows, `BadPath`, `PoolBusy`, `Io`.
-    pub fn create_pool(&self, new: &NewPool, mode: Mode) -> Result<Outcome> {
+    /// more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`.
+    pub fn create_pool(&self, new: &NewPool, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
-        self.mutate(mode, |tx, now| {
+        let decide = |tx: &Transaction<'_>, now: &Snapshot| {
             if now.pool_named(&new.name).is_some() {
                 return Err(CatalogError::NameTaken { thing: Thing::Pool, name: new.name.clone() });
             }
@@ -94,11 +94,11 @@ impl Catalog {
             let path = new.directory.clone().unwrap_or_else(default);
             let is_live = |id| now.pool(PoolId(id)).is_some();
             directory::check_vacant(&path, self.instance(), is_live)?;
-            match mode {
-                Mode::Preview => Ok(()),
-                Mode::Commit | Mode::Once(_) => self.claim_pool(&path, id),
-            }
-        })
+            // It may be on another file system than when it was a pool's before.
+            self.devices().forget(&path);
+            Ok((path, id))
+        };
+        self.mutate_and(asked, decide, |(path, id), _| self.claim_pool(&path, id))
     }
 
     /// Marks `path` as the directory of a new pool. The mark of a pool that was deleted may be there,
@@ -114,9 +114,15 @@ impl Catalog {
     /// Changes a pool's size, level, model or what it buys, all at once.
     ///
     /// # Errors
-    /// `NoSuch`, `NoSuchLevel`, `Size`, `NotBought`, `Infeasible` where the pool as it is to be can't carry its volumes.
-    pub fn change_pool(&self, name: &str, change: &PoolChange, mode: Mode) -> Result<Outcome> {
-        self.mutate(mode, |tx, now| {
+    /// `NoSuch`, `NoSuchLevel`, `Size`, `NotBought`, `Infeasible` where the pool as it is to be can't carry its volumes,
+    /// `BeyondHardware`.
+    pub fn change_pool(
+        &self,
+        name: &str,
+        change: &PoolChange,
+        asked: impl Into<Asked>,
+    ) -> Result<Outcome> {
+        self.mutate(asked, |tx, now| {
             let pool = find(now, name)?;
             let level = match &change.level {
                 Some(name) => levels::find(now, name)?,

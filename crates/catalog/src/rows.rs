@@ -1,5 +1,6 @@
 //! Rows ↔ values: the one place that knows the columns of the tables.
 
+use crate::calibrations;
 use crate::error::{CatalogError, Result};
 use crate::model::{ExportRule, Level, Pool, Snapshot, Volume};
 use rusqlite::{Connection, Row, params};
@@ -18,7 +19,9 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let levels = levels(db)?;
     let pools = pools(db, data_dir, &levels)?;
     let volumes = volumes(db, |id| pools.get(&id), Which::All)?;
-    Ok(Snapshot::new(generation, instance(db)?, levels, pools.into_values().collect(), volumes))
+    let pools = pools.into_values().collect();
+    Ok(Snapshot::new(generation, instance(db)?, levels, pools, volumes)
+        .calibrated(calibrations::load(db)?))
 }
 
 /// The same as `before`, but for these volumes, which are read.

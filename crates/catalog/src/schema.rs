@@ -98,6 +98,38 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE volumes ADD COLUMN file_throughput INTEGER CHECK (file_throughput > 0);
     ALTER TABLE volumes ADD COLUMN file_iops INTEGER CHECK (file_iops > 0);
 ",
+    "
+    CREATE TABLE calibrations (
+        directory TEXT PRIMARY KEY,
+        at INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        host TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        processor TEXT NOT NULL,
+        processors INTEGER NOT NULL,
+        memory_bytes INTEGER NOT NULL,
+        file_system TEXT NOT NULL,
+        durability TEXT NOT NULL,
+        jobs INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        millis INTEGER NOT NULL,
+        data_bytes INTEGER NOT NULL,
+        others_rate INTEGER NOT NULL,
+        others_iops INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE calibrated_cells (
+        directory TEXT NOT NULL REFERENCES calibrations (directory) ON DELETE CASCADE,
+        read_percent INTEGER NOT NULL CHECK (read_percent BETWEEN 0 AND 100),
+        block_bytes INTEGER NOT NULL CHECK (block_bytes > 0),
+        rate INTEGER NOT NULL CHECK (rate > 0),
+        iops INTEGER NOT NULL CHECK (iops > 0),
+        mean_nanos INTEGER NOT NULL,
+        p99_nanos INTEGER NOT NULL,
+        server_cpu_nanos INTEGER,
+        saturated INTEGER NOT NULL CHECK (saturated IN (0, 1)),
+        PRIMARY KEY (directory, read_percent, block_bytes)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Opens the database at `path` in its newest format, made if it isn't there.
@@ -175,6 +207,7 @@ mod tests {
         ("weight of volumes", "b74188662d9ecb5f"),
         ("requests", "fa392a37e6e72887"),
         ("ceilings of files", "d30bd6c9f20c72a1"),
+        ("calibrations, calibrated_cells", "d3191befe7bc4680"),
     ];
 
     #[test]

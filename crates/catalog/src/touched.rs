@@ -38,12 +38,24 @@ const NOTE: &str = "
         BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
     CREATE TEMP TRIGGER levels_deleted AFTER DELETE ON main.levels
         BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
+    CREATE TEMP TRIGGER calibrations_made AFTER INSERT ON main.calibrations
+        BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
+    CREATE TEMP TRIGGER cells_made AFTER INSERT ON main.calibrated_cells
+        BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
+    CREATE TEMP TRIGGER calibrations_changed AFTER UPDATE ON main.calibrations
+        BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
+    CREATE TEMP TRIGGER cells_changed AFTER UPDATE ON main.calibrated_cells
+        BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
+    CREATE TEMP TRIGGER calibrations_deleted AFTER DELETE ON main.calibrations
+        BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
+    CREATE TEMP TRIGGER cells_deleted AFTER DELETE ON main.calibrated_cells
+        BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
 ";
 
 /// What of a snapshot is no longer true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Touched {
-    /// A pool or a level, and so any volume.
+    /// A pool, a level or what file systems hold, and so any volume.
     Everything,
     /// These volumes and their export rules.
     Volumes(BTreeSet<VolumeId>),
@@ -103,7 +115,8 @@ mod tests {
         assert_eq!(touched(&db, "DELETE FROM export_rules"), volumes(&[2]));
         assert_eq!(touched(&db, "DELETE FROM volumes WHERE id = 1"), volumes(&[1]));
         assert_eq!(touched(&db, "DELETE FROM volumes; DELETE FROM pools"), Touched::Everything);
-        let snapshot = ["pools", "volumes", "export_rules", "levels"];
+        let snapshot =
+            ["pools", "volumes", "export_rules", "levels", "calibrations", "calibrated_cells"];
         // Whoever adds a table to the snapshot is to note it here: rules of a volume that goes go with it.
         assert_eq!(
             touched(

@@ -1,7 +1,7 @@
 //! Making, changing and deleting volumes. Of their trees only the empty top is made here: a deleted
 //! volume's is *condemned*, and whoever removes it says so when it is done.
 
-use crate::catalog::{Catalog, Mode, Outcome};
+use crate::catalog::{Asked, Catalog, Mode, Outcome};
 use crate::error::{
     CEILING_IOPS, CEILING_RATE, CatalogError, FILE_CEILING_IOPS, FILE_CEILING_RATE, Result, Thing,
 };
@@ -9,7 +9,7 @@ use crate::limits::{IOPS_MAX, RATE_MAX, SIZE_BYTES_MAX, VOLUMES_MAX};
 use crate::model::{ExportRule, Pool, Snapshot, Volume};
 use crate::rows;
 use crate::{directory, names, places, pools};
-use rusqlite::params;
+use rusqlite::{Transaction, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::VolumeId;
@@ -80,11 +80,11 @@ impl Catalog {
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
-    /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `PoolAway`, `PoolForeign`,
+    /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `BeyondHardware`, `PoolAway`, `PoolForeign`,
     /// `PoolBusy`, `BadPath`, `Io`.
-    pub fn create_volume(&self, new: &NewVolume, mode: Mode) -> Result<Outcome> {
+    pub fn create_volume(&self, new: &NewVolume, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
-        self.mutate(mode, |tx, now| {
+        let decide = |tx: &Transaction<'_>, now: &Snapshot| {
             let pool = pools::find(now, &new.pool)?;
             if now.volume_named(&new.name).is_some() {
                 let name = new.name.clone();
@@ -117,13 +117,11 @@ impl Catalog {
                 .map_err(|_| CatalogError::TooMany { thing: Thing::Volume, max: VOLUMES_MAX })?;
             rows::store_exports(tx, VolumeId(id), &ExportRule::defaults())?;
             now.check_pool(pool)?;
-            match mode {
-                Mode::Preview => Ok(()),
-                Mode::Commit | Mode::Once(_) => {
-                    self.claims().hold(&pool.directory)?;
-                    directory::make_volume(&rows::place(pool, VolumeId(id)))
-                }
-            }
+            Ok((Arc::clone(pool), VolumeId(id)))
+        };
+        self.mutate_and(asked, decide, |(pool, id), _| {
+            self.claims().hold(&pool.directory)?;
+            directory::make_volume(&rows::place(&pool, id))
         })
     }
 
@@ -133,17 +131,17 @@ impl Catalog {
     ///
     /// # Errors
     /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `IopsNotGiven`,
-    /// `CeilingBounds`, `Infeasible`; for a move also `OtherFileSystem`, `PoolAway`, `PoolForeign`, `PoolBusy`,
+    /// `CeilingBounds`, `Infeasible`, `BeyondHardware`; for a move also `OtherFileSystem`, `PoolAway`, `PoolForeign`,
     /// `PoolBusy`, `VolumeAway`, `BadPath`, `Io`.
     pub fn change_volume(
         &self,
         name: &str,
         change: &VolumeChange,
         used_bytes: Option<u64>,
-        mode: Mode,
+        asked: impl Into<Asked>,
     ) -> Result<Outcome> {
         let mut moved = None;
-        let outcome = self.mutate(mode, |tx, now| {
+        let decide = |tx: &Transaction<'_>, now: &Snapshot| {
             let volume = find(now, name)?;
             let old_pool = pool_of(now, volume)?;
             let pool = match &change.pool {
@@ -193,16 +191,18 @@ impl Catalog {
                     file_ceiling.iops.map(|iops| iops.0)
                 ],
             )?;
-            if moves {
-                places::check(now, volume, old_pool, pool)?;
+            if !moves {
+                return Ok(None);
             }
-            if moves && mode.commits() {
-                let target = rows::place(pool, volume.id);
-                places::carry_out(now, volume, old_pool, pool)?;
-                moved = Some((target.clone(), volume.directory.clone()));
-                places::sync(&volume.directory, &target)?;
-            }
-            Ok(())
+            places::check(now, volume, old_pool, pool)?;
+            Ok(Some((Arc::clone(volume), Arc::clone(old_pool), Arc::clone(pool))))
+        };
+        let outcome = self.mutate_and(asked, decide, |move_of, now| {
+            let Some((volume, old_pool, pool)) = move_of else { return Ok(()) };
+            let target = rows::place(&pool, volume.id);
+            places::carry_out(now, &volume, &old_pool, &pool)?;
+            moved = Some((target.clone(), volume.directory.clone()));
+            places::sync(&volume.directory, &target)
         });
         if let (Err(_), Some((now, before))) = (&outcome, moved) {
             // The change isn't on disk. Where this fails too, the next start puts it back.

@@ -6,8 +6,8 @@
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
-    Access, BytesPerSecond, Catalog, Ceiling, ExportRule, Iops, Limits, Mode, NewVolume, Qos,
-    Replace, Squash, VolumeChange, backup_stopped, check, restore,
+    Access, BytesPerSecond, Catalog, Ceiling, Claim, ExportRule, Iops, Known, Limits, Mode,
+    NewVolume, Qos, Replace, Squash, VolumeChange, backup_stopped, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -214,6 +214,17 @@ fn what_format_7_brought_is_kept() {
 }
 
 #[test]
+fn what_format_8_brought_is_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(8, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let claim = Claim { key: [7; 32], request: [8; 32], at: 1001 };
+    assert_eq!(catalog.recall(&claim).unwrap(), Known::Done(Some(b"{}".to_vec())));
+}
+
+#[test]
 fn what_format_9_brought_is_kept_and_an_earlier_one_has_no_ceilings_of_files() {
     let base = tempfile::tempdir().unwrap();
     let data = base.path().join("data");
@@ -233,4 +244,19 @@ fn what_format_9_brought_is_kept_and_an_earlier_one_has_no_ceilings_of_files() {
     let change = VolumeChange { file_rate: Some(None), ..VolumeChange::default() };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
     assert_eq!(ceiling(&catalog), Some(Ceiling { rate: None, iops: Some(Iops(7)) }));
+}
+
+#[test]
+fn a_catalogue_of_format_9_has_its_ceilings_of_files_and_knows_of_no_disks() {
+    let base = tempfile::tempdir().unwrap();
+    let data = base.path().join("data");
+    directory_of(9, &data);
+    let catalog = Catalog::open(&data).unwrap();
+    has_everything(&catalog);
+    let snapshot = catalog.snapshot();
+    let ceiling = |name| snapshot.volume_named(name).unwrap().limits_of_files();
+    let rate = Some(BytesPerSecond::from_mib(60));
+    assert_eq!(ceiling("home"), Some(Ceiling { rate, iops: Some(Iops(7)) }));
+    assert_eq!(ceiling("scratch"), None);
+    assert_eq!(snapshot.calibrations().count(), 0);
 }

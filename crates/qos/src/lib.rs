@@ -1,5 +1,6 @@
 //! Performance contracts: what a volume may use ([`contract`]), whether a request may go now
-//! ([`Meters`]), in which order those go that must wait ([`Queue`]), and whether the contract is kept ([`verdict`]).
+//! ([`Meters`]), in which order those go that must wait ([`Queue`]), whether the contract is kept ([`verdict`]), and
+//! whether hardware is committed to more than it holds ([`admission`]).
 //!
 //! All of it is arithmetic over a [`Mono`](weir_core::Mono) handed in by the caller. What is *not*
 //! here: a clock, a sleep, a lock, a thread, and anything that knows what a request says. The
@@ -9,6 +10,7 @@
 
 extern crate alloc;
 
+pub mod admission;
 pub mod burst;
 pub mod contract;
 pub mod files;
@@ -21,6 +23,7 @@ mod round;
 pub mod shares;
 pub mod verdict;
 
+pub use admission::Admission;
 pub use burst::Burst;
 pub use contract::{Bought, Ceiling, Change, Floors, Infeasible, Level, Limits, Pool, Qos, Terms};
 pub use files::{FileCharge, Files};

@@ -38,7 +38,8 @@ impl Bound {
     /// [`ServeError`], with what can't be had.
     pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
         let objects_max = ensure_descriptors(config, weir_store::prepare_process()?);
-        let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums())?);
+        let catalog = Catalog::open_with(&config.data, config.minimums())?;
+        let catalog = Arc::new(catalog.admitting(config.admission));
         let mut listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|l| l.local_addr().ok()).collect();

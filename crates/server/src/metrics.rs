@@ -10,7 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::time::Duration;
-use weir_catalog::{Pool, Snapshot, Volume};
+use weir_catalog::{Filesystem, Pool, Snapshot, Volume};
 use weir_qos::verdict::Verdict;
 
 /// The content type of the text.
@@ -238,6 +238,43 @@ const WAIT: (&str, &str) = (
     "Time that READs, WRITEs and COMMITs waited for the contract, of chosen volumes",
 );
 
+/// Of a file system; what is not known is left out.
+type OfFilesystem = fn(&Filesystem) -> Option<u64>;
+
+const FILESYSTEM: [(&str, &str, OfFilesystem); 7] = [
+    (
+        "weir_filesystem_committed_bytes_per_second",
+        "Throughput that the contracts of the pools there promise for good",
+        |f| Some(f.committed.rate().0),
+    ),
+    (
+        "weir_filesystem_committed_operations_per_second",
+        "READs and WRITEs that they promise for good, where they count them",
+        |f| Some(f.committed.iops().0),
+    ),
+    ("weir_filesystem_holds_bytes_per_second", "Throughput that it was measured to hold", |f| {
+        f.holds.rate.map(|rate| rate.0)
+    }),
+    (
+        "weir_filesystem_holds_operations_per_second",
+        "READs and WRITEs that it was measured to hold",
+        |f| f.holds.iops.map(|iops| iops.0),
+    ),
+    (
+        "weir_filesystem_allowed_bytes_per_second",
+        "Throughput that contracts there may promise",
+        |f| f.allowed.rate.map(|rate| rate.0),
+    ),
+    (
+        "weir_filesystem_allowed_operations_per_second",
+        "READs and WRITEs that contracts there may promise",
+        |f| f.allowed.iops.map(|iops| iops.0),
+    ),
+    ("weir_filesystem_calibrated_timestamp_seconds", "When it was measured", |f| {
+        f.calibration.as_ref().map(|kept| kept.at)
+    }),
+];
+
 fn verdict(listed: &Listed) -> Verdict {
     listed.standing.map_or(Verdict::NotDemanded, |standing| standing.verdict)
 }
@@ -376,6 +413,16 @@ impl Collector for Scrape {
         for metric in POOL {
             family(&mut out, metric, pools.iter().map(|(labels, sums)| (labels, sums)))?;
         }
+        for (name, help, value) in FILESYSTEM {
+            let mut encoder = out.encode_descriptor(name, help, None, Gauge)?;
+            for there in self.snapshot.filesystems() {
+                if let Some(value) = value(there) {
+                    let directory = there.directory.to_string_lossy();
+                    let labels = [("directory", &*directory)];
+                    encoder.encode_family(&labels)?.encode_gauge(&value)?;
+                }
+            }
+        }
         let labelled: Vec<_> = self
             .volumes
             .iter()
@@ -497,7 +544,9 @@ mod tests {
         let errors = ERRORS.map(|(name, _)| name.to_owned());
         let volumes = of(LIVE).chain(of(VOLUME)).chain(of(CONTRACT)).chain(errors);
         let histograms = [OPERATION, WAIT].map(|(name, _)| name.to_owned());
-        volumes.chain(of(POOL)).chain(of(SERVER)).chain(single).chain(histograms).collect()
+        let filesystems = FILESYSTEM.map(|(name, ..)| name.to_owned());
+        let volumes = volumes.chain(of(POOL)).chain(filesystems);
+        volumes.chain(of(SERVER)).chain(single).chain(histograms).collect()
     }
 
     /// Those, and the series that histograms are scraped as.

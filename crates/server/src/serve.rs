@@ -152,6 +152,10 @@ impl Server {
         };
         let engine =
             Arc::new(engine(config, objects_max, &catalog, &inboxes, portmap, door.clone())?);
+        for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
+            let directory = there.directory.display();
+            tracing::warn!(%directory, "contracts on this file system promise more than it was measured to hold: see `weir capacity`");
+        }
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
             tracing::warn!("some volumes are not served; the others are");
         }
@@ -233,7 +237,9 @@ impl Server {
         until: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let catalog = Arc::clone(&self.catalog);
-        let state = ControlState::open(catalog, self.plane(), self.addresses.clone());
+        let addresses = self.addresses.clone();
+        let state =
+            ControlState::open(catalog, self.plane(), addresses, config.namespace_durability);
         for address in &self.addresses {
             tracing::info!(%address, "serving NFSv3 and MOUNT");
         }

@@ -1,7 +1,7 @@
 //! `weir bench`: the load generator from the command line.
 
 mod args;
-mod sampler;
+pub(crate) mod sampler;
 mod table;
 
 pub use args::{BenchArgs, Format};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Samples a process at the beginning and the end of the measured interval, to the nearest
 /// window.
-pub(super) struct ServerSampler {
+pub(crate) struct ServerSampler {
     pid: u32,
     first: Option<Sample>,
     last: Option<Sample>,
@@ -22,14 +22,14 @@ struct Sample {
 
 impl ServerSampler {
     /// A sampler of process `pid`, which must be there.
-    pub(super) fn new(pid: u32) -> Result<Self, CliError> {
+    pub(crate) fn new(pid: u32) -> Result<Self, CliError> {
         cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
         Ok(Self { pid, first: None, last: None })
     }
 
     /// Samples if the window is in the measured interval. A process that has ended meanwhile
     /// leaves the last sample as it was.
-    pub(super) fn window(&mut self, window: &Window) {
+    pub(crate) fn window(&mut self, window: &Window) {
         if window.phase == Phase::Measure
             && let Ok(cpu) = cpu::process(self.pid)
         {
@@ -43,7 +43,7 @@ impl ServerSampler {
     }
 
     /// The figures; `None` if the run was too short for two samples.
-    pub(super) fn finish(&self, result: &RunResult) -> Option<ServerCpu> {
+    pub(crate) fn finish(&self, result: &RunResult) -> Option<ServerCpu> {
         let (first, last) = (self.first?, self.last?);
         let seconds = last.at_s - first.at_s;
         if seconds <= 0.0 {

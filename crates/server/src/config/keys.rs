@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use weir_core::limits::IO_BYTES_MAX;
 use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
 use weir_qos::Bought;
+use weir_qos::admission::Policy;
 
 /// Nobody can mean more connections than that.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
@@ -23,6 +25,8 @@ const WORKERS_MAX: usize = 1024;
 const OBJECTS_MAX: usize = 1 << 24;
 /// How much is logged, least first.
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+/// Most that disks may be overcommitted, percent.
+const OVERCOMMIT_PERCENT_MAX: u32 = 10_000;
 /// Longest shutdown and longest grace period, seconds.
 const GRACE_SECS_MAX: u64 = 3600;
 
@@ -276,6 +280,57 @@ pub const KEYS: &[Key] = &[
         show: |config| show_path(config.api_tls_key.as_deref()),
     },
     Key {
+        name: "admission.policy",
+        meaning: "what is done about a change that commits disks to more than `weir calibrate` found that they hold: refuse (default), warn or off",
+        set: |config, value| {
+            let given = text(value)?;
+            let found = Policy::ALL.into_iter().find(|policy| policy.name() == given);
+            let refused = || format!("{given:?} is none of refuse, warn, off");
+            config.admission.policy = found.ok_or_else(refused)?;
+            Ok(())
+        },
+        show: |config| quote(config.admission.policy.name()),
+    },
+    Key {
+        name: "admission.mix",
+        meaning: "the mix by which that is judged: worst (default: the worst of those measured), or the percentage of reads, 0 to 100",
+        set: |config, value| {
+            let given = match value {
+                Value::Integer(percent) => percent.to_string(),
+                _ => text(value)?.to_owned(),
+            };
+            let refused = || format!("{given:?} is neither worst nor a percentage of reads");
+            config.admission.plan.mix = given.parse().map_err(|_| refused())?;
+            Ok(())
+        },
+        show: |config| quote(&config.admission.plan.mix.to_string()),
+    },
+    Key {
+        name: "admission.block_size",
+        meaning: "the block size by which throughput is judged; default 64KiB",
+        set: |config, value| block(value).map(|bytes| config.admission.plan.block_bytes = bytes),
+        show: |config| quote(&format!("{:#}", Bytes(config.admission.plan.block_bytes.into()))),
+    },
+    Key {
+        name: "admission.iops_block_size",
+        meaning: "the block size by which IOPS are judged; default 8KiB",
+        set: |config, value| {
+            block(value).map(|bytes| config.admission.plan.iops_block_bytes = bytes)
+        },
+        show: |config| {
+            quote(&format!("{:#}", Bytes(config.admission.plan.iops_block_bytes.into())))
+        },
+    },
+    Key {
+        name: "admission.overcommit_percent",
+        meaning: "how much of what disks hold may be committed, 1 to 10000 percent; default 100",
+        set: |config, value| {
+            number(value, &(1..=OVERCOMMIT_PERCENT_MAX))
+                .map(|percent| config.admission.overcommit_percent = percent)
+        },
+        show: |config| config.admission.overcommit_percent.to_string(),
+    },
+    Key {
         name: "log.format",
         meaning: "log lines on standard error: text (default) or json",
         set: |config, value| {
@@ -369,6 +424,13 @@ fn size(value: &Value<'_>) -> Result<u64, String> {
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The size of one READ or WRITE.
+fn block(value: &Value<'_>) -> Result<u32, String> {
+    let bytes = size(value)?;
+    let fits = u32::try_from(bytes).ok().filter(|bytes| *bytes <= IO_BYTES_MAX);
+    fits.ok_or_else(|| format!("at most {} is allowed", Bytes(IO_BYTES_MAX.into())))
 }
 
 fn rate(value: &Value<'_>) -> Result<u64, String> {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use weir_catalog::{BytesPerSecond, Floors, Iops, Minimums};
+use weir_catalog::{Admission, BytesPerSecond, Floors, Iops, Minimums};
 
 pub use keys::{KEYS, Key};
 
@@ -67,6 +67,8 @@ pub struct ServerConfig {
     pub custom_iops_min: u64,
     /// `metrics.histograms`: names of the volumes that have histograms of latency.
     pub metrics_histograms: BTreeSet<String>,
+    /// `admission.…`: what may be promised of disks that were calibrated.
+    pub admission: Admission,
     /// `rpcbind`: how clients find MOUNT and the lock manager.
     pub rpcbind: RpcbindMode,
     /// `grace_period_secs`: how long those who held locks before a restart may take them again.
@@ -104,6 +106,7 @@ impl Default for ServerConfig {
             custom_throughput_min: Floors::default().rate.0,
             custom_iops_min: Floors::default().iops.0,
             metrics_histograms: BTreeSet::new(),
+            admission: Admission::default(),
             rpcbind: RpcbindMode::Off,
             grace_period: Duration::from_secs(90),
             seccomp: Seccomp::On,

@@ -1,5 +1,6 @@
 use super::*;
 use std::io::Write;
+use weir_catalog::{Mix, Plan, Policy};
 
 fn load(text: &str, overrides: &[Override]) -> Result<ServerConfig, ConfigError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -103,6 +104,22 @@ fn the_floor_of_custom_pools_is_one_that_they_can_buy() {
 }
 
 #[test]
+fn what_may_be_promised_is_read_and_refused_with_what_is_right() {
+    let text = "data = \"/d\"\n[admission]\npolicy = \"warn\"\nmix = 70\nblock_size = \"1MiB\"\n\
+                iops_block_size = \"4KiB\"\novercommit_percent = 150\n";
+    let admission = load(text, &[]).unwrap().admission;
+    let plan = Plan { mix: Mix::Reads(70), block_bytes: 1 << 20, iops_block_bytes: 4096 };
+    assert_eq!(admission, Admission { policy: Policy::Warn, plan, overcommit_percent: 150 });
+    let wrong = |line: &str| refusal(&format!("data = \"/d\"\n[admission]\n{line}\n"));
+    assert!(wrong("policy = \"on\"").contains("none of refuse, warn, off"));
+    assert!(wrong("mix = 101").contains("neither worst nor a percentage"));
+    assert!(wrong("mix = \"best\"").contains("neither worst nor a percentage"));
+    assert!(wrong("block_size = \"2MiB\"").contains("at most 1 MiB"));
+    assert!(wrong("iops_block_size = \"0B\"").contains("more than nothing"));
+    assert!(wrong("overcommit_percent = 0").contains("from 1 to 10000"));
+}
+
+#[test]
 fn what_is_shown_reads_back_as_the_same() {
     let overrides: Vec<Override> = vec![
         ("data", "/srv/with \"quotes\"".to_owned()),
@@ -116,6 +133,9 @@ fn what_is_shown_reads_back_as_the_same() {
         ("log.level", "info,weir_store=debug".to_owned()),
         ("volume_quota_min", "1.5GiB".to_owned()),
         ("metrics.histograms", "home,db".to_owned()),
+        ("admission.policy", "off".to_owned()),
+        ("admission.mix", "30".to_owned()),
+        ("admission.block_size", "12KiB".to_owned()),
     ];
     let config = ServerConfig::load(None, &overrides).unwrap();
     assert_eq!(load(&config.to_toml(), &[]).unwrap(), config);

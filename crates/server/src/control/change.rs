@@ -12,8 +12,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use weir_api::{Changed, HasEtag, LimitChange, mibps};
-use weir_catalog::{Catalog, Claim, Known, Mode, Outcome, Pool, Snapshot};
+use weir_api::{Changed, HasEtag, LimitChange, Warning, mibps};
+use weir_catalog::{Asked, Catalog, Claim, Known, Mode, Outcome, Overcommitment, Pool, Snapshot};
 use weir_core::VolumeId;
 
 /// The header that says that an answer was given before.
@@ -25,17 +25,18 @@ const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 pub(super) struct How {
     #[serde(default)]
     dry_run: bool,
+    #[serde(default)]
+    overcommit: bool,
 }
 
 /// The query, or why it makes no sense.
 pub(super) type HowQuery = Result<Query<How>, QueryRejection>;
 
-/// Reads [`How`] as the catalogue's mode.
-pub(super) fn mode(how: HowQuery) -> Result<Mode, Failure> {
-    Ok(match how?.dry_run {
-        true => Mode::Preview,
-        false => Mode::Commit,
-    })
+/// Reads [`How`] in the catalogue's words.
+pub(super) fn asked(how: HowQuery) -> Result<Asked, Failure> {
+    let Query(How { dry_run, overcommit }) = how?;
+    let mode = if dry_run { Mode::Preview } else { Mode::Commit };
+    Ok(Asked { mode, overcommit })
 }
 
 /// The volumes whose limits the answer to a change shows.
@@ -50,19 +51,19 @@ pub(super) enum Shown {
 
 /// On what terms a change is asked for.
 pub(super) struct Terms {
-    mode: Mode,
+    asked: Asked,
     given: Given,
     concerned: Concerned,
 }
 
 impl Terms {
     /// A change of something; one that is made and has a name is made once.
-    pub(super) fn new(mode: Mode, given: Given, concerned: Concerned) -> Self {
-        let mode = match given.claim {
-            Some(claim) if mode.commits() => Mode::Once(claim),
-            _ => mode,
-        };
-        Self { mode, given, concerned }
+    pub(super) fn new(asked: impl Into<Asked>, given: Given, concerned: Concerned) -> Self {
+        let mut asked = asked.into();
+        if let (Some(claim), true) = (given.claim, asked.mode.commits()) {
+            asked.mode = Mode::Once(claim);
+        }
+        Self { asked, given, concerned }
     }
 }
 
@@ -92,13 +93,21 @@ pub(super) struct Reply<T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Again;
 
+/// What there is to mind about a change that was made, likewise.
+#[derive(Clone, Debug)]
+pub(super) struct Minded(pub(super) String);
+
 impl<T: HasEtag + Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
         let etag = self.changed.item.as_ref().map(|item| item.etag().to_owned());
+        let minded: Vec<_> = self.changed.warnings.iter().map(|one| one.message.clone()).collect();
         let mut response = match etag.filter(|_| !self.changed.dry_run) {
             Some(etag) => tag(&etag, Json(self.changed)),
             None => Json(self.changed).into_response(),
         };
+        if !minded.is_empty() {
+            response.extensions_mut().insert(Minded(minded.join("; ")));
+        }
         if self.again {
             response.extensions_mut().insert(Again);
             let replayed = HeaderName::from_static(IDEMPOTENCY_REPLAYED);
@@ -119,12 +128,13 @@ impl ControlState {
         &self,
         terms: Terms,
         shown: Shown,
-        ask: impl FnOnce(&Catalog, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
+        ask: impl FnOnce(&Catalog, Asked) -> weir_catalog::Result<Outcome> + Send + 'static,
         settle: impl Fn(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
     ) -> Answer<T> {
         let control = Arc::clone(&self.0);
         let work = move || {
-            let Terms { mode, given, concerned } = terms;
+            let Terms { asked, given, concerned } = terms;
+            let mode = asked.mode;
             let _turn = lock(&control.turn);
             let before = control.catalog.snapshot();
             if let Mode::Once(claim) = mode
@@ -133,7 +143,7 @@ impl ControlState {
                 return Ok(Reply { changed, again: true });
             }
             concerned.check(&given, &control, &before)?;
-            let outcome = ask(&control.catalog, mode)?;
+            let outcome = ask(&control.catalog, asked)?;
             if mode.commits() {
                 control.follow(&outcome.snapshot);
             }
@@ -149,7 +159,11 @@ impl ControlState {
                 generation: outcome.snapshot.generation,
                 changes: limits(&before, &outcome, &shown),
                 item,
+                warnings: outcome.overcommitted.iter().map(warning).collect(),
             };
+            for warning in changed.warnings.iter().filter(|_| mode.commits()) {
+                tracing::warn!(code = warning.code, "{}", warning.message);
+            }
             if let Mode::Once(claim) = mode {
                 control.keep_answer(&claim, &changed);
             }
@@ -186,12 +200,14 @@ impl Control {
         }
         let snapshot = self.catalog.snapshot();
         let (generation, changes) = (snapshot.generation, Vec::new());
-        let item = settle(self, &Outcome { snapshot, changes: Vec::new() })?;
+        let (nothing, overcommitted) = (Vec::new(), Vec::new());
+        let item = settle(self, &Outcome { snapshot, changes: nothing, overcommitted })?;
         if item.is_none() {
             self.catalog.forget_request(claim)?;
             return Ok(None);
         }
-        Ok(Some(Changed { dry_run: false, generation, changes, item }))
+        let warnings = Vec::new();
+        Ok(Some(Changed { dry_run: false, generation, changes, item, warnings }))
     }
 
     /// Keeps what a request was answered. Without it a request that comes again is shown what it made
@@ -212,6 +228,11 @@ impl Control {
             tracing::warn!(%error, "the data plane can't serve all of the catalogue");
         }
     }
+}
+
+/// That hardware is committed to more than it was measured to hold.
+fn warning(beyond: &Overcommitment) -> Warning {
+    Warning { code: "hardware_exceeded".to_owned(), message: beyond.to_string() }
 }
 
 /// The limits before and after of the volumes to be shown.

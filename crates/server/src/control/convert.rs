@@ -4,7 +4,10 @@ use super::failure::Failure;
 use super::{clock, given};
 use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
-use weir_catalog::{Access, ExportRule, Level, Pool, Qos, Role, Snapshot, Squash, Token, Volume};
+use weir_catalog::{
+    Access, BytesPerSecond, Calibration, Cell, ExportRule, Filesystem, Iops, Level, Load, Measured,
+    Pool, Qos, Role, Snapshot, Squash, Token, Volume,
+};
 
 /// A service level for an answer.
 pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
@@ -84,6 +87,95 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
     shown.etag = etag(&shown);
     shown.live = plane.volume_live(volume.id).map(live);
     shown
+}
+
+/// What was measured of a file system, for an answer.
+pub(super) fn calibration(kept: &Calibration) -> weir_api::Calibration {
+    let Calibration { cells, load, machine, .. } = kept;
+    let mut shown = weir_api::Calibration {
+        directory: kept.directory.display().to_string(),
+        at: clock::text_of(kept.at),
+        cells: cells.iter().map(cell).collect(),
+        load: weir_api::CalibrationLoad {
+            jobs: load.jobs,
+            depth: load.depth,
+            millis: load.millis,
+            data_bytes: load.data_bytes,
+            others_bytes_per_second: load.others_rate.0,
+            others_iops: load.others_iops.0,
+        },
+        machine: weir_api::Machine {
+            version: machine.version.clone(),
+            host: machine.host.clone(),
+            kernel: machine.kernel.clone(),
+            processor: machine.processor.clone(),
+            processors: machine.processors,
+            memory_bytes: machine.memory_bytes,
+            file_system: machine.file_system.clone(),
+            durability: machine.durability.clone(),
+        },
+        in_memory: load.data_bytes < machine.memory_bytes,
+        etag: String::new(),
+    };
+    shown.etag = etag(&shown);
+    shown
+}
+
+fn cell(measured: &Measured) -> weir_api::CalibrationCell {
+    weir_api::CalibrationCell {
+        read_percent: measured.cell.read_percent,
+        block_bytes: measured.cell.block_bytes,
+        bytes_per_second: measured.cell.rate.0,
+        iops: measured.cell.iops.0,
+        mean_nanos: measured.mean_nanos,
+        p99_nanos: measured.p99_nanos,
+        server_cpu_nanos: measured.server_cpu_nanos,
+        saturated: measured.saturated,
+    }
+}
+
+/// A measurement from a request.
+pub(super) const fn cell_asked(cell: &weir_api::CalibrationCell) -> Measured {
+    Measured {
+        cell: Cell {
+            read_percent: cell.read_percent,
+            block_bytes: cell.block_bytes,
+            rate: BytesPerSecond(cell.bytes_per_second),
+            iops: Iops(cell.iops),
+        },
+        mean_nanos: cell.mean_nanos,
+        p99_nanos: cell.p99_nanos,
+        server_cpu_nanos: cell.server_cpu_nanos,
+        saturated: cell.saturated,
+    }
+}
+
+/// The load of a measurement, from a request.
+pub(super) const fn load_asked(load: &weir_api::CalibrationLoad) -> Load {
+    Load {
+        jobs: load.jobs,
+        depth: load.depth,
+        millis: load.millis,
+        data_bytes: load.data_bytes,
+        others_rate: BytesPerSecond(load.others_bytes_per_second),
+        others_iops: Iops(load.others_iops),
+    }
+}
+
+/// A file system for an answer.
+pub(super) fn filesystem(snapshot: &Snapshot, there: &Filesystem) -> weir_api::Filesystem {
+    let pools = there.pools.iter().filter_map(|id| snapshot.pool(*id));
+    weir_api::Filesystem {
+        directory: there.directory.display().to_string(),
+        pools: pools.map(|pool| pool.name.clone()).collect(),
+        committed_bytes_per_second: there.committed.rate().0,
+        committed_iops: there.committed.iops().0,
+        holds_bytes_per_second: there.holds.rate.map(|rate| rate.0),
+        holds_iops: there.holds.iops.map(|iops| iops.0),
+        allowed_bytes_per_second: there.allowed.rate.map(|rate| rate.0),
+        allowed_iops: there.allowed.iops.map(|iops| iops.0),
+        calibrated: there.calibration.as_ref().map(|kept| clock::text_of(kept.at)),
+    }
 }
 
 /// The etag of something that is shown, without its etag and what is live.

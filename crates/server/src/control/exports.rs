@@ -1,6 +1,6 @@
 //! `/v1/volumes/{name}/exports`.
 
-use super::change::{Answer, HowQuery, Shown, Terms, mode, tag};
+use super::change::{Answer, HowQuery, Shown, Terms, asked, tag};
 use super::failure::Failure;
 use super::given::{Concerned, Given};
 use super::{Control, ControlState, convert};
@@ -10,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 use weir_api::{ExportRule, Volume};
-use weir_catalog::{Catalog, CatalogError, IpNetwork, Mode, NetworkError, Outcome, Thing};
+use weir_catalog::{Asked, Catalog, CatalogError, IpNetwork, Mode, NetworkError, Outcome, Thing};
 
 pub(super) async fn list(
     State(state): State<ControlState>,
@@ -30,7 +30,7 @@ pub(super) async fn set(
     given: Given,
     rules: Result<Json<Vec<ExportRule>>, JsonRejection>,
 ) -> Answer<Volume> {
-    let (mode, Json(rules)) = (mode(how)?, rules?);
+    let (Asked { mode, .. }, Json(rules)) = (asked(how)?, rules?);
     let rules = rules.iter().map(convert::rule_asked).collect::<Result<Vec<_>, _>>()?;
     edit(state, name, (mode, given), move |catalog, name, mode| {
         catalog.set_exports(name, &rules, mode)
@@ -45,7 +45,7 @@ pub(super) async fn add(
     given: Given,
     rule: Result<Json<ExportRule>, JsonRejection>,
 ) -> Answer<Volume> {
-    let (mode, Json(rule)) = (mode(how)?, rule?);
+    let (Asked { mode, .. }, Json(rule)) = (asked(how)?, rule?);
     let rule = convert::rule_asked(&rule)?;
     edit(state, name, (mode, given), move |catalog, name, mode| {
         catalog.add_export(name, &rule, mode)
@@ -86,10 +86,10 @@ async fn edit(
     (mode, given): (Mode, Given),
     ask: impl FnOnce(&Catalog, &str, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
 ) -> Answer<Volume> {
-    let (asked, concerned) = (name.clone(), Concerned::Volume(name.clone()));
+    let (which, concerned) = (name.clone(), Concerned::Volume(name.clone()));
     let settle =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    let ask = move |catalog: &Catalog, mode| ask(catalog, &asked, mode);
+    let ask = move |catalog: &Catalog, how: Asked| ask(catalog, &which, how.mode);
     let terms = Terms::new(mode, given, concerned);
     state.change(terms, Shown::Changed, ask, settle).await
 }

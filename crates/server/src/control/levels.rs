@@ -1,6 +1,6 @@
 //! `/v1/levels`.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
 use super::failure::Failure;
 use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use weir_api::{Level, LevelChange, NewLevel, Page};
-use weir_catalog::{BytesPerSecond, Catalog, CatalogError, Outcome, Snapshot, Thing};
+use weir_catalog::{Asked, BytesPerSecond, Catalog, CatalogError, Outcome, Snapshot, Thing};
 
 pub(super) async fn list(
     State(state): State<ControlState>,
@@ -40,11 +40,11 @@ pub(super) async fn create(
     given: Given,
     new: Result<Json<NewLevel>, JsonRejection>,
 ) -> Answer<Level> {
-    let (mode, Json(new)) = (mode(how)?, new?);
+    let (how, Json(new)) = (asked(how)?, new?);
     let (name, rate) = (new.name.clone(), BytesPerSecond(new.bytes_per_second_per_tib));
-    let ask = move |catalog: &Catalog, mode| catalog.create_level(&new.name, rate, mode);
+    let ask = move |catalog: &Catalog, how: Asked| catalog.create_level(&new.name, rate, how.mode);
     let settle = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
-    state.change(Terms::new(mode, given, Concerned::New), Shown::Changed, ask, settle).await
+    state.change(Terms::new(how, given, Concerned::New), Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn change(
@@ -54,11 +54,11 @@ pub(super) async fn change(
     given: Given,
     change: Result<Json<LevelChange>, JsonRejection>,
 ) -> Answer<Level> {
-    let (mode, Json(change)) = (mode(how)?, change?);
-    let (asked, rate) = (name.clone(), BytesPerSecond(change.bytes_per_second_per_tib));
+    let (how, Json(change)) = (asked(how)?, change?);
+    let (which, rate) = (name.clone(), BytesPerSecond(change.bytes_per_second_per_tib));
     let shown = Shown::Level(name.clone());
-    let terms = Terms::new(mode, given, Concerned::Level(name.clone()));
-    let ask = move |catalog: &Catalog, mode| catalog.change_level(&asked, rate, mode);
+    let terms = Terms::new(how, given, Concerned::Level(name.clone()));
+    let ask = move |catalog: &Catalog, how| catalog.change_level(&which, rate, how);
     let settle = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
     state.change(terms, shown, ask, settle).await
 }
@@ -69,9 +69,9 @@ pub(super) async fn delete(
     how: HowQuery,
     given: Given,
 ) -> Answer<Level> {
-    let (mode, asked) = (mode(how)?, name.clone());
-    let terms = Terms::new(mode, given, Concerned::Level(name.clone()));
-    let ask = move |catalog: &Catalog, mode| catalog.delete_level(&asked, mode);
+    let (how, which) = (asked(how)?, name.clone());
+    let terms = Terms::new(how, given, Concerned::Level(name.clone()));
+    let ask = move |catalog: &Catalog, how: Asked| catalog.delete_level(&which, how.mode);
     // After a preview the catalogue still has it.
     let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
     state.change(terms, Shown::Changed, ask, settle).await

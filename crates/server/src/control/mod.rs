@@ -7,6 +7,7 @@
 mod access;
 mod audit;
 mod backup;
+mod calibrations;
 mod change;
 mod clock;
 mod convert;
@@ -16,6 +17,7 @@ mod given;
 mod info;
 mod levels;
 mod listen;
+mod machine;
 mod operations;
 mod page;
 mod pools;
@@ -29,7 +31,7 @@ mod watching;
 #[cfg(test)]
 mod tests;
 
-use crate::config::ServerConfig;
+use crate::config::{NamespaceDurability, ServerConfig};
 use crate::plane::Plane;
 use crate::sync::{Arc, Mutex, OnceLock, watch};
 use crate::watch::{Recorder, Signer, Watch};
@@ -64,12 +66,15 @@ struct Control {
     tokens: Tokens,
     audit: Audit,
     operations: Mutex<Operations>,
+    /// What answered changes of names survive, for what is measured here.
+    durability: NamespaceDurability,
     /// Where some listener speaks TLS.
     tls: OnceLock<Tls>,
 }
 
 impl ControlState {
-    /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served.
+    /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served, and `durability` what is
+    /// configured.
     ///
     /// # Errors
     /// If the tokens can't be read or made, or the audit log can't be read or written.
@@ -77,6 +82,7 @@ impl ControlState {
         catalog: Arc<Catalog>,
         plane: Arc<dyn Plane>,
         nfs: Vec<SocketAddr>,
+        durability: NamespaceDurability,
     ) -> io::Result<Self> {
         let tokens = catalog.tokens().map_err(io::Error::other)?;
         let audit = Audit::open(Arc::clone(&catalog))?;
@@ -98,6 +104,7 @@ impl ControlState {
             tokens,
             audit,
             operations,
+            durability,
             tls,
         })))
     }

@@ -1,6 +1,6 @@
 //! `/v1/pools`.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
 use super::failure::Failure;
 use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
@@ -10,7 +10,8 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use weir_api::{Page, Pool};
 use weir_catalog::{
-    BytesPerSecond, Catalog, CatalogError, Iops, NewPool, Outcome, PoolChange, Snapshot, Thing,
+    Asked, BytesPerSecond, Catalog, CatalogError, Iops, NewPool, Outcome, PoolChange, Snapshot,
+    Thing,
 };
 
 pub(super) async fn list(
@@ -37,7 +38,7 @@ pub(super) async fn create(
     given: Given,
     new: Result<Json<weir_api::NewPool>, JsonRejection>,
 ) -> Answer<Pool> {
-    let (mode, Json(new)) = (mode(how)?, new?);
+    let (how, Json(new)) = (asked(how)?, new?);
     let name = new.name.clone();
     let new = NewPool {
         name: new.name,
@@ -50,9 +51,9 @@ pub(super) async fn create(
     };
     state
         .change(
-            Terms::new(mode, given, Concerned::New),
+            Terms::new(how, given, Concerned::New),
             Shown::Changed,
-            move |catalog, mode| catalog.create_pool(&new, mode),
+            move |catalog, how| catalog.create_pool(&new, how),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
         )
         .await
@@ -65,7 +66,7 @@ pub(super) async fn change(
     given: Given,
     change: Result<Json<weir_api::PoolChange>, JsonRejection>,
 ) -> Answer<Pool> {
-    let (mode, Json(change)) = (mode(how)?, change?);
+    let (how, Json(change)) = (asked(how)?, change?);
     let change = PoolChange {
         level: change.level,
         size_bytes: change.size_bytes,
@@ -73,12 +74,12 @@ pub(super) async fn change(
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
         iops: change.iops.map(Iops),
     };
-    let asked = name.clone();
+    let which = name.clone();
     state
         .change(
-            Terms::new(mode, given, Concerned::Pool(name.clone())),
+            Terms::new(how, given, Concerned::Pool(name.clone())),
             Shown::Pool(name.clone()),
-            move |catalog, mode| catalog.change_pool(&asked, &change, mode),
+            move |catalog, how| catalog.change_pool(&which, &change, how),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
         )
         .await
@@ -90,9 +91,9 @@ pub(super) async fn delete(
     how: HowQuery,
     given: Given,
 ) -> Answer<Pool> {
-    let (mode, asked) = (mode(how)?, name.clone());
-    let terms = Terms::new(mode, given, Concerned::Pool(name.clone()));
-    let ask = move |catalog: &Catalog, mode| catalog.delete_pool(&asked, mode);
+    let (how, which) = (asked(how)?, name.clone());
+    let terms = Terms::new(how, given, Concerned::Pool(name.clone()));
+    let ask = move |catalog: &Catalog, how: Asked| catalog.delete_pool(&which, how.mode);
     // After a preview the catalogue still has it.
     let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
     state.change(terms, Shown::Changed, ask, settle).await

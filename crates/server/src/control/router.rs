@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::{
-    ControlState, access, audit, backup, exports, info, levels, operations, pools, tokens, volumes,
-    watching,
+    ControlState, access, audit, backup, calibrations, exports, info, levels, operations, pools,
+    tokens, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -53,6 +53,11 @@ fn answered() -> impl IntoIterator<Item = Answered> {
         get VOLUME volumes::show;
         patch VOLUME volumes::change;
         delete VOLUME volumes::delete;
+        get CAPACITY calibrations::capacity;
+        get CALIBRATIONS calibrations::list;
+        get CALIBRATION calibrations::show;
+        put CALIBRATION calibrations::keep;
+        delete CALIBRATION calibrations::forget;
         get EXPORTS exports::list;
         put EXPORTS exports::set;
         post EXPORTS exports::add;

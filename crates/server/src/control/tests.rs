@@ -1,4 +1,5 @@
 mod access;
+mod capacity;
 pub(super) mod document;
 mod given;
 mod tls;
@@ -113,11 +114,14 @@ impl Running {
             shutdown_grace: Duration::from_secs(5),
             ..ServerConfig::default()
         };
-        let catalog = Arc::new(Catalog::open_with(&config.data, config.minimums()).unwrap());
+        let catalog = Catalog::open_with(&config.data, config.minimums()).unwrap();
+        let catalog = Arc::new(catalog.admitting(config.admission));
         let plane = Arc::new(FakePlane::default());
         plane.apply(catalog.snapshot()).unwrap();
         let nfs = vec!["127.0.0.1:2049".parse().unwrap()];
-        let state = ControlState::open(catalog, Arc::clone(&plane) as Arc<dyn Plane>, nfs).unwrap();
+        let served = Arc::clone(&plane) as Arc<dyn Plane>;
+        let durability = config.namespace_durability;
+        let state = ControlState::open(catalog, served, nfs, durability).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let until = async { stopped.await.unwrap_or(()) };
         let server = tokio::spawn(async move { serve_control(&config, api, state, until).await });

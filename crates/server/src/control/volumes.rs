@@ -1,6 +1,6 @@
 //! `/v1/volumes`.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, mode};
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
 use super::failure::Failure;
 use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
@@ -13,8 +13,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use weir_api::{Page, Volume};
 use weir_catalog::{
-    BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome, Snapshot,
-    Thing, VolumeChange,
+    Asked, BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome,
+    Snapshot, Thing, VolumeChange,
 };
 
 pub(super) async fn list(
@@ -40,7 +40,7 @@ pub(super) async fn create(
     given: Given,
     new: Result<Json<weir_api::NewVolume>, JsonRejection>,
 ) -> Answer<Volume> {
-    let (mode, Json(new)) = (mode(how)?, new?);
+    let (how, Json(new)) = (asked(how)?, new?);
     let name = new.name.clone();
     let new = NewVolume {
         name: new.name,
@@ -59,13 +59,13 @@ pub(super) async fn create(
         weight: new.weight,
     };
     let settle = move |control: &Control, outcome: &Outcome| {
-        if mode.commits() {
+        if how.mode.commits() {
             control.undo_if_unserved(&outcome.snapshot, &name)?;
         }
         Ok(control.volume(&outcome.snapshot, &name))
     };
-    let ask = move |catalog: &Catalog, mode| catalog.create_volume(&new, mode);
-    state.change(Terms::new(mode, given, Concerned::New), Shown::Changed, ask, settle).await
+    let ask = move |catalog: &Catalog, how| catalog.create_volume(&new, how);
+    state.change(Terms::new(how, given, Concerned::New), Shown::Changed, ask, settle).await
 }
 
 pub(super) async fn change(
@@ -75,7 +75,7 @@ pub(super) async fn change(
     given: Given,
     change: Result<Json<weir_api::VolumeChange>, JsonRejection>,
 ) -> Answer<Volume> {
-    let (mode, Json(change)) = (mode(how)?, change?);
+    let (how, Json(change)) = (asked(how)?, change?);
     let change = VolumeChange {
         pool: change.pool,
         quota_bytes: change.quota_bytes,
@@ -87,13 +87,13 @@ pub(super) async fn change(
         file_iops: change.max_file_iops.map(|most| most.map(Iops)),
         weight: change.weight,
     };
-    let terms = Terms::new(mode, given, Concerned::Volume(name.clone()));
-    let (asked, plane) = (name.clone(), Arc::clone(&state.0.plane));
-    let ask = move |catalog: &Catalog, mode| {
-        let volume = catalog.snapshot().volume_named(&asked).map(|volume| volume.id);
+    let terms = Terms::new(how, given, Concerned::Volume(name.clone()));
+    let (which, plane) = (name.clone(), Arc::clone(&state.0.plane));
+    let ask = move |catalog: &Catalog, how| {
+        let volume = catalog.snapshot().volume_named(&which).map(|volume| volume.id);
         let live = volume.and_then(|id| plane.volume_live(id));
         let used = live.filter(|live| live.used_exact).map(|live| live.used_bytes);
-        catalog.change_volume(&asked, &change, used, mode)
+        catalog.change_volume(&which, &change, used, how)
     };
     let settle =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
@@ -106,11 +106,11 @@ pub(super) async fn delete(
     how: HowQuery,
     given: Given,
 ) -> Answer<Volume> {
-    let (mode, asked) = (mode(how)?, name.clone());
-    let terms = Terms::new(mode, given, Concerned::Volume(name.clone()));
-    let ask = move |catalog: &Catalog, mode| catalog.delete_volume(&asked, mode);
+    let (how, which) = (asked(how)?, name.clone());
+    let terms = Terms::new(how, given, Concerned::Volume(name.clone()));
+    let ask = move |catalog: &Catalog, how: Asked| catalog.delete_volume(&which, how.mode);
     let settle = move |control: &Control, _: &Outcome| {
-        if mode.commits() {
+        if how.mode.commits() {
             control.remove_condemned();
         }
         // After a preview the catalogue still has it.

@@ -1,6 +1,6 @@
 //! `weir level`.
 
-use super::pool::dry;
+use super::pool::{allowing, dry};
 use super::{Global, Output, connect, print, values};
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -65,6 +65,9 @@ pub(crate) struct Set {
     /// What each TiB is to buy, such as 48MiB/s: at most 1TiB/s
     #[arg(long, value_parser = values::rate)]
     rate: u64,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would change, for each volume
     #[arg(long)]
     dry_run: bool,
@@ -82,7 +85,8 @@ pub(crate) async fn run(global: &Global, command: &LevelCommand) -> Result<()> {
         }
         LevelCommand::List => list(&client, output).await,
         LevelCommand::Show { level } => show(&client, output, level).await,
-        LevelCommand::Set(Set { level, rate, dry_run }) => {
+        LevelCommand::Set(Set { level, rate, overcommit, dry_run }) => {
+            let client = allowing(&client, *overcommit);
             let change = LevelChange { bytes_per_second_per_tib: *rate };
             let changed = client.change_level(level, &change, dry(*dry_run)).await?;
             print::changed(output, &changed, &described(level, *rate))

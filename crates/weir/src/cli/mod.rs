@@ -3,6 +3,8 @@
 
 mod audit;
 mod bench;
+mod calibrate;
+mod calibration;
 mod catalog;
 mod completions;
 mod config;
@@ -146,6 +148,9 @@ enum Command {
     /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
+    Calibrate(calibrate::CalibrateArgs),
+    /// Show what file systems were measured to hold, and what contracts commit them to
+    Capacity,
     /// Make, list and revoke tokens of the API
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -173,6 +178,8 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Volume(command) => connect::with_client(&global, volume::run(&global, &command)),
         Command::Export(command) => connect::with_client(&global, export::run(&global, &command)),
         Command::Catalog(command) => catalog::run(&global, &command),
+        Command::Calibrate(args) => connect::with_client(&global, calibrate::run(&global, &args)),
+        Command::Capacity => connect::with_client(&global, calibration::capacity(&global)),
         Command::Token(command) => connect::with_client(&global, token::run(&global, &command)),
         Command::Audit(args) => connect::with_client(&global, audit::run(&global, &args)),
         Command::Bench(args) => bench::run(&global, &args),

@@ -1,6 +1,6 @@
 //! `weir pool`.
 
-use super::{Global, Output, connect, print, values};
+use super::{Global, Output, calibration, connect, print, values};
 use anyhow::Result;
 use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
@@ -74,6 +74,9 @@ pub(crate) struct Create {
     /// Directory on the server for its volumes [default: one in the data directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -105,6 +108,9 @@ pub(crate) struct Set {
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: Option<u64>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would change, for each volume
     #[arg(long)]
     dry_run: bool,
@@ -121,6 +127,9 @@ pub(crate) struct Resize {
     /// The same as an option
     #[arg(long = "size", value_name = "SIZE", value_parser = values::size)]
     size_option: Option<u64>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would change, for each volume
     #[arg(long)]
     dry_run: bool,
@@ -142,10 +151,12 @@ pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
                 throughput_bytes_per_second: set.throughput,
                 iops: set.iops,
             };
+            let client = allowing(&client, set.overcommit);
             self::change(&client, output, &set.pool, change, set.dry_run).await
         }
-        PoolCommand::Resize(Resize { pool, size, size_option, dry_run }) => {
+        PoolCommand::Resize(Resize { pool, size, size_option, overcommit, dry_run }) => {
             let change = PoolChange { size_bytes: size.or(*size_option), ..PoolChange::default() };
+            let client = allowing(&client, *overcommit);
             self::change(&client, output, pool, change, *dry_run).await
         }
         PoolCommand::Delete { pool, dry_run } => {
@@ -158,6 +169,11 @@ pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
 /// What `--dry-run` means to the API.
 pub(crate) const fn dry(dry_run: bool) -> Dry {
     if dry_run { Dry::Run } else { Dry::No }
+}
+
+/// What `--overcommit` means to it.
+pub(crate) fn allowing(client: &Client, overcommit: bool) -> Client {
+    if overcommit { client.overcommitting() } else { client.clone() }
 }
 
 async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
@@ -183,6 +199,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         iops: args.iops,
         directory,
     };
+    let client = allowing(client, args.overcommit);
     let changed = client.create_pool(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
     print::changed(output, &changed, &done)
@@ -214,7 +231,8 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     if output == Output::Json {
         return print::json(&pool);
     }
-    print::fields(&[
+    let disks = calibration::of_pool(&client.capacity().await?, name);
+    let mut fields = vec![
         ("name", pool.name.clone()),
         ("level", pool.level.clone()),
         ("qos", pool.qos.to_string()),
@@ -224,7 +242,9 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("given", Rate(pool.given_bytes_per_second).to_string()),
         ("volumes", pool.volumes.to_string()),
         ("directory", pool.directory),
-    ])
+    ];
+    fields.extend(disks.map(|disks| ("file system", disks)));
+    print::fields(&fields)
 }
 
 async fn change(

@@ -128,6 +128,9 @@ pub(crate) fn changed<T: Serialize>(
     } else {
         text(&format!("{done}\n"))?;
     }
+    for warning in &changed.warnings {
+        eprintln!("weir: warning: {}", warning.message);
+    }
     let is_told = |change: &&LimitChange| changed.dry_run || !stays(change);
     let rows: Vec<_> = changed.changes.iter().filter(is_told).map(limits).collect();
     if rows.is_empty() {

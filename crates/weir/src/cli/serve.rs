@@ -98,6 +98,22 @@ pub(crate) struct ConfigArgs {
     /// Least IOPS that a pool of the model custom buys [default: 1024]
     #[arg(long, env = "WEIR_CUSTOM_IOPS_MIN", value_name = "COUNT")]
     custom_iops_min: Option<String>,
+    /// What is done about a change that commits disks to more than `weir calibrate` found that they
+    /// hold: refuse, warn or off [default: refuse]
+    #[arg(long, env = "WEIR_ADMISSION_POLICY", value_name = "WHAT")]
+    admission_policy: Option<String>,
+    /// The mix by which that is judged: worst, or the percentage of reads [default: worst]
+    #[arg(long, env = "WEIR_ADMISSION_MIX", value_name = "MIX")]
+    admission_mix: Option<String>,
+    /// The block size by which throughput is judged [default: 64KiB]
+    #[arg(long, env = "WEIR_ADMISSION_BLOCK_SIZE", value_name = "SIZE")]
+    admission_block_size: Option<String>,
+    /// The block size by which IOPS are judged [default: 8KiB]
+    #[arg(long, env = "WEIR_ADMISSION_IOPS_BLOCK_SIZE", value_name = "SIZE")]
+    admission_iops_block_size: Option<String>,
+    /// How much of what disks hold may be committed, in percent [default: 100]
+    #[arg(long, env = "WEIR_ADMISSION_OVERCOMMIT_PERCENT", value_name = "PERCENT")]
+    admission_overcommit_percent: Option<String>,
     /// How clients find the lock manager: register, serve or off [default: off]
     #[arg(long, env = "WEIR_RPCBIND", value_name = "HOW")]
     rpcbind: Option<String>,
@@ -154,6 +170,11 @@ impl ConfigArgs {
             ("api.tls", self.api_tls.clone()),
             ("api.tls_cert", self.api_tls_cert.clone()),
             ("api.tls_key", self.api_tls_key.clone()),
+            ("admission.policy", self.admission_policy.clone()),
+            ("admission.mix", self.admission_mix.clone()),
+            ("admission.block_size", self.admission_block_size.clone()),
+            ("admission.iops_block_size", self.admission_iops_block_size.clone()),
+            ("admission.overcommit_percent", self.admission_overcommit_percent.clone()),
             ("log.format", self.log_format.clone()),
             ("log.level", self.log_level.clone()),
             ("metrics.histograms", listed(&self.metrics_histograms)),

@@ -1,7 +1,7 @@
 //! `weir volume`.
 
 use super::export::{self, ExportCommand};
-use super::pool::dry;
+use super::pool::{allowing, dry};
 use super::report::{self, ReportArgs};
 use super::values::{Ceiling, Own};
 use super::{Global, Output, confirm, connect, print, values};
@@ -120,6 +120,9 @@ pub(crate) struct Create {
     /// What it weighs beside the others of a shared pool, 1 to 1000 [default there: 100]
     #[arg(long)]
     weight: Option<u32>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -163,6 +166,9 @@ pub(crate) struct Set {
     /// What it weighs beside the others of a shared pool, 1 to 1000
     #[arg(long)]
     weight: Option<u32>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -179,6 +185,9 @@ pub(crate) struct Resize {
     /// The same as an option
     #[arg(long = "quota", value_name = "QUOTA", value_parser = values::size)]
     quota_option: Option<u64>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -203,6 +212,9 @@ pub(crate) struct Move {
     /// throughput [default: those it was given in a custom pool]
     #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
     iops: Option<Own>,
+    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    #[arg(long)]
+    overcommit: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -237,20 +249,23 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
                 weight: set.weight,
                 ..VolumeChange::default()
             };
+            let client = allowing(&client, set.overcommit);
             self::change(&client, output, &set.volume, change, set.dry_run).await
         }
-        VolumeCommand::Resize(Resize { volume, quota, quota_option, dry_run }) => {
+        VolumeCommand::Resize(Resize { volume, quota, quota_option, overcommit, dry_run }) => {
             let quota_bytes = quota.or(*quota_option);
             let change = VolumeChange { quota_bytes, ..VolumeChange::default() };
+            let client = allowing(&client, *overcommit);
             self::change(&client, output, volume, change, *dry_run).await
         }
-        VolumeCommand::Move(Move { volume, pool, throughput, iops, dry_run }) => {
+        VolumeCommand::Move(Move { volume, pool, throughput, iops, overcommit, dry_run }) => {
             let change = VolumeChange {
                 pool: Some(pool.clone()),
                 throughput_bytes_per_second: *throughput,
                 iops: iops.map(|Own(iops)| iops),
                 ..VolumeChange::default()
             };
+            let client = allowing(&client, *overcommit);
             self::change(&client, output, volume, change, *dry_run).await
         }
         VolumeCommand::Rescan { volume } => rescan(&client, output, volume).await,
@@ -301,6 +316,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         max_file_iops: args.max_file_iops,
         weight: args.weight,
     };
+    let client = allowing(client, args.overcommit);
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
     let done = changed.item.as_ref().map(described).unwrap_or_default();
     print::changed(output, &changed, &done)?;

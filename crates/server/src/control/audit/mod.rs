@@ -12,7 +12,7 @@ mod read;
 pub(super) use read::read;
 
 use super::access::Caller;
-use super::change::Again;
+use super::change::{Again, Minded};
 use super::failure::{Code, Failure};
 use super::{ControlState, clock, given};
 use crate::sync::{Arc, AsyncMutex, Mutex, Semaphore, lock};
@@ -186,7 +186,7 @@ fn record(event: AuditEvent, caller: Option<&Caller>, generation: u64) -> AuditR
 }
 
 /// The routes whose changes can be tried. Everywhere else a `dry_run` in the query means nothing.
-const TRIED: [&str; 7] = [
+const TRIED: [&str; 8] = [
     routes::LEVELS,
     routes::LEVEL,
     routes::POOLS,
@@ -194,6 +194,7 @@ const TRIED: [&str; 7] = [
     routes::VOLUMES,
     routes::VOLUME,
     routes::EXPORTS,
+    routes::CALIBRATION,
 ];
 
 /// Is it a change, or something else that is to be traced? A dry run isn't.
@@ -274,6 +275,8 @@ impl Audit {
         };
         record.status = Some(response.status().as_u16());
         record.code = response.extensions().get::<Code>().map(|code| code.0.clone());
+        let minded = response.extensions().get::<Minded>();
+        record.note = minded.map(|minded| minded.0.clone());
         if response.extensions().get::<Again>().is_some() {
             record.note =
                 Some("sent again: it was made before, and nothing was made now".to_owned());

@@ -1,0 +1,308 @@
+//! What the hardware under the pools holds, and what contracts commit it to. The arithmetic is
+//! [`weir_qos::admission`]'s; what is decided here is which pools share a file system.
+
+use crate::calibrations::Calibration;
+use crate::catalog::{Asked, Catalog};
+use crate::devices::Devices;
+use crate::error::{CatalogError, Result};
+use crate::model::{Pool, Snapshot};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use weir_core::PoolId;
+use weir_core::units::Rate;
+use weir_qos::admission::{Admission, Beyond, Cell, Committed, Excess, Holds, Policy};
+use weir_qos::rate::{BytesPerSecond, Iops};
+
+/// A file system with pools on it, or one that was calibrated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filesystem {
+    /// Where it was calibrated, or else the directory of its first pool.
+    pub directory: PathBuf,
+    /// The pools there, by id.
+    pub pools: Vec<PoolId>,
+    /// What their contracts promise for good: shared pools their budget, the others what their volumes may use.
+    pub committed: Committed,
+    /// What it holds by the plan, as far as that was measured.
+    pub holds: Holds,
+    /// What of that may be committed.
+    pub allowed: Holds,
+    /// What was measured.
+    pub calibration: Option<Arc<Calibration>>,
+    device: u64,
+}
+
+impl Filesystem {
+    /// Do contracts there promise more than may be?
+    #[must_use]
+    pub fn is_overcommitted(&self) -> bool {
+        let Holds { rate, iops } = self.allowed;
+        rate.is_some_and(|allowed| self.committed.rate() > allowed)
+            || iops.is_some_and(|allowed| self.committed.iops() > allowed)
+    }
+
+    fn new(device: u64, directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            pools: Vec::new(),
+            committed: Committed::default(),
+            holds: Holds::default(),
+            allowed: Holds::default(),
+            calibration: None,
+            device,
+        }
+    }
+}
+
+/// All file systems of `snapshot`: calibrated or with pools on them.
+pub(crate) fn filesystems(
+    snapshot: &Snapshot,
+    devices: &Devices,
+    admission: &Admission,
+) -> Vec<Filesystem> {
+    let mut found: BTreeMap<u64, Filesystem> = BTreeMap::new();
+    let mut places: BTreeMap<PoolId, (u64, bool)> = BTreeMap::new();
+    for pool in snapshot.pools() {
+        let Some(device) = devices.of(&pool.directory) else { continue };
+        let there = found.entry(device).or_insert_with(|| Filesystem::new(device, &pool.directory));
+        there.pools.push(pool.id);
+        let shared = pool.shared_budget();
+        there.committed = shared.map_or(there.committed, |budget| there.committed.with(budget));
+        places.insert(pool.id, (device, shared.is_some()));
+    }
+    for volume in snapshot.volumes() {
+        if let Some((device, false)) = places.get(&volume.pool)
+            && let Some(there) = found.get_mut(device)
+        {
+            there.committed = there.committed.with(volume.limits);
+        }
+    }
+    for calibration in snapshot.calibrations() {
+        let Some(device) = devices.of(&calibration.directory) else { continue };
+        let new = || Filesystem::new(device, &calibration.directory);
+        let there = found.entry(device).or_insert_with(new);
+        // Two of one file system can be when what is mounted has changed: the newer holds.
+        if there.calibration.as_ref().is_none_or(|other| other.at < calibration.at) {
+            let cells: Vec<Cell> = calibration.cells.iter().map(|one| one.cell).collect();
+            there.holds = admission.plan.holds(&cells);
+            there.allowed = admission.allows(there.holds);
+            there.directory.clone_from(&calibration.directory);
+            there.calibration = Some(Arc::clone(calibration));
+        }
+    }
+    let mut all: Vec<_> = found.into_values().collect();
+    all.sort_by(|one, other| one.directory.cmp(&other.directory));
+    all
+}
+
+/// A file system that a change commits to more than it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overcommitment {
+    /// Where it was calibrated.
+    pub directory: PathBuf,
+    /// What there is too much of.
+    pub excess: Excess,
+    /// By which figures, and how much of them.
+    pub admission: Admission,
+}
+
+impl fmt::Display for Overcommitment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { directory, excess, admission: Admission { plan, .. } } = self;
+        write!(f, "the file system of {} would be committed to ", directory.display())?;
+        let rate = excess.rate.map(|Beyond { before, after, holds, allowed }| {
+            let text = |BytesPerSecond(rate): BytesPerSecond| format!("{:.2}", Rate(rate));
+            let block = format!("{} KiB", plan.block_bytes >> 10);
+            self.told([before, after, holds, allowed].map(text), &block)
+        });
+        let iops = excess.iops.map(|Beyond { before, after, holds, allowed }| {
+            let text = |iops: Iops| iops.to_string();
+            let block = format!("{} KiB", plan.iops_block_bytes >> 10);
+            self.told([before, after, holds, allowed].map(text), &block)
+        });
+        let parts: Vec<_> = rate.into_iter().chain(iops).collect();
+        f.write_str(&parts.join(", and to "))
+    }
+}
+
+impl Overcommitment {
+    fn told(&self, [before, after, holds, allowed]: [String; 4], block: &str) -> String {
+        let Admission { plan, overcommit_percent: percent, .. } = &self.admission;
+        let part = match percent {
+            100 => String::new(),
+            _ => format!(", and {allowed} ({percent} %) may be committed"),
+        };
+        let mix = match plan.mix {
+            weir_qos::admission::Mix::Worst => "its worst mix".to_owned(),
+            weir_qos::admission::Mix::Reads(mix) => format!("{mix} % reads"),
+        };
+        format!("{after} ({before} now); it holds {holds} in blocks of {block} at {mix}{part}")
+    }
+}
+
+impl Catalog {
+    /// What a change from `before` to `after` overcommits.
+    ///
+    /// # Errors
+    /// `BeyondHardware` where that is refused.
+    pub(crate) fn admit(
+        &self,
+        before: &Snapshot,
+        after: &Snapshot,
+        asked: Asked,
+    ) -> Result<Vec<Overcommitment>> {
+        let admission = self.admission();
+        if admission.policy == Policy::Off {
+            return Ok(Vec::new());
+        }
+        let judged = after.filesystems().iter().map(|there| {
+            let was = before.filesystems().iter().find(|was| was.device == there.device);
+            let was = was.map_or_else(Committed::default, |was| was.committed);
+            let excess = admission.judge(was, there.committed, there.holds);
+            Overcommitment { directory: there.directory.clone(), excess, admission }
+        });
+        let mut beyond: Vec<_> = judged.filter(|one| !one.excess.is_none()).collect();
+        if admission.policy == Policy::Refuse && !asked.overcommit && !beyond.is_empty() {
+            return Err(CatalogError::BeyondHardware(Box::new(beyond.swap_remove(0))));
+        }
+        Ok(beyond)
+    }
+}
+
+impl Snapshot {
+    /// The file system that `pool` is on.
+    #[must_use]
+    pub fn filesystem_of(&self, pool: &Pool) -> Option<&Filesystem> {
+        self.filesystems().iter().find(|there| there.pools.contains(&pool.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrations::{Load, Machine, Measured};
+    use crate::{Mode, NewPool, NewVolume, Qos, VolumeChange};
+
+    const TIB: u64 = 1 << 40;
+
+    fn calibration(directory: &Path, mib: u64) -> Calibration {
+        let rate = BytesPerSecond::from_mib(mib);
+        let cell = Cell { read_percent: 0, block_bytes: 65_536, rate, iops: Iops(mib * 16) };
+        let (mean_nanos, p99_nanos, server_cpu_nanos) = (1000, 2000, Some(3));
+        let cells =
+            vec![Measured { cell, mean_nanos, p99_nanos, server_cpu_nanos, saturated: false }];
+        let (load, machine) = (Load::default(), Machine::default());
+        Calibration { directory: directory.to_owned(), at: 7, cells, load, machine }
+    }
+
+    /// Two pools at 16 MiB/s for each TiB, on two file systems.
+    fn two_disks(base: &Path) -> Catalog {
+        let catalog = Catalog::open(&base.join("data")).unwrap();
+        for (place, name) in ["a", "b"].into_iter().enumerate() {
+            let pool = NewPool {
+                name: name.into(),
+                level: "standard".into(),
+                size_bytes: 100 * TIB,
+                directory: Some(base.join(name)),
+                ..NewPool::default()
+            };
+            catalog.create_pool(&pool, Mode::Commit).unwrap();
+            catalog.devices().pretend(&base.join(name), 1000 + place as u64);
+        }
+        catalog.admitting(Admission::default())
+    }
+
+    fn volume(name: &str, pool: &str, tebibytes: u64) -> NewVolume {
+        let (name, pool) = (name.to_owned(), pool.to_owned());
+        NewVolume { name, pool, quota_bytes: tebibytes * TIB, ..NewVolume::default() }
+    }
+
+    #[test]
+    fn each_file_system_is_held_to_what_it_holds_and_to_no_other() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = two_disks(base.path());
+        // Of a directory on the second disk that is no pool's.
+        let aside = base.path().join("aside");
+        std::fs::create_dir(&aside).unwrap();
+        catalog.keep_calibration(&calibration(&aside, 48), Mode::Commit).unwrap();
+        catalog.devices().pretend(&aside, 1001);
+        let catalog = catalog.admitting(Admission::default());
+        let snapshot = catalog.snapshot();
+        let [plain, calibrated] = snapshot.filesystems() else { panic!("{snapshot:?}") };
+        assert_eq!((&calibrated.directory, calibrated.pools.len()), (&aside, 1));
+        assert_eq!((&plain.directory, plain.holds), (&base.path().join("a"), Holds::default()));
+        // The first disk was not measured, so nothing is refused there.
+        catalog.create_volume(&volume("v", "a", 50), Mode::Commit).unwrap();
+        catalog.create_volume(&volume("w", "b", 3), Mode::Commit).unwrap();
+        let refused = catalog.create_volume(&volume("x", "b", 1), Mode::Commit).unwrap_err();
+        assert_eq!(refused.code(), "hardware_exceeded");
+        let message = refused.to_string();
+        for part in ["64 MiB/s (48 MiB/s now)", "holds 48 MiB/s", "64 KiB", "--overcommit"] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(message.contains(&aside.display().to_string()), "{message}");
+        assert!(!base.path().join("b/volumes/3").exists(), "nothing was made");
+        // Moving from one pool to another on the same disk commits nothing more.
+        let pool = NewPool {
+            name: "c".into(),
+            level: "standard".into(),
+            size_bytes: 100 * TIB,
+            directory: Some(base.path().join("c")),
+            ..NewPool::default()
+        };
+        catalog.create_pool(&pool, Mode::Commit).unwrap();
+        catalog.devices().pretend(&base.path().join("c"), 1001);
+        let catalog = catalog.admitting(Admission::default());
+        std::fs::create_dir(base.path().join("b/volumes/2/root")).unwrap();
+        let to = |pool: &str| VolumeChange { pool: Some(pool.into()), ..VolumeChange::default() };
+        catalog.change_volume("w", &to("c"), None, Mode::Commit).unwrap();
+        assert!(base.path().join("c/volumes/2/root").is_dir());
+        // And to a disk that holds less than both have, it is refused before anything is moved.
+        std::fs::create_dir(base.path().join("a/volumes/1/root")).unwrap();
+        let refused = catalog.change_volume("v", &to("c"), None, Mode::Commit).unwrap_err();
+        assert_eq!(refused.code(), "hardware_exceeded");
+        assert!(base.path().join("a/volumes/1/root").is_dir());
+    }
+
+    #[test]
+    fn one_file_system_has_one_calibration_the_last() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = two_disks(base.path());
+        let (a, b) = (base.path().join("a"), base.path().join("b"));
+        let aside = base.path().join("aside");
+        std::fs::create_dir(&aside).unwrap();
+        catalog.keep_calibration(&calibration(&aside, 48), Mode::Commit).unwrap();
+        assert_eq!(catalog.snapshot().calibrations().count(), 1);
+        // What is asked about anew is where it really is.
+        catalog.keep_calibration(&calibration(&a, 50), Mode::Commit).unwrap();
+        let snapshot = catalog.snapshot();
+        let kept: Vec<_> = snapshot.calibrations().map(|one| one.directory.clone()).collect();
+        assert_eq!(kept, std::slice::from_ref(&a), "it took the place of the other");
+        catalog.devices().pretend(&a, 1000);
+        catalog.keep_calibration(&calibration(&b, 60), Mode::Commit).unwrap();
+        assert_eq!(catalog.snapshot().calibrations().count(), 2);
+    }
+
+    #[test]
+    fn a_shared_pool_counts_once_with_its_budget() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&base.path().join("data")).unwrap();
+        let pool = NewPool {
+            name: "all".into(),
+            level: "standard".into(),
+            size_bytes: 4 * TIB,
+            qos: Qos::Shared,
+            ..NewPool::default()
+        };
+        catalog.create_pool(&pool, Mode::Commit).unwrap();
+        for name in ["v", "w"] {
+            catalog.create_volume(&volume(name, "all", 1), Mode::Commit).unwrap();
+        }
+        let snapshot = catalog.snapshot();
+        let [there] = snapshot.filesystems() else { panic!("{snapshot:?}") };
+        assert_eq!(there.committed.rate(), BytesPerSecond::from_mib(64));
+        let pool = snapshot.pool_named("all").unwrap();
+        assert_eq!(snapshot.filesystem_of(pool), Some(there));
+    }
+}

@@ -1,0 +1,282 @@
+//! What was measured that file systems hold, with date and conditions. Kept as it was told; what may be
+//! promised by it is decided in [`crate::admission`].
+
+use crate::catalog::{Asked, Catalog, Outcome};
+use crate::error::{CatalogError, Result, Thing};
+use crate::limits::{CALIBRATIONS_MAX, CELLS_MAX, CONDITION_CHARS_MAX, PATH_BYTES_MAX};
+use crate::model::Snapshot;
+use rusqlite::{Connection, params};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use weir_qos::admission::Cell;
+use weir_qos::rate::{BytesPerSecond, Iops};
+
+/// What a file system did, and under which conditions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calibration {
+    /// A directory on it.
+    pub directory: PathBuf,
+    /// When it was kept, in seconds since 1970.
+    pub at: u64,
+    /// What was measured, one for each mix and block size.
+    pub cells: Vec<Measured>,
+    /// The load with which.
+    pub load: Load,
+    /// The machine on which.
+    pub machine: Machine,
+}
+
+/// What was measured with one mix and one block size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// What was done.
+    pub cell: Cell,
+    /// Mean latency of a READ or WRITE, nanoseconds.
+    pub mean_nanos: u64,
+    /// The latency that one in a hundred went beyond, nanoseconds.
+    pub p99_nanos: u64,
+    /// What an operation took of the server's processors, nanoseconds, where that is known.
+    pub server_cpu_nanos: Option<u64>,
+    /// Was it what generates load that could do no more?
+    pub saturated: bool,
+}
+
+/// The load of a calibration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Streams of requests.
+    pub jobs: u32,
+    /// Requests that each kept in flight.
+    pub depth: u32,
+    /// How long each mix and block size was measured, milliseconds.
+    pub millis: u64,
+    /// Size of all files together, bytes.
+    pub data_bytes: u64,
+    /// What other volumes moved meanwhile, at most.
+    pub others_rate: BytesPerSecond,
+    /// Their READs and WRITEs.
+    pub others_iops: Iops,
+}
+
+/// The machine of a calibration; texts are empty and numbers 0 where something is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// The version of Weir.
+    pub version: String,
+    /// Its name.
+    pub host: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The model of its processors.
+    pub processor: String,
+    /// How many it has.
+    pub processors: u32,
+    /// Its memory, bytes.
+    pub memory_bytes: u64,
+    /// Kind and source of the file system.
+    pub file_system: String,
+    /// What answered changes of names survived.
+    pub durability: String,
+}
+
+impl Catalog {
+    /// Keeps a calibration in the place of any other of its file system.
+    ///
+    /// # Errors
+    /// `BadPath`, `BadCalibration`, `TooMany`.
+    pub fn keep_calibration(&self, new: &Calibration, asked: impl Into<Asked>) -> Result<Outcome> {
+        check(new)?;
+        self.devices().forget(&new.directory);
+        self.mutate(asked, |tx, now| {
+            let device = self.devices().of(&new.directory);
+            let same = |old: &&Arc<Calibration>| {
+                old.directory == new.directory || self.devices().of(&old.directory) == device
+            };
+            for old in now.calibrations().filter(same) {
+                remove(tx, &old.directory)?;
+            }
+            let others = now.calibrations().filter(|old| !same(old)).count();
+            if others >= CALIBRATIONS_MAX {
+                let (thing, max) = (Thing::Calibration, CALIBRATIONS_MAX);
+                return Err(CatalogError::TooMany { thing, max });
+            }
+            store(tx, new)
+        })
+    }
+
+    /// Forgets the calibration that was made in `directory`.
+    ///
+    /// # Errors
+    /// `NoSuch`.
+    pub fn forget_calibration(&self, directory: &str, asked: impl Into<Asked>) -> Result<Outcome> {
+        self.mutate(asked, |tx, now| {
+            let found = find(now, directory)?;
+            remove(tx, &found.directory)
+        })
+    }
+}
+
+/// The calibration that was made in `directory`.
+pub(crate) fn find<'a>(now: &'a Snapshot, directory: &str) -> Result<&'a Arc<Calibration>> {
+    now.calibration_of(directory).ok_or_else(|| CatalogError::NoSuch {
+        thing: Thing::Calibration,
+        name: directory.chars().take(CONDITION_CHARS_MAX).collect(),
+    })
+}
+
+fn check(new: &Calibration) -> Result<()> {
+    let path = &new.directory;
+    let bad_path =
+        |reason: &str| CatalogError::BadPath { path: path.clone(), reason: reason.to_owned() };
+    if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
+        return Err(bad_path("the path must be absolute and without \"..\""));
+    }
+    if path.as_os_str().len() > PATH_BYTES_MAX
+        || path.to_str().is_none_or(|text| text.contains('\0'))
+    {
+        return Err(bad_path("the path is too long, or no text"));
+    }
+    if !path.is_dir() {
+        return Err(bad_path("it is no directory"));
+    }
+    let bad = |reason: String| Err(CatalogError::BadCalibration(reason));
+    if new.cells.is_empty() || new.cells.len() > CELLS_MAX {
+        return bad(format!("it needs 1 to {CELLS_MAX} measurements"));
+    }
+    let mut seen = BTreeSet::new();
+    for Measured { cell, mean_nanos, p99_nanos, server_cpu_nanos, .. } in &new.cells {
+        let Cell { read_percent: mix, block_bytes: block, rate, iops } = *cell;
+        if mix > 100 || block == 0 {
+            return bad(format!("{mix} % reads in blocks of {block} bytes can't be measured"));
+        }
+        if rate == BytesPerSecond::ZERO || iops == Iops(0) {
+            return bad(format!("nothing was done at {mix} % reads in blocks of {block} bytes"));
+        }
+        let numbers = [rate.0, iops.0, *mean_nanos, *p99_nanos, server_cpu_nanos.unwrap_or(0)];
+        if numbers.iter().any(|number| i64::try_from(*number).is_err()) {
+            return bad("a figure is beyond 2^63".to_owned());
+        }
+        if !seen.insert((mix, block)) {
+            return bad(format!("{mix} % reads in blocks of {block} bytes come twice"));
+        }
+    }
+    let Load { millis, data_bytes, others_rate, others_iops, .. } = new.load;
+    let numbers = [millis, data_bytes, others_rate.0, others_iops.0, new.machine.memory_bytes];
+    if numbers.iter().any(|number| i64::try_from(*number).is_err()) {
+        return bad("a figure is beyond 2^63".to_owned());
+    }
+    Ok(())
+}
+
+fn remove(db: &Connection, directory: &Path) -> Result<()> {
+    db.execute("DELETE FROM calibrations WHERE directory = ?1", [directory.to_string_lossy()])?;
+    Ok(())
+}
+
+fn store(db: &Connection, new: &Calibration) -> Result<()> {
+    let Calibration { at, cells, load, machine, .. } = new;
+    let directory = new.directory.to_string_lossy();
+    let short = |text: &str| text.chars().take(CONDITION_CHARS_MAX).collect::<String>();
+    db.execute(
+        "INSERT INTO calibrations VALUES
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        params![
+            directory,
+            at,
+            short(&machine.version),
+            short(&machine.host),
+            short(&machine.kernel),
+            short(&machine.processor),
+            machine.processors,
+            machine.memory_bytes,
+            short(&machine.file_system),
+            short(&machine.durability),
+            load.jobs,
+            load.depth,
+            load.millis,
+            load.data_bytes,
+            load.others_rate.0,
+            load.others_iops.0
+        ],
+    )?;
+    let mut insert =
+        db.prepare("INSERT INTO calibrated_cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    for Measured { cell, mean_nanos, p99_nanos, server_cpu_nanos, saturated } in cells {
+        insert.execute(params![
+            directory,
+            cell.read_percent,
+            cell.block_bytes,
+            cell.rate.0,
+            cell.iops.0,
+            mean_nanos,
+            p99_nanos,
+            server_cpu_nanos,
+            saturated
+        ])?;
+    }
+    Ok(())
+}
+
+/// Reads all calibrations, by directory.
+pub(crate) fn load(db: &Connection) -> Result<Vec<Arc<Calibration>>> {
+    let mut cells = cells(db)?;
+    let mut query = db.prepare(
+        "SELECT directory, at, version, host, kernel, processor, processors, memory_bytes,
+         file_system, durability, jobs, depth, millis, data_bytes, others_rate, others_iops
+         FROM calibrations ORDER BY directory",
+    )?;
+    let rows = query.query_map([], |row| {
+        let directory: String = row.get(0)?;
+        Ok(Arc::new(Calibration {
+            cells: cells.remove(&directory).unwrap_or_default(),
+            directory: directory.into(),
+            at: row.get(1)?,
+            machine: Machine {
+                version: row.get(2)?,
+                host: row.get(3)?,
+                kernel: row.get(4)?,
+                processor: row.get(5)?,
+                processors: row.get(6)?,
+                memory_bytes: row.get(7)?,
+                file_system: row.get(8)?,
+                durability: row.get(9)?,
+            },
+            load: Load {
+                jobs: row.get(10)?,
+                depth: row.get(11)?,
+                millis: row.get(12)?,
+                data_bytes: row.get(13)?,
+                others_rate: BytesPerSecond(row.get(14)?),
+                others_iops: Iops(row.get(15)?),
+            },
+        }))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn cells(db: &Connection) -> Result<BTreeMap<String, Vec<Measured>>> {
+    let mut query = db.prepare(
+        "SELECT directory, read_percent, block_bytes, rate, iops, mean_nanos, p99_nanos,
+         server_cpu_nanos, saturated
+         FROM calibrated_cells ORDER BY read_percent DESC, block_bytes",
+    )?;
+    let mut rows = query.query([])?;
+    let mut cells: BTreeMap<String, Vec<Measured>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let cell = Cell {
+            read_percent: row.get(1)?,
+            block_bytes: row.get(2)?,
+            rate: BytesPerSecond(row.get(3)?),
+            iops: Iops(row.get(4)?),
+        };
+        cells.entry(row.get(0)?).or_default().push(Measured {
+            cell,
+            mean_nanos: row.get(5)?,
+            p99_nanos: row.get(6)?,
+            server_cpu_nanos: row.get(7)?,
+            saturated: row.get(8)?,
+        });
+    }
+    Ok(cells)
+}

@@ -1,0 +1,349 @@
+//! What the hardware was measured to hold, and what may be promised of it.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use proptest::prelude::*;
+use std::path::Path;
+use weir_catalog::{
+    Admission, Asked, BytesPerSecond, Calibration, Catalog, Cell, Iops, Load, Machine, Measured,
+    Mix, Mode, NewPool, NewVolume, Plan, Policy, PoolChange, Qos, VolumeChange,
+};
+
+const TIB: u64 = 1 << 40;
+const COMMIT: Mode = Mode::Commit;
+const MEANT: Asked = Asked { mode: Mode::Commit, overcommit: true };
+
+fn measured(read_percent: u8, block_kib: u32, mib: u64, iops: u64) -> Measured {
+    let rate = BytesPerSecond::from_mib(mib);
+    let cell = Cell { read_percent, block_bytes: block_kib << 10, rate, iops: Iops(iops) };
+    let (mean_nanos, p99_nanos) = (1_000_000, 5_000_000);
+    Measured { cell, mean_nanos, p99_nanos, server_cpu_nanos: Some(20_000), saturated: false }
+}
+
+/// 100 MiB/s and 5,000 IOPS by the default plan.
+fn calibration(directory: &Path) -> Calibration {
+    Calibration {
+        directory: directory.canonicalize().unwrap(),
+        at: 1_800_000_000,
+        cells: vec![
+            measured(100, 8, 300, 38_400),
+            measured(100, 64, 900, 14_400),
+            measured(0, 8, 40, 5_000),
+            measured(0, 64, 100, 1_600),
+        ],
+        load: Load { jobs: 4, depth: 16, millis: 5000, data_bytes: 1 << 30, ..Load::default() },
+        machine: Machine { host: "nas".into(), processors: 8, ..Machine::default() },
+    }
+}
+
+fn pool(name: &str, qos: Qos) -> NewPool {
+    NewPool {
+        name: name.into(),
+        level: "standard".into(),
+        size_bytes: 100 * TIB,
+        qos,
+        ..NewPool::default()
+    }
+}
+
+fn volume(name: &str, mib: u64) -> NewVolume {
+    NewVolume {
+        name: name.into(),
+        pool: "p".into(),
+        quota_bytes: TIB,
+        throughput: Some(BytesPerSecond::from_mib(mib)),
+        ..NewVolume::default()
+    }
+}
+
+fn given(mib: u64) -> VolumeChange {
+    let throughput = Some(BytesPerSecond::from_mib(mib));
+    VolumeChange { throughput, ..VolumeChange::default() }
+}
+
+/// A manual pool on a file system that was calibrated.
+fn calibrated(directory: &Path, admission: Admission) -> Catalog {
+    let catalog = Catalog::open(directory).unwrap().admitting(admission);
+    catalog.create_pool(&pool("p", Qos::Manual), COMMIT).unwrap();
+    catalog.keep_calibration(&calibration(directory), COMMIT).unwrap();
+    catalog
+}
+
+fn code<T: std::fmt::Debug>(refused: weir_catalog::Result<T>) -> &'static str {
+    refused.unwrap_err().code()
+}
+
+fn committed(catalog: &Catalog) -> BytesPerSecond {
+    catalog.snapshot().filesystems()[0].committed.rate()
+}
+
+#[test]
+fn what_was_measured_is_kept_with_its_conditions() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    let kept = calibration(dir.path());
+    let name = kept.directory.to_str().unwrap();
+    drop(catalog);
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let snapshot = catalog.snapshot();
+    assert_eq!(**snapshot.calibration_of(name).unwrap(), kept);
+    let there = &snapshot.filesystems()[0];
+    assert_eq!(there.holds.rate, Some(BytesPerSecond::from_mib(100)));
+    assert_eq!(there.holds.iops, Some(Iops(5000)));
+    assert_eq!(code(catalog.forget_calibration("/nowhere", COMMIT)), "no_such_calibration");
+    catalog.forget_calibration(name, COMMIT).unwrap();
+    assert_eq!(catalog.snapshot().calibrations().count(), 0);
+    let again = Catalog::open(&dir.path().join("other")).unwrap();
+    assert!(again.snapshot().filesystems().is_empty());
+}
+
+#[test]
+fn what_can_not_have_been_measured_is_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    let good = calibration(dir.path());
+    let with = |cells: Vec<Measured>| Calibration { cells, ..good.clone() };
+    let wrong = [
+        with(Vec::new()),
+        with(vec![measured(101, 4, 1, 1)]),
+        with(vec![measured(0, 0, 1, 1)]),
+        with(vec![measured(0, 4, 0, 1)]),
+        with(vec![measured(0, 4, 1, 0)]),
+        with(vec![measured(0, 4, 1, 1), measured(0, 4, 2, 2)]),
+        with(vec![Measured { p99_nanos: u64::MAX, ..measured(0, 4, 1, 1) }]),
+    ];
+    for wrong in wrong {
+        assert_eq!(code(catalog.keep_calibration(&wrong, COMMIT)), "bad_calibration");
+    }
+    for directory in ["relative", "/a/../b", "/nowhere/at/all"] {
+        let elsewhere = Calibration { directory: directory.into(), ..good.clone() };
+        assert_eq!(code(catalog.keep_calibration(&elsewhere, COMMIT)), "bad_path");
+    }
+    assert_eq!(catalog.snapshot().calibrations().count(), 0);
+}
+
+#[test]
+fn beyond_what_the_hardware_holds_nothing_is_made_or_grows() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    catalog.create_volume(&volume("v", 60), COMMIT).unwrap();
+    assert_eq!(code(catalog.create_volume(&volume("w", 41), COMMIT)), "hardware_exceeded");
+    assert_eq!(code(catalog.create_volume(&volume("w", 41), Mode::Preview)), "hardware_exceeded");
+    assert!(!dir.path().join("pools/1/volumes/2").exists());
+    catalog.create_volume(&volume("w", 40), COMMIT).unwrap();
+    assert_eq!(code(catalog.change_volume("v", &given(61), None, COMMIT)), "hardware_exceeded");
+    let bursts = NewPool { size_bytes: 20 * TIB, ..pool("b", Qos::ProvisionedV1) };
+    catalog.create_pool(&bursts, COMMIT).unwrap();
+    let share = NewVolume { pool: "b".into(), throughput: None, ..volume("share", 0) };
+    assert_eq!(code(catalog.create_volume(&share, COMMIT)), "hardware_exceeded");
+    // A shared pool promises its budget when it is made, and when it grows.
+    assert_eq!(code(catalog.create_pool(&pool("s", Qos::Shared), COMMIT)), "hardware_exceeded");
+    catalog.change_volume("w", &given(1), None, COMMIT).unwrap();
+    let small = NewPool { size_bytes: TIB, ..pool("s", Qos::Shared) };
+    catalog.create_pool(&small, COMMIT).unwrap();
+    let grow = |size| PoolChange { size_bytes: Some(size), ..PoolChange::default() };
+    assert_eq!(code(catalog.change_pool("s", &grow(3 * TIB), COMMIT)), "hardware_exceeded");
+    catalog.change_pool("s", &grow(2 * TIB), COMMIT).unwrap();
+    assert_eq!(committed(&catalog), BytesPerSecond::from_mib(60 + 1 + 32));
+}
+
+#[test]
+fn levels_models_and_operations_count_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    let mib = BytesPerSecond::from_mib;
+    catalog.create_level("own", mib(20), COMMIT).unwrap();
+    catalog.create_pool(&NewPool { level: "own".into(), ..pool("a", Qos::Auto) }, COMMIT).unwrap();
+    let auto = NewVolume { pool: "a".into(), throughput: None, ..volume("auto", 0) };
+    catalog.create_volume(&NewVolume { quota_bytes: 4 * TIB, ..auto }, COMMIT).unwrap();
+    catalog.change_level("own", mib(25), COMMIT).unwrap();
+    assert_eq!(code(catalog.change_level("own", mib(26), COMMIT)), "hardware_exceeded");
+    // As a shared pool it would promise all of its 100 TiB; made smaller first, it may.
+    let shared = PoolChange { qos: Some(Qos::Shared), ..PoolChange::default() };
+    assert_eq!(code(catalog.change_pool("a", &shared, COMMIT)), "hardware_exceeded");
+    let smaller = PoolChange { size_bytes: Some(4 * TIB), ..shared };
+    catalog.change_pool("a", &smaller, COMMIT).unwrap();
+    // Operations are promised apart from bytes.
+    catalog.change_volume("auto", &given(0), None, COMMIT).unwrap();
+    catalog.change_level("own", mib(5), COMMIT).unwrap();
+    let custom =
+        NewPool { throughput: Some(mib(100)), iops: Some(Iops(9000)), ..pool("c", Qos::Custom) };
+    catalog.create_pool(&custom, COMMIT).unwrap();
+    let log = |iops| NewVolume { pool: "c".into(), iops: Some(Iops(iops)), ..volume("log", 10) };
+    let refused = catalog.create_volume(&log(5001), COMMIT).unwrap_err().to_string();
+    assert!(
+        refused.contains("5001 IOPS (0 IOPS now); it holds 5000 IOPS in blocks of 8 KiB"),
+        "{refused}"
+    );
+    catalog.create_volume(&log(5000), COMMIT).unwrap();
+    // A ceiling takes of what is promised.
+    let ceiling = VolumeChange { ceiling_iops: Some(Some(Iops(100))), ..VolumeChange::default() };
+    catalog.change_volume("log", &ceiling, None, COMMIT).unwrap();
+    assert_eq!(catalog.snapshot().filesystems()[0].committed.iops(), Iops(100));
+}
+
+#[test]
+fn with_the_policy_warn_it_is_made_and_said_and_with_off_only_made() {
+    for policy in [Policy::Warn, Policy::Off] {
+        let dir = tempfile::tempdir().unwrap();
+        let catalog = calibrated(dir.path(), Admission { policy, ..Admission::default() });
+        let within = catalog.create_volume(&volume("v", 100), COMMIT).unwrap();
+        assert!(within.overcommitted.is_empty());
+        let beyond = catalog.create_volume(&volume("w", 50), COMMIT).unwrap();
+        assert_eq!(committed(&catalog), BytesPerSecond::from_mib(150));
+        let told: Vec<_> = beyond.overcommitted.iter().map(ToString::to_string).collect();
+        match policy {
+            Policy::Off => assert!(told.is_empty()),
+            _ => assert!(told[0].contains("150 MiB/s (100 MiB/s now)"), "{told:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_change_that_is_meant_is_made_and_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    let shown = Asked { mode: Mode::Preview, overcommit: true };
+    assert_eq!(catalog.create_volume(&volume("v", 150), shown).unwrap().overcommitted.len(), 1);
+    assert!(catalog.snapshot().volume_named("v").is_none());
+    let made = catalog.create_volume(&volume("v", 150), MEANT).unwrap();
+    assert_eq!(made.overcommitted.len(), 1);
+    // It is for that change alone.
+    assert_eq!(code(catalog.change_volume("v", &given(151), None, COMMIT)), "hardware_exceeded");
+    assert!(catalog.create_volume(&volume("w", 1), MEANT).unwrap().overcommitted.len() == 1);
+}
+
+#[test]
+fn what_shrinks_or_concerns_something_else_is_never_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    catalog.create_volume(&volume("v", 300), MEANT).unwrap();
+    catalog.create_volume(&volume("w", 100), MEANT).unwrap();
+    catalog.change_volume("v", &given(299), None, COMMIT).unwrap();
+    let quota = VolumeChange { quota_bytes: Some(2 * TIB), ..VolumeChange::default() };
+    catalog.change_volume("v", &quota, None, COMMIT).unwrap();
+    let ceiling = Some(Some(BytesPerSecond::from_mib(250)));
+    let lower = VolumeChange { ceiling_rate: ceiling, ..VolumeChange::default() };
+    catalog.change_volume("v", &lower, None, COMMIT).unwrap();
+    let lifted = VolumeChange { ceiling_rate: Some(None), ..VolumeChange::default() };
+    assert_eq!(code(catalog.change_volume("v", &lifted, None, COMMIT)), "hardware_exceeded");
+    catalog.create_level("own", BytesPerSecond::from_mib(1000), COMMIT).unwrap();
+    catalog.create_pool(&pool("q", Qos::Auto), COMMIT).unwrap();
+    let bigger = PoolChange { size_bytes: Some(200 * TIB), ..PoolChange::default() };
+    catalog.change_pool("p", &bigger, COMMIT).unwrap();
+    catalog.set_exports("v", &[], COMMIT).unwrap();
+    catalog.delete_volume("w", COMMIT).unwrap();
+    catalog.delete_pool("q", COMMIT).unwrap();
+    // A measurement that shows less refuses nothing that is there.
+    let slower = Calibration { cells: vec![measured(0, 64, 1, 16)], ..calibration(dir.path()) };
+    catalog.keep_calibration(&slower, COMMIT).unwrap();
+    assert_eq!(committed(&catalog), BytesPerSecond::from_mib(250));
+}
+
+#[test]
+fn the_plan_decides_which_figures_count_and_the_factor_how_much_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan { mix: Mix::Reads(100), ..Plan::default() };
+    let admission = Admission { plan, overcommit_percent: 50, ..Admission::default() };
+    let catalog = calibrated(dir.path(), admission);
+    assert_eq!(code(catalog.create_volume(&volume("v", 451), COMMIT)), "hardware_exceeded");
+    let refused = catalog.create_volume(&volume("v", 451), COMMIT).unwrap_err().to_string();
+    for part in ["holds 900 MiB/s", "100 % reads", "450 MiB/s (50 %) may be committed"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    catalog.create_volume(&volume("v", 450), COMMIT).unwrap();
+}
+
+#[test]
+fn where_nothing_was_measured_nothing_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = Catalog::open(dir.path()).unwrap();
+    catalog.create_pool(&pool("p", Qos::Manual), COMMIT).unwrap();
+    let made = catalog.create_volume(&volume("v", 1600), COMMIT).unwrap();
+    assert!(made.overcommitted.is_empty());
+    let snapshot = catalog.snapshot();
+    let there = &snapshot.filesystems()[0];
+    assert!(there.calibration.is_none() && there.holds.rate.is_none());
+    assert_eq!(there.committed.rate(), BytesPerSecond::from_mib(1600));
+}
+
+#[derive(Clone, Debug)]
+enum Ask {
+    Make(u8, u64),
+    Give(u8, u64),
+    Lower(u8, Option<u64>),
+    Delete(u8),
+    Level(u64),
+    Auto(u8, u64),
+    Model(Qos),
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let (volume, mib) = (|| 0u8..4, || 1u64..80);
+    let models = vec![Qos::Auto, Qos::Manual, Qos::Shared];
+    prop_oneof![
+        3 => (volume(), mib()).prop_map(|(v, m)| Ask::Make(v, m)),
+        3 => (volume(), mib()).prop_map(|(v, m)| Ask::Give(v, m)),
+        1 => (volume(), prop::option::of(mib())).prop_map(|(v, m)| Ask::Lower(v, m)),
+        1 => volume().prop_map(Ask::Delete),
+        2 => (1u64..40).prop_map(Ask::Level),
+        3 => (4u8..8, 1u64..4).prop_map(|(v, t)| Ask::Auto(v, t)),
+        1 => prop::sample::select(models).prop_map(Ask::Model),
+    ]
+}
+
+fn name(number: u8) -> String {
+    format!("v{number}")
+}
+
+fn carry_out(catalog: &Catalog, ask: &Ask) -> weir_catalog::Result<weir_catalog::Outcome> {
+    let mib = BytesPerSecond::from_mib;
+    match ask {
+        Ask::Make(number, rate) => catalog.create_volume(&volume(&name(*number), *rate), COMMIT),
+        Ask::Give(number, rate) => {
+            catalog.change_volume(&name(*number), &given(*rate), None, COMMIT)
+        }
+        Ask::Lower(number, most) => {
+            let ceiling_rate = Some(most.map(mib));
+            let change = VolumeChange { ceiling_rate, ..VolumeChange::default() };
+            catalog.change_volume(&name(*number), &change, None, COMMIT)
+        }
+        Ask::Delete(number) => catalog.delete_volume(&name(*number), COMMIT),
+        Ask::Level(rate) => catalog.change_level("own", mib(*rate), COMMIT),
+        Ask::Auto(number, tebibytes) => {
+            let auto =
+                NewVolume { pool: "a".into(), throughput: None, ..volume(&name(*number), 0) };
+            catalog.create_volume(&NewVolume { quota_bytes: tebibytes * TIB, ..auto }, COMMIT)
+        }
+        Ask::Model(qos) => {
+            let change = PoolChange { qos: Some(*qos), ..PoolChange::default() };
+            catalog.change_pool("a", &change, COMMIT)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever is asked for, in whatever order, no more is promised than may be, and what is refused
+    /// changes nothing.
+    #[test]
+    fn no_sequence_of_changes_promises_more_than_is_held(asks in prop::collection::vec(ask(), 1..40)) {
+        let dir = tempfile::tempdir().unwrap();
+        let catalog = calibrated(dir.path(), Admission::default());
+        catalog.create_level("own", BytesPerSecond::from_mib(5), COMMIT).unwrap();
+        let own = NewPool { level: "own".into(), size_bytes: 8 * TIB, ..pool("a", Qos::Auto) };
+        catalog.create_pool(&own, COMMIT).unwrap();
+        for ask in asks {
+            let before = catalog.snapshot();
+            match carry_out(&catalog, &ask) {
+                Ok(outcome) => prop_assert!(outcome.overcommitted.is_empty()),
+                Err(_) => prop_assert_eq!(&*before, &*catalog.snapshot()),
+            }
+            prop_assert!(committed(&catalog) <= BytesPerSecond::from_mib(100));
+        }
+        drop(catalog);
+        let again = Catalog::open(dir.path()).unwrap();
+        prop_assert!(committed(&again) <= BytesPerSecond::from_mib(100));
+    }
+}

@@ -1,0 +1,258 @@
+//! Admission: whether a change commits hardware to more than it was measured to hold.
+//!
+//! What is committed is what volumes may use for good ([`Committed`]). What the hardware holds was measured
+//! for several mixes of READs and WRITEs and several block sizes ([`Cell`]); a [`Plan`] says by which of these
+//! figures promises are made. A change that only lets committed figures shrink or stay is never beyond.
+//!
+//! Exact integer arithmetic; not here: the measuring, which pools share a disk, and what is told to whom.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::contract::{Limits, UnknownName};
+use crate::rate::{BytesPerSecond, Iops};
+
+/// What the hardware did with one mix and one block size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// How many of a hundred requests were READs; the rest were WRITEs.
+    pub read_percent: u8,
+    /// Bytes of one request.
+    pub block_bytes: u32,
+    /// What was moved.
+    pub rate: BytesPerSecond,
+    /// READs and WRITEs.
+    pub iops: Iops,
+}
+
+/// The mix of READs and WRITEs by which promises are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mix {
+    /// That of those measured at which the hardware holds least.
+    #[default]
+    Worst,
+    /// So many READs of a hundred requests; as [`Mix::Worst`] where that was not measured.
+    Reads(u8),
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Worst => f.pad("worst"),
+            Self::Reads(percent) => percent.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Mix {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let unknown = UnknownName { what: "mix", allowed: "worst, or 0 to 100 percent of READs" };
+        match text {
+            "worst" => Ok(Self::Worst),
+            _ => match text.parse() {
+                Ok(percent @ 0..=100) => Ok(Self::Reads(percent)),
+                _ => Err(unknown),
+            },
+        }
+    }
+}
+
+/// By which of the measured figures promises are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The mix.
+    pub mix: Mix,
+    /// The block size by which throughput is promised, in bytes.
+    pub block_bytes: u32,
+    /// The block size by which operations are promised, in bytes.
+    pub iops_block_bytes: u32,
+}
+
+impl Default for Plan {
+    /// The worst mix, at 64 KiB for throughput and at 8 KiB for operations.
+    fn default() -> Self {
+        Self { mix: Mix::Worst, block_bytes: 64 << 10, iops_block_bytes: 8 << 10 }
+    }
+}
+
+/// What hardware holds, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// In bytes.
+    pub rate: Option<BytesPerSecond>,
+    /// In operations.
+    pub iops: Option<Iops>,
+}
+
+impl Plan {
+    /// What of the measured `cells` may be promised.
+    ///
+    /// Where the planned block size was not measured, the nearest is taken at which the hardware does no
+    /// better: for throughput the largest below it, for operations the smallest above it. Where there is no
+    /// such, nothing is known.
+    #[must_use]
+    pub fn holds(&self, cells: &[Cell]) -> Holds {
+        let of_mix = |cell: &Cell| self.mix == Mix::Reads(cell.read_percent);
+        let measured = cells.iter().any(of_mix);
+        let least = |figure: &dyn Fn(u8) -> Option<u64>| {
+            let mixes = cells.iter().filter(|cell| !measured || of_mix(cell));
+            mixes.filter_map(|cell| figure(cell.read_percent)).min()
+        };
+        let rate = least(&|mix| {
+            let below = cells.iter().filter(|cell| cell.block_bytes <= self.block_bytes);
+            let cells = below.filter(|cell| cell.read_percent == mix);
+            cells.max_by_key(|cell| cell.block_bytes).map(|cell| cell.rate.0)
+        });
+        let iops = least(&|mix| {
+            let above = cells.iter().filter(|cell| cell.block_bytes >= self.iops_block_bytes);
+            let cells = above.filter(|cell| cell.read_percent == mix);
+            cells.min_by_key(|cell| cell.block_bytes).map(|cell| cell.iops.0)
+        });
+        Holds { rate: rate.map(BytesPerSecond), iops: iops.map(Iops) }
+    }
+}
+
+/// What contracts promise for good, together. Sums that can't overflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    rate: u128,
+    iops: u128,
+}
+
+impl Committed {
+    /// With one more set of limits: their rate, and the operations that can be had without credits, if
+    /// operations are counted.
+    #[must_use]
+    pub fn with(self, limits: Limits) -> Self {
+        let base = limits.burst.map(|burst| burst.base);
+        let iops = limits.iops.map(|iops| base.map_or(iops, |base| base.min(iops)));
+        Self {
+            rate: self.rate + u128::from(limits.rate.0),
+            iops: self.iops + iops.map_or(0, |iops| u128::from(iops.0)),
+        }
+    }
+
+    /// The rates, or the largest that can be stated.
+    #[must_use]
+    pub fn rate(&self) -> BytesPerSecond {
+        BytesPerSecond(u64::try_from(self.rate).unwrap_or(u64::MAX))
+    }
+
+    /// The operations that are counted, or the most that can be stated.
+    #[must_use]
+    pub fn iops(&self) -> Iops {
+        Iops(u64::try_from(self.iops).unwrap_or(u64::MAX))
+    }
+}
+
+/// What is done about a change that commits hardware to more than it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// It is refused, unless whoever asks says that it is meant.
+    #[default]
+    Refuse,
+    /// It is made, and said.
+    Warn,
+    /// It is made.
+    Off,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Refuse, Self::Warn, Self::Off];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Warn => "warn",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// Something of which more would be committed than may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beyond<T> {
+    /// What is committed before the change.
+    pub before: T,
+    /// What would be after it.
+    pub after: T,
+    /// What the hardware holds.
+    pub holds: T,
+    /// What may be committed.
+    pub allowed: T,
+}
+
+/// How a change goes beyond what may be committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Excess {
+    /// In bytes.
+    pub rate: Option<Beyond<BytesPerSecond>>,
+    /// In operations.
+    pub iops: Option<Beyond<Iops>>,
+}
+
+impl Excess {
+    /// Does it go beyond in nothing?
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.rate.is_none() && self.iops.is_none()
+    }
+}
+
+/// What may be promised, and what is done beyond that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// What is done about a change beyond it.
+    pub policy: Policy,
+    /// By which figures.
+    pub plan: Plan,
+    /// How much of what the hardware holds may be committed, in percent.
+    pub overcommit_percent: u32,
+}
+
+impl Default for Admission {
+    /// All that the hardware holds and no more.
+    fn default() -> Self {
+        Self { policy: Policy::Refuse, plan: Plan::default(), overcommit_percent: 100 }
+    }
+}
+
+impl Admission {
+    /// What may be committed of hardware that holds so much.
+    #[must_use]
+    pub fn allows(&self, holds: Holds) -> Holds {
+        let part = |whole: u64| {
+            let part = u128::from(whole) * u128::from(self.overcommit_percent) / 100;
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        Holds {
+            rate: holds.rate.map(|rate| BytesPerSecond(part(rate.0))),
+            iops: holds.iops.map(|iops| Iops(part(iops.0))),
+        }
+    }
+
+    /// Whether a change from `before` to `after` lets grow what is committed of something, and that beyond
+    /// what may be. The policy has no part in it.
+    #[must_use]
+    pub fn judge(&self, before: Committed, after: Committed, holds: Holds) -> Excess {
+        let allows = self.allows(holds);
+        let beyond = |before, after, allowed: u64| after > before && after > u128::from(allowed);
+        let rate = holds.rate.zip(allows.rate).map(|(holds, allowed)| {
+            let told = Beyond { before: before.rate(), after: after.rate(), holds, allowed };
+            beyond(before.rate, after.rate, allowed.0).then_some(told)
+        });
+        let iops = holds.iops.zip(allows.iops).map(|(holds, allowed)| {
+            let told = Beyond { before: before.iops(), after: after.iops(), holds, allowed };
+            beyond(before.iops, after.iops, allowed.0).then_some(told)
+        });
+        Excess { rate: rate.flatten(), iops: iops.flatten() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! `/v1/calibrations`, what was measured that file systems hold, and `/v1/capacity`, what is promised of it.
+
+use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
+use super::failure::Failure;
+use super::given::{Concerned, Given};
+use super::page::{PageQuery, page};
+use super::{Control, ControlState, clock, convert, machine};
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use weir_api::{Capacity, NewCalibration, Page, Policy};
+use weir_catalog::{
+    Admission, Asked, Calibration, Catalog, CatalogError, Outcome, Snapshot, Thing,
+};
+
+pub(super) async fn capacity(State(state): State<ControlState>) -> Json<Capacity> {
+    let (snapshot, admission) = (state.0.catalog.snapshot(), state.0.catalog.admission());
+    let Admission { policy, plan, overcommit_percent } = admission;
+    let there = snapshot.filesystems().iter();
+    Json(Capacity {
+        policy: match policy {
+            weir_catalog::Policy::Refuse => Policy::Refuse,
+            weir_catalog::Policy::Warn => Policy::Warn,
+            weir_catalog::Policy::Off => Policy::Off,
+        },
+        mix: plan.mix.to_string(),
+        block_bytes: plan.block_bytes,
+        iops_block_bytes: plan.iops_block_bytes,
+        overcommit_percent,
+        filesystems: there.map(|there| convert::filesystem(&snapshot, there)).collect(),
+    })
+}
+
+pub(super) async fn list(
+    State(state): State<ControlState>,
+    query: PageQuery,
+) -> Result<Json<Page<weir_api::Calibration>>, Failure> {
+    let snapshot = state.0.catalog.snapshot();
+    // Their order is a number, as a path may be longer than what a page can go on from.
+    let all = snapshot.calibrations().enumerate().map(|(at, kept)| (format!("{at:04}"), kept));
+    page(query, "calibration", all, |kept| convert::calibration(kept))
+}
+
+pub(super) async fn show(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+) -> Result<Tagged<weir_api::Calibration>, Failure> {
+    let kept = find(&state.0.catalog.snapshot(), &name);
+    Ok(Tagged(kept.ok_or(CatalogError::NoSuch { thing: Thing::Calibration, name })?))
+}
+
+pub(super) async fn keep(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+    given: Given,
+    new: Result<Json<NewCalibration>, JsonRejection>,
+) -> Answer<weir_api::Calibration> {
+    let (how, Json(new)) = (asked(how)?, new?);
+    let (directory, durability) = (name.clone(), state.0.durability);
+    let ask = move |catalog: &Catalog, how| {
+        let new = Calibration {
+            at: clock::seconds(),
+            cells: new.cells.iter().map(convert::cell_asked).collect(),
+            load: convert::load_asked(&new.load),
+            machine: machine::describe(directory.as_ref(), durability),
+            directory: directory.into(),
+        };
+        catalog.keep_calibration(&new, how)
+    };
+    let terms = Terms::new(how, given, Concerned::Calibration(name.clone()));
+    let settle = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
+    state.change(terms, Shown::Changed, ask, settle).await
+}
+
+pub(super) async fn forget(
+    State(state): State<ControlState>,
+    Path(name): Path<String>,
+    how: HowQuery,
+    given: Given,
+) -> Answer<weir_api::Calibration> {
+    let (how, which) = (asked(how)?, name.clone());
+    let terms = Terms::new(how, given, Concerned::Calibration(name.clone()));
+    let ask = move |catalog: &Catalog, how: Asked| catalog.forget_calibration(&which, how);
+    // After a preview the catalogue still has it.
+    let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
+    state.change(terms, Shown::Changed, ask, settle).await
+}
+
+fn find(snapshot: &Snapshot, directory: &str) -> Option<weir_api::Calibration> {
+    snapshot.calibration_of(directory).map(|kept| convert::calibration(kept))
+}

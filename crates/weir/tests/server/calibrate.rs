@@ -1,0 +1,192 @@
+//! `weir calibrate` against a server: what it measures, leaves and takes away. Not how quick anything is.
+
+use crate::test_server::TestServer;
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const SHORT: [&str; 10] =
+    ["--seconds", "0.3", "--warmup", "0.1", "--file-size", "4MiB", "--jobs", "2", "--depth", "4"];
+
+/// Tenths of a second that something may take to come.
+const TRIES: u32 = 600;
+
+fn json(server: &TestServer, args: &[&str]) -> Value {
+    serde_json::from_str(&server.weir(&[&["--output", "json"], args].concat())).unwrap()
+}
+
+/// A command beside the test.
+fn spawn(server: &TestServer, args: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.arg("--data").arg(server.data()).args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..TRIES {
+        if is_so() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("it never came");
+}
+
+/// The names of all that there is.
+fn names(server: &TestServer, what: &str) -> Vec<String> {
+    let all = json(server, &[what, "list"]);
+    all.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Nothing is left of a calibration but what it found.
+fn assert_gone(server: &TestServer) {
+    assert_eq!(names(server, "pool"), ["pool"]);
+    assert!(names(server, "volume").is_empty());
+    assert!(!server.data().join("pools/2").exists());
+}
+
+/// A command that must fail; what it complains of.
+fn refused(server: &TestServer, args: &[&str]) -> String {
+    let done = server.try_weir(args);
+    assert_eq!(done.status.code(), Some(1), "{args:?}");
+    String::from_utf8(done.stderr).unwrap()
+}
+
+#[test]
+fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
+    let server = TestServer::start();
+    let plan = server.weir(&["calibrate", "--dry-run"]);
+    assert!(plan.contains("12 measurements of 5 s") && plan.contains("1 GiB in all"), "{plan}");
+    assert!(json(&server, &["calibrate", "show"]).as_array().unwrap().is_empty());
+
+    let grid = ["--mix", "100,0", "--block-size", "8KiB,64KiB"];
+    let kept = json(&server, &[&["calibrate"], &grid[..], &SHORT].concat());
+    assert_gone(&server);
+    let kept = &kept["item"];
+    let cells = kept["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        let figure = |name: &str| cell[name].as_u64().unwrap();
+        assert!(figure("iops") > 0 && figure("mean_nanos") > 0, "{cell}");
+        assert!(figure("p99_nanos") >= figure("mean_nanos") / 2, "{cell}");
+        // Whole blocks were moved, but for rounding.
+        let moved = figure("iops") * figure("block_bytes");
+        assert!(moved.abs_diff(figure("bytes_per_second")) <= figure("block_bytes"), "{cell}");
+    }
+    let directory = kept["directory"].as_str().unwrap();
+    assert!(directory.ends_with("/pools"), "{directory}");
+    assert_eq!(
+        (&kept["load"]["data_bytes"], &kept["in_memory"]),
+        (&(8 << 20).into(), &true.into())
+    );
+    for known in ["kernel", "file_system", "version"] {
+        assert!(!kept["machine"][known].as_str().unwrap().is_empty(), "{known}");
+    }
+
+    // What is held to is the worst mix at the planned block sizes.
+    let least = |block: u64, name: &str| {
+        let cells = cells.iter().filter(|cell| cell["block_bytes"] == block);
+        cells.map(|cell| cell[name].as_u64().unwrap()).min().unwrap()
+    };
+    let capacity = json(&server, &["capacity"]);
+    let there = &capacity["filesystems"][0];
+    let (rate, iops) = (least(65_536, "bytes_per_second"), least(8192, "iops"));
+    assert_eq!(there["holds_bytes_per_second"], rate);
+    assert_eq!(there["holds_iops"], iops);
+    let create = |throughput: u64| {
+        let throughput = format!("{throughput}B/s");
+        let args = ["volume", "create", "v", "--pool", "pool", "--quota", "1GiB", "--throughput"];
+        args.iter().map(|&arg| arg.to_owned()).chain([throughput]).collect::<Vec<_>>()
+    };
+    let words =
+        |args: &[String]| server.try_weir(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let beyond = words(&create(rate + 1));
+    assert_eq!(beyond.status.code(), Some(1));
+    let complaint = String::from_utf8(beyond.stderr).unwrap();
+    assert!(complaint.contains(directory) && complaint.contains("--overcommit"), "{complaint}");
+    assert!(words(&create(rate)).status.success());
+    let grow = ["volume", "set", "v", "--throughput", "8000MiB/s"];
+    assert!(refused(&server, &grow).contains("committed"));
+    let meant = server.try_weir(&[&grow[..], &["--overcommit"]].concat());
+    assert!(meant.status.success());
+    assert!(String::from_utf8(meant.stderr).unwrap().contains("warning: the file system of"));
+    assert!(server.weir(&["capacity"]).contains("refused, unless --overcommit"));
+    assert!(server.weir(&["capacity"]).contains("(too much)"));
+    assert!(server.weir(&["pool", "show", "pool"]).contains("allowed"));
+    let shown = server.weir(&["calibrate", "show", directory]);
+    assert!(shown.contains("which fits into memory") && shown.contains("64 KiB"), "{shown}");
+
+    // Where it is forgotten, nothing is known and nothing refused.
+    server.weir(&["calibrate", "forget", directory]);
+    server.weir(&["volume", "set", "v", "--throughput", "8100MiB/s"]);
+    assert!(server.weir(&["pool", "show", "pool"]).contains("not calibrated"));
+    assert!(refused(&server, &["calibrate", "show", directory]).contains("no calibration"));
+}
+
+#[test]
+fn a_directory_of_the_operators_choice_is_left_as_it_was() {
+    let server = TestServer::start();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().canonicalize().unwrap();
+    let path = path.to_str().unwrap();
+    let one = ["calibrate", "--path", path, "--mix", "0", "--block-size", "64KiB"];
+    let nowhere = server.try_weir(&["calibrate", "--path", &format!("{path}/nowhere")]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert_eq!(place.path().read_dir().unwrap().count(), 0);
+    // What a killed run left is taken away first.
+    let left = format!("{path}/weir-calibration");
+    let pool = ["--level", "extreme", "--size", "1TiB", "--path", &left];
+    server.weir(&[&["pool", "create", "weir-calibration"], &pool[..]].concat());
+    let volume = ["--pool", "weir-calibration", "--quota", "1GiB"];
+    server.weir(&[&["volume", "create", "weir-calibration"], &volume[..]].concat());
+    server.weir(&["calibrate", "--path", path, "--dry-run"]);
+    let told = server.weir(&[&one[..], &SHORT].concat());
+    assert!(told.contains("It holds ") && told.contains("committed are"), "{told}");
+    assert_gone(&server);
+    assert_eq!(place.path().read_dir().unwrap().count(), 0);
+    assert_eq!(json(&server, &["calibrate", "show", path])["directory"], path);
+}
+
+#[test]
+fn an_interrupted_calibration_leaves_and_keeps_nothing() {
+    let server = TestServer::start();
+    let run = ["calibrate", "--seconds", "3600", "--file-size", "4MiB"];
+    let calibration = spawn(&server, &run);
+    wait_until(|| names(&server, "volume") == ["weir-calibration"]);
+    let id = calibration.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let done = calibration.wait_with_output().unwrap();
+    let complaint = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{complaint}");
+    assert!(complaint.contains("interrupted; nothing was kept"), "{complaint}");
+    assert_gone(&server);
+    assert!(json(&server, &["calibrate", "show"]).as_array().unwrap().is_empty());
+}
+
+#[test]
+fn while_others_are_busy_nothing_is_measured_unless_it_is_meant() {
+    let server = TestServer::start();
+    server.volume("busy", "1GiB");
+    let url = format!("nfs://{}/busy?uid=0&gid=0", server.address());
+    let load = ["bench", &url, "--time", "1h", "--size", "4MiB", "--bs", "64KiB", "--quiet"];
+    let mut load = spawn(&server, &load);
+    let moved = || {
+        let seen = json(&server, &["top", "--once"]);
+        let volumes = seen["volumes"].as_array().unwrap();
+        volumes
+            .iter()
+            .filter_map(|one| one["window"]["delivered_bytes_per_second"].as_u64())
+            .sum::<u64>()
+    };
+    wait_until(|| moved() > 4 << 20);
+    let complaint = refused(&server, &["calibrate"]);
+    assert!(complaint.contains("other volumes are busy"), "{complaint}");
+    assert_eq!(names(&server, "pool"), ["pool"]);
+    let one = ["--output", "json", "calibrate", "--force", "--mix", "100", "--block-size", "64KiB"];
+    let kept = server.weir(&[&one[..], &SHORT].concat());
+    load.kill().unwrap();
+    load.wait().unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert!(kept["item"]["load"]["others_bytes_per_second"].as_u64().unwrap() > 1 << 20);
+}
