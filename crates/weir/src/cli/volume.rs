@@ -388,11 +388,13 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     if let Some(most) = volume.max_iops {
         fields.push(("most operations", format!("{most} IOPS")));
     }
-    if let Some(most) = volume.max_file_throughput_bytes_per_second {
-        fields.push(("most of each file", Rate(most).to_string()));
-    }
-    if let Some(most) = volume.max_file_iops {
-        fields.push(("most of each file", format!("{most} IOPS")));
+    let file = [
+        volume.max_file_throughput_bytes_per_second.map(|most| Rate(most).to_string()),
+        volume.max_file_iops.map(|most| format!("{most} IOPS")),
+    ];
+    if file.iter().any(Option::is_some) {
+        fields
+            .push(("most of each file", file.into_iter().flatten().collect::<Vec<_>>().join(", ")));
     }
     match volume.live {
         None => fields.push(("served", "no: the server's log says why".to_owned())),
