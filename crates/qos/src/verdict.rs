@@ -90,25 +90,36 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What a volume that had `limits` all the while, and that nothing had come to at `at`, showed then.
+    /// What a volume that was entitled to as much all the while, and that nothing had come to at `at`, showed then.
     #[must_use]
-    pub fn unused(&self, limits: Limits, at: Mono) -> Self {
+    pub fn unused(&self, Entitled { limits, lent }: Entitled, at: Mono) -> Self {
         let nanos = nanos_between(at, self.at);
-        let iops = limits.iops.map_or(0, |iops| iops.0);
-        let due = Cost {
-            bytes: self.due.bytes.wrapping_sub(yields(limits.rate.0, nanos)),
-            operations: self.due.operations.wrapping_sub(yields(iops, nanos)),
+        let less = |sum: Cost, of: Limits| Cost {
+            bytes: sum.bytes.wrapping_sub(yields(of.rate.0, nanos)),
+            operations: sum
+                .operations
+                .wrapping_sub(yields(of.iops.map_or(0, |iops| iops.0), nanos)),
         };
         let counted = if limits.iops.is_some() { nanos } else { 0 };
         let counted_nanos = self.counted_nanos.wrapping_sub(counted);
-        let before = |lent: u64, due: u64, all: u64| {
-            lent.wrapping_sub(part(all.wrapping_sub(due), lent, all))
-        };
-        let lent = Cost {
-            bytes: before(self.lent.bytes, due.bytes, self.due.bytes),
-            operations: before(self.lent.operations, due.operations, self.due.operations),
-        };
+        let (due, lent) = (less(self.due, limits), less(self.lent, lent));
         Self { at, due, lent, counted_nanos, ..Self::default() }
+    }
+}
+
+/// What a volume may have, and what of it is not certain: see [`uncertain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entitled {
+    /// All of it.
+    pub limits: Limits,
+    /// What others may have instead.
+    pub lent: Limits,
+}
+
+impl From<Limits> for Entitled {
+    /// To all of it for certain.
+    fn from(limits: Limits) -> Self {
+        Self { limits, lent: Limits::of(BytesPerSecond::ZERO) }
     }
 }
 

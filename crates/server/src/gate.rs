@@ -17,7 +17,7 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use crate::worker::Request;
 use arc_swap::ArcSwapOption;
 use weir_core::{Mono, ObjectKey, VolumeId};
-use weir_qos::verdict::{Reading, uncertain, yields};
+use weir_qos::verdict::{Entitled, Reading, uncertain, yields};
 use weir_qos::{
     Asks, BytesPerSecond, Ceiling, Cost, Iops, Limits, Line, Meters, Share, Shares, Step,
 };
@@ -205,6 +205,12 @@ impl Gate {
     /// The limits in force.
     pub(crate) fn limits(&self) -> Limits {
         lock(&self.waiting).limits
+    }
+
+    /// What the volume may have, and what of it is certain.
+    pub(crate) fn entitled(&self) -> Entitled {
+        let waiting = lock(&self.waiting);
+        Entitled { limits: waiting.limits, lent: uncertain(waiting.limits, waiting.floor) }
     }
 
     /// The credits for bursts that are left, if there are bursts.

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::Snapshot;
 use weir_core::VolumeId;
-use weir_qos::Limits;
-use weir_qos::verdict::Reading;
+use weir_qos::verdict::{Entitled, Reading};
 
 /// Why the data plane could not follow a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -188,8 +187,8 @@ pub trait Plane: Send + Sync + 'static {
     fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>>;
 
     /// What the counters of every volume show that clients ever used since the server started, and its
-    /// limits, one after another.
-    fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading));
+    /// limits with what of them is certain, one after another.
+    fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading));
 
     /// Begins to count a volume's usage anew, if the volume is being served; false if that is
     /// under way already. Blocks.

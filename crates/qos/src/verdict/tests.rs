@@ -178,9 +178,28 @@ fn the_first_reading_follows_on_one_of_an_unused_volume() {
         delivered: Cost::of(700),
         ..Reading::default()
     };
-    let course = Course::between(&first.unused(limits, Mono(49 * SECOND)), &first);
+    let course = Course::between(&first.unused(limits.into(), Mono(49 * SECOND)), &first);
     assert_eq!((course.nanos, course.due), (SECOND, Cost { bytes: 1000, operations: 10 }));
     assert_eq!((course.delivered, course.used_nanos), (Cost::of(700), 7 * SECOND / 10));
+}
+
+#[test]
+fn what_was_certain_before_a_volume_shared_is_nothing_to_its_first_second() {
+    // A volume of its own for an hour, and one of a shared pool that has nothing for certain from then on.
+    let limits = Limits::of(BytesPerSecond(1000));
+    let lent = uncertain(limits, Some(BytesPerSecond::ZERO));
+    let first = Reading {
+        at: Mono(3601 * SECOND),
+        due: Cost { bytes: 3_601_000, operations: 0 },
+        lent: Cost { bytes: 1000, operations: 0 },
+        asked_nanos: SECOND,
+        passed: Cost::of(300),
+        delivered: Cost::of(300),
+        ..Reading::default()
+    };
+    let course =
+        Course::between(&first.unused(Entitled { limits, lent }, Mono(3600 * SECOND)), &first);
+    assert_eq!(course.judge().verdict, Verdict::Kept, "others had the rest");
 }
 
 /// Ten seconds throughout which somebody waited for a limit of 16 MiB/s, of which so much is certain, and

@@ -74,7 +74,11 @@ impl Plane for FakePlane {
         lock(&self.limits).first_key_value().filter(|first| *first.0 == id).map(|_| histograms)
     }
 
-    fn readings(&self, _: &mut dyn FnMut(VolumeId, weir_qos::Limits, weir_qos::verdict::Reading)) {}
+    fn readings(
+        &self,
+        _: &mut dyn FnMut(VolumeId, weir_qos::verdict::Entitled, weir_qos::verdict::Reading),
+    ) {
+    }
 
     fn rescan(&self, id: VolumeId) -> Option<bool> {
         lock(&self.limits).get(&id)?;

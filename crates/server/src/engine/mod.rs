@@ -34,7 +34,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::Snapshot;
 use weir_core::{Clock, HandleKey, PoolId, VolumeId};
-use weir_qos::verdict::Reading;
+use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
@@ -385,11 +385,11 @@ impl Plane for Engine {
         self.served.load().by_id(id)?.volume.stats.histograms()
     }
 
-    fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading)) {
+    fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading)) {
         for mounted in self.served.load().all() {
             let volume = &mounted.volume;
             if let Some(reading) = volume.read(self.clock.now()) {
-                each(volume.id, volume.gate.limits(), reading);
+                each(volume.id, volume.gate.entitled(), reading);
             }
         }
     }

@@ -81,9 +81,9 @@ impl Watch {
         board.looks += 1;
         let look = Look { number: board.looks, before: board.before(now), now };
         let mut ended = Vec::new();
-        plane.readings(&mut |id, limits, reading| {
+        plane.readings(&mut |id, entitled, reading| {
             let watched = board.volumes.entry(id);
-            let watched = watched.or_insert_with(|| Watched::new(&reading, limits));
+            let watched = watched.or_insert_with(|| Watched::new(&reading, entitled));
             ended.extend(watched.look(&reading, look).map(|period| (id, period)));
         });
         board.volumes.retain(|_, watched| watched.seen == look.number);

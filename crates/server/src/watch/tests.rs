@@ -2,7 +2,7 @@ use super::*;
 use crate::plane::{PlaneError, Totals, VolumeHistograms, VolumeLive};
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
 use weir_core::Mono;
-use weir_qos::verdict::Reading;
+use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{BytesPerSecond, Cost, Limits};
 
 const START: u64 = 1_700_000_040;
@@ -27,9 +27,9 @@ impl Plane for Driven {
         None
     }
 
-    fn readings(&self, each: &mut dyn FnMut(VolumeId, Limits, Reading)) {
+    fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading)) {
         for (id, reading) in &*lock(&self.0) {
-            each(VolumeId(*id), Limits::of(BytesPerSecond(LIMIT)), *reading);
+            each(VolumeId(*id), Limits::of(BytesPerSecond(LIMIT)).into(), *reading);
         }
     }
 

@@ -2,8 +2,7 @@
 //! while anything comes to it. Time is an argument; nothing here reads a clock.
 
 use super::series::Series;
-use weir_qos::Limits;
-use weir_qos::verdict::{Course, Reading, Tally};
+use weir_qos::verdict::{Course, Entitled, Reading, Tally};
 
 /// Seconds that are kept.
 const SECONDS: usize = 60;
@@ -78,9 +77,9 @@ impl Look {
 impl Watched {
     /// A volume that comes into use: this is the first that its counters show, about a second after
     /// they began.
-    pub(crate) fn new(reading: &Reading, limits: Limits) -> Self {
+    pub(crate) fn new(reading: &Reading, entitled: Entitled) -> Self {
         let born = weir_core::Mono(reading.at.0.saturating_sub(SECOND));
-        Self { last: reading.unused(limits, born), seen: 0, awake: None }
+        Self { last: reading.unused(entitled, born), seen: 0, awake: None }
     }
 
     /// Takes up what the counters show now. Gives the minute that ended with it, if anything came in it.

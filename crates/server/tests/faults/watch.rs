@@ -13,9 +13,9 @@ use weir_store::testing::{Fault, Kind, Rule};
 fn reading(world: &World, volume: &str) -> (Limits, Reading) {
     let id = world.server.catalog().snapshot().volume_named(volume).unwrap().id;
     let mut found = None;
-    world.server.plane().readings(&mut |one: VolumeId, limits, reading| {
+    world.server.plane().readings(&mut |one: VolumeId, entitled, reading| {
         if one == id {
-            found = Some((limits, reading));
+            found = Some((entitled.limits, reading));
         }
     });
     found.unwrap()

@@ -1,7 +1,7 @@
 use super::*;
 use weir_core::Mono;
 use weir_qos::verdict::{Cause, Verdict};
-use weir_qos::{BytesPerSecond, Cost};
+use weir_qos::{BytesPerSecond, Cost, Limits};
 
 const LIMIT: u64 = 1 << 20;
 const START: u64 = 1_700_000_040;
@@ -23,7 +23,7 @@ impl World {
     fn new() -> Self {
         let due = Cost { bytes: LIMIT, operations: 0 };
         let first = Reading { at: Mono(SECOND), due, ..Reading::default() };
-        let (watched, reading) = (Watched::new(&first, limits()), Reading::default());
+        let (watched, reading) = (Watched::new(&first, limits().into()), Reading::default());
         Self { watched, reading, now: START, looks: 0, minutes: Vec::new() }
     }
 
