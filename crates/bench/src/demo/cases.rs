@@ -91,7 +91,7 @@ pub(super) struct Case {
 }
 
 /// The pools, in the order they are made.
-pub(super) const POOLS: [Pool; 7] = [
+pub(super) const POOLS: [Pool; 8] = [
     Pool { name: "single", tebibytes: 16, qos: Qos::Auto },
     Pool { name: "pair-auto", tebibytes: 4, qos: Qos::Auto },
     Pool { name: "pair-manual", tebibytes: 4, qos: Qos::Manual },
@@ -99,6 +99,7 @@ pub(super) const POOLS: [Pool; 7] = [
     Pool { name: "custom", tebibytes: 1, qos: Qos::Custom },
     Pool { name: "shared", tebibytes: 1, qos: Qos::Shared },
     Pool { name: "provisioned", tebibytes: 1, qos: Qos::ProvisionedV1 },
+    Pool { name: "provisioned2", tebibytes: 1, qos: Qos::ProvisionedV2 },
 ];
 
 /// Operations of 8 KiB a second, in MiB/s.
@@ -141,7 +142,7 @@ const fn published(
 }
 
 /// The cases: first those of the published table, in its order.
-pub(super) const CASES: [Case; 17] = [
+pub(super) const CASES: [Case; 18] = [
     row(
         "auto, 100 GiB",
         "a100g",
@@ -260,6 +261,13 @@ pub(super) const CASES: [Case; 17] = [
         4.0,
     ),
     model("provisioned-v1, in a burst", "burst", "provisioned", Given::NOTHING, eights(10_000)),
+    model(
+        "provisioned-v2, at most its base",
+        "base",
+        "provisioned2",
+        Given { mibps: Some(100), iops: Some(3000), max_iops: Some(3000), ..Given::NOTHING },
+        eights(3000),
+    ),
 ];
 
 /// How many of [`CASES`] are published, and how many of our own follow them.
@@ -301,14 +309,16 @@ mod tests {
                 }
                 // 100 and a tenth of the GiB, and the least burst there is.
                 Qos::ProvisionedV1 => tighter(152.0, Some(10_000)),
-                Qos::ProvisionedV2 => unreachable!("no pool is of it"),
+                Qos::ProvisionedV2 => {
+                    tighter(whole(mibps.unwrap()), Some((3 * iops.unwrap()).max(10_000)))
+                }
             };
             let limit = tighter(max_mibps.map_or(limit, |most| limit.min(whole(most))), max_iops);
             // Each job has a file of its own.
             let limit = tighter(limit, max_file_iops.map(|iops| 40 * iops));
             assert_eq!(case.contract_mibps, limit, "{}", case.name);
-            let gives_rates = matches!(pool.qos, Qos::Manual | Qos::Flexible | Qos::Custom);
-            assert_eq!(mibps.is_some(), gives_rates, "{}", case.name);
+            let given = [Qos::Manual, Qos::Flexible, Qos::Custom, Qos::ProvisionedV2];
+            assert_eq!(mibps.is_some(), given.contains(&pool.qos), "{}", case.name);
         }
         for pool in POOLS {
             let within = || CASES.iter().filter(|case| case.pool == pool.name);
@@ -320,6 +330,7 @@ mod tests {
             let budget = match pool.qos {
                 Qos::Flexible => 128,
                 Qos::Custom => 64,
+                Qos::ProvisionedV2 => 10_340,
                 _ => pool.tebibytes * 16,
             };
             assert!(within().filter_map(|case| case.given.mibps).sum::<u64>() <= budget);
