@@ -88,7 +88,7 @@ impl Report {
         ];
         all.extend(self.costs.iter().map(|row| Verdict {
             what: format!(
-                "{}: {:.2} µs among all, {:.2} µs alone, {:.3} times (at most {COST_RATIO_MAX})",
+                "{}: {:.2} µs among all, {:.2} µs alone, each the median of its rounds; {:.3} times in the middle round (at most {COST_RATIO_MAX})",
                 row.operation, row.among_us, row.alone_us, row.ratio
             ),
             kept: row.ratio <= COST_RATIO_MAX,
