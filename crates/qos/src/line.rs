@@ -2,13 +2,14 @@
 //! ceiling. Plain data, like both. Not here: any rule but which of the two comes first; see [`files`](crate::files).
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 
 use weir_core::Mono;
 
 use crate::contract::Ceiling;
 use crate::files::{FileCharge, FileName, Files};
 use crate::meters::{Cost, Meters};
-use crate::queue::{ClientKey, Queue, Step};
+use crate::queue::{ClientKey, Order, Queue, Step};
 
 /// What asks to go. `K` names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Asks<K> {
     pub cost: Cost,
     /// The file that it reads or writes, if it does.
     pub file: Option<K>,
+    /// Bytes of memory that it takes while it waits.
+    pub pinned: u64,
 }
 
 /// What a request was charged when it was let go.
@@ -39,6 +42,38 @@ pub struct Line<K, T> {
     queue: Queue<Waiter<K, T>>,
     /// Boxed, as few volumes have such ceilings.
     files: Option<Box<Files<K, Waiter<K, T>>>>,
+    aside: Aside,
+    /// Of the next that comes.
+    serial: u64,
+}
+
+/// Who waits for files.
+#[derive(Debug, Default)]
+struct Aside {
+    /// How many on each connection.
+    connections: BTreeMap<u64, usize>,
+    /// The memory that they take.
+    pinned: u64,
+    /// A connection has none any more since [`Line::cleared`] was asked.
+    cleared: bool,
+}
+
+impl Aside {
+    fn add<K>(&mut self, asks: &Asks<K>) {
+        *self.connections.entry(asks.connection).or_default() += 1;
+        self.pinned = self.pinned.saturating_add(asks.pinned);
+    }
+
+    fn remove<K>(&mut self, asks: &Asks<K>) {
+        self.pinned = self.pinned.saturating_sub(asks.pinned);
+        if let Some(count) = self.connections.get_mut(&asks.connection) {
+            *count -= 1;
+            if *count == 0 {
+                self.connections.remove(&asks.connection);
+                self.cleared = true;
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -46,6 +81,8 @@ struct Waiter<K, T> {
     asks: Asks<K>,
     /// The file that it waited for and that let it back.
     back: Option<FileName<K>>,
+    /// Its place in the order in which all came.
+    serial: u64,
     token: T,
 }
 
@@ -58,7 +95,7 @@ impl<K> Default for Charged<K> {
 
 impl<K, T> Default for Line<K, T> {
     fn default() -> Self {
-        Self { queue: Queue::new(), files: None }
+        Self { queue: Queue::new(), files: None, aside: Aside::default(), serial: 0 }
     }
 }
 
@@ -82,7 +119,10 @@ impl<K: Ord + Copy, T> Line<K, T> {
             (Some(ceiling), None) => self.files = Some(Box::new(Files::new(ceiling))),
             (None, _) => {
                 let Some(files) = self.files.take() else { return };
-                files.open().for_each(|waiter| back(&mut self.queue, meters, waiter));
+                self.aside = Aside { cleared: true, ..Aside::default() };
+                for waiter in files.open() {
+                    wait(&mut self.queue, meters, waiter);
+                }
             }
         }
     }
@@ -109,15 +149,9 @@ impl<K: Ord + Copy, T> Line<K, T> {
     }
 
     /// Lets a request wait. True if the line has to be asked, as [`Queue::push`] has it.
-    pub fn push(&mut self, meters: &Meters, asks: Asks<K>, token: T, now: Mono) -> bool {
-        let Asks { client, connection, cost, file } = asks;
-        let waiter = Waiter { asks, back: None, token };
-        if let Some((files, file)) = self.files.as_mut().zip(file)
-            && !files.lets(file, now)
-        {
-            return files.hold(file, (client, connection), cost, waiter, now);
-        }
-        self.queue.push(meters, client, connection, cost, waiter)
+    pub fn push(&mut self, meters: &Meters, asks: Asks<K>, token: T) -> bool {
+        self.serial += 1;
+        wait(&mut self.queue, meters, Waiter { asks, back: None, serial: self.serial, token })
     }
 
     /// See [`Queue::poll`].
@@ -129,9 +163,9 @@ impl<K: Ord + Copy, T> Line<K, T> {
     ) -> Option<Mono> {
         loop {
             self.let_back(meters, now);
-            let files = &mut self.files;
+            let (files, aside) = (&mut self.files, &mut self.aside);
             let next = self.queue.poll(meters, now, &mut |waiter, charged| {
-                leave(files.as_deref_mut(), waiter, charged, now, release)
+                leave(files.as_deref_mut().zip(Some(&mut *aside)), waiter, charged, now, release)
             });
             let filed = files.as_ref().and_then(|files| files.next());
             if filed.is_none_or(|at| at > now) {
@@ -150,9 +184,9 @@ impl<K: Ord + Copy, T> Line<K, T> {
     ) -> Step {
         loop {
             self.let_back(meters, now);
-            let files = &mut self.files;
+            let (files, aside) = (&mut self.files, &mut self.aside);
             let step = self.queue.step(meters, budget, now, &mut |waiter, charged| {
-                leave(files.as_deref_mut(), waiter, charged, now, release)
+                leave(files.as_deref_mut().zip(Some(&mut *aside)), waiter, charged, now, release)
             });
             return match (step, files.as_ref().and_then(|files| files.next())) {
                 (Step::Nothing, Some(at)) if at <= now => continue,
@@ -189,8 +223,12 @@ impl<K: Ord + Copy, T> Line<K, T> {
             }
             cancelled(waiter.token);
         });
+        let aside = &mut self.aside;
         if let Some(files) = files {
-            files.cancel_connection(connection, &mut |waiter| cancelled(waiter.token));
+            files.cancel_connection(connection, &mut |waiter| {
+                aside.remove(&waiter.asks);
+                cancelled(waiter.token);
+            });
         }
     }
 
@@ -219,31 +257,54 @@ impl<K: Ord + Copy, T> Line<K, T> {
         self.queue.len()
     }
 
+    /// Bytes of memory that those take who wait for files.
+    #[must_use]
+    pub fn pinned_aside(&self) -> u64 {
+        self.aside.pinned
+    }
+
+    /// Whether any on `connection` waits for a file.
+    #[must_use]
+    pub fn is_aside(&self, connection: u64) -> bool {
+        self.aside.connections.contains_key(&connection)
+    }
+
+    /// Whether a connection has none waiting for files any more, since this was last asked.
+    pub fn cleared(&mut self) -> bool {
+        core::mem::take(&mut self.aside.cleared)
+    }
+
     /// Those whose files let them go take their turn again.
     fn let_back(&mut self, meters: &Meters, now: Mono) {
         let Some(files) = &mut self.files else { return };
         files.poll(now, &mut |waiter, file| {
-            back(&mut self.queue, meters, Waiter { back: Some(file), ..waiter });
+            self.aside.remove(&waiter.asks);
+            wait(&mut self.queue, meters, Waiter { back: Some(file), ..waiter });
         });
     }
 }
 
-/// Puts a request before the others of its connection.
-fn back<K: Copy, T>(queue: &mut Queue<Waiter<K, T>>, meters: &Meters, waiter: Waiter<K, T>) {
+/// Lets a request wait for its turn, before those of its connection that came later. True if the queue has to be asked.
+fn wait<K: Copy, T>(
+    queue: &mut Queue<Waiter<K, T>>,
+    meters: &Meters,
+    waiter: Waiter<K, T>,
+) -> bool {
     let Asks { client, connection, cost, .. } = waiter.asks;
-    queue.push_again(meters, client, connection, cost, waiter);
+    let order = Order { serial: waiter.serial, had_turn: waiter.back.is_some() };
+    queue.push_in_order(meters, client, connection, cost, waiter, order)
 }
 
 /// Lets a request go that was charged to its volume, if its file lets it too; otherwise that has it now.
 fn leave<K: Ord + Copy, T>(
-    files: Option<&mut Files<K, Waiter<K, T>>>,
+    files: Option<(&mut Files<K, Waiter<K, T>>, &mut Aside)>,
     waiter: Waiter<K, T>,
     volume: Cost,
     now: Mono,
     release: &mut impl FnMut(T, Charged<K>),
 ) -> bool {
-    let Asks { client, connection, cost, file } = waiter.asks;
-    let Some((files, name)) = files.zip(file) else {
+    let Asks { client, connection, cost, file, .. } = waiter.asks;
+    let Some(((files, aside), name)) = files.zip(file) else {
         release(waiter.token, Charged { volume, file: None });
         return true;
     };
@@ -252,8 +313,10 @@ fn leave<K: Ord + Copy, T>(
     match taken {
         Ok(charge) => release(waiter.token, Charged { volume, file: Some(charge) }),
         Err(until) => {
+            aside.add(&waiter.asks);
             let waiter = Waiter { back: None, ..waiter };
-            files.hold(name, (client, connection), cost, waiter, until);
+            let serial = waiter.serial;
+            files.hold(name, (client, connection), cost, waiter, until, serial);
         }
     }
     if let Some(file) = back {

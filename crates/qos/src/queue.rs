@@ -85,6 +85,15 @@ pub enum Step {
     Wait(Mono),
 }
 
+/// The place of a request among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Among those of its connection.
+    pub serial: u64,
+    /// Whether its turn had come before, and it was [set aside](Queue::poll).
+    pub had_turn: bool,
+}
+
 /// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped
 /// form), or another protocol's identity of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,6 +134,8 @@ struct Waiter<T> {
     cost: Cost,
     /// What it takes of the contract, by which shares are fair.
     weight: Weight,
+    /// Its place among those of the connection.
+    serial: u64,
     token: T,
 }
 
@@ -173,31 +184,24 @@ impl<T> Queue<T> {
         cost: Cost,
         token: T,
     ) -> bool {
-        self.insert(meters, client, connection, cost, token, false)
+        let order = Order { serial: u64::MAX, had_turn: false };
+        self.push_in_order(meters, client, connection, cost, token, order)
     }
 
-    /// The same for a request that had its turn and was [set aside](Self::poll): it goes before all others of its
-    /// connection.
-    pub fn push_again(
+    /// The same for a request that has its place in an order: it goes before those of its connection with a higher
+    /// serial. If it had its turn before its client and connection stand where they did, so that it isn't
+    /// overtaken by others over and over.
+    pub fn push_in_order(
         &mut self,
         meters: &Meters,
         client: ClientKey,
         connection: u64,
         cost: Cost,
         token: T,
+        Order { serial, had_turn }: Order,
     ) -> bool {
-        self.insert(meters, client, connection, cost, token, true)
-    }
-
-    fn insert(
-        &mut self,
-        meters: &Meters,
-        client: ClientKey,
-        connection: u64,
-        cost: Cost,
-        token: T,
-        again: bool,
-    ) -> bool {
+        let new_client = !self.by_client.contains_key(&client);
+        let new = !self.by_connection.contains_key(&(connection, client));
         if self.is_empty() {
             meters.set_waiting(true);
             self.per_operation = meters.per_operation();
@@ -205,18 +209,21 @@ impl<T> Queue<T> {
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
         let weight = meters.weight(cost);
-        let waiter = Waiter { cost, weight, token };
-        let alone = connection.waiters.is_empty();
-        match again {
-            true => connection.waiters.push_front(waiter),
-            false => connection.waiters.push_back(waiter),
-        }
+        let waiters = &mut connection.waiters;
+        let alone = waiters.is_empty();
+        // Almost always at one of the ends.
+        let place = waiters.partition_point(|other| other.serial <= serial);
+        waiters.insert(place, Waiter { cost, weight, serial, token });
         if alone {
             let client = &mut self.clients[connection.client];
+            let join = |round: &mut Round, from, new| match had_turn {
+                true => round.rejoin(from, weight, new),
+                false => round.join(from, weight),
+            };
             if !client.round.is_ready() {
-                client.place = self.round.join(client.place, weight);
+                client.place = join(&mut self.round, client.place, new_client);
             }
-            connection.place = client.round.join(connection.place, weight);
+            connection.place = join(&mut client.round, connection.place, new);
         }
         self.len += 1;
         self.parked_cost = self.parked_cost.saturating_add(cost.bytes);
@@ -231,19 +238,21 @@ impl<T> Queue<T> {
         if meters.per_operation() == self.per_operation {
             return;
         }
-        for (client, connection, cost, token) in core::mem::take(self).into_waiters() {
-            self.push(meters, client, connection, cost, token);
+        let old = core::mem::take(self);
+        let mut connections = old.connections;
+        for ((id, client), at) in old.by_connection {
+            let Some(connection) = connections.try_remove(at) else { continue };
+            for Waiter { cost, serial, token, .. } in connection.waiters {
+                let order = Order { serial, had_turn: false };
+                self.push_in_order(meters, client, id, cost, token, order);
+            }
         }
     }
 
-    /// All that wait, each with its client, its connection and its cost.
-    pub(crate) fn into_waiters(self) -> impl Iterator<Item = (ClientKey, u64, Cost, T)> {
-        let mut connections = self.connections;
-        self.by_connection.into_iter().flat_map(move |((id, client), at)| {
-            let waiters = connections.try_remove(at).map(|connection| connection.waiters);
-            let waiters = waiters.into_iter().flatten();
-            waiters.map(move |Waiter { cost, token, .. }| (client, id, cost, token))
-        })
+    /// All that wait, those of a connection in their order.
+    pub(crate) fn into_waiters(self) -> impl Iterator<Item = T> {
+        let connections = self.connections.into_iter();
+        connections.flat_map(|(_, connection)| connection.waiters).map(|waiter| waiter.token)
     }
 
     /// Charges `meters` a request whose turn came elsewhere, whoever waits here.
@@ -270,7 +279,7 @@ impl<T> Queue<T> {
     /// [`NEVER`](crate::NEVER) if only a new slice can help.
     ///
     /// Where `release` answers `false` something else holds the request back ([`Files`](crate::Files)): it is
-    /// set aside, keeps its turn for [later](Self::push_again), and what it was charged is given back.
+    /// set aside, keeps its turn for [later](Self::push_in_order), and what it was charged is given back.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
@@ -331,6 +340,7 @@ impl<T> Queue<T> {
             meters.refund(charged);
             budget.refund(shared);
         }
+        meters.keep_held(self.lag, now);
         self.drained(meters);
         Step::Nothing
     }
@@ -404,7 +414,7 @@ impl<T> Queue<T> {
     /// `turn` bytes, and what does not go takes nothing of its.
     fn pop(&mut self, at: usize, turn: u64, release: impl FnOnce(T) -> bool) -> bool {
         let connection = &mut self.connections[at];
-        let Some(Waiter { cost, weight, token }) = connection.waiters.pop_front() else {
+        let Some(Waiter { cost, weight, token, .. }) = connection.waiters.pop_front() else {
             return false;
         };
         let went = release(token);

@@ -17,6 +17,9 @@ use alloc::collections::BTreeSet;
 
 use crate::meters::{Kind, Weight};
 
+/// How far behind the clock a party is remembered: as much as the longest turn of small requests.
+pub(crate) const KEPT_BYTES: u64 = 64 << 10;
+
 /// Where a party stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -45,7 +48,7 @@ pub(crate) struct Round {
     turns: [BTreeSet<Turn>; 2],
     /// The starts of those parties.
     starts: BTreeSet<(u64, usize)>,
-    /// The starts of parties with nothing waiting, remembered while they are ahead of the clock.
+    /// The starts of parties with nothing waiting, remembered until they are [`KEPT_BYTES`] behind the clock.
     idle: BTreeSet<(u64, usize)>,
 }
 
@@ -82,6 +85,15 @@ impl Round {
     pub(crate) fn join(&mut self, from: Place, turn: Weight) -> Place {
         self.idle.remove(&(from.start, from.turn.party));
         self.stand(from.start.max(self.clock), from.turn.party, turn)
+    }
+
+    /// The same for one whose turn had come before it paused: it stands where it did, as far as that is no more than
+    /// [`KEPT_BYTES`] behind the clock. A party that was `forgotten` meanwhile was further behind.
+    pub(crate) fn rejoin(&mut self, from: Place, turn: Weight, forgotten: bool) -> Place {
+        self.idle.remove(&(from.start, from.turn.party));
+        let start = if forgotten { 0 } else { from.start };
+        let start = start.max(self.clock.saturating_sub(KEPT_BYTES));
+        self.stand(start, from.turn.party, turn)
     }
 
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
@@ -144,10 +156,10 @@ impl Round {
         self.idle.remove(&(from.start, from.turn.party));
     }
 
-    /// Takes out an idle party that a newcomer would stand level with, so that nothing is lost by
-    /// forgetting it.
+    /// Takes out an idle party that is so far behind the clock that nothing is lost by forgetting it.
     pub(crate) fn forget(&mut self) -> Option<usize> {
-        let settled = *self.idle.first().filter(|(start, _)| *start <= self.clock)?;
+        let settled = |start: u64| start.saturating_add(KEPT_BYTES) <= self.clock;
+        let settled = *self.idle.first().filter(|(start, _)| settled(*start))?;
         self.idle.remove(&settled);
         Some(settled.1)
     }
@@ -268,19 +280,45 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_nothing_ahead_is_forgotten() {
+    fn only_who_is_far_behind_is_forgotten() {
         let mut round = Round::new();
-        let [first, second] = [1, 2].map(|party| {
+        let [first, mut second] = [1, 2].map(|party| {
             let place = round.enter(party);
             round.join(place, of(100))
         });
         serve(&mut round, first, false, 0);
         assert_eq!(round.forget(), None, "100 bytes ahead of the clock");
-        let second = serve(&mut round, second, true, 100);
-        assert_eq!(round.forget(), None);
-        serve(&mut round, second, true, 100);
+        while round.clock < 100 + KEPT_BYTES {
+            assert_eq!(round.forget(), None);
+            second = serve(&mut round, second, true, 100);
+        }
         assert_eq!(round.forget(), Some(1));
         assert_eq!(round.forget(), None, "the other still waits");
+    }
+
+    #[test]
+    fn who_paused_in_its_turn_stands_where_it_did() {
+        let mut round = Round::new();
+        let [first, mut second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        let first = round.pause(first);
+        second = serve(&mut round, second, true, 100);
+        second = serve(&mut round, second, true, 100);
+        // The clock is at 100; a newcomer would be level with the other, and after it.
+        let back = round.rejoin(first, of(100), false);
+        assert_eq!((back.start, round.first(None)), (0, Some(1)));
+        let first = round.pause(back);
+        for _ in 0..2 * KEPT_BYTES / 100 {
+            second = serve(&mut round, second, true, 100);
+        }
+        let back = round.rejoin(first, of(100), false);
+        assert_eq!(back.start, round.clock - KEPT_BYTES);
+        round.pause(back);
+        let new = round.enter(3);
+        let back = round.rejoin(new, of(100), true);
+        assert_eq!(back.start, round.clock - KEPT_BYTES, "it was forgotten meanwhile");
     }
 
     #[test]

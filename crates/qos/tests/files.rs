@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use proptest::prelude::*;
 use weir_core::Mono;
@@ -42,6 +42,8 @@ struct Request {
     connection: u64,
     file: u64,
     bytes: u64,
+    /// When it was sent, and as the how manieth of all.
+    sent: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +76,10 @@ struct World {
     random: u64,
     now: u64,
     done: Vec<Done>,
+    /// What was sent and has not gone.
+    waiting: BTreeSet<(u64, u64)>,
+    /// The longest that anybody waited.
+    longest: u64,
 }
 
 impl World {
@@ -96,6 +102,8 @@ impl World {
             random: 1,
             now: START,
             done: Vec::new(),
+            waiting: BTreeSet::new(),
+            longest: 0,
         }
     }
 
@@ -123,6 +131,9 @@ impl World {
         // The one that was taken out of the events at the end is one of them, if it was a request.
         let known = self.line.len() as u64 + coming.count() as u64;
         assert!(known == outstanding || known + 1 == outstanding, "{known} of {outstanding}");
+        if let Some((oldest, _)) = self.waiting.first() {
+            self.longest = self.longest.max(self.now - oldest);
+        }
         self
     }
 
@@ -136,7 +147,9 @@ impl World {
     fn send(&mut self, load: usize, connection: u64) {
         let Load { files, size, .. } = self.loads[load];
         let (file, bytes) = (self.draw(files), self.draw(size));
-        let request = Request { load, connection, file, bytes };
+        self.order += 1;
+        let request = Request { load, connection, file, bytes, sent: (self.now, self.order) };
+        self.waiting.insert(request.sent);
         let (cost, now) = (Cost::of(bytes), Mono(self.now));
         let (meters, pool) = (&self.meters, &self.pool);
         let passed = self.line.try_pass(file, cost, now, || match pool {
@@ -148,8 +161,8 @@ impl World {
         }
         let client = ClientKey(u128::try_from(load).unwrap());
         let connection = load as u64 * 1000 + connection;
-        let asks = Asks { client, connection, cost, file: Some(file) };
-        let mut ask = self.line.push(&self.meters, asks, request, now);
+        let asks = Asks { client, connection, cost, file: Some(file), pinned: bytes };
+        let mut ask = self.line.push(&self.meters, asks, request);
         if let Some((budget, shares)) = &mut self.pool {
             if ask {
                 shares.again(budget, 1);
@@ -181,7 +194,9 @@ impl World {
         assert!(self.line.is_empty() || self.pump_at.is_some(), "somebody waits for nothing");
     }
 
-    fn answer(&mut self, Request { load, connection, file, bytes }: Request) {
+    fn answer(&mut self, Request { load, connection, file, bytes, sent }: Request) {
+        self.waiting.remove(&sent);
+        self.longest = self.longest.max(self.now - sent.0);
         self.done.push(Done { at: self.now, load, file, bytes });
         // A moment, so that a world without limits doesn't stand still.
         self.schedule(self.now + 1000, Event::Send { load, connection });
@@ -301,6 +316,51 @@ fn clients_have_equal_parts_of_the_volume_as_far_as_their_files_let_them() {
 }
 
 #[test]
+fn nobody_is_overtaken_without_end() {
+    // The volume and the files bind by turns: what waits on a connection waits for either.
+    let of = |file| Load { size: (64 * KIB, 64 * KIB), ..Load::on(file) };
+    for shared in [false, true] {
+        for (rate, each) in [(20, 10), (28, 27), (30, 10)] {
+            let loads = vec![of(1), of(1), of(2)];
+            let mut world = World::new(mib(rate), ceiling(each), shared, loads);
+            world.lateness = MILLI / 10;
+            let world = world.run(20);
+            // 32 requests of three clients at a third of the volume, or half a file, and as long again.
+            assert!(world.longest < 1_500 * MILLI, "{} ns at {rate} and {each}", world.longest);
+        }
+    }
+}
+
+#[test]
+fn those_of_one_connection_go_in_the_order_in_which_they_came() {
+    let meters = Meters::new(mib(1000));
+    let mut line = Line::new();
+    line.set_ceiling(Some(ceiling(1)), &meters, Mono(START));
+    let asks = |token: u64| {
+        let cost = Cost::of(16 * KIB);
+        let (client, pinned) = (ClientKey(1), token);
+        Asks { client, connection: 7, cost, file: Some(1), pinned }
+    };
+    for token in 1..=12 {
+        line.push(&meters, asks(token), token);
+    }
+    let gone = |line: &mut Line<u64, u64>, at: u64| {
+        let mut gone = Vec::new();
+        line.poll(&meters, Mono(at), &mut |token, _| gone.push(token));
+        gone
+    };
+    assert_eq!(gone(&mut line, START), [1, 2, 3, 4], "50 ms and one");
+    assert_eq!((line.len(), line.len_of_volume(), line.is_aside(7)), (8, 0, true));
+    assert_eq!(line.pinned_aside(), (5..=12).sum::<u64>());
+    assert_eq!(gone(&mut line, START + 60 * MILLI), [5, 6, 7, 8]);
+    assert!(!line.cleared());
+    line.set_ceiling(None, &meters, Mono(START + 61 * MILLI));
+    assert!(line.cleared() && !line.is_aside(7));
+    assert_eq!(gone(&mut line, START + 61 * MILLI), [9, 10, 11, 12]);
+    assert_eq!((line.len(), line.pinned_aside()), (0, 0));
+}
+
+#[test]
 fn a_volume_that_binds_is_used_up_and_no_file_gets_what_it_missed() {
     let loads = (0..40).map(Load::on).collect();
     let mut world = World::new(mib(20), ceiling(1), false, loads);
@@ -382,6 +442,29 @@ proptest! {
             }
             within((rate, limited), world.most(window, |_| true))?;
         }
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_what_goes_before_him_takes(
+        loads in prop::collection::vec((1..4_u64, 1..33_u64, 1..3_u64), 2..6),
+        rate in 4..40_u64,
+        each in 2..40_u64,
+        kib in prop_oneof![Just(8_u64), Just(64), 4..128_u64],
+        lateness in 0..MILLI,
+        shared: bool,
+        seed in 1..u64::MAX,
+    ) {
+        let size = (kib * KIB, kib * KIB);
+        let load = |&(connections, depth, file)| Load { connections, depth, size, ..Load::on(file) };
+        let loads: Vec<_> = loads.iter().map(load).collect();
+        // A client has at least an equal part of the volume, or of its file.
+        let part = rate.min(each) * MIB / loads.len() as u64;
+        let most = loads.iter().map(|load| load.connections * load.depth).max().unwrap() * size.0;
+        let allowed = 2 * (most * 1000 / part) * MILLI + 300 * MILLI;
+        let mut world = World::new(mib(rate), ceiling(each), shared, loads);
+        (world.lateness, world.random) = (lateness, seed);
+        let world = world.run(2 * allowed / SECOND + 5);
+        prop_assert!(world.longest <= allowed, "{} ns of {allowed}", world.longest);
     }
 
     #[test]
