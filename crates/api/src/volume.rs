@@ -173,10 +173,10 @@ pub struct NewVolume {
     /// READs and WRITEs a second that it may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// What each of its files may use at most.
+    /// What each of its files may use at most; 1 MiB/s at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_file_throughput_bytes_per_second: Option<u64>,
-    /// READs and WRITEs a second that each of its files may use at most.
+    /// READs and WRITEs a second that each of its files may use at most; 10 at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_file_iops: Option<u64>,
     /// What it weighs beside the others, 1 to 1,000; in a shared pool, and 100 if not said.

@@ -106,12 +106,14 @@ pub enum CatalogError {
         least: u64,
     },
     /// A ceiling is out of bounds.
-    #[error("{field} can't be {asked}: from 1 to {max} is allowed, or none at all")]
+    #[error("{field} can't be {asked}: from {least} to {max} is allowed, or none at all")]
     CeilingBounds {
         /// The field at fault.
         field: &'static str,
         /// What was asked for.
         asked: u64,
+        /// The least allowed.
+        least: u64,
         /// The most allowed.
         max: u64,
     },
@@ -664,7 +666,7 @@ impl CatalogError {
             Self::Size { thing: Thing::Pool, min, max, .. } => (SIZE, Some(*min), Some(*max)),
             Self::Size { min, max, .. } => (QUOTA, Some(*min), Some(*max)),
             Self::LevelRate { max, .. } => (LEVEL_RATE, Some(1), Some(*max)),
-            Self::CeilingBounds { field, max, .. } => (*field, Some(1), Some(*max)),
+            Self::CeilingBounds { field, least, max, .. } => (*field, Some(*least), Some(*max)),
             Self::Weight { max, .. } => ("weight", Some(1), Some(*max as u64)),
             Self::LevelTooSlow { least, .. } => (LEVEL_RATE, Some(*least), None),
             Self::QuotaBelowUsed { used, .. } => (QUOTA, Some(*used), None),

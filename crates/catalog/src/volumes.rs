@@ -5,7 +5,9 @@ use crate::catalog::{Asked, Catalog, Mode, Outcome};
 use crate::error::{
     CEILING_IOPS, CEILING_RATE, CatalogError, FILE_CEILING_IOPS, FILE_CEILING_RATE, Result, Thing,
 };
-use crate::limits::{IOPS_MAX, RATE_MAX, SIZE_BYTES_MAX, VOLUMES_MAX};
+use crate::limits::{
+    FILE_IOPS_MIN, FILE_RATE_MIN, IOPS_MAX, RATE_MAX, SIZE_BYTES_MAX, VOLUMES_MAX,
+};
 use crate::model::{ExportRule, Pool, Snapshot, Volume};
 use crate::rows;
 use crate::{directory, names, places, pools};
@@ -300,16 +302,16 @@ fn check_usage(volume: &str, quota_bytes: u64, used_bytes: Option<u64>) -> Resul
 type Given = (Option<BytesPerSecond>, Option<Iops>);
 
 fn check_ceilings(volume: Ceiling, file: Ceiling) -> Result<()> {
-    let rate = |field, of: Ceiling| (field, of.rate.map(|rate| rate.0), RATE_MAX.0);
-    let iops = |field, of: Ceiling| (field, of.iops.map(|iops| iops.0), IOPS_MAX.0);
-    for (field, asked, max) in [
-        rate(CEILING_RATE, volume),
-        iops(CEILING_IOPS, volume),
-        rate(FILE_CEILING_RATE, file),
-        iops(FILE_CEILING_IOPS, file),
+    let rate = |field, of: Ceiling, least| (field, of.rate.map(|rate| rate.0), least, RATE_MAX.0);
+    let iops = |field, of: Ceiling, least| (field, of.iops.map(|iops| iops.0), least, IOPS_MAX.0);
+    for (field, asked, least, max) in [
+        rate(CEILING_RATE, volume, 1),
+        iops(CEILING_IOPS, volume, 1),
+        rate(FILE_CEILING_RATE, file, FILE_RATE_MIN.0),
+        iops(FILE_CEILING_IOPS, file, FILE_IOPS_MIN.0),
     ] {
-        if let Some(asked) = asked.filter(|asked| !(1..=max).contains(asked)) {
-            return Err(CatalogError::CeilingBounds { field, asked, max });
+        if let Some(asked) = asked.filter(|asked| !(least..=max).contains(asked)) {
+            return Err(CatalogError::CeilingBounds { field, asked, least, max });
         }
     }
     Ok(())

@@ -236,14 +236,14 @@ fn what_format_9_brought_is_kept_and_an_earlier_one_has_no_ceilings_of_files() {
     let rate = BytesPerSecond::from_mib(60);
     let change = VolumeChange { file_rate: Some(Some(rate)), ..VolumeChange::default() };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
-    let change = VolumeChange { file_iops: Some(Some(Iops(7))), ..VolumeChange::default() };
+    let change = VolumeChange { file_iops: Some(Some(Iops(70))), ..VolumeChange::default() };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
     drop(catalog);
     let catalog = Catalog::open(&data).unwrap();
-    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: Some(rate), iops: Some(Iops(7)) }));
+    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: Some(rate), iops: Some(Iops(70)) }));
     let change = VolumeChange { file_rate: Some(None), ..VolumeChange::default() };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
-    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: None, iops: Some(Iops(7)) }));
+    assert_eq!(ceiling(&catalog), Some(Ceiling { rate: None, iops: Some(Iops(70)) }));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_catalogue_of_format_9_has_its_ceilings_of_files_and_knows_of_no_disks() {
     let snapshot = catalog.snapshot();
     let ceiling = |name| snapshot.volume_named(name).unwrap().limits_of_files();
     let rate = Some(BytesPerSecond::from_mib(60));
-    assert_eq!(ceiling("home"), Some(Ceiling { rate, iops: Some(Iops(7)) }));
+    assert_eq!(ceiling("home"), Some(Ceiling { rate, iops: Some(Iops(70)) }));
     assert_eq!(ceiling("scratch"), None);
     assert_eq!(snapshot.calibrations().count(), 0);
 }

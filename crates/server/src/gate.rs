@@ -165,6 +165,8 @@ pub(crate) struct Gate {
     meters: Meters,
     waiting: Mutex<Waiting>,
     parked: AtomicU64,
+    /// The part of it that waits for files.
+    aside: AtomicU64,
     parked_max: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
@@ -194,6 +196,7 @@ impl Gate {
                 seen: Seen::default(),
             }),
             parked: AtomicU64::new(0),
+            aside: AtomicU64::new(0),
             parked_max: AtomicU64::new(parked_max(limits)),
             pumper: AtomicUsize::new(0),
             armed: AtomicU64::new(u64::MAX),
@@ -414,13 +417,15 @@ impl Gate {
     }
 
     fn refund_file(&self, charge: FileCharge, now: Mono) -> bool {
-        self.locked(|pool, waiting| {
-            let waits = waiting.line.refund(charge, now);
-            if let Some((pool, shares)) = pool.filter(|_| waits) {
-                shares.again(&pool.budget, self.id.0);
-            }
-            waits
-        })
+        let waits = lock(&self.waiting).line.refund(charge, now);
+        if waits {
+            self.locked(|pool, _| {
+                if let Some((pool, shares)) = pool {
+                    shares.again(&pool.budget, self.id.0);
+                }
+            });
+        }
+        waits
     }
 
     fn refund_volume(&self, cost: Cost) -> bool {
@@ -460,12 +465,12 @@ impl Gate {
         let (client, connection, cost) = (request.client, request.connection, request.cost);
         let (worker, file) = (request.worker, request.reads_or_writes().copied());
         self.account(pinned);
-        let asks = Asks { client, connection, cost, file };
+        let asks = Asks { client, connection, cost, file, pinned };
         let ticket = Ticket { request, since: now, pinned };
         self.locked(|pool, waiting| {
             waiting.seen.until(now, &waiting.line);
             add(&mut waiting.seen.queued, cost);
-            let mut ask = waiting.line.push(&self.meters, asks, ticket, now);
+            let mut ask = waiting.line.push(&self.meters, asks, ticket);
             if let Some((pool, shares)) = pool {
                 if ask {
                     shares.again(&pool.budget, self.id.0);
@@ -478,7 +483,7 @@ impl Gate {
             if ask {
                 self.pumper.store(worker, Ordering::Relaxed);
             }
-            let full = self.is_full();
+            let full = self.is_full() || self.is_full_aside() && waiting.line.is_aside(connection);
             if full {
                 waiting.stopped.push(Stopped { worker, connection });
             }
@@ -560,18 +565,38 @@ impl Gate {
         next
     }
 
-    /// Connections go on once a quarter of the bound is free, so that they do not flutter.
+    /// Connections go on once a quarter of the bound is free, so that they do not flutter; those that were stopped for what
+    /// waits for files also once nothing of theirs does.
     fn resume(&self, waiting: &mut Waiting, resumed: &mut Vec<Stopped>) {
-        let low = self.parked() <= self.parked_max.load(Ordering::Relaxed) / 4 * 3;
-        let total_low = self.total.bytes() <= self.total.max / 4 * 3;
-        if !waiting.stopped.is_empty() && (low && total_low || waiting.line.is_empty()) {
-            resumed.append(&mut waiting.stopped);
+        let Waiting { line, stopped, .. } = waiting;
+        self.aside.store(line.pinned_aside(), Ordering::Relaxed);
+        let cleared = line.cleared();
+        let max = self.parked_max.load(Ordering::Relaxed) / 4 * 3;
+        let low = self.parked_for_volume() <= max && self.total.bytes() <= self.total.max / 4 * 3;
+        if stopped.is_empty() || !low && !line.is_empty() {
+            return;
+        }
+        if line.pinned_aside() <= max || line.is_empty() {
+            resumed.append(stopped);
+        } else if cleared {
+            resumed.extend(stopped.extract_if(.., |one| !line.is_aside(one.connection)));
         }
     }
 
+    /// What waits for the volume itself drains at its rate, and so stops whoever adds to it.
     fn is_full(&self) -> bool {
-        self.parked() > self.parked_max.load(Ordering::Relaxed)
+        self.parked_for_volume() > self.parked_max.load(Ordering::Relaxed)
             || self.total.bytes() > self.total.max
+    }
+
+    /// What waits for files drains as slowly as they, and so has a bound of its own and stops only connections that have a
+    /// part in it.
+    fn is_full_aside(&self) -> bool {
+        self.aside.load(Ordering::Relaxed) > self.parked_max.load(Ordering::Relaxed)
+    }
+
+    fn parked_for_volume(&self) -> u64 {
+        self.parked().saturating_sub(self.aside.load(Ordering::Relaxed))
     }
 
     fn account(&self, pinned: u64) {

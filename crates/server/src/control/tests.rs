@@ -284,9 +284,12 @@ async fn ceilings_are_set_and_taken_away() {
     assert_eq!(volume.live.unwrap().limit_iops, Some(500));
     let text = client.metrics().await.unwrap();
     assert!(text.contains("weir_volume_limit_operations_per_second{volume=\"v\",pool=\"p\"} 500"));
-    let files = VolumeChange { max_file_iops: Some(Some(7)), ..VolumeChange::default() };
+    let files = VolumeChange { max_file_iops: Some(Some(70)), ..VolumeChange::default() };
     let volume = client.change_volume("v", &files, Dry::No).await.unwrap().item.unwrap();
-    assert_eq!((volume.max_file_iops, volume.limit_iops), (Some(7), Some(500)));
+    assert_eq!((volume.max_file_iops, volume.limit_iops), (Some(70), Some(500)));
+    let few = VolumeChange { max_file_iops: Some(Some(9)), ..VolumeChange::default() };
+    let (status, error) = refusal(client.change_volume("v", &few, Dry::No).await);
+    assert_eq!((status, error.code.as_str()), (400, "ceiling_out_of_bounds"));
     // What is not said stays.
     let free = VolumeChange { max_iops: Some(None), ..VolumeChange::default() };
     let volume = client.change_volume("v", &free, Dry::No).await.unwrap().item.unwrap();

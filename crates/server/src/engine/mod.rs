@@ -8,6 +8,8 @@ mod opening;
 mod rest;
 mod served;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod volume;
 
 pub(crate) use counters::Counters;

@@ -41,7 +41,7 @@ pub(crate) async fn rest_on(engine: Arc<Engine>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::stats::{Done, Stages, Stats};
     use super::*;
     use crate::gate::{Gate, ParkedTotal};
@@ -52,7 +52,7 @@ mod tests {
     use weir_qos::{BytesPerSecond, Cost, Limits};
     use weir_store::{Durability, LocalStore, Options, Pool};
 
-    fn served(directory: &std::path::Path) -> ServedVolume {
+    pub(in crate::engine) fn served(directory: &std::path::Path) -> ServedVolume {
         let options = Options {
             quota_bytes: 1 << 30,
             namespace_durability: Durability::Process,

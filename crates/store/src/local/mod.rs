@@ -145,8 +145,13 @@ impl LocalStore {
     }
 
     /// Closes what is held open of the volume, which nobody uses now, and gives back the memory for it: what is
-    /// asked for again is opened again. What has uncommitted data is synced first, and closed the next time. Blocks.
+    /// asked for again is opened again. What has uncommitted data is synced first, some of it each time, and closed the next.
+    /// Nothing is done where handles end with the process. Blocks.
     pub fn rest(&self) {
+        if self.0.kept.is_some() {
+            // What is closed could not be opened again by its handle.
+            return;
+        }
         // Names hold the memory of objects, though not the objects.
         self.0.names.rest();
         self.0.settle_aside(self.0.table.rest());

@@ -111,6 +111,10 @@ fn as_nobody() {
     }
     assert_eq!(block_on(bed.store.resolve(&key)).err(), Some(FsError::Stale));
     assert!(block_on(bed.store.resolve(&newest)).is_ok());
+    // What is open is all there is of some: it stays so, however long nobody asks for it.
+    let open = bed.store.objects_open();
+    bed.store.rest();
+    assert_eq!((bed.store.objects_open(), open > 0), (open, true));
     bed.remove(&root, b"n99").unwrap();
     assert_eq!(block_on(bed.store.resolve(&newest)).err(), Some(FsError::Stale));
 }

@@ -111,10 +111,10 @@ pub(crate) struct Create {
     /// The most READs and WRITEs a second it may use
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_iops: Option<u64>,
-    /// The most that each of its files may use, such as 60MiB/s
+    /// The most that each of its files may use, such as 60MiB/s; 1MiB/s at least
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     max_file_throughput: Option<u64>,
-    /// The most READs and WRITEs a second that each of its files may use
+    /// The most READs and WRITEs a second that each of its files may use, 10 at least
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_file_iops: Option<u64>,
     /// What it weighs beside the others of a shared pool, 1 to 1000 [default there: 100]
@@ -157,10 +157,10 @@ pub(crate) struct Set {
     /// The most READs and WRITEs a second it may use; or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_iops: Option<Ceiling>,
-    /// The most that each of its files may use, such as 60MiB/s; or none
+    /// The most that each of its files may use, such as 60MiB/s, 1MiB/s at least; or none
     #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
     max_file_throughput: Option<Ceiling>,
-    /// The most READs and WRITEs a second that each of its files may use; or none
+    /// The most READs and WRITEs a second that each of its files may use, 10 at least; or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_file_iops: Option<Ceiling>,
     /// What it weighs beside the others of a shared pool, 1 to 1000
