@@ -71,7 +71,7 @@ CREATE TABLE requests (
 INSERT INTO meta VALUES (1, '00112233445566778899aabbccddeeff', 17);
 INSERT INTO pools VALUES (2, 'fast', 'premium', 4398046511104, 'auto', NULL, NULL, NULL);
 INSERT INTO pools VALUES (5, 'shared', 'standard', 10995116277760, 'manual', '/srv/shared', NULL, NULL);
-INSERT INTO volumes VALUES (3, 'home', 2, 1099511627776, NULL, 104857600, 500, NULL, NULL, 62914560, 7);
+INSERT INTO volumes VALUES (3, 'home', 2, 1099511627776, NULL, 104857600, 500, NULL, NULL, 62914560, 70);
 INSERT INTO volumes VALUES (7, 'scratch', 5, 107374182400, 50331648, NULL, NULL, NULL, NULL, NULL, NULL);
 UPDATE sqlite_sequence SET seq = 9 WHERE name = 'volumes';
 INSERT INTO export_rules VALUES (3, '10.0.0.0/8', 'rw', 'root', 65534, 65534);
