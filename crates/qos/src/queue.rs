@@ -200,8 +200,8 @@ impl<T> Queue<T> {
         token: T,
         Order { serial, had_turn }: Order,
     ) -> bool {
-        let new_client = !self.by_client.contains_key(&client);
-        let new = !self.by_connection.contains_key(&(connection, client));
+        let new_client = had_turn && !self.by_client.contains_key(&client);
+        let new = had_turn && !self.by_connection.contains_key(&(connection, client));
         if self.is_empty() {
             meters.set_waiting(true);
             self.per_operation = meters.per_operation();
@@ -211,9 +211,13 @@ impl<T> Queue<T> {
         let weight = meters.weight(cost);
         let waiters = &mut connection.waiters;
         let alone = waiters.is_empty();
-        // Almost always at one of the ends.
-        let place = waiters.partition_point(|other| other.serial <= serial);
-        waiters.insert(place, Waiter { cost, weight, serial, token });
+        let waiter = Waiter { cost, weight, serial, token };
+        if waiters.back().is_none_or(|last| last.serial <= serial) {
+            waiters.push_back(waiter);
+        } else {
+            // Near the front, as a rule: few are set aside and those behind them not.
+            waiters.insert(waiters.partition_point(|other| other.serial <= serial), waiter);
+        }
         if alone {
             let client = &mut self.clients[connection.client];
             let join = |round: &mut Round, from, new| match had_turn {
