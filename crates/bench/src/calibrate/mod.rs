@@ -183,8 +183,7 @@ pub fn measure(
         let workload = plan.workload(mix, block, number == 0);
         let target = Target::Nfs(target.clone());
         let mut layout = |done, total| told(Step::Layout(done, total));
-        let prepared =
-            prepare_with(&target, &workload, control, &mut layout).map_err(advised)?;
+        let prepared = prepare_with(&target, &workload, control, &mut layout).map_err(advised)?;
         told(Step::Begin(mix, block, number, count));
         // Without the process, or one that is not ours to look at, it is not known.
         let mut sampler = server.and_then(|pid| ServerSampler::new(pid).ok());
@@ -347,7 +346,8 @@ mod tests {
         assert!(mixes.contains("0 % reads comes twice"), "{mixes}");
         let sizes = refused(Plan { block_sizes: vec![4096, 4096], ..plan() });
         assert!(sizes.contains("4096 bytes come twice"), "{sizes}");
-        let many = Plan { mixes: (0..=100).collect(), block_sizes: vec![512, 1024, 2048], ..plan() };
+        let many =
+            Plan { mixes: (0..=100).collect(), block_sizes: vec![512, 1024, 2048], ..plan() };
         assert!(refused(many).contains("303 measurements are more than the 256"));
         for file_bytes in [DATA_BYTES_MAX / 4 + 1, u64::MAX] {
             let huge = refused(Plan { file_bytes, ..plan() });
