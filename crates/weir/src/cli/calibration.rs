@@ -168,15 +168,15 @@ fn missing(capacity: &Capacity, there: &Filesystem) -> String {
     let line = |what: &str, block: u32, side: &str, unlimited: &str| {
         let block = Bytes(block.into());
         format!(
-            "It holds no {what} that count: nothing was measured in blocks of {block} or {side}, and {unlimited} not limited.\n"
+            "It holds no {what}: nothing was measured in blocks of {block} or {side}, and {unlimited} not limited.\n"
         )
     };
     let mut told = String::new();
     if there.holds_bytes_per_second.is_none() {
-        told += &line("MiB/s", capacity.block_bytes, "less", "throughput is");
+        told += &line("throughput that counts", capacity.block_bytes, "less", "throughput is");
     }
     if there.holds_iops.is_none() {
-        told += &line("IOPS", capacity.iops_block_bytes, "more", "IOPS are");
+        told += &line("IOPS that count", capacity.iops_block_bytes, "more", "IOPS are");
     }
     told
 }

@@ -245,11 +245,11 @@ fn what_an_operator_called_so_is_never_taken_away() {
     // And one just like ours, with something else in it.
     server.weir(&[&pool[..5], &["--size", "65536TiB"]].concat());
     let volume = ["--pool", "weir-calibration", "--quota", "1GiB"];
-    server.weir(&[&["volume", "create", "mine"], &volume[..]].concat());
+    server.weir(&[&["volume", "create", "mine", "--overcommit"], &volume[..]].concat());
     for args in [&run, &dry] {
         assert!(refused(&server, args).contains("volume mine is in it"));
     }
-    assert_eq!(names(&server, "volume"), ["mine", "weir-calibration"]);
+    assert_eq!(names(&server, "volume"), ["weir-calibration", "mine"]);
 }
 
 #[test]

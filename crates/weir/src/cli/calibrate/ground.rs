@@ -34,7 +34,9 @@ impl Ground {
     /// Makes the pool, and thinks of a name for the volume.
     pub(super) async fn make(client: &Client, new: &NewPool) -> Result<Self> {
         let random = getrandom::u64().map_err(|error| anyhow!("no random number: {error}"))?;
-        let keeps_directory = new.directory.as_ref().is_some_and(|path| Path::new(path).exists());
+        // One with a mark was a pool's, which is no more.
+        let keeps = |path: &Path| path.exists() && !path.join("weir-pool").exists();
+        let keeps_directory = new.directory.as_deref().is_some_and(|path| keeps(Path::new(path)));
         let pool = client.overcommitting().create_pool(new, Dry::No).await?;
         let pool = pool.item.context("the server says nothing of the pool that it made")?;
         Ok(Self { pool, volume: Some(format!("{NAME}-{random:0DIGITS$x}")), keeps_directory })

@@ -200,7 +200,7 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
     let server = client.server().await?;
     let _turn = Turn::take(&server)?;
     let mut stop = Stop::new()?;
-    let others = Others::look(client, None).await?;
+    let others = Others::look(client).await?;
     if !args.force && (others.rate > BUSY.0 || others.iops > BUSY.1) {
         bail!(
             "other volumes are busy ({:.2}, {} IOPS), and what they use would be missing from what is measured: calibrate when they are quiet, or give --force",
@@ -281,16 +281,16 @@ struct Others {
 }
 
 impl Others {
-    /// What all do but `own`.
+    /// What all do but the volumes of calibrations.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "operations a second are positive and far below 2^52"
     )]
-    async fn look(client: &Client, own: Option<&str>) -> Result<Self> {
+    async fn look(client: &Client) -> Result<Self> {
         let mut seen = Self::default();
         for active in client.activity().await?.volumes {
-            if own != Some(active.volume.as_str()) {
+            if active.pool != NAME {
                 seen.rate += active.window.delivered_bytes_per_second;
                 seen.iops += active.window.delivered_iops.round() as u64;
             }
@@ -398,7 +398,7 @@ impl Run<'_> {
         let cells = loop {
             let look = async {
                 looks.tick().await;
-                Others::look(client, Some(name)).await
+                Others::look(client).await
             };
             tokio::select! {
                 done = &mut run => break done.context("the measurement failed inside this program")?,
