@@ -5,7 +5,7 @@ use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
 use crate::model::{Level, Pool, Snapshot, Volume};
 use crate::{directory, levels, names, places};
-use rusqlite::{Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
@@ -203,6 +203,26 @@ impl Catalog {
             self.claims().release(&pool.directory);
         }
         Ok(outcome)
+    }
+
+    /// Gives back the directory of a pool that was deleted while trees of its volumes were still being removed, once
+    /// `tree`, the last of them, is gone. Does nothing where a pool lives there.
+    pub fn release_emptied(&self, tree: &Path) {
+        let Some(path) = tree.parent().and_then(Path::parent) else { return };
+        let release = |_: &Connection| {
+            // Pools are made under the same lock, so none comes in between.
+            let lives = self.snapshot().pools().any(|pool| pool.directory == path);
+            if !lives && directory::is_marked_by(path, self.instance()) {
+                if self.claims().hold(path).is_ok() {
+                    let is_default = path.starts_with(self.directory());
+                    directory::release_pool(path, self.instance(), is_default);
+                }
+                self.claims().release(path);
+            }
+            Ok(())
+        };
+        // It only fails where `release` does.
+        let _never = self.read(release);
     }
 
     /// What a pool of the model `qos` buys: what is asked for, or else what it `has`, or else the least

@@ -21,6 +21,10 @@ const COMMIT_BYTES: u32 = 4 << 20;
 const DIRECTORY: &str = "calibration";
 /// What is taken for the writing of files when it is guessed how long all takes, bytes a second.
 const LAYOUT_BYTES_PER_SECOND: u64 = 200 << 20;
+/// Measurements that a server keeps of one calibration at most (`CELLS_MAX` of its catalogue).
+const CELLS_MAX: usize = 256;
+/// Most bytes that all files together may have: 16 PiB, beyond any disk.
+const DATA_BYTES_MAX: u64 = 1 << 54;
 /// What connecting and the end of a measurement take, seconds.
 const AROUND_S: f64 = 0.5;
 
@@ -110,6 +114,25 @@ impl Plan {
             let message = "give at least one mix and one block size".to_owned();
             return Err(BenchError::Workload(message));
         }
+        let refuse = |message: String| Err(BenchError::Workload(message));
+        if let Some(mix) = twice(&self.mixes) {
+            return refuse(format!("the mix of {mix} % reads comes twice: give each once"));
+        }
+        if let Some(block) = twice(&self.block_sizes) {
+            return refuse(format!("blocks of {block} bytes come twice: give each size once"));
+        }
+        let count = self.cells().count();
+        if count > CELLS_MAX {
+            return refuse(format!(
+                "{count} measurements are more than the {CELLS_MAX} that are kept: give fewer mixes or block sizes"
+            ));
+        }
+        if self.data_bytes() > DATA_BYTES_MAX {
+            return refuse(format!(
+                "{} files of {} bytes are more than any disk has room for: choose a smaller size or fewer jobs",
+                self.jobs, self.file_bytes
+            ));
+        }
         self.cells().try_for_each(|(mix, block)| self.workload(mix, block, true).check())
     }
 
@@ -160,7 +183,7 @@ pub fn measure(
         let workload = plan.workload(mix, block, number == 0);
         let target = Target::Nfs(target.clone());
         let mut layout = |done, total| told(Step::Layout(done, total));
-        let prepared = prepare_with(&target, &workload, control, &mut layout)?;
+        let prepared = prepare_with(&target, &workload, control, &mut layout).map_err(advised)?;
         told(Step::Begin(mix, block, number, count));
         // Without the process, or one that is not ours to look at, it is not known.
         let mut sampler = server.and_then(|pid| ServerSampler::new(pid).ok());
@@ -170,15 +193,37 @@ pub fn measure(
             }
             told(Step::Window(window));
         })?;
+        let cpu = sampler.and_then(|sampler| sampler.finish(&result));
+        // First what went wrong: a run that loses its server stops itself by the same control.
+        let cell = cell(mix, block, &result, cpu.map(|cpu| cpu.cpu_us_per_op))?;
         if control.stopped() {
             return Err(BenchError::Workload("stopped before all was measured".to_owned()));
         }
-        let cpu = sampler.and_then(|sampler| sampler.finish(&result));
-        let cell = cell(mix, block, &result, cpu.map(|cpu| cpu.cpu_us_per_op))?;
         told(Step::Done(&cell));
         cells.push(cell);
     }
     Ok(cells)
+}
+
+/// The first that is there twice.
+fn twice<T: Copy + PartialEq>(all: &[T]) -> Option<T> {
+    all.iter().enumerate().find(|(at, one)| all[..*at].contains(one)).map(|(_, one)| *one)
+}
+
+/// Statuses of a server that has no room.
+const NO_ROOM: [&str; 2] = ["NFS3ERR_NOSPC", "NFS3ERR_DQUOT"];
+/// What helps then.
+const ROOM_HINT: &str = "; choose smaller files or fewer jobs (--file-size, --jobs)";
+
+/// What is advised for any run names options that a calibration doesn't have.
+fn advised(error: BenchError) -> BenchError {
+    match error {
+        BenchError::Refused { action, status, .. } => {
+            let hint = if NO_ROOM.contains(&status.as_str()) { ROOM_HINT } else { "" };
+            BenchError::Refused { action, status, hint }
+        }
+        other => other,
+    }
 }
 
 /// The figures of a run.
@@ -193,7 +238,9 @@ fn cell(
             result.errors.iter().map(|(what, count)| format!("{what} ({count})")).collect();
         let what =
             if errors.is_empty() { "the run ended early".to_owned() } else { errors.join(", ") };
-        return Err(BenchError::Workload(format!("{}: {what}", result.name)));
+        let full = result.errors.keys().any(|key| NO_ROOM.iter().any(|one| key.contains(one)));
+        let hint = if full { ROOM_HINT } else { "" };
+        return Err(BenchError::Workload(format!("{}: {what}{hint}", result.name)));
     }
     let of = |kind: &str| result.by_operation.get(kind).copied().unwrap_or_default();
     let both: [OpResult; 2] = [of("read"), of("write")];
@@ -290,6 +337,36 @@ mod tests {
         assert!(small.check().unwrap_err().to_string().contains("holds no block"));
         assert!(Plan { mixes: Vec::new(), ..plan.clone() }.check().is_err());
         assert!(Plan { mixes: vec![101], ..plan }.check().is_err());
+    }
+
+    #[test]
+    fn what_no_server_would_keep_is_not_measured() {
+        let refused = |plan: Plan| plan.check().unwrap_err().to_string();
+        let mixes = refused(Plan { mixes: vec![0, 70, 0], ..plan() });
+        assert!(mixes.contains("0 % reads comes twice"), "{mixes}");
+        let sizes = refused(Plan { block_sizes: vec![4096, 4096], ..plan() });
+        assert!(sizes.contains("4096 bytes come twice"), "{sizes}");
+        let many =
+            Plan { mixes: (0..=100).collect(), block_sizes: vec![512, 1024, 2048], ..plan() };
+        assert!(refused(many).contains("303 measurements are more than the 256"));
+        for file_bytes in [DATA_BYTES_MAX / 4 + 1, u64::MAX] {
+            let huge = refused(Plan { file_bytes, ..plan() });
+            assert!(huge.contains("more than any disk has room for"), "{huge}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_options_that_a_calibration_has() {
+        let hint = "; choose a smaller --size or fewer --files";
+        let refused = |status: &str| {
+            let (action, status) = ("writing a file".to_owned(), status.to_owned());
+            advised(BenchError::Refused { action, status, hint }).to_string()
+        };
+        assert!(refused("NFS3ERR_NOSPC").ends_with("(--file-size, --jobs)"));
+        assert!(refused("NFS3ERR_IO").ends_with("NFS3ERR_IO"));
+        let mut full = result(BTreeMap::new());
+        full.errors.insert("WRITE: NFS3ERR_NOSPC".to_owned(), 3);
+        assert!(cell(0, 4096, &full, None).unwrap_err().to_string().contains("--file-size"));
     }
 
     #[test]

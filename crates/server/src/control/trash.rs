@@ -70,6 +70,8 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
             if let Err(error) = catalog.forget_condemned(condemned.volume) {
                 tracing::error!(%error, "can't forget a removed tree; it does no harm");
             }
+            // Its pool may have been deleted meanwhile.
+            catalog.release_emptied(directory);
         }
         Err(error) => {
             tracing::warn!(%error, path = %directory.display(), "can't remove a deleted volume's files yet");
@@ -227,6 +229,38 @@ mod tests {
         remove_one(&catalog, &condemned, &STAYING);
         assert!(!tree.exists());
         assert!(catalog.condemned().unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_directory_of_a_pool_deleted_meanwhile_goes_with_its_last_tree() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&base.path().join("data")).unwrap();
+        let pool = |directory| weir_catalog::NewPool {
+            name: "p".to_owned(),
+            level: "standard".to_owned(),
+            size_bytes: 4 << 40,
+            directory,
+            ..weir_catalog::NewPool::default()
+        };
+        let chosen = base.path().join("pool");
+        for (id, directory) in [(1, None), (2, Some(chosen.clone()))] {
+            catalog.create_pool(&pool(directory), Mode::Commit).unwrap();
+            let place = catalog.snapshot().pool_named("p").unwrap().directory.clone();
+            let (name, pool) = ("v".to_owned(), "p".to_owned());
+            let new = NewVolume { name, pool, quota_bytes: 1 << 40, ..NewVolume::default() };
+            catalog.create_volume(&new, Mode::Commit).unwrap();
+            fs::write(place.join(format!("volumes/{id}/file")), "x").unwrap();
+            catalog.delete_volume("v", Mode::Commit).unwrap();
+            catalog.delete_pool("p", Mode::Commit).unwrap();
+            assert!(place.join("weir-pool").exists(), "the tree is still to be removed");
+            remove_one(&catalog, &catalog.condemned().unwrap().remove(0), &STAYING);
+            assert_eq!(place.exists(), place == chosen, "one that was given is its owner's");
+        }
+        assert_eq!(fs::read_dir(&chosen).unwrap().count(), 0);
+        // While a pool lives, its directory stays.
+        catalog.create_pool(&pool(Some(chosen.clone())), Mode::Commit).unwrap();
+        catalog.release_emptied(&chosen.join("volumes/2"));
+        assert!(chosen.join("weir-pool").exists());
     }
 
     #[test]

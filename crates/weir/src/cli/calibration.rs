@@ -158,9 +158,27 @@ pub(crate) fn print_use(capacity: &Capacity, directory: &str) -> Result<()> {
         return Ok(());
     };
     let holds = both(there.holds_bytes_per_second, there.holds_iops);
-    let committed = committed(there);
+    let (committed, missing) = (committed(there), missing(capacity, there));
     let rules = rules(capacity);
-    print::text(&format!("\nIt holds {holds}; committed are {committed}.\n{rules}\n"))
+    print::text(&format!("\nIt holds {holds}; committed are {committed}.\n{missing}{rules}\n"))
+}
+
+/// What nothing that was measured counts for, a line each.
+fn missing(capacity: &Capacity, there: &Filesystem) -> String {
+    let line = |what: &str, block: u32, side: &str, unlimited: &str| {
+        let block = Bytes(block.into());
+        format!(
+            "It holds no {what}: nothing was measured in blocks of {block} or {side}, and {unlimited} not limited.\n"
+        )
+    };
+    let mut told = String::new();
+    if there.holds_bytes_per_second.is_none() {
+        told += &line("throughput that counts", capacity.block_bytes, "less", "throughput is");
+    }
+    if there.holds_iops.is_none() {
+        told += &line("IOPS that count", capacity.iops_block_bytes, "more", "IOPS are");
+    }
+    told
 }
 
 #[cfg(test)]

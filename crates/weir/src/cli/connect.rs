@@ -4,6 +4,7 @@ use super::{Global, print};
 use anyhow::{Context, Result, anyhow, bail};
 use std::future::Future;
 use std::io::ErrorKind;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
 use weir_api::{Client, ClientError, Trust};
 
@@ -46,6 +47,15 @@ fn any_client(global: &Global) -> Result<Client> {
         )
     })?;
     Ok(Client::local(data))
+}
+
+/// Is the server that the options name on this machine, as far as its address tells?
+pub(crate) fn is_here(global: &Global) -> Result<bool> {
+    let Some(url) = &global.server else { return Ok(true) };
+    let (_, address) = host_and_port(url)?;
+    let mut found = address.to_socket_addrs().with_context(|| format!("address of {url}"))?;
+    // Only addresses of this machine can be listened at.
+    Ok(found.any(|address| TcpListener::bind((address.ip(), 0)).is_ok()))
 }
 
 /// By what the server is to be known.

@@ -54,7 +54,7 @@ fn json_error(error: &ApiError) {
 
 /// The message and its causes. Some libraries put a cause in their message, others leave it to
 /// the chain; either way it is said once.
-fn in_full(error: &anyhow::Error) -> String {
+pub(crate) fn in_full(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if message.is_empty() {

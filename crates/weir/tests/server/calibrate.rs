@@ -46,6 +46,23 @@ fn assert_gone(server: &TestServer) {
     assert!(!server.data().join("pools/2").exists());
 }
 
+/// Is a calibration under way, or was one?
+fn is_made(server: &TestServer) -> bool {
+    matches!(&names(server, "volume")[..], [one] if one.starts_with("weir-calibration-"))
+}
+
+fn signal(process: &Child, signal: &str) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+}
+
+/// A command that makes no sense; what it complains of.
+fn senseless(server: &TestServer, args: &[&str]) -> String {
+    let done = server.try_weir(args);
+    assert_eq!(done.status.code(), Some(2), "{args:?}");
+    String::from_utf8(done.stderr).unwrap()
+}
+
 /// A command that must fail; what it complains of.
 fn refused(server: &TestServer, args: &[&str]) -> String {
     let done = server.try_weir(args);
@@ -134,15 +151,9 @@ fn a_directory_of_the_operators_choice_is_left_as_it_was() {
     let nowhere = server.try_weir(&["calibrate", "--path", &format!("{path}/nowhere")]);
     assert_eq!(nowhere.status.code(), Some(2));
     assert_eq!(place.path().read_dir().unwrap().count(), 0);
-    // What a killed run left is taken away first.
-    let left = format!("{path}/weir-calibration");
-    let pool = ["--level", "extreme", "--size", "1TiB", "--path", &left];
-    server.weir(&[&["pool", "create", "weir-calibration"], &pool[..]].concat());
-    let volume = ["--pool", "weir-calibration", "--quota", "1GiB"];
-    server.weir(&[&["volume", "create", "weir-calibration"], &volume[..]].concat());
-    server.weir(&["calibrate", "--path", path, "--dry-run"]);
     let told = server.weir(&[&one[..], &SHORT].concat());
     assert!(told.contains("It holds ") && told.contains("committed are"), "{told}");
+    assert!(!told.contains("not limited"), "{told}");
     assert_gone(&server);
     assert_eq!(place.path().read_dir().unwrap().count(), 0);
     assert_eq!(json(&server, &["calibrate", "show", path])["directory"], path);
@@ -153,15 +164,133 @@ fn an_interrupted_calibration_leaves_and_keeps_nothing() {
     let server = TestServer::start();
     let run = ["calibrate", "--seconds", "3600", "--file-size", "4MiB"];
     let calibration = spawn(&server, &run);
-    wait_until(|| names(&server, "volume") == ["weir-calibration"]);
-    let id = calibration.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    wait_until(|| is_made(&server));
+    // Another one leaves it alone, whatever it does at the moment.
+    for other in [&["calibrate"][..], &["calibrate", "--dry-run"], &["calibrate", "--force"]] {
+        assert!(refused(&server, other).contains("under way"), "{other:?}");
+    }
+    assert!(is_made(&server));
+    signal(&calibration, "INT");
     let done = calibration.wait_with_output().unwrap();
     let complaint = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(1), "{complaint}");
     assert!(complaint.contains("interrupted; nothing was kept"), "{complaint}");
     assert_gone(&server);
     assert!(json(&server, &["calibrate", "show"]).as_array().unwrap().is_empty());
+}
+
+#[test]
+fn what_a_killed_one_left_goes_with_the_next() {
+    let server = TestServer::start();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().canonicalize().unwrap();
+    let path = path.to_str().unwrap();
+    let endless =
+        ["calibrate", "--path", path, "--seconds", "3600", "--file-size", "4MiB", "--jobs", "1"];
+    let mut killed = spawn(&server, &endless);
+    wait_until(|| is_made(&server));
+    signal(&killed, "KILL");
+    killed.wait().unwrap();
+    server.weir(&["calibrate", "--path", path, "--dry-run"]);
+    assert!(is_made(&server), "a dry run takes nothing away");
+    let one = ["calibrate", "--path", path, "--mix", "0", "--block-size", "4KiB"];
+    let told = server.weir(&[&one[..], &SHORT].concat());
+    assert!(told.contains("in blocks of 8 KiB or more, and IOPS are not limited"), "{told}");
+    assert_gone(&server);
+    assert_eq!(place.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let server = TestServer::start();
+    let mut calibration =
+        spawn(&server, &["calibrate", "--seconds", "3600", "--file-size", "4MiB"]);
+    wait_until(|| is_made(&server));
+    // A server that answers nothing keeps the orderly end from coming.
+    let id = server.id().to_string();
+    let to_server = |signal: &str| {
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    };
+    to_server("STOP");
+    signal(&calibration, "INT");
+    signal(&calibration, "TERM");
+    let status = calibration.wait().unwrap();
+    to_server("CONT");
+    assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn what_an_operator_called_so_is_never_taken_away() {
+    let server = TestServer::start();
+    let one = ["calibrate", "--mix", "0", "--block-size", "64KiB"];
+    let run = [&one[..], &SHORT].concat();
+    let dry = [&run[..], &["--dry-run"]].concat();
+    // A volume of the name in a pool of the operator's.
+    server.volume("weir-calibration", "1GiB");
+    let tree = server.data().join("pools/1/volumes/1");
+    std::fs::write(tree.join("precious"), "x").unwrap();
+    server.weir(&run);
+    assert_eq!(names(&server, "volume"), ["weir-calibration"]);
+    assert_eq!(names(&server, "pool"), ["pool"]);
+    assert!(tree.join("precious").exists());
+    // And a pool of the name, empty, with that volume elsewhere.
+    let pool = ["pool", "create", "weir-calibration", "--level", "extreme", "--size", "4TiB"];
+    server.weir(&pool);
+    for args in [&run, &dry] {
+        assert!(refused(&server, args).contains("its level, model or size is another"));
+    }
+    assert_eq!(names(&server, "pool"), ["pool", "weir-calibration"]);
+    assert!(tree.join("precious").exists());
+    server.weir(&["pool", "delete", "weir-calibration"]);
+    // And one just like ours, with something else in it.
+    server.weir(&[&pool[..5], &["--size", "65536TiB"]].concat());
+    let volume = ["--pool", "weir-calibration", "--quota", "1GiB"];
+    server.weir(&[&["volume", "create", "mine", "--overcommit"], &volume[..]].concat());
+    for args in [&run, &dry] {
+        assert!(refused(&server, args).contains("volume mine is in it"));
+    }
+    assert_eq!(names(&server, "volume"), ["weir-calibration", "mine"]);
+}
+
+#[test]
+fn what_can_not_be_measured_is_refused_before_anything_is_made() {
+    let server = TestServer::start();
+    for (args, complaint) in [
+        (&["calibrate", "--mix", "0,70,0"][..], "0 % reads comes twice"),
+        (&["calibrate", "--block-size", "4KiB,4KiB"], "come twice"),
+        (&["calibrate", "--file-size", "8192PiB"], "more than any disk has room for"),
+        (&["--if-match", "x", "calibrate"], "leave --if-match out"),
+        (&["--server", "http://192.0.2.1:7437", "calibrate"], "on another machine"),
+    ] {
+        let told = senseless(&server, args);
+        assert!(told.contains(complaint), "{told}");
+    }
+    for dry in [&["--dry-run"][..], &[]] {
+        let told = refused(&server, &[&["calibrate", "--file-size", "1024TiB"], dry].concat());
+        assert!(told.contains("free") && told.contains("--file-size"), "{told}");
+        let told = refused(&server, &[&["calibrate", "--path", "/proc"], dry].concat());
+        assert!(told.contains("/proc"), "{told}");
+    }
+    assert_gone(&server);
+}
+
+#[test]
+fn a_server_that_dies_is_no_interruption() {
+    let mut server = TestServer::start();
+    let calibration = spawn(&server, &["calibrate", "--seconds", "3600", "--file-size", "4MiB"]);
+    let measures = || {
+        let seen = json(&server, &["top", "--once"]);
+        let volumes = seen["volumes"].as_array().unwrap();
+        volumes.iter().any(|one| one["second"]["delivered_iops"].as_f64() > Some(0.0))
+    };
+    wait_until(measures);
+    server.stop("KILL");
+    let done = calibration.wait_with_output().unwrap();
+    let complaint = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{complaint}");
+    assert!(!complaint.contains("interrupted"), "{complaint}");
+    let said = |line: &str| line.matches("Connection refused").count();
+    assert!(complaint.lines().all(|line| said(line) <= 1), "{complaint}");
 }
 
 #[test]

@@ -1,33 +1,38 @@
 //! `weir calibrate`: measures what the hardware holds, on a volume of its own that goes again, and has the server
 //! keep it. What is made of it is the server's business; `weir capacity` shows that.
 
+mod ground;
+mod progress;
+mod room;
+mod stop;
+
 use super::calibration;
 use super::{Global, Output, connect, print, values};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use std::io::IsTerminal;
+use ground::{Ground, NAME, SIZE_BYTES};
+use progress::Progress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use std::time::Duration;
+use stop::{Stop, Turn};
+use tokio::time::MissedTickBehavior;
 use weir_api::{
-    Access, CalibrationCell, CalibrationLoad, Client, ClientError, Dry, ExportRule, NewCalibration,
-    NewPool, NewVolume, Pool, Qos, Squash,
+    Access, Calibration, CalibrationCell, CalibrationLoad, Changed, Client, Dry, ExportRule,
+    NewCalibration, NewPool, Qos, ServerInfo, Squash,
 };
 use weir_bench::calibrate::{Cell, Plan, Step, measure};
-use weir_bench::{Control, NfsTarget, Phase};
+use weir_bench::{Control, NfsTarget};
 use weir_core::units::{Bytes, Rate};
 
-/// The pool and the volume that are measured. A killed run leaves them, and the next takes them away.
-const NAME: &str = "weir-calibration";
-/// Their size. At the quickest level it buys 8 TiB/s, so that the contract binds nowhere.
-const SIZE_BYTES: u64 = 1 << 56;
 /// From this on other volumes are busy: bytes per second, READs and WRITEs a second.
 const BUSY: (u64, u64) = (1 << 20, 100);
 /// How often it is looked what other volumes do.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
-/// How long is waited for the files of the volume to go.
-const REMOVAL_WAIT: Duration = Duration::from_secs(30);
+/// So many looks one after the other may fail: each sees the last 10 s, so one that is missed loses nothing.
+const MISSED_MAX: u32 = 1;
+/// Said when a signal ended it.
+const INTERRUPTED: &str = "interrupted; nothing was kept";
 
 /// Measure what this hardware holds, so that no more is promised
 ///
@@ -124,9 +129,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Does as the arguments say.
 pub(crate) async fn run(global: &Global, args: &CalibrateArgs) -> Result<()> {
+    if args.command.is_none() && global.if_match.is_some() {
+        return Err(print::usage(
+            "a calibration changes nothing that is there: leave --if-match out",
+        ));
+    }
     let client = connect::client(global)?;
     match &args.command {
-        None => calibrate(&client, global.output, &args.measure).await,
+        None => calibrate(global, &client, &args.measure).await,
         Some(CalibrateCommand::Show { directory }) => {
             calibration::show(&client, global.output, directory.as_deref()).await
         }
@@ -168,7 +178,7 @@ impl Measure {
         };
         Ok(NewPool {
             name: NAME.to_owned(),
-            level: "extreme".to_owned(),
+            level: ground::LEVEL.to_owned(),
             size_bytes: SIZE_BYTES,
             qos: Qos::Auto,
             directory,
@@ -177,15 +187,20 @@ impl Measure {
     }
 }
 
-async fn calibrate(client: &Client, output: Output, args: &Measure) -> Result<()> {
-    let (plan, pool) = (args.plan()?, args.pool()?);
+async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<()> {
+    let (plan, pool, output) = (args.plan()?, args.pool()?, global.output);
+    if !connect::is_here(global)? {
+        return Err(print::usage(
+            "that server is on another machine, and its network would be measured: run `weir calibrate` on the machine of the server",
+        ));
+    }
     if let Some(path) = args.path.as_ref().filter(|path| matches!(path.try_exists(), Ok(false))) {
         return Err(print::usage(&format!("there is no directory {}", path.display())));
     }
+    let server = client.server().await?;
+    let _turn = Turn::take(&server)?;
+    let mut stop = Stop::new()?;
     let others = Others::look(client).await?;
-    if others.calibrates {
-        bail!("another `weir calibrate` is under way: wait for its end");
-    }
     if !args.force && (others.rate > BUSY.0 || others.iops > BUSY.1) {
         bail!(
             "other volumes are busy ({:.2}, {} IOPS), and what they use would be missing from what is measured: calibrate when they are quiet, or give --force",
@@ -193,42 +208,41 @@ async fn calibrate(client: &Client, output: Output, args: &Measure) -> Result<()
             others.iops
         );
     }
+    let mut left = tokio::select! {
+        left = Ground::left_behind(client) => left?,
+        () = stop.asked() => bail!(INTERRUPTED),
+    };
+    if let Some(ground) = left.take_if(|_| !args.dry_run) {
+        ground.remove(client).await.context("taking away what a calibration before left")?;
+    }
+    let place = match &left {
+        Some(ground) => ground.directory().to_owned(),
+        None => {
+            let made = client.overcommitting().create_pool(&pool, Dry::Run).await?;
+            PathBuf::from(
+                made.item.context("the server doesn't say where the pool would be")?.directory,
+            )
+        }
+    };
+    room::check(
+        pool.directory.as_deref().map_or(&place, Path::new),
+        plan.data_bytes(),
+        server.pid,
+    )?;
     if args.dry_run {
-        tried(client.overcommitting().create_pool(&pool, Dry::Run).await)?;
         return announce(output, args, &plan);
     }
-    let mut stop = Stop::new()?;
-    remove(client, None).await.context("taking away what a calibration before left")?;
     if output == Output::Table {
         eprintln!("{}", in_words(&plan));
     }
-    let made = client.overcommitting().create_pool(&pool, Dry::No).await?;
-    let made = made.item.context("the server says nothing of the pool that it made")?;
-    let measured = on_volume(client, output, &plan, others, &mut stop).await;
-    let removed = remove(client, Some(&made)).await;
-    if let (Err(error), Output::Table) = (&removed, output) {
-        eprintln!(
-            "weir: pool {NAME} is still there, and the next calibration takes it away: {error:#}"
-        );
-    }
-    let new = measured?;
-    let directory = Path::new(&made.directory).parent().unwrap_or(Path::new("/"));
-    let directory = directory.to_string_lossy();
-    let kept = client.keep_calibration(&directory, &new, Dry::No).await?;
+    let run = Run { client, server: &server, output, plan: &plan };
+    let kept = run.on_ground(&pool, others, &mut stop).await?;
     if output == Output::Json {
         return print::json(&kept);
     }
     let kept = kept.item.context("the server says nothing of what it kept")?;
     calibration::print_one(&kept)?;
     calibration::print_use(&client.capacity().await?, &kept.directory)
-}
-
-/// A dry run may find the pool of a killed run, which a real one would take away.
-fn tried<T>(outcome: Result<T, ClientError>) -> Result<()> {
-    match outcome {
-        Err(ClientError::Refused { error, .. }) if error.code == "name_taken" => Ok(()),
-        outcome => Ok(outcome.map(drop)?),
-    }
 }
 
 /// Says what would be done.
@@ -259,36 +273,15 @@ fn in_words(plan: &Plan) -> String {
     )
 }
 
-/// What asks for an end before its time.
-struct Stop([Signal; 3]);
-
-impl Stop {
-    fn new() -> Result<Self> {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        let [interrupt, terminate, hangup] = kinds.map(signal);
-        Ok(Self([interrupt?, terminate?, hangup?]))
-    }
-
-    async fn asked(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
-}
-
 /// What other volumes do.
 #[derive(Clone, Copy, Default)]
 struct Others {
     rate: u64,
     iops: u64,
-    /// Is ours in use?
-    calibrates: bool,
 }
 
 impl Others {
+    /// What all do but the volumes of calibrations.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -297,69 +290,146 @@ impl Others {
     async fn look(client: &Client) -> Result<Self> {
         let mut seen = Self::default();
         for active in client.activity().await?.volumes {
-            if active.volume == NAME {
-                seen.calibrates = active.second.delivered_iops > 0.0;
-                continue;
+            if active.pool != NAME {
+                seen.rate += active.window.delivered_bytes_per_second;
+                seen.iops += active.window.delivered_iops.round() as u64;
             }
-            seen.rate += active.window.delivered_bytes_per_second;
-            seen.iops += active.window.delivered_iops.round() as u64;
         }
         Ok(seen)
     }
 
     fn most(self, other: Self) -> Self {
-        let (rate, iops) = (self.rate.max(other.rate), self.iops.max(other.iops));
-        Self { rate, iops, calibrates: false }
+        Self { rate: self.rate.max(other.rate), iops: self.iops.max(other.iops) }
     }
 }
 
-/// Makes the volume and measures on it.
-async fn on_volume(
-    client: &Client,
+/// One calibration.
+struct Run<'a> {
+    client: &'a Client,
+    server: &'a ServerInfo,
     output: Output,
-    plan: &Plan,
-    mut others: Others,
-    stop: &mut Stop,
-) -> Result<NewCalibration> {
-    let server = client.server().await?;
-    let address = server.nfs.first().context("the server serves no NFS")?;
-    let address = reachable(address.parse().with_context(|| format!("NFS address {address}"))?);
-    let (name, pool) = (NAME.to_owned(), NAME.to_owned());
-    let new = NewVolume { name, pool, quota_bytes: SIZE_BYTES, ..NewVolume::default() };
-    client.overcommitting().create_volume(&new, Dry::No).await?;
-    if !address.ip().is_loopback() {
-        client.add_export(NAME, &own_rule(address.ip()), Dry::No).await?;
-    }
-    let control = Control::new();
-    let (stopped, planned, mut progress) = (control.clone(), plan.clone(), Progress::new(output));
-    let mut run = tokio::task::spawn_blocking(move || {
-        let target = NfsTarget::new(address, format!("/{NAME}"));
-        let mut told = |step: Step<'_>| progress.told(step);
-        let cells = measure(&target, &planned, Some(server.pid), &stopped, &mut told);
-        progress.end();
-        cells
-    });
-    let mut looks = tokio::time::interval(LOOK_WAIT);
-    let cells = loop {
-        tokio::select! {
-            done = &mut run => break done.context("the measurement failed inside this program")?,
-            () = stop.asked() => control.stop(),
-            _ = looks.tick() => others = others.most(Others::look(client).await?),
+    plan: &'a Plan,
+}
+
+impl Run<'_> {
+    /// Makes the pool, measures in it, takes it away, and has the figures kept.
+    async fn on_ground(
+        &self,
+        pool: &NewPool,
+        others: Others,
+        stop: &mut Stop,
+    ) -> Result<Changed<Calibration>> {
+        let client = self.client;
+        let ground = Ground::make(client, pool).await?;
+        let directory = ground.directory().parent().unwrap_or(Path::new("/")).to_owned();
+        let directory = directory.to_string_lossy();
+        let measured = async {
+            // What would be refused at the end is refused before anything is measured.
+            let sample = self.sample();
+            client.keep_calibration(&directory, &sample, Dry::Run).await?;
+            self.on_volume(&ground, others, stop).await
+        };
+        let measured = measured.await;
+        if let (Err(error), Output::Table) = (ground.remove(client).await, self.output) {
+            eprintln!(
+                "weir: not all of the calibration is gone; the next takes away what it can: {}",
+                print::in_full(&error)
+            );
         }
-    };
-    if control.stopped() {
-        bail!("interrupted; nothing was kept");
+        Ok(client.keep_calibration(&directory, &measured?, Dry::No).await?)
     }
-    let millis = Duration::try_from_secs_f64(plan.seconds).unwrap_or_default().as_millis();
-    let load = CalibrationLoad {
-        jobs: plan.jobs,
-        depth: plan.depth,
-        millis: u64::try_from(millis).unwrap_or(u64::MAX),
-        data_bytes: plan.data_bytes(),
-        others_bytes_per_second: others.rate,
-        others_iops: others.iops,
-    };
-    Ok(NewCalibration { cells: cells?.iter().map(told).collect(), load })
+
+    /// What might be measured.
+    fn sample(&self) -> NewCalibration {
+        let cell = |(read_percent, block_bytes)| CalibrationCell {
+            read_percent,
+            block_bytes,
+            bytes_per_second: 1,
+            iops: 1,
+            mean_nanos: 1,
+            p99_nanos: 1,
+            server_cpu_nanos: None,
+            saturated: false,
+        };
+        let load = self.load(Others::default());
+        NewCalibration { cells: self.plan.cells().map(cell).collect(), load }
+    }
+
+    fn load(&self, others: Others) -> CalibrationLoad {
+        let plan = self.plan;
+        let millis = Duration::try_from_secs_f64(plan.seconds).unwrap_or_default().as_millis();
+        CalibrationLoad {
+            jobs: plan.jobs,
+            depth: plan.depth,
+            millis: u64::try_from(millis).unwrap_or(u64::MAX),
+            data_bytes: plan.data_bytes(),
+            others_bytes_per_second: others.rate,
+            others_iops: others.iops,
+        }
+    }
+
+    /// Makes the volume and measures on it.
+    async fn on_volume(
+        &self,
+        ground: &Ground,
+        mut others: Others,
+        stop: &mut Stop,
+    ) -> Result<NewCalibration> {
+        let (client, server) = (self.client, self.server);
+        let address = server.nfs.first().context("the server serves no NFS")?;
+        let address = reachable(address.parse().with_context(|| format!("NFS address {address}"))?);
+        let name = ground.make_volume(client).await?;
+        if !address.ip().is_loopback() {
+            client.add_export(name, &own_rule(address.ip()), Dry::No).await?;
+        }
+        let control = Control::new();
+        let (stopped, planned, pid) = (control.clone(), self.plan.clone(), server.pid);
+        let (mut progress, export) = (Progress::new(self.output), format!("/{name}"));
+        let mut run = tokio::task::spawn_blocking(move || {
+            let target = NfsTarget::new(address, export);
+            let mut told = |step: Step<'_>| progress.told(step);
+            let cells = measure(&target, &planned, Some(pid), &stopped, &mut told);
+            progress.end();
+            cells
+        });
+        let mut looks = tokio::time::interval(LOOK_WAIT);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut missed, mut blind) = (0, None);
+        let cells = loop {
+            let look = async {
+                looks.tick().await;
+                Others::look(client).await
+            };
+            tokio::select! {
+                done = &mut run => break done.context("the measurement failed inside this program")?,
+                // The engine stops by the same control when it loses the server.
+                () = stop.asked(), if !control.stopped() => control.stop(),
+                looked = look => match looked {
+                    Ok(seen) => (others, missed) = (others.most(seen), 0),
+                    Err(error) => {
+                        missed += 1;
+                        if missed > MISSED_MAX {
+                            blind.get_or_insert(error);
+                            control.stop();
+                        }
+                    }
+                },
+            }
+        };
+        if stop.is_asked() {
+            bail!(INTERRUPTED);
+        }
+        match (cells, blind) {
+            (Ok(cells), None) => Ok(NewCalibration {
+                cells: cells.iter().map(told).collect(),
+                load: self.load(others),
+            }),
+            (Err(error), None) => Err(error.into()),
+            (_, Some(blind)) => {
+                Err(blind.context("it can't be seen what other volumes do; nothing was kept"))
+            }
+        }
+    }
 }
 
 /// Where this machine reaches an address that its server listens on.
@@ -388,86 +458,6 @@ const fn told(cell: &Cell) -> CalibrationCell {
         p99_nanos: cell.p99_nanos,
         server_cpu_nanos: cell.server_cpu_nanos,
         saturated: cell.saturated,
-    }
-}
-
-/// Takes the volume and the pool away, if they are there.
-async fn remove(client: &Client, pool: Option<&Pool>) -> Result<()> {
-    let there = match pool {
-        Some(pool) => Some(pool.clone()),
-        None => absent(client.pool(NAME).await)?,
-    };
-    let Some(pool) = there else { return Ok(()) };
-    if let Some(volume) = absent(client.volume(NAME).await)? {
-        client.delete_volume(NAME, Dry::No).await?;
-        let tree = Path::new(&pool.directory).join("volumes").join(volume.id.to_string());
-        let begun = Instant::now();
-        // The files go in the background, and the pool's directory only goes without them.
-        while tree.exists() && begun.elapsed() < REMOVAL_WAIT {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-    client.delete_pool(NAME, Dry::No).await?;
-    // Where it was made for this, it is empty now; if it isn't, it is somebody's.
-    let _somebodys = std::fs::remove_dir(&pool.directory);
-    Ok(())
-}
-
-/// Nothing where the server says that there is none.
-fn absent<T>(asked: Result<T, ClientError>) -> Result<Option<T>> {
-    match asked {
-        Ok(found) => Ok(Some(found)),
-        Err(ClientError::Refused { status: 404, .. }) => Ok(None),
-        Err(error) => Err(anyhow!(error)),
-    }
-}
-
-/// What goes on, on standard error: a line that changes on a terminal, and one for each measurement.
-struct Progress {
-    shown: bool,
-    terminal: bool,
-    what: String,
-}
-
-impl Progress {
-    fn new(output: Output) -> Self {
-        let shown = output == Output::Table;
-        Self { shown, terminal: shown && std::io::stderr().is_terminal(), what: String::new() }
-    }
-
-    fn told(&mut self, step: Step<'_>) {
-        match step {
-            Step::Layout(done, total) => {
-                let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
-                self.line(&format!("writing the files: {percent} %"));
-            }
-            Step::Begin(mix, block, number, count) => {
-                let block = Bytes(block.into());
-                self.what = format!("{}/{count}: {mix} % reads, blocks of {block}", number + 1);
-                self.line(&self.what);
-            }
-            Step::Window(window) => {
-                let phase = if window.phase == Phase::Warmup { "warm-up" } else { "measuring" };
-                self.line(&format!("{}, {phase} {:.0} s", self.what, window.at_s));
-            }
-            Step::Done(cell) => {
-                self.end();
-                if self.shown {
-                    let rate = Rate(cell.bytes_per_second);
-                    eprintln!("{}: {rate:.2}, {} IOPS", self.what, cell.iops);
-                }
-            }
-        }
-    }
-
-    fn line(&self, text: &str) {
-        if self.terminal {
-            eprint!("\r{text}\x1b[K");
-        }
-    }
-
-    fn end(&self) {
-        self.line("");
     }
 }
 
