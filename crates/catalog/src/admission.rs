@@ -11,8 +11,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
-use weir_core::units::Rate;
+use weir_core::units::{Bytes, Rate};
 use weir_qos::admission::{Admission, Beyond, Cell, Committed, Excess, Holds, Policy};
+use weir_qos::contract::Ceiling;
 use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A file system with pools on it, or one that was calibrated.
@@ -68,14 +69,15 @@ pub(crate) fn filesystems(
         let there = found.entry(device).or_insert_with(|| Filesystem::new(device, &pool.directory));
         there.pools.push(pool.id);
         let shared = pool.shared_budget();
-        there.committed = shared.map_or(there.committed, |budget| there.committed.with(budget));
+        there.committed = shared.map_or(there.committed, |budget| there.committed.with(budget, Ceiling::default()));
         places.insert(pool.id, (device, shared.is_some()));
     }
     for volume in snapshot.volumes() {
         if let Some((device, false)) = places.get(&volume.pool)
             && let Some(there) = found.get_mut(device)
+            && let Some(pool) = snapshot.pool(volume.pool)
         {
-            there.committed = there.committed.with(volume.limits);
+            there.committed = there.committed.with(pool.gives(volume), volume.ceiling);
         }
     }
     for calibration in snapshot.calibrations() {
@@ -113,12 +115,12 @@ impl fmt::Display for Overcommitment {
         write!(f, "the file system of {} would be committed to ", directory.display())?;
         let rate = excess.rate.map(|Beyond { before, after, holds, allowed }| {
             let text = |BytesPerSecond(rate): BytesPerSecond| format!("{:.2}", Rate(rate));
-            let block = format!("{} KiB", plan.block_bytes >> 10);
+            let block = Bytes(plan.block_bytes.into()).to_string();
             self.told([before, after, holds, allowed].map(text), &block)
         });
         let iops = excess.iops.map(|Beyond { before, after, holds, allowed }| {
             let text = |iops: Iops| iops.to_string();
-            let block = format!("{} KiB", plan.iops_block_bytes >> 10);
+            let block = Bytes(plan.iops_block_bytes.into()).to_string();
             self.told([before, after, holds, allowed].map(text), &block)
         });
         let parts: Vec<_> = rate.into_iter().chain(iops).collect();
