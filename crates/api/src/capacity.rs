@@ -30,13 +30,15 @@ pub struct Filesystem {
     /// The names of the pools there.
     pub pools: Vec<String>,
     /// What their contracts promise for good: shared pools their budget, the others what their volumes may use.
+    /// Without the pool in which a calibration is measuring.
     pub committed_bytes_per_second: u64,
     /// The same in READs and WRITEs a second, of volumes that count them; of bursts their base.
     pub committed_iops: u64,
-    /// What it holds; nothing where that was not measured.
+    /// What it holds; nothing where that was not measured, or at no block size by which it could be judged: then
+    /// throughput is not limited there.
     #[serde(default)]
     pub holds_bytes_per_second: Option<u64>,
-    /// The same in READs and WRITEs a second.
+    /// The same in READs and WRITEs a second, apart from throughput.
     #[serde(default)]
     pub holds_iops: Option<u64>,
     /// What may be committed.
@@ -45,6 +47,9 @@ pub struct Filesystem {
     /// The same in READs and WRITEs a second.
     #[serde(default)]
     pub allowed_iops: Option<u64>,
+    /// Is more committed than may be, of either?
+    #[serde(default)]
+    pub overcommitted: bool,
     /// When it was calibrated: RFC 3339, UTC.
     #[serde(default)]
     pub calibrated: Option<String>,

@@ -1,7 +1,7 @@
 //! What the hardware under the pools holds, and what contracts commit it to. The arithmetic is
 //! [`weir_qos::admission`]'s; what is decided here is which pools share a file system.
 
-use crate::calibrations::Calibration;
+use crate::calibrations::{CALIBRATION_POOL, Calibration};
 use crate::catalog::{Asked, Catalog};
 use crate::devices::Devices;
 use crate::error::{CatalogError, Result};
@@ -11,8 +11,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
-use weir_core::units::Rate;
+use weir_core::units::{Bytes, Rate};
 use weir_qos::admission::{Admission, Beyond, Cell, Committed, Excess, Holds, Policy};
+use weir_qos::contract::Ceiling;
 use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A file system with pools on it, or one that was calibrated.
@@ -30,7 +31,16 @@ pub struct Filesystem {
     pub allowed: Holds,
     /// What was measured.
     pub calibration: Option<Arc<Calibration>>,
-    device: u64,
+    place: Place,
+}
+
+/// What tells file systems apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// What the kernel does.
+    Device(u64),
+    /// It isn't there: this pool is all that is known of it.
+    Away(PoolId),
 }
 
 impl Filesystem {
@@ -42,7 +52,7 @@ impl Filesystem {
             || iops.is_some_and(|allowed| self.committed.iops() > allowed)
     }
 
-    fn new(device: u64, directory: &Path) -> Self {
+    fn new(place: Place, directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
             pools: Vec::new(),
@@ -50,40 +60,54 @@ impl Filesystem {
             holds: Holds::default(),
             allowed: Holds::default(),
             calibration: None,
-            device,
+            place,
         }
     }
 }
 
-/// All file systems of `snapshot`: calibrated or with pools on them.
+/// All file systems of `snapshot`: calibrated or with pools on them. Asks no disk. A pool that is away stands by
+/// itself, and what was measured where something is away is left out.
 pub(crate) fn filesystems(
     snapshot: &Snapshot,
     devices: &Devices,
     admission: &Admission,
 ) -> Vec<Filesystem> {
-    let mut found: BTreeMap<u64, Filesystem> = BTreeMap::new();
-    let mut places: BTreeMap<PoolId, (u64, bool)> = BTreeMap::new();
+    let mut found: BTreeMap<Place, Filesystem> = BTreeMap::new();
+    // Where volumes count by themselves.
+    let mut places: BTreeMap<PoolId, Place> = BTreeMap::new();
     for pool in snapshot.pools() {
-        let Some(device) = devices.of(&pool.directory) else { continue };
-        let there = found.entry(device).or_insert_with(|| Filesystem::new(device, &pool.directory));
+        let place = devices.of_pool(&pool.directory).map_or(Place::Away(pool.id), Place::Device);
+        let there = found.entry(place).or_insert_with(|| Filesystem::new(place, &pool.directory));
         there.pools.push(pool.id);
-        let shared = pool.shared_budget();
-        there.committed = shared.map_or(there.committed, |budget| there.committed.with(budget));
-        places.insert(pool.id, (device, shared.is_some()));
+        if pool.name == CALIBRATION_POOL {
+            continue;
+        }
+        match pool.shared_budget() {
+            Some(budget) => {
+                there.committed = there.committed.with(budget, Ceiling::default());
+            }
+            None => {
+                places.insert(pool.id, place);
+            }
+        }
     }
     for volume in snapshot.volumes() {
-        if let Some((device, false)) = places.get(&volume.pool)
-            && let Some(there) = found.get_mut(device)
+        if let Some(place) = places.get(&volume.pool)
+            && let Some(there) = found.get_mut(place)
+            && let Some(pool) = snapshot.pool(volume.pool)
         {
-            there.committed = there.committed.with(volume.limits);
+            there.committed = there.committed.with(pool.gives(volume), volume.ceiling);
         }
     }
     for calibration in snapshot.calibrations() {
-        let Some(device) = devices.of(&calibration.directory) else { continue };
-        let new = || Filesystem::new(device, &calibration.directory);
-        let there = found.entry(device).or_insert_with(new);
-        // Two of one file system can be when what is mounted has changed: the newer holds.
-        if there.calibration.as_ref().is_none_or(|other| other.at < calibration.at) {
+        let Some(device) = devices.of_calibration(&calibration.directory) else { continue };
+        let place = Place::Device(device);
+        let new = || Filesystem::new(place, &calibration.directory);
+        let there = found.entry(place).or_insert_with(new);
+        // Two of one file system can be where it isn't certain that they are of one: the one that is
+        // certainly of this holds, and else the newer.
+        let rank = |one: &Calibration| (devices.is_certain(snapshot, &one.directory), one.at);
+        if there.calibration.as_ref().is_none_or(|other| rank(other) < rank(calibration)) {
             let cells: Vec<Cell> = calibration.cells.iter().map(|one| one.cell).collect();
             there.holds = admission.plan.holds(&cells);
             there.allowed = admission.allows(there.holds);
@@ -113,12 +137,12 @@ impl fmt::Display for Overcommitment {
         write!(f, "the file system of {} would be committed to ", directory.display())?;
         let rate = excess.rate.map(|Beyond { before, after, holds, allowed }| {
             let text = |BytesPerSecond(rate): BytesPerSecond| format!("{:.2}", Rate(rate));
-            let block = format!("{} KiB", plan.block_bytes >> 10);
+            let block = Bytes(plan.block_bytes.into()).to_string();
             self.told([before, after, holds, allowed].map(text), &block)
         });
         let iops = excess.iops.map(|Beyond { before, after, holds, allowed }| {
             let text = |iops: Iops| iops.to_string();
-            let block = format!("{} KiB", plan.iops_block_bytes >> 10);
+            let block = Bytes(plan.iops_block_bytes.into()).to_string();
             self.told([before, after, holds, allowed].map(text), &block)
         });
         let parts: Vec<_> = rate.into_iter().chain(iops).collect();
@@ -157,7 +181,7 @@ impl Catalog {
             return Ok(Vec::new());
         }
         let judged = after.filesystems().iter().map(|there| {
-            let was = before.filesystems().iter().find(|was| was.device == there.device);
+            let was = before.filesystems().iter().find(|was| was.place == there.place);
             let was = was.map_or_else(Committed::default, |was| was.committed);
             let excess = admission.judge(was, there.committed, there.holds);
             Overcommitment { directory: there.directory.clone(), excess, admission }
@@ -182,7 +206,7 @@ impl Snapshot {
 mod tests {
     use super::*;
     use crate::calibrations::{Load, Machine, Measured};
-    use crate::{Mode, NewPool, NewVolume, Qos, VolumeChange};
+    use crate::{Mode, NewPool, NewVolume, Plan, Qos, VolumeChange};
 
     const TIB: u64 = 1 << 40;
 
@@ -272,16 +296,149 @@ mod tests {
         let (a, b) = (base.path().join("a"), base.path().join("b"));
         let aside = base.path().join("aside");
         std::fs::create_dir(&aside).unwrap();
+        catalog.devices().pretend(&aside, 1000);
+        let kept = || {
+            let snapshot = catalog.snapshot();
+            snapshot.calibrations().map(|one| one.directory.clone()).collect::<Vec<_>>()
+        };
         catalog.keep_calibration(&calibration(&aside, 48), Mode::Commit).unwrap();
-        assert_eq!(catalog.snapshot().calibrations().count(), 1);
-        // What is asked about anew is where it really is.
+        // What is only shown, or refused, changes nothing.
+        catalog.keep_calibration(&calibration(&a, 50), Mode::Preview).unwrap();
+        catalog.devices().pretend(&b, 1000);
+        catalog.keep_calibration(&calibration(&b, 50), Mode::Preview).unwrap();
+        assert_eq!(kept(), std::slice::from_ref(&aside));
+        catalog.devices().pretend(&b, 1001);
         catalog.keep_calibration(&calibration(&a, 50), Mode::Commit).unwrap();
-        let snapshot = catalog.snapshot();
-        let kept: Vec<_> = snapshot.calibrations().map(|one| one.directory.clone()).collect();
-        assert_eq!(kept, std::slice::from_ref(&a), "it took the place of the other");
-        catalog.devices().pretend(&a, 1000);
+        assert_eq!(kept(), std::slice::from_ref(&a), "it took the place of the other");
         catalog.keep_calibration(&calibration(&b, 60), Mode::Commit).unwrap();
+        assert_eq!(kept(), [a, b]);
+    }
+
+    #[test]
+    fn what_is_no_longer_what_was_measured_keeps_its_calibration() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = two_disks(base.path());
+        let (a, aside) = (base.path().join("a"), base.path().join("aside"));
+        std::fs::create_dir(&aside).unwrap();
+        catalog.devices().pretend(&aside, 1000);
+        catalog.keep_calibration(&calibration(&aside, 48), Mode::Commit).unwrap();
+        // Another directory of this name, and then none at all.
+        std::fs::rename(&aside, base.path().join("before")).unwrap();
+        std::fs::create_dir(&aside).unwrap();
+        catalog.keep_calibration(&calibration(&a, 50), Mode::Commit).unwrap();
         assert_eq!(catalog.snapshot().calibrations().count(), 2);
+        std::fs::remove_dir(&aside).unwrap();
+        catalog.keep_calibration(&calibration(&a, 51), Mode::Commit).unwrap();
+        assert_eq!(catalog.snapshot().calibrations().count(), 2);
+        // After a restart nobody knows whether it is the same, so that it isn't replaced, and what certainly is of
+        // the file system counts, although it is no newer.
+        drop(catalog);
+        std::fs::create_dir(&aside).unwrap();
+        let catalog = Catalog::open(&base.path().join("data")).unwrap();
+        for name in ["a", "b", "aside"] {
+            catalog.devices().pretend(&base.path().join(name), 1000);
+        }
+        let catalog = catalog.admitting(Admission::default());
+        let snapshot = catalog.snapshot();
+        let [there] = snapshot.filesystems() else { panic!("{snapshot:?}") };
+        assert_eq!(there.holds.rate, Some(BytesPerSecond::from_mib(51)));
+        catalog.keep_calibration(&calibration(&a, 52), Mode::Commit).unwrap();
+        assert_eq!(catalog.snapshot().calibrations().count(), 2);
+    }
+
+    #[test]
+    fn a_disk_that_is_away_counts_nowhere_else_and_keeps_its_calibration() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = two_disks(base.path());
+        let (a, b) = (base.path().join("a"), base.path().join("b"));
+        catalog.keep_calibration(&calibration(&a, 700), Mode::Commit).unwrap();
+        catalog.keep_calibration(&calibration(&b, 48), Mode::Commit).unwrap();
+        let meant = Asked { mode: Mode::Commit, overcommit: true };
+        catalog.create_volume(&volume("v", "a", 50), meant).unwrap();
+        catalog.create_volume(&volume("w", "b", 2), Mode::Commit).unwrap();
+        // While the process runs it is remembered where the pool was.
+        let away = base.path().join("elsewhere");
+        std::fs::rename(&a, &away).unwrap();
+        std::fs::create_dir(&a).unwrap();
+        let to = |tebibytes| VolumeChange {
+            quota_bytes: Some(tebibytes * TIB),
+            ..VolumeChange::default()
+        };
+        let grow = |catalog: &Catalog, name, tebibytes| {
+            catalog
+                .change_volume(name, &to(tebibytes), Some(0), Mode::Commit)
+                .map(|done| done.changes)
+        };
+        assert_eq!(grow(&catalog, "v", 51).unwrap_err().code(), "hardware_exceeded");
+        drop(catalog);
+        // The mount point is a directory of the other disk.
+        let catalog = Catalog::open(&base.path().join("data")).unwrap();
+        catalog.devices().pretend(&a, 1001);
+        catalog.devices().pretend(&b, 1001);
+        let catalog = catalog.admitting(Admission::default());
+        let snapshot = catalog.snapshot();
+        let [alone, there] = snapshot.filesystems() else { panic!("{snapshot:?}") };
+        assert_eq!((&alone.directory, alone.pools.len(), alone.holds), (&a, 1, Holds::default()));
+        assert_eq!((&there.directory, there.pools.len()), (&b, 1));
+        assert_eq!(there.committed.rate(), BytesPerSecond::from_mib(32));
+        grow(&catalog, "w", 3).unwrap();
+        assert_eq!(grow(&catalog, "w", 4).unwrap_err().code(), "hardware_exceeded");
+        // Neither is its calibration lost to the other's, nor measured in its place.
+        catalog.keep_calibration(&calibration(&b, 49), Mode::Commit).unwrap();
+        let refused = catalog.keep_calibration(&calibration(&a, 49), Mode::Commit).unwrap_err();
+        assert_eq!(refused.code(), "bad_path");
+        let kept = catalog.snapshot();
+        let kept = kept.calibration_of(a.to_str().unwrap()).unwrap();
+        assert_eq!(kept.cells[0].cell.rate, BytesPerSecond::from_mib(700));
+        // It comes back. That is no growth for which another change is refused, and from then on it is held to.
+        std::fs::remove_dir(&a).unwrap();
+        std::fs::rename(&away, &a).unwrap();
+        catalog.devices().pretend(&a, 1000);
+        grow(&catalog, "w", 2).unwrap();
+        let snapshot = catalog.snapshot();
+        let [back, there] = snapshot.filesystems() else { panic!("{snapshot:?}") };
+        assert_eq!(
+            (back.holds.rate, back.is_overcommitted()),
+            (Some(BytesPerSecond::from_mib(700)), true)
+        );
+        assert_eq!(there.holds.rate, Some(BytesPerSecond::from_mib(49)));
+        assert_eq!(grow(&catalog, "v", 51).unwrap_err().code(), "hardware_exceeded");
+        grow(&catalog, "v", 49).unwrap();
+    }
+
+    #[test]
+    fn the_pool_of_a_calibration_promises_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let catalog = two_disks(base.path());
+        catalog.keep_calibration(&calibration(&base.path().join("a"), 48), Mode::Commit).unwrap();
+        for (name, qos) in [(CALIBRATION_POOL, Qos::Auto), ("other", Qos::Manual)] {
+            let directory = Some(base.path().join(name));
+            let (name, level, size_bytes) = (name.into(), "standard".into(), 100 * TIB);
+            let pool = NewPool { name, level, size_bytes, qos, directory, ..NewPool::default() };
+            catalog.create_pool(&pool, Mode::Commit).unwrap();
+            catalog.devices().pretend(pool.directory.as_ref().unwrap(), 1000);
+        }
+        let catalog = catalog.admitting(Admission::default());
+        let measured = volume(CALIBRATION_POOL, CALIBRATION_POOL, 90);
+        assert!(catalog.create_volume(&measured, Mode::Commit).unwrap().overcommitted.is_empty());
+        let snapshot = catalog.snapshot();
+        let there = &snapshot.filesystems()[0];
+        assert_eq!((there.pools.len(), there.committed), (3, Committed::default()));
+        let refused = catalog.create_volume(&volume("v", "a", 4), Mode::Commit).unwrap_err();
+        assert!(refused.to_string().contains("64 MiB/s (0 B/s now)"), "{refused}");
+        catalog.create_volume(&volume("v", "a", 3), Mode::Commit).unwrap();
+    }
+
+    #[test]
+    fn block_sizes_are_told_as_they_are() {
+        let plan = Plan { block_bytes: 512, iops_block_bytes: 1 << 20, ..Plan::default() };
+        let told = Beyond { before: Iops(1), after: Iops(3), holds: Iops(2), allowed: Iops(2) };
+        let [before, after, holds, allowed] = [1, 3, 2, 2].map(BytesPerSecond);
+        let excess =
+            Excess { rate: Some(Beyond { before, after, holds, allowed }), iops: Some(told) };
+        let admission = Admission { plan, ..Admission::default() };
+        let told = Overcommitment { directory: "/srv".into(), excess, admission }.to_string();
+        assert!(told.contains("in blocks of 512 B at") && told.contains("of 1 MiB at"), "{told}");
     }
 
     #[test]

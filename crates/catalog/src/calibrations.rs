@@ -12,6 +12,10 @@ use std::sync::Arc;
 use weir_qos::admission::Cell;
 use weir_qos::rate::{BytesPerSecond, Iops};
 
+/// The name of the pool in which a calibration measures, and that is for nothing else: its contract binds nowhere,
+/// and what it promises is not counted as committed.
+pub const CALIBRATION_POOL: &str = "weir-calibration";
+
 /// What a file system did, and under which conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
@@ -81,28 +85,41 @@ pub struct Machine {
 }
 
 impl Catalog {
-    /// Keeps a calibration in the place of any other of its file system.
+    /// Keeps a calibration in the place of the one in its directory, and of those that are certainly of the
+    /// same file system.
     ///
     /// # Errors
-    /// `BadPath`, `BadCalibration`, `TooMany`.
+    /// `BadPlace`, `BadCalibration`, `TooMany`.
     pub fn keep_calibration(&self, new: &Calibration, asked: impl Into<Asked>) -> Result<Outcome> {
         check(new)?;
-        self.devices().forget(&new.directory);
-        self.mutate(asked, |tx, now| {
-            let device = self.devices().of(&new.directory);
-            let same = |old: &&Arc<Calibration>| {
-                old.directory == new.directory || self.devices().of(&old.directory) == device
-            };
-            for old in now.calibrations().filter(same) {
+        let (asked, directory) = (asked.into(), &new.directory);
+        // Disks are asked before anything is locked: one that hangs must not hold up other changes.
+        let (now, devices) = (self.snapshot(), self.devices());
+        let place = devices.measured(&now, directory).ok_or_else(|| {
+            bad_place(directory, "a pool that lies there is away: mount its file system first")
+        })?;
+        let same = devices.of_same(&now, place);
+        let replaced =
+            |old: &&Arc<Calibration>| old.directory == *directory || same.contains(&old.directory);
+        let mut had = None;
+        let kept = self.mutate(asked, |tx, now| {
+            for old in now.calibrations().filter(replaced) {
                 remove(tx, &old.directory)?;
             }
-            let others = now.calibrations().filter(|old| !same(old)).count();
+            let others = now.calibrations().filter(|old| !replaced(old)).count();
             if others >= CALIBRATIONS_MAX {
                 let (thing, max) = (Thing::Calibration, CALIBRATIONS_MAX);
                 return Err(CatalogError::TooMany { thing, max });
             }
+            had = Some(devices.set_measured(directory, Some(place)));
             store(tx, new)
-        })
+        });
+        if let Some(had) = had
+            && (kept.is_err() || !asked.mode.commits())
+        {
+            devices.set_measured(directory, had);
+        }
+        kept
     }
 
     /// Forgets the calibration that was made in `directory`.
@@ -125,10 +142,13 @@ pub(crate) fn find<'a>(now: &'a Snapshot, directory: &str) -> Result<&'a Arc<Cal
     })
 }
 
+fn bad_place(path: &Path, reason: &str) -> CatalogError {
+    CatalogError::BadPlace { path: path.to_owned(), reason: reason.to_owned() }
+}
+
 fn check(new: &Calibration) -> Result<()> {
     let path = &new.directory;
-    let bad_path =
-        |reason: &str| CatalogError::BadPath { path: path.clone(), reason: reason.to_owned() };
+    let bad_path = |reason: &str| bad_place(path, reason);
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
         return Err(bad_path("the path must be absolute and without \"..\""));
     }

@@ -3,7 +3,7 @@
 
 use crate::admission::Overcommitment;
 use crate::claims::Claims;
-use crate::devices::Devices;
+use crate::devices::{Devices, Seen};
 use crate::directory::{self, Lock};
 use crate::error::Result;
 use crate::limits::Minimums;
@@ -110,8 +110,10 @@ impl Catalog {
         let db = schema::open(&directory.join("weir.db"))?;
         touched::note(&db)?;
         let claims = Claims::default();
-        let (devices, admission) = (Devices::default(), Admission::default());
-        let snapshot = rows::load(&db, &directory)?.held_with(&claims).placed(&devices, &admission);
+        let (devices, admission) = (Devices::new(&directory), Admission::default());
+        let snapshot = rows::load(&db, &directory)?.held_with(&claims);
+        devices.remember(devices.look(&snapshot));
+        let snapshot = snapshot.placed(&devices, &admission);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         places::settle(&snapshot);
         Ok(Self {
@@ -217,8 +219,10 @@ impl Catalog {
         carry_out: impl FnOnce(T, &Snapshot) -> Result<()>,
     ) -> Result<Outcome> {
         let asked = asked.into();
+        // Before the lock: a disk that hangs must not hold up other changes.
+        let seen = self.devices.look(&self.snapshot());
         let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.snapshot();
+        let before = self.before(seen);
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         touched::begin(&tx)?;
         let changed = change(&tx, &before)?;
@@ -246,6 +250,17 @@ impl Catalog {
             }
         }
         Ok(Outcome { snapshot: after, changes, overcommitted })
+    }
+
+    /// The catalogue before a change, with what came back since the last one in its place: that it counts there from
+    /// now on is not what the change does.
+    fn before(&self, seen: Seen) -> Arc<Snapshot> {
+        if !seen.is_empty() {
+            self.devices.remember(seen);
+            let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &self.admission);
+            self.current.store(Arc::new(now));
+        }
+        self.snapshot()
     }
 
     /// Runs `change`, of what is no part of the snapshot, in a transaction.

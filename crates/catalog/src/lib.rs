@@ -37,7 +37,7 @@ mod volumes;
 
 pub use admission::{Filesystem, Overcommitment};
 pub use backup::{BackupInfo, backup_stopped, inspect_backup};
-pub use calibrations::{Calibration, Load, Machine, Measured};
+pub use calibrations::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
 pub use catalog::{Asked, Catalog, Mode, Outcome};
 pub use check::{Finding, Report, Severity, check};
 pub use error::{Allowed, CatalogError, Fault, Result, Thing};

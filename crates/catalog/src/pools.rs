@@ -57,6 +57,8 @@ impl Catalog {
     pub fn create_pool(&self, new: &NewPool, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
+        let asked = asked.into();
+        let mut expected = None;
         let decide = |tx: &Transaction<'_>, now: &Snapshot| {
             if now.pool_named(&new.name).is_some() {
                 return Err(CatalogError::NameTaken { thing: Thing::Pool, name: new.name.clone() });
@@ -94,11 +96,17 @@ impl Catalog {
             let path = new.directory.clone().unwrap_or_else(default);
             let is_live = |id| now.pool(PoolId(id)).is_some();
             directory::check_vacant(&path, self.instance(), is_live)?;
-            // It may be on another file system than when it was a pool's before.
-            self.devices().forget(&path);
+            self.devices().expect_pool(&path);
+            expected = Some(path.clone());
             Ok((path, id))
         };
-        self.mutate_and(asked, decide, |(path, id), _| self.claim_pool(&path, id))
+        let made = self.mutate_and(asked, decide, |(path, id), _| self.claim_pool(&path, id));
+        if let Some(path) = expected
+            && (made.is_err() || !asked.mode.commits())
+        {
+            self.devices().forget_pool(&path);
+        }
+        made
     }
 
     /// Marks `path` as the directory of a new pool. The mark of a pool that was deleted may be there,
@@ -196,6 +204,7 @@ impl Catalog {
         })?;
         if let (true, Some(pool)) = (mode.commits(), gone) {
             let is_default = pool.directory.starts_with(self.directory());
+            self.devices().forget_pool(&pool.directory);
             // Not where it isn't mounted, or another server works in it.
             if self.claims().hold(&pool.directory).is_ok() {
                 directory::release_pool(&pool.directory, self.instance(), is_default);

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::path::Path;
 use weir_catalog::{
     Admission, Asked, BytesPerSecond, Calibration, Catalog, Cell, Iops, Load, Machine, Measured,
-    Mix, Mode, NewPool, NewVolume, Plan, Policy, PoolChange, Qos, VolumeChange,
+    Mix, Mode, NewPool, NewVolume, Outcome, Plan, Policy, PoolChange, Qos, Result, Snapshot,
+    VolumeChange,
 };
 
 const TIB: u64 = 1 << 40;
@@ -69,7 +70,7 @@ fn calibrated(directory: &Path, admission: Admission) -> Catalog {
     catalog
 }
 
-fn code<T: std::fmt::Debug>(refused: weir_catalog::Result<T>) -> &'static str {
+fn code<T: std::fmt::Debug>(refused: Result<T>) -> &'static str {
     refused.unwrap_err().code()
 }
 
@@ -267,28 +268,58 @@ fn where_nothing_was_measured_nothing_is_refused() {
     assert_eq!(there.committed.rate(), BytesPerSecond::from_mib(1600));
 }
 
+#[test]
+fn a_ceiling_where_operations_are_not_counted_is_no_promise() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    catalog.create_volume(&volume("v", 50), COMMIT).unwrap();
+    let most = |iops: Option<u64>| VolumeChange {
+        ceiling_iops: Some(iops.map(Iops)),
+        ..VolumeChange::default()
+    };
+    for ceiling in [Some(6000), Some(9000), Some(10), None] {
+        catalog.change_volume("v", &most(ceiling), None, COMMIT).unwrap();
+        assert_eq!(catalog.snapshot().filesystems()[0].committed.iops(), Iops(0));
+    }
+    let ceiling = weir_catalog::Ceiling { iops: Some(Iops(9000)), rate: None };
+    catalog.create_volume(&NewVolume { ceiling, ..volume("w", 50) }, COMMIT).unwrap();
+}
+
 #[derive(Clone, Debug)]
 enum Ask {
     Make(u8, u64),
     Give(u8, u64),
     Lower(u8, Option<u64>),
+    LowerIops(u8, Option<u64>),
     Delete(u8),
     Level(u64),
     Auto(u8, u64),
     Model(Qos),
+    Log(u8, u64, u64),
+    Operations(u8, u64),
+    Buy(u64),
+    Size(&'static str, u64),
+    Move(u8, &'static str),
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    let (volume, mib) = (|| 0u8..4, || 1u64..80);
+    let (volume, any, mib, iops) = (|| 0u8..4, || 0u8..10, || 1u64..80, || 1u64..6000);
     let models = vec![Qos::Auto, Qos::Manual, Qos::Shared];
+    let pool = || prop::sample::select(vec!["p", "a", "c"]);
     prop_oneof![
         3 => (volume(), mib()).prop_map(|(v, m)| Ask::Make(v, m)),
-        3 => (volume(), mib()).prop_map(|(v, m)| Ask::Give(v, m)),
-        1 => (volume(), prop::option::of(mib())).prop_map(|(v, m)| Ask::Lower(v, m)),
-        1 => volume().prop_map(Ask::Delete),
+        3 => (any(), mib()).prop_map(|(v, m)| Ask::Give(v, m)),
+        2 => (any(), prop::option::of(mib())).prop_map(|(v, m)| Ask::Lower(v, m)),
+        2 => (any(), prop::option::of(iops())).prop_map(|(v, i)| Ask::LowerIops(v, i)),
+        1 => any().prop_map(Ask::Delete),
         2 => (1u64..40).prop_map(Ask::Level),
         3 => (4u8..8, 1u64..4).prop_map(|(v, t)| Ask::Auto(v, t)),
         1 => prop::sample::select(models).prop_map(Ask::Model),
+        3 => (8u8..10, mib(), iops()).prop_map(|(v, m, i)| Ask::Log(v, m, i)),
+        2 => (8u8..10, iops()).prop_map(|(v, i)| Ask::Operations(v, i)),
+        1 => (5000u64..9000).prop_map(Ask::Buy),
+        2 => (pool(), 1u64..120).prop_map(|(p, t)| Ask::Size(p, t)),
+        2 => (any(), pool()).prop_map(|(v, p)| Ask::Move(v, p)),
     ]
 }
 
@@ -296,30 +327,151 @@ fn name(number: u8) -> String {
     format!("v{number}")
 }
 
-fn carry_out(catalog: &Catalog, ask: &Ask) -> weir_catalog::Result<weir_catalog::Outcome> {
+fn carry_out(catalog: &Catalog, ask: &Ask, how: Asked) -> Result<Outcome> {
     let mib = BytesPerSecond::from_mib;
+    let none = VolumeChange::default;
+    let change = |number: &u8, change| catalog.change_volume(&name(*number), &change, None, how);
     match ask {
-        Ask::Make(number, rate) => catalog.create_volume(&volume(&name(*number), *rate), COMMIT),
-        Ask::Give(number, rate) => {
-            catalog.change_volume(&name(*number), &given(*rate), None, COMMIT)
-        }
+        Ask::Make(number, rate) => catalog.create_volume(&volume(&name(*number), *rate), how),
+        Ask::Give(number, rate) => change(number, given(*rate)),
         Ask::Lower(number, most) => {
-            let ceiling_rate = Some(most.map(mib));
-            let change = VolumeChange { ceiling_rate, ..VolumeChange::default() };
-            catalog.change_volume(&name(*number), &change, None, COMMIT)
+            change(number, VolumeChange { ceiling_rate: Some(most.map(mib)), ..none() })
         }
-        Ask::Delete(number) => catalog.delete_volume(&name(*number), COMMIT),
-        Ask::Level(rate) => catalog.change_level("own", mib(*rate), COMMIT),
+        Ask::LowerIops(number, most) => {
+            change(number, VolumeChange { ceiling_iops: Some(most.map(Iops)), ..none() })
+        }
+        Ask::Delete(number) => catalog.delete_volume(&name(*number), how.mode),
+        Ask::Level(rate) => catalog.change_level("own", mib(*rate), how),
         Ask::Auto(number, tebibytes) => {
             let auto =
                 NewVolume { pool: "a".into(), throughput: None, ..volume(&name(*number), 0) };
-            catalog.create_volume(&NewVolume { quota_bytes: tebibytes * TIB, ..auto }, COMMIT)
+            catalog.create_volume(&NewVolume { quota_bytes: tebibytes * TIB, ..auto }, how)
         }
         Ask::Model(qos) => {
             let change = PoolChange { qos: Some(*qos), ..PoolChange::default() };
-            catalog.change_pool("a", &change, COMMIT)
+            catalog.change_pool("a", &change, how)
+        }
+        Ask::Log(number, rate, iops) => {
+            let iops = Some(Iops(*iops));
+            let log = NewVolume { pool: "c".into(), iops, ..volume(&name(*number), *rate) };
+            catalog.create_volume(&log, how)
+        }
+        Ask::Operations(number, iops) => {
+            change(number, VolumeChange { iops: Some(Some(Iops(*iops))), ..none() })
+        }
+        Ask::Buy(iops) => {
+            let change = PoolChange { iops: Some(Iops(*iops)), ..PoolChange::default() };
+            catalog.change_pool("c", &change, how)
+        }
+        Ask::Size(pool, tebibytes) => {
+            let change = PoolChange { size_bytes: Some(tebibytes * TIB), ..PoolChange::default() };
+            catalog.change_pool(pool, &change, how)
+        }
+        Ask::Move(number, pool) => {
+            change(number, VolumeChange { pool: Some((*pool).into()), ..none() })
         }
     }
+}
+
+/// Is that less of something, or the same?
+fn shrinks(now: &Snapshot, ask: &Ask) -> bool {
+    let volume = |number: &u8| now.volume_named(&name(*number));
+    let within = |most: Option<u64>, had: Option<u64>| {
+        most.map_or(had.is_none(), |most| had.is_none_or(|had| most <= had))
+    };
+    match ask {
+        Ask::Delete(_) => true,
+        Ask::Give(number, mib) => volume(number)
+            .and_then(|it| it.throughput)
+            .is_some_and(|had| BytesPerSecond::from_mib(*mib) <= had),
+        Ask::Lower(number, most) => volume(number).is_some_and(|it| {
+            within(most.map(|mib| mib << 20), it.ceiling.rate.map(|rate| rate.0))
+        }),
+        Ask::LowerIops(number, most) => {
+            volume(number).is_some_and(|it| within(*most, it.ceiling.iops.map(|iops| iops.0)))
+        }
+        Ask::Operations(number, iops) => {
+            volume(number).and_then(|it| it.iops).is_some_and(|had| Iops(*iops) <= had)
+        }
+        Ask::Level(mib) => {
+            let rate = now.level_named("own").unwrap().contract.rate_for(TIB);
+            BytesPerSecond::from_mib(*mib) <= rate
+        }
+        Ask::Buy(iops) => Some(Iops(*iops)) <= now.pool_named("c").unwrap().iops,
+        Ask::Size(pool, tebibytes) => tebibytes * TIB <= now.pool_named(pool).unwrap().size_bytes,
+        Ask::Move(number, pool) => {
+            volume(number).is_some_and(|it| it.pool == now.pool_named(pool).unwrap().id)
+        }
+        Ask::Make(..) | Ask::Auto(..) | Ask::Log(..) | Ask::Model(_) => false,
+    }
+}
+
+/// What contracts promise, added up from what volumes are limited to.
+fn promised(now: &Snapshot) -> [u64; 2] {
+    let mut sums = [0, 0];
+    for pool in now.pools() {
+        if pool.qos == Qos::Shared {
+            sums[0] += pool.level.contract.rate_for(pool.size_bytes).0;
+            continue;
+        }
+        for volume in now.volumes_of(pool.id) {
+            sums[0] += volume.limits.rate.0;
+            let counted = volume.limits.iops.filter(|_| pool.qos == Qos::Custom);
+            sums[1] += counted.map_or(0, |iops| iops.0);
+        }
+    }
+    sums
+}
+
+/// What the file system of [`calibration`] holds.
+const HELD: [u64; 2] = [100 << 20, 5000];
+
+fn follow(asks: &[(Ask, bool)]) -> std::result::Result<(), TestCaseError> {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = calibrated(dir.path(), Admission::default());
+    catalog.create_level("own", BytesPerSecond::from_mib(5), COMMIT).unwrap();
+    let own = NewPool { level: "own".into(), size_bytes: 8 * TIB, ..pool("a", Qos::Auto) };
+    catalog.create_pool(&own, COMMIT).unwrap();
+    let (throughput, iops) = (Some(BytesPerSecond::from_mib(200)), Some(Iops(9000)));
+    let custom = NewPool { throughput, iops, ..pool("c", Qos::Custom) };
+    catalog.create_pool(&custom, COMMIT).unwrap();
+    let mut overcommitted = false;
+    for (ask, meant) in asks {
+        let before = catalog.snapshot();
+        let had = promised(&before);
+        let how = Asked { mode: COMMIT, overcommit: *meant };
+        let grown = |has: [u64; 2], at: usize| has[at] > had[at] && has[at] > HELD[at];
+        match carry_out(&catalog, ask, how) {
+            Ok(outcome) => {
+                let has = promised(&outcome.snapshot);
+                let there = outcome.snapshot.filesystems()[0].committed;
+                prop_assert_eq!(has, [there.rate().0, there.iops().0], "{:?}", ask);
+                let beyond = (0..2).any(|at| grown(has, at));
+                prop_assert_eq!(!outcome.overcommitted.is_empty(), beyond, "{:?}", ask);
+                prop_assert!(*meant || !beyond, "{:?}", ask);
+                overcommitted |= *meant;
+                prop_assert!(overcommitted || (has[0] <= HELD[0] && has[1] <= HELD[1]));
+                for volume in outcome.snapshot.volumes() {
+                    std::fs::create_dir_all(volume.directory.join("root")).unwrap();
+                }
+            }
+            Err(error) => {
+                prop_assert_eq!(&*before, &*catalog.snapshot());
+                if error.code() == "hardware_exceeded" {
+                    prop_assert!(!meant && !shrinks(&before, ask), "{:?}: {}", ask, error);
+                    let shown = Asked { mode: Mode::Preview, overcommit: true };
+                    let has = promised(&carry_out(&catalog, ask, shown).unwrap().snapshot);
+                    prop_assert!((0..2).any(|at| grown(has, at)), "{:?}: {}", ask, error);
+                }
+            }
+        }
+    }
+    let last = promised(&catalog.snapshot());
+    drop(catalog);
+    let again = Catalog::open(dir.path()).unwrap();
+    prop_assert_eq!(promised(&again.snapshot()), last);
+    prop_assert_eq!(committed(&again).0, last[0]);
+    Ok(())
 }
 
 proptest! {
@@ -329,21 +481,16 @@ proptest! {
     /// changes nothing.
     #[test]
     fn no_sequence_of_changes_promises_more_than_is_held(asks in prop::collection::vec(ask(), 1..40)) {
-        let dir = tempfile::tempdir().unwrap();
-        let catalog = calibrated(dir.path(), Admission::default());
-        catalog.create_level("own", BytesPerSecond::from_mib(5), COMMIT).unwrap();
-        let own = NewPool { level: "own".into(), size_bytes: 8 * TIB, ..pool("a", Qos::Auto) };
-        catalog.create_pool(&own, COMMIT).unwrap();
-        for ask in asks {
-            let before = catalog.snapshot();
-            match carry_out(&catalog, &ask) {
-                Ok(outcome) => prop_assert!(outcome.overcommitted.is_empty()),
-                Err(_) => prop_assert_eq!(&*before, &*catalog.snapshot()),
-            }
-            prop_assert!(committed(&catalog) <= BytesPerSecond::from_mib(100));
-        }
-        drop(catalog);
-        let again = Catalog::open(dir.path()).unwrap();
-        prop_assert!(committed(&again) <= BytesPerSecond::from_mib(100));
+        let asks: Vec<_> = asks.into_iter().map(|ask| (ask, false)).collect();
+        follow(&asks)?;
+    }
+
+    /// Also where more is promised already because it was meant, only what grows beyond is refused: no ceiling,
+    /// no smaller pool, level, rate or IOPS.
+    #[test]
+    fn in_no_sequence_of_changes_what_shrinks_is_refused(
+        asks in prop::collection::vec((ask(), prop::bool::weighted(0.3)), 1..40),
+    ) {
+        follow(&asks)?;
     }
 }

@@ -9,7 +9,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::contract::{Limits, UnknownName};
+use crate::contract::{Ceiling, Limits, UnknownName};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// What the hardware did with one mix and one block size.
@@ -89,29 +89,42 @@ pub struct Holds {
 impl Plan {
     /// What of the measured `cells` may be promised.
     ///
-    /// Where the planned block size was not measured, the nearest is taken at which the hardware does no
-    /// better: for throughput the largest below it, for operations the smallest above it. Where there is no
-    /// such, nothing is known.
+    /// Where the planned block size was not measured with a mix, the nearest is taken at which the hardware does
+    /// no better: for throughput the largest below it, for operations the smallest above it. A mix without such
+    /// a figure does at most what it did at the nearest size on the other side, and counts with that, so that
+    /// a mix that was measured in part never drops out. Where no mix has a figure, nothing is known.
     #[must_use]
     pub fn holds(&self, cells: &[Cell]) -> Holds {
         let of_mix = |cell: &Cell| self.mix == Mix::Reads(cell.read_percent);
         let measured = cells.iter().any(of_mix);
-        let least = |figure: &dyn Fn(u8) -> Option<u64>| {
-            let mixes = cells.iter().filter(|cell| !measured || of_mix(cell));
-            mixes.filter_map(|cell| figure(cell.read_percent)).min()
-        };
-        let rate = least(&|mix| {
-            let below = cells.iter().filter(|cell| cell.block_bytes <= self.block_bytes);
-            let cells = below.filter(|cell| cell.read_percent == mix);
-            cells.max_by_key(|cell| cell.block_bytes).map(|cell| cell.rate.0)
+        let cells = || cells.iter().filter(|cell| !measured || of_mix(cell));
+        let rate = least(cells(), |mix| {
+            let cells = || cells().filter(|cell| cell.read_percent == mix);
+            let below = cells().filter(|cell| cell.block_bytes <= self.block_bytes);
+            let sure = below.max_by_key(|cell| cell.block_bytes).map(|cell| cell.rate.0);
+            let bound = cells().min_by_key(|cell| cell.block_bytes).map(|cell| cell.rate.0);
+            (sure, bound)
         });
-        let iops = least(&|mix| {
-            let above = cells.iter().filter(|cell| cell.block_bytes >= self.iops_block_bytes);
-            let cells = above.filter(|cell| cell.read_percent == mix);
-            cells.min_by_key(|cell| cell.block_bytes).map(|cell| cell.iops.0)
+        let iops = least(cells(), |mix| {
+            let cells = || cells().filter(|cell| cell.read_percent == mix);
+            let above = cells().filter(|cell| cell.block_bytes >= self.iops_block_bytes);
+            let sure = above.min_by_key(|cell| cell.block_bytes).map(|cell| cell.iops.0);
+            let bound = cells().max_by_key(|cell| cell.block_bytes).map(|cell| cell.iops.0);
+            (sure, bound)
         });
         Holds { rate: rate.map(BytesPerSecond), iops: iops.map(Iops) }
     }
+}
+
+/// The least of what the mixes among `cells` do: a `figure` is what is sure of a mix, or else what bounds it.
+/// Nothing where nothing is sure of any.
+fn least<'a>(
+    cells: impl Iterator<Item = &'a Cell> + Clone,
+    figure: impl Fn(u8) -> (Option<u64>, Option<u64>),
+) -> Option<u64> {
+    let figures = cells.map(|cell| figure(cell.read_percent));
+    figures.clone().find_map(|(sure, _)| sure)?;
+    figures.filter_map(|(sure, bound)| sure.or(bound)).min()
 }
 
 /// What contracts promise for good, together. Sums that can't overflow.
@@ -122,14 +135,16 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// With one more set of limits: their rate, and the operations that can be had without credits, if
-    /// operations are counted.
+    /// With one more contract, of a volume under this ceiling: its rate, and the operations that can be had
+    /// without credits, if it counts operations. A ceiling promises nothing: it only lowers what is.
     #[must_use]
-    pub fn with(self, limits: Limits) -> Self {
-        let base = limits.burst.map(|burst| burst.base);
-        let iops = limits.iops.map(|iops| base.map_or(iops, |base| base.min(iops)));
+    pub fn with(self, contract: Limits, ceiling: Ceiling) -> Self {
+        let base = contract.burst.map(|burst| burst.base);
+        let iops = contract.iops.map(|iops| base.map_or(iops, |base| base.min(iops)));
+        let iops = iops.map(|iops| ceiling.iops.map_or(iops, |most| most.min(iops)));
+        let rate = ceiling.rate.map_or(contract.rate, |most| most.min(contract.rate));
         Self {
-            rate: self.rate + u128::from(limits.rate.0),
+            rate: self.rate + u128::from(rate.0),
             iops: self.iops + iops.map_or(0, |iops| u128::from(iops.0)),
         }
     }

@@ -414,13 +414,16 @@ impl Collector for Scrape {
             family(&mut out, metric, pools.iter().map(|(labels, sums)| (labels, sums)))?;
         }
         for (name, help, value) in FILESYSTEM {
+            let all = self.snapshot.filesystems().iter();
+            let known: Vec<_> = all.filter_map(|there| Some((there, value(there)?))).collect();
+            if known.is_empty() {
+                continue;
+            }
             let mut encoder = out.encode_descriptor(name, help, None, Gauge)?;
-            for there in self.snapshot.filesystems() {
-                if let Some(value) = value(there) {
-                    let directory = there.directory.to_string_lossy();
-                    let labels = [("directory", &*directory)];
-                    encoder.encode_family(&labels)?.encode_gauge(&value)?;
-                }
+            for (there, value) in known {
+                let directory = there.directory.to_string_lossy();
+                let labels = [("directory", &*directory)];
+                encoder.encode_family(&labels)?.encode_gauge(&value)?;
             }
         }
         let labelled: Vec<_> = self

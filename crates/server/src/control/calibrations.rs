@@ -36,8 +36,7 @@ pub(super) async fn list(
     query: PageQuery,
 ) -> Result<Json<Page<weir_api::Calibration>>, Failure> {
     let snapshot = state.0.catalog.snapshot();
-    // Their order is a number, as a path may be longer than what a page can go on from.
-    let all = snapshot.calibrations().enumerate().map(|(at, kept)| (format!("{at:04}"), kept));
+    let all = snapshot.calibrations().map(|kept| (kept.directory.display().to_string(), kept));
     page(query, "calibration", all, |kept| convert::calibration(kept))
 }
 

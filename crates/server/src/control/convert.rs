@@ -174,6 +174,7 @@ pub(super) fn filesystem(snapshot: &Snapshot, there: &Filesystem) -> weir_api::F
         holds_iops: there.holds.iops.map(|iops| iops.0),
         allowed_bytes_per_second: there.allowed.rate.map(|rate| rate.0),
         allowed_iops: there.allowed.iops.map(|iops| iops.0),
+        overcommitted: there.is_overcommitted(),
         calibrated: there.calibration.as_ref().map(|kept| clock::text_of(kept.at)),
     }
 }

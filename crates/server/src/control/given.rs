@@ -129,11 +129,18 @@ impl Concerned {
             return Err(Failure::bad_request(message));
         }
         let Some(wanted) = &given.if_match else { return Ok(()) };
-        let etag = match self.etag(control, snapshot) {
-            Some(etag) => etag,
-            // To keep it makes it, so that nobody else would refuse.
-            None if matches!(self, Self::Calibration(_)) => String::new(),
-            None => return Ok(()),
+        let refused =
+            |message| Failure::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message);
+        let etag = match (self.etag(control, snapshot), self) {
+            (Some(etag), _) => etag,
+            // To keep it makes it, so that nobody else would refuse. No etag is that of what isn't there, and
+            // `*` is none of it either.
+            (None, Self::Calibration(name)) => {
+                return Err(refused(format!(
+                    "there is no calibration {name:?} that could be changed, so nothing was kept: ask without If-Match to make one"
+                )));
+            }
+            (None, _) => return Ok(()),
         };
         let now = format!("\"{etag}\"");
         if wanted.iter().any(|tag| tag == "*" || *tag == now) {
@@ -146,10 +153,9 @@ impl Concerned {
             Self::Volume(name) => ("volume", name),
             Self::Calibration(name) => ("calibration", name),
         };
-        let message = format!(
+        Err(refused(format!(
             "{thing} {name:?} is no longer as it was when you looked, so nothing was changed: look again (its etag is {etag} now)"
-        );
-        Err(Failure::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message))
+        )))
     }
 }
 

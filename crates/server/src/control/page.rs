@@ -10,6 +10,10 @@ use serde::Deserialize;
 use std::fmt::Write as _;
 use weir_api::Page;
 use weir_api::limits::PAGE_ITEMS_MAX;
+use weir_catalog::limits::PATH_BYTES_MAX;
+
+/// Longest cursor: that of a path, with the kind of list, two digits for each byte.
+const CURSOR_CHARS_MAX: usize = 2 * (PATH_BYTES_MAX + 32);
 
 /// Which page is asked for.
 #[derive(Deserialize)]
@@ -63,7 +67,7 @@ fn seal(kind: &str, key: &str) -> String {
 }
 
 fn unseal(text: &str, kind: &str) -> Option<String> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) || text.len() > 512 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) || text.len() > CURSOR_CHARS_MAX {
         return None;
     }
     let byte = |place| u8::from_str_radix(text.get(place..place + 2)?, 16).ok();
@@ -103,5 +107,7 @@ mod tests {
         {
             assert_eq!(unseal(text, kind), None);
         }
+        let path = "/".repeat(PATH_BYTES_MAX);
+        assert_eq!(unseal(&seal("calibration", &path), "calibration"), Some(path));
     }
 }

@@ -1,6 +1,7 @@
 //! How long operations of a volume took, by bounds: for volumes whose operator asked for it (`metrics.histograms`). Like the
 //! counters they lie beside, cells of one worker have one writer. Not here: how they are published.
 
+use super::stats::bump;
 use crate::plane::{DURATION_BOUNDS, Durations, VolumeHistograms};
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -63,10 +64,6 @@ impl Cells {
         }
         sum.nanos = sum.nanos.wrapping_add(self.nanos.load(Ordering::Relaxed));
     }
-}
-
-fn bump(cell: &AtomicU64, by: u64) {
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
 #[cfg(test)]

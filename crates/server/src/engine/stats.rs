@@ -382,7 +382,7 @@ fn get(cell: &AtomicU64) -> u64 {
 }
 
 /// Adds without a locked instruction: a block has one writer.
-fn bump(cell: &AtomicU64, by: u64) {
+pub(super) fn bump(cell: &AtomicU64, by: u64) {
     cell.store(get(cell).wrapping_add(by), Ordering::Relaxed);
 }
 

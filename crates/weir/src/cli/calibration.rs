@@ -15,7 +15,9 @@ pub(crate) async fn capacity(global: &Global) -> Result<()> {
     }
     let header = ["file system", "pools", "committed", "holds", "allowed", "calibrated"];
     print::table(&header, capacity.filesystems.iter().map(row))?;
-    print::text(&format!("\n{}\n", rules(&capacity)))
+    print::text(&format!("\n{}\n", rules(&capacity)))?;
+    let missing = capacity.filesystems.iter().flat_map(|there| missing(&capacity, there));
+    print::text(&missing.collect::<String>())
 }
 
 fn row(there: &Filesystem) -> Vec<String> {
@@ -32,9 +34,7 @@ fn row(there: &Filesystem) -> Vec<String> {
 /// What is committed, and whether that is more than may be.
 fn committed(there: &Filesystem) -> String {
     let (rate, iops) = (there.committed_bytes_per_second, there.committed_iops);
-    let beyond = there.allowed_bytes_per_second.is_some_and(|allowed| rate > allowed)
-        || there.allowed_iops.is_some_and(|allowed| iops > allowed);
-    let mark = if beyond { " (too much)" } else { "" };
+    let mark = if there.overcommitted { " (too much)" } else { "" };
     both(Some(rate), Some(iops)) + mark
 }
 
@@ -43,6 +43,22 @@ fn both(rate: Option<u64>, iops: Option<u64>) -> String {
     let iops = iops.map(|iops| format!("{iops} IOPS"));
     let known: Vec<_> = rate.into_iter().chain(iops).collect();
     if known.is_empty() { "not known".to_owned() } else { known.join(", ") }
+}
+
+/// What of a file system that was calibrated is not limited, because no figure is there for it; in lines.
+fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
+    let line = |what: &str, bound: &str, block: u32| {
+        let (directory, block) = (&there.directory, Bytes(block.into()));
+        format!(
+            "{directory}: {what} not limited, as nothing usable was measured in blocks of {block} or {bound}.\n"
+        )
+    };
+    let rate = || line("throughput is", "less", capacity.block_bytes);
+    let iops = || line("IOPS are", "more", capacity.iops_block_bytes);
+    let rate = there.holds_bytes_per_second.is_none().then(rate);
+    let iops = there.holds_iops.is_none().then(iops);
+    let known = there.calibrated.iter();
+    known.flat_map(|_| rate.iter().chain(&iops).cloned()).collect()
 }
 
 /// By which figures it is judged what may be committed, and what is done beyond.
@@ -73,7 +89,12 @@ pub(crate) fn of_pool(capacity: &Capacity, pool: &str) -> Option<String> {
     Some(match there.calibrated {
         Some(_) => {
             let allowed = both(there.allowed_bytes_per_second, there.allowed_iops);
-            format!("{committed} committed, {allowed} allowed")
+            let open = match (there.allowed_bytes_per_second, there.allowed_iops) {
+                (None, Some(_)) => ", throughput not limited",
+                (Some(_), None) => ", IOPS not limited",
+                _ => "",
+            };
+            format!("{committed} committed, {allowed} allowed{open}")
         }
         None => format!("{committed} committed, not calibrated"),
     })
@@ -158,27 +179,10 @@ pub(crate) fn print_use(capacity: &Capacity, directory: &str) -> Result<()> {
         return Ok(());
     };
     let holds = both(there.holds_bytes_per_second, there.holds_iops);
-    let (committed, missing) = (committed(there), missing(capacity, there));
+    let committed = committed(there);
     let rules = rules(capacity);
-    print::text(&format!("\nIt holds {holds}; committed are {committed}.\n{missing}{rules}\n"))
-}
-
-/// What nothing that was measured counts for, a line each.
-fn missing(capacity: &Capacity, there: &Filesystem) -> String {
-    let line = |what: &str, block: u32, side: &str, unlimited: &str| {
-        let block = Bytes(block.into());
-        format!(
-            "It holds no {what}: nothing was measured in blocks of {block} or {side}, and {unlimited} not limited.\n"
-        )
-    };
-    let mut told = String::new();
-    if there.holds_bytes_per_second.is_none() {
-        told += &line("throughput that counts", capacity.block_bytes, "less", "throughput is");
-    }
-    if there.holds_iops.is_none() {
-        told += &line("IOPS that count", capacity.iops_block_bytes, "more", "IOPS are");
-    }
-    told
+    let missing = missing(capacity, there).concat();
+    print::text(&format!("\nIt holds {holds}; committed are {committed}.\n{rules}\n{missing}"))
 }
 
 #[cfg(test)]
@@ -203,6 +207,7 @@ mod tests {
             holds_iops: None,
             allowed_bytes_per_second: Some(8 << 20),
             allowed_iops: None,
+            overcommitted: false,
             calibrated: Some("2026-11-22T10:20:00Z".into()),
         };
         let mut capacity = Capacity {
@@ -214,8 +219,14 @@ mod tests {
             filesystems: vec![there],
         };
         let told = |capacity: &Capacity| of_pool(capacity, "b").unwrap();
-        assert_eq!(told(&capacity), "5 MiB/s, 7 IOPS committed, 8 MiB/s allowed");
+        assert_eq!(told(&capacity), "5 MiB/s, 7 IOPS committed, 8 MiB/s allowed, IOPS not limited");
+        let open = missing(&capacity, &capacity.filesystems[0]);
+        assert_eq!(open.len(), 1);
+        assert!(
+            open[0].contains("/srv: IOPS are not limited") && open[0].contains("8 KiB or more")
+        );
         capacity.filesystems[0].allowed_iops = Some(6);
+        capacity.filesystems[0].overcommitted = true;
         assert!(told(&capacity).starts_with("5 MiB/s, 7 IOPS (too much) committed"));
         assert!(rules(&capacity).contains(
             "64 KiB for throughput and of 8 KiB for IOPS.\nOf what a file system holds 80 %"
@@ -223,6 +234,8 @@ mod tests {
         assert!(of_pool(&capacity, "c").is_none());
         capacity.filesystems[0].allowed_iops = None;
         capacity.filesystems[0].calibrated = None;
+        capacity.filesystems[0].overcommitted = false;
+        assert!(missing(&capacity, &capacity.filesystems[0]).is_empty());
         assert_eq!(told(&capacity), "5 MiB/s, 7 IOPS committed, not calibrated");
     }
 }

@@ -75,6 +75,8 @@ async fn what_was_measured_is_kept_shown_and_forgotten() {
     assert_eq!(refusal(mine.keep_calibration(&kept.directory, &measured(), Dry::No).await).0, 412);
     let there = &client.capacity().await.unwrap().filesystems[0];
     assert_eq!((there.holds_iops, &there.calibrated), (None, &None));
+    let metrics = client.metrics().await.unwrap();
+    assert!(!metrics.contains("weir_filesystem_holds"), "no head without a sample: {metrics}");
     running.stop().await;
 }
 
@@ -87,6 +89,7 @@ async fn what_can_not_be_kept_is_refused_with_the_reason() {
     };
     let (status, error) = keep("/nowhere/at/all", measured()).await;
     assert_eq!((status, error.code.as_str()), (400, "bad_path"));
+    assert!(error.message.contains("can't be calibrated: it is no directory"), "{}", error.message);
     let (status, error) = keep("/", NewCalibration { cells: Vec::new(), ..measured() }).await;
     assert_eq!((status, error.code.as_str()), (400, "bad_calibration"));
     running.stop().await;
@@ -118,6 +121,7 @@ async fn what_disks_do_not_hold_is_refused_unless_it_is_meant_and_that_is_record
     assert_eq!(within.note, None);
     assert!(last.path.as_ref().unwrap().ends_with("/v?overcommit=true"), "{last:?}");
     assert_eq!(last.note.as_ref(), Some(told));
+    assert!(client.capacity().await.unwrap().filesystems[0].overcommitted);
     // What is there shrinks and lives on.
     client.change_volume("v", &given(25), Dry::No).await.unwrap();
     running.stop().await;

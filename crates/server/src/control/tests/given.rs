@@ -55,6 +55,54 @@ async fn lists_come_in_pages_that_changes_do_not_upset() {
     running.stop().await;
 }
 
+/// A calibration as it is asked to be kept.
+fn measured() -> String {
+    let cell = r#"{"read_percent":0,"block_bytes":65536,"bytes_per_second":65536000,"iops":1000,"mean_nanos":1,"p99_nanos":2}"#;
+    let load = r#"{"jobs":1,"depth":1,"millis":1,"data_bytes":1}"#;
+    format!(r#"{{"cells":[{cell}],"load":{load}}}"#)
+}
+
+#[tokio::test]
+async fn calibrations_come_in_pages_by_their_directories() {
+    let running = Running::start().await;
+    // Of two file systems, so that none takes the place of the other.
+    let own = running.directory.path().to_str().unwrap();
+    for directory in ["/proc", own] {
+        let line = format!("PUT /v1/calibrations/{}", directory.replace('/', "%2F"));
+        let (status, _, body) = send(&running, &line, "", &measured()).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    let first = |body: String| serde_json::from_str::<Page<weir_api::Calibration>>(&body).unwrap();
+    let (_, _, body) = send(&running, "GET /v1/calibrations?limit=1", "", "").await;
+    let page = first(body);
+    assert_eq!(page.items[0].directory, "/proc");
+    running.client.forget_calibration("/proc", Dry::No).await.unwrap();
+    let line = format!("GET /v1/calibrations?limit=1&after={}", page.next.unwrap());
+    let (_, _, body) = send(&running, &line, "", "").await;
+    let page = first(body);
+    assert_eq!((page.items[0].directory.as_str(), page.next), (own, None));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn no_etag_is_that_of_what_is_not_there() {
+    let running = Running::start().await;
+    let own = running.directory.path().to_str().unwrap().replace('/', "%2F");
+    let line = |method: &str| format!("{method} /v1/calibrations/{own}");
+    for tag in ["*", "\"\"", "\"0123\""] {
+        for (method, body) in [("PUT", measured()), ("DELETE", String::new())] {
+            let header = format!("if-match: {tag}\r\n");
+            let (status, _, answer) = send(&running, &line(method), &header, &body).await;
+            assert_eq!(status, 412, "{method} {tag}: {answer}");
+            assert!(answer.contains("there is no calibration"), "{answer}");
+        }
+    }
+    assert_eq!(send(&running, &line("PUT"), "", &measured()).await.0, 200);
+    let any = send(&running, &line("PUT"), "if-match: *\r\n", &measured()).await;
+    assert_eq!(any.0, 200, "{any:?}");
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn a_change_for_another_state_is_refused() {
     let running = Running::with_volume(Qos::Auto).await;

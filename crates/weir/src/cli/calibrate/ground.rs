@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use weir_api::{Client, ClientError, Dry, NewPool, NewVolume, Pool, Qos, Volume};
 
 /// The pool that is measured. That it is there keeps other runs out.
-pub(super) const NAME: &str = "weir-calibration";
+pub(super) const NAME: &str = weir_catalog::CALIBRATION_POOL;
 /// Its level: the quickest.
 pub(super) const LEVEL: &str = "extreme";
 /// Size of pool and volume. At the quickest level it buys 8 TiB/s, so that the contract binds nowhere.
