@@ -295,9 +295,12 @@ fn wait<K: Copy, T>(
     queue.push_in_order(meters, client, connection, cost, waiter, order)
 }
 
+/// The files that requests may have to wait for, and who does.
+type FilesAside<'a, K, T> = (&'a mut Files<K, Waiter<K, T>>, &'a mut Aside);
+
 /// Lets a request go that was charged to its volume, if its file lets it too; otherwise that has it now.
 fn leave<K: Ord + Copy, T>(
-    files: Option<(&mut Files<K, Waiter<K, T>>, &mut Aside)>,
+    files: Option<FilesAside<'_, K, T>>,
     waiter: Waiter<K, T>,
     volume: Cost,
     now: Mono,
