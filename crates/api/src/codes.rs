@@ -71,7 +71,7 @@ pub const CODES: &[Code] = &[
     code("iops_out_of_bounds", &[422], "no volume of this model can have those IOPS"),
     code("weight_out_of_bounds", &[400], "that can't be a weight"),
     code("bad_calibration", &[400], "that can't have been measured"),
-    code("bad_path", &[400], "no pool can be in that directory"),
+    code("bad_path", &[400], "no pool can be in that directory, or nothing can be measured there"),
     // What doesn't fit the contract model.
     code("throughput_in_auto_pool", &[400], "volumes of an auto pool have what their quota buys"),
     code("throughput_missing", &[400], "volumes of this pool are given a throughput"),
