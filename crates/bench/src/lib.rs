@@ -23,20 +23,29 @@ mod payload;
 pub mod peers;
 pub mod progress;
 pub mod report;
+pub mod results;
 mod rng;
 mod sandbox;
+pub mod scenario;
 pub mod stats;
+pub mod suite;
 mod target;
 pub mod units;
 mod verify;
 mod workload;
 
 pub use control::Control;
-pub use engine::{Phase, Prepared, RunHandle, Window, prepare, prepare_with};
+pub use engine::{
+    Phase, Prepared, PreparedStep, Record, RunHandle, StepRecord, Window, prepare, prepare_step,
+    prepare_with,
+};
 pub use error::BenchError;
 pub use stats::result::{
     Connections, Generator, Interval, JobResult, Latency, Mark, OpResult, Point, RESULT_VERSION,
     RunResult, ServerCpu, VerifyResult, mibps,
 };
 pub use target::{NfsTarget, Target};
-pub use workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};
+pub use workload::{
+    Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Part, Pattern, Rate, Region,
+    SizeShare, Stability, Starts, Think, VerifyScope, Workload,
+};

@@ -16,8 +16,169 @@ const PARTS_MAX: u32 = 65_536;
 pub enum Pattern {
     /// Every block equally likely each time.
     Random,
-    /// One after the other, starting over at the end. Jobs that share a file start apart.
+    /// One after the other, starting over at the end. Where jobs that share a file start, says
+    /// [`Workload::starts`].
     Sequential,
+    /// So many of a hundred requests at a random place, the others after the one before them.
+    Mixed {
+        /// 1 to 99.
+        random_percent: u8,
+    },
+}
+
+/// Which blocks come up in random order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Draw {
+    /// Each time every block equally likely (fio's `norandommap`).
+    #[default]
+    Independent,
+    /// Every block once, in an order of chance, before any comes again (fio's random map).
+    Permuted,
+    /// Few blocks often and many seldom: the k-th most wanted with a weight of k^-theta, the
+    /// wanted ones strewn over the file.
+    Zipf {
+        /// Over 0, not 1, at most 5.
+        theta: f64,
+    },
+}
+
+/// Where sequential jobs that share a file start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Starts {
+    /// Spread evenly over the region.
+    #[default]
+    Apart,
+    /// All at its beginning, each with a cursor of its own.
+    Together,
+    /// All share one cursor: together they visit each block once a pass.
+    Interlocked,
+    /// Job k of a file k times so many bytes behind its beginning.
+    Stride {
+        /// A multiple of the block size is not needed; offsets keep their alignment to the start.
+        bytes: u64,
+    },
+}
+
+/// How many requests of a hundred have this size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeShare {
+    /// Bytes of one request.
+    pub bytes: u32,
+    /// Its part; those of a list add up to 100.
+    pub percent: u8,
+}
+
+/// How fast requests are sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rate {
+    /// As fast as they are answered, with the depth in flight.
+    #[default]
+    Unlimited,
+    /// So many operations a second, all jobs of the load together. A request that can't leave at
+    /// its time because the depth is used up counts as late from its time on: latencies are
+    /// measured from when a request was due, so that a stall is not hidden by the requests that
+    /// it kept back (no "coordinated omission").
+    Operations(f64),
+    /// So many payload bytes a second, all jobs together, measured in the same way.
+    Bytes(f64),
+    /// So many percent of the operations a second that the step of this name reached. Whoever runs
+    /// the scenario puts the number in; the engine refuses what is still open.
+    Share {
+        /// Name of an earlier step of the same scenario.
+        of: String,
+        /// Over 0.
+        percent: f64,
+    },
+}
+
+/// When requests of a limited rate are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// At even distances.
+    #[default]
+    Even,
+    /// As a Poisson process: distances drawn from an exponential distribution.
+    Poisson,
+}
+
+/// A pause of a job after so many of its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// Microseconds.
+    pub us: u64,
+    /// Requests between two pauses; at least 1.
+    pub every: u32,
+}
+
+/// The part of each file that is visited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length; the rest of the file without.
+    pub bytes: Option<u64>,
+    /// Job k begins k times this further on (fio's `offset_increment`).
+    pub job_increment: u64,
+}
+
+/// One kind of operation among those of [`Operation::Mix`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixOp {
+    /// GETATTR of a file.
+    Stat,
+    /// ACCESS of a file.
+    Access,
+    /// LOOKUP of a file.
+    Lookup,
+    /// READ of one block at a random place of a file.
+    ReadRandom,
+    /// WRITE of one block at a random place of a file.
+    WriteRandom,
+    /// READ of one block, the next of its file.
+    ReadSequential,
+    /// WRITE of one block, the next of its file.
+    WriteSequential,
+    /// LOOKUP of a file and READ of all of it, block after block; counts as one `read-file`.
+    ReadFile,
+    /// All of a file WRITTEN anew, block after block, and a COMMIT; counts as one `write-file`.
+    WriteFile,
+    /// CREATE of a new empty file.
+    Create,
+    /// SETATTR of a file's mode.
+    Chmod,
+    /// MKDIR of a new directory.
+    Mkdir,
+    /// RMDIR of a directory that the mix made; nothing is sent, and another operation drawn, while
+    /// there is none.
+    Rmdir,
+    /// REMOVE of a file that the mix created; as with `rmdir`.
+    Unlink,
+    /// REMOVE of a name under which a file of the set had been linked or created with data before.
+    Unlink2,
+}
+
+/// How many operations of a hundred are of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpShare {
+    /// The kind.
+    pub op: MixOp,
+    /// Its part; those of a list add up to 100.
+    pub percent: u8,
+}
+
+/// The part that one of several processes takes in a load: jobs and files whose number leaves
+/// this remainder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// From 0.
+    pub index: u32,
+    /// How many processes there are.
+    pub of: u32,
 }
 
 /// What each request does.
@@ -41,6 +202,8 @@ pub enum Operation {
     Lookup,
     /// CREATE of a new empty file, then REMOVE of it; each counts as one operation.
     CreateRemove,
+    /// What [`Workload::mix`] says.
+    Mix,
 }
 
 impl Operation {
@@ -83,6 +246,14 @@ pub enum Length {
     Seconds(f64),
     /// After this many operations in all; there is no warm-up then.
     Operations(u64),
+    /// When each job has moved so many bytes (its region once: up to the end of the file), or the
+    /// time is over; there is no warm-up then.
+    Bytes {
+        /// Of one job.
+        per_job: u64,
+        /// Seconds after which it ends in any case.
+        at_most_s: Option<f64>,
+    },
 }
 
 /// What the files hold before the load starts.
@@ -117,6 +288,7 @@ pub enum VerifyScope {
 /// to the clients in turn, and each job keeps `depth` requests in flight on its client's
 /// connections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Workload {
     /// Shown in results.
     pub name: String,
@@ -160,6 +332,44 @@ pub struct Workload {
     pub direct: bool,
     /// Start of the pseudo-random sequences; the same seed visits the same blocks.
     pub seed: u64,
+    /// Names of the files below the directory, in place of `file.00000` and up; as many as files.
+    pub names: Vec<String>,
+    /// Sizes of reads; [`Workload::block_bytes`] alone if empty.
+    pub read_sizes: Vec<SizeShare>,
+    /// Sizes of writes; as with reads.
+    pub write_sizes: Vec<SizeShare>,
+    /// Random offsets are multiples of this; of the block size without.
+    pub align_bytes: Option<u32>,
+    /// Which blocks come up in random order.
+    pub draw: Draw,
+    /// Where sequential jobs that share a file start.
+    pub starts: Starts,
+    /// The part of each file that is visited.
+    pub region: Region,
+    /// The operations of [`Operation::Mix`].
+    pub mix: Vec<OpShare>,
+    /// How fast requests are sent.
+    pub rate: Rate,
+    /// When requests of a limited rate are due.
+    pub pacing: Pacing,
+    /// Pauses of each job.
+    pub think: Option<Think>,
+    /// Seconds that this load waits when its step starts.
+    pub start_delay_s: f64,
+    /// Microseconds of network distance (there and back together) added between clients and
+    /// server, dealt to the clients in turn; none if empty.
+    pub client_delays_us: Vec<u64>,
+    /// A COMMIT (or `fsync`) of each file after the last write.
+    pub end_sync: bool,
+    /// Compare what is read during the run with what was written, block by block, laid-out data
+    /// included.
+    pub verify_reads: bool,
+    /// The path engine drops the files from the page cache when it opens them.
+    pub invalidate: bool,
+    /// Hosts that take part; all of them if empty.
+    pub hosts: Vec<String>,
+    /// The part that this process takes; all of it without.
+    pub part: Option<Part>,
 }
 
 impl Default for Workload {
@@ -187,6 +397,24 @@ impl Default for Workload {
             threads: 1,
             direct: false,
             seed: 1,
+            names: Vec::new(),
+            read_sizes: Vec::new(),
+            write_sizes: Vec::new(),
+            align_bytes: None,
+            draw: Draw::Independent,
+            starts: Starts::Apart,
+            region: Region::default(),
+            mix: Vec::new(),
+            rate: Rate::Unlimited,
+            pacing: Pacing::Even,
+            think: None,
+            start_delay_s: 0.0,
+            client_delays_us: Vec::new(),
+            end_sync: false,
+            verify_reads: false,
+            invalidate: false,
+            hosts: Vec::new(),
+            part: None,
         }
     }
 }
@@ -204,6 +432,7 @@ impl Workload {
         match self.length {
             Length::Seconds(seconds) => Some(Duration::from_secs_f64(seconds)),
             Length::Operations(_) => None,
+            Length::Bytes { at_most_s, .. } => at_most_s.map(Duration::from_secs_f64),
         }
     }
 
@@ -212,7 +441,7 @@ impl Workload {
     pub fn warmup(&self) -> Duration {
         match self.length {
             Length::Seconds(_) => Duration::from_secs_f64(self.warmup_s),
-            Length::Operations(_) => Duration::ZERO,
+            Length::Operations(_) | Length::Bytes { .. } => Duration::ZERO,
         }
     }
 
@@ -259,7 +488,7 @@ impl Workload {
             Length::Operations(0) => {
                 return refuse("a run of 0 operations measures nothing".into());
             }
-            Length::Operations(_) => 1.0,
+            Length::Operations(_) | Length::Bytes { .. } => 1.0,
         };
         let all = [("run time", seconds), ("warm-up", self.warmup_s), ("drain", self.drain_s)];
         for (name, value) in all {

@@ -270,6 +270,7 @@ impl BenchArgs {
             threads: self.threads,
             direct: self.direct,
             seed: self.seed,
+            ..Workload::default()
         };
         workload.check()?;
         Ok(workload)

@@ -78,7 +78,7 @@ impl Job {
         let sharers = jobs.div_ceil(files);
         let rank = u64::from(index / files);
         let left = match workload.length {
-            Length::Seconds(_) => u64::MAX,
+            Length::Seconds(_) | Length::Bytes { .. } => u64::MAX,
             Length::Operations(total) => {
                 total / u64::from(jobs) + u64::from(u64::from(index) < total % u64::from(jobs))
             }
@@ -123,6 +123,7 @@ impl Job {
             Operation::Getattr => Some(Request::Getattr { file: self.any_file() }),
             Operation::Access => Some(Request::Access { file: self.any_file() }),
             Operation::Lookup => Some(Request::Lookup { file: self.any_file() }),
+            Operation::Mix => None,
             Operation::CreateRemove => {
                 self.serial += 1;
                 Some(Request::Create { serial: self.serial })
@@ -142,7 +143,7 @@ impl Job {
                 let file = self.any_file();
                 (file, self.rng.below(self.blocks))
             }
-            Pattern::Sequential => self.advance(),
+            Pattern::Sequential | Pattern::Mixed { .. } => self.advance(),
         };
         let reads = match read_percent {
             0 => false,

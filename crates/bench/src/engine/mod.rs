@@ -5,32 +5,35 @@
 //! starts them, watches them, and makes one result of their notes.
 
 mod collect;
+mod drive;
 mod job;
 mod nfs;
 mod path;
+mod record;
 mod schedule;
+mod step;
 mod usage;
 
 use crate::control::Control;
 use crate::error::BenchError;
 use crate::payload::Payload;
 use crate::rng::mix;
-use crate::stats::result::{RunResult, VerifyResult};
-use crate::stats::{Notes, Recorder, WindowReport};
+use crate::stats::result::RunResult;
+use crate::stats::{Notes, Recorder};
 use crate::target::Target;
 use crate::verify::{Checker, Ledger};
 use crate::workload::Workload;
-use collect::{Collected, Watcher};
 use schedule::Schedule;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use usage::Usage;
 
 pub use collect::{Phase, Window};
 pub(crate) use job::file_name;
 pub(crate) use nfs::{Session, mount, status_name};
+pub use record::{Record, StepRecord};
+pub use step::{PreparedStep, prepare_step};
 
 /// A run that can start at once: connected, permissions checked, files laid out.
 ///
@@ -147,15 +150,11 @@ impl Prepared {
     pub fn run(
         self,
         control: &Control,
-        mut observe: impl FnMut(&Window),
+        observe: impl FnMut(&Window),
     ) -> Result<RunResult, BenchError> {
-        let loaded = self.load(control, &mut observe);
-        let cleaned = self.backend.clean_up(&self.plan);
-        let mut result = loaded?;
-        if let Err(error) = cleaned {
-            result.add_failure("clean-up", &error);
-        }
-        Ok(result)
+        let name = self.plan.workload.name.clone();
+        let record = PreparedStep::from(self).run(Instant::now(), control, observe)?;
+        record.results(&name).map(|(total, _)| total).ok_or(BenchError::Worker)
     }
 
     /// Runs on a thread of its own, so that several loads can be applied at the same time.
@@ -180,49 +179,24 @@ impl Prepared {
     /// # Errors
     /// [`BenchError`] if the target can't be reached or refuses.
     pub fn discard(self) -> Result<(), BenchError> {
+        self.clean_up()
+    }
+
+    fn clean_up(&self) -> Result<(), BenchError> {
         self.backend.clean_up(&self.plan)
     }
 
-    fn load(
-        &self,
-        control: &Control,
-        observe: &mut dyn FnMut(&Window),
-    ) -> Result<RunResult, BenchError> {
-        let workers = match &self.backend {
-            Backend::Nfs(files) => files.workers(&self.plan)?,
-            Backend::Path(files) => files.workers(&self.plan)?,
-        };
-        let started_unix_s =
-            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let schedule = Schedule::starting_now(&self.plan.workload);
-        control.begin(schedule.start());
-        let outcomes = drive(workers, &self.plan, schedule, control, observe)?;
-        let (verify, failure) = self.verify(control);
-        let clients = match &self.backend {
-            Backend::Nfs(files) => files.client_names(),
-            Backend::Path(_) => Vec::new(),
-        };
-        let mut result = Collected {
-            target: self.target.to_string(),
-            workload: (*self.plan.workload).clone(),
-            clients,
-            started_unix_s,
-            schedule,
-            opened: self.backend.connections(&self.plan.workload),
-            marks: control.take_marks(),
-            verify,
+    fn workers(&self) -> Result<Vec<Worker>, BenchError> {
+        match &self.backend {
+            Backend::Nfs(files) => files.workers(&self.plan),
+            Backend::Path(files) => files.workers(&self.plan),
         }
-        .into_result(outcomes);
-        if let Some(error) = failure {
-            result.add_failure("verification", &error);
-        }
-        Ok(result)
     }
 
-    /// What reading back found, if it was asked for, and what ended it before its time.
-    fn verify(&self, control: &Control) -> (Option<VerifyResult>, Option<BenchError>) {
+    /// Reads back what was written, if that was asked for, and notes what it finds.
+    fn check(&self, record: &mut Record, control: &Control) {
         let (Some(scope), Some(ledger)) = (self.plan.workload.verify, &self.plan.ledger) else {
-            return (None, None);
+            return;
         };
         let blocks = crate::verify::choose(ledger, scope);
         let mut checker = Checker::new(&self.plan, ledger, blocks.len() as u64);
@@ -230,7 +204,10 @@ impl Prepared {
             Backend::Nfs(files) => files.verify(&mut checker, blocks, control),
             Backend::Path(files) => files.verify(&self.plan, &mut checker, blocks, control),
         };
-        (Some(checker.finish()), outcome.err())
+        record.verify = Some(checker.finish());
+        if let Err(error) = outcome {
+            record.add_failure("verification", &error);
+        }
     }
 }
 
@@ -242,6 +219,13 @@ impl Backend {
         match self {
             Self::Nfs(files) => files.clean_up(plan),
             Self::Path(files) => files.clean_up(),
+        }
+    }
+
+    fn client_names(&self) -> Vec<String> {
+        match self {
+            Self::Nfs(files) => files.client_names(),
+            Self::Path(_) => Vec::new(),
         }
     }
 
@@ -278,46 +262,5 @@ impl RunHandle {
     /// As [`Prepared::run`].
     pub fn wait(self) -> Result<RunResult, BenchError> {
         self.thread.join().map_err(|_| BenchError::Worker)?
-    }
-}
-
-/// Starts the workers, shows what they do, and waits for them.
-fn drive(
-    workers: Vec<Worker>,
-    plan: &Plan,
-    schedule: Schedule,
-    control: &Control,
-    observe: &mut dyn FnMut(&Window),
-) -> Result<Vec<Outcome>, BenchError> {
-    let jobs = usize::try_from(plan.workload.jobs).unwrap_or(0);
-    let (sender, reports) = channel::<WindowReport>();
-    let mut threads = Vec::with_capacity(workers.len());
-    let mut failure = None;
-    for worker in workers {
-        let recorder = Recorder::new(jobs, schedule.measure_ns, schedule.end_ns, sender.clone());
-        let control = control.clone();
-        let started = Builder::new()
-            .name("bench-worker".to_owned())
-            .spawn(move || worker(schedule, control, recorder));
-        match started {
-            Ok(thread) => threads.push(thread),
-            Err(source) => {
-                failure = Some(BenchError::Local { what: "starting a worker thread", source });
-                break;
-            }
-        }
-    }
-    drop(sender);
-    if failure.is_some() {
-        control.stop();
-    }
-    Watcher::new(schedule).watch(&reports, observe);
-    let mut outcomes = Vec::with_capacity(threads.len());
-    for thread in threads {
-        outcomes.push(thread.join().map_err(|_| BenchError::Worker)?);
-    }
-    match failure {
-        Some(error) => Err(error),
-        None => Ok(outcomes),
     }
 }

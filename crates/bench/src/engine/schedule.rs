@@ -17,21 +17,16 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of `workload` if its load starts now.
-    pub(crate) fn starting_now(workload: &Workload) -> Self {
+    /// The schedule of `workload` if its load starts at `start`.
+    pub(crate) fn starting_at(start: Instant, workload: &Workload) -> Self {
         let measure_ns = nanos(workload.warmup());
         let length = workload.measured_time();
         Self {
-            start: Instant::now(),
+            start,
             measure_ns,
             end_ns: length.map_or(u64::MAX, |length| measure_ns.saturating_add(nanos(length))),
             drain_ns: nanos(Duration::from_secs_f64(workload.drain_s)),
         }
-    }
-
-    /// When the load started.
-    pub(crate) const fn start(&self) -> Instant {
-        self.start
     }
 
     /// The present, in nanoseconds since the load started.

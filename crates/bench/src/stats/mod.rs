@@ -5,5 +5,6 @@ pub mod cpu;
 mod recorder;
 pub mod result;
 mod series;
+mod sparse;
 
 pub(crate) use recorder::{JobCount, Notes, OpKind, Recorder, Span, WindowReport, histogram};

@@ -4,6 +4,7 @@
 use super::result::{Latency, OpResult, mibps};
 use super::series::Series;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
@@ -64,14 +65,16 @@ pub(crate) struct WindowReport {
 }
 
 /// Counts of one job within the measured interval.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct JobCount {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 struct KindCount {
     bytes: u64,
+    #[serde(with = "super::sparse")]
     latency: Histogram<u32>,
 }
 
@@ -190,8 +193,9 @@ pub(crate) fn histogram(digits: u8) -> Histogram<u32> {
 }
 
 /// The notes of one worker, or of several together.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Notes {
+    /// By kind, in the order of [`OpKind::ALL`].
     kinds: [Option<Box<KindCount>>; OpKind::ALL.len()],
     /// By job number.
     pub(crate) jobs: Vec<JobCount>,

@@ -1,7 +1,6 @@
 //! The result of a run, in the shape that is written as JSON. Fields are added, never renamed;
 //! a change that would mislead an old reader raises [`RESULT_VERSION`].
 
-use crate::error::BenchError;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -72,11 +71,6 @@ impl RunResult {
         self.error_count() == 0
             && self.connections.lost == 0
             && self.verify.as_ref().is_none_or(verified)
-    }
-
-    /// Notes among the errors that `what`, which follows the load, failed.
-    pub(crate) fn add_failure(&mut self, what: &str, error: &BenchError) {
-        *self.errors.entry(format!("{what}: {}", error.in_full())).or_default() += 1;
     }
 
     /// Mean throughput in MiB/s between two times, from the 10 ms series (or the 100 ms one
@@ -241,4 +235,16 @@ pub struct VerifyResult {
     pub mismatches: u64,
     /// The first of them, in words.
     pub details: Vec<String>,
+}
+
+impl VerifyResult {
+    /// Adds what another process found; at most `details_max` mismatches are told in words.
+    pub(crate) fn merge(&mut self, other: Self, details_max: usize) {
+        self.checked += other.checked;
+        self.uncertain += other.uncertain;
+        self.unread += other.unread;
+        self.mismatches += other.mismatches;
+        self.details.extend(other.details);
+        self.details.truncate(details_max);
+    }
 }

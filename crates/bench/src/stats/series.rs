@@ -1,6 +1,7 @@
 //! Completions over time, in equal steps from the start of the load.
 
 use super::result::Point;
+use serde::{Deserialize, Serialize};
 
 /// Width of the finest step, in nanoseconds.
 pub(crate) const STEP_NS: u64 = 10_000_000;
@@ -8,14 +9,14 @@ pub(crate) const STEP_NS: u64 = 10_000_000;
 const FINE_STEPS_MAX: usize = 60_000;
 
 /// Counts of completions: 10 ms steps up to ten minutes, 100 ms steps for as long as it lasts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Series {
     fine: Vec<Count>,
     coarse: Vec<Count>,
     overflowed: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Count {
     operations: u64,
     bytes: u64,

@@ -1,0 +1,113 @@
+//! Starting the workers of all loads of a step, showing what they do, and waiting for them.
+
+use super::collect::Watcher;
+use super::record::{Record, StepRecord};
+use super::schedule::Schedule;
+use super::{Outcome, Prepared, Window, Worker};
+use crate::control::Control;
+use crate::error::BenchError;
+use crate::stats::{Recorder, WindowReport};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often a wait for the start looks whether it was given up.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Applies `loads` from `start` on, until the last has ended.
+pub(super) fn drive(
+    loads: &[Prepared],
+    start: Instant,
+    control: &Control,
+    observe: &mut dyn FnMut(&Window),
+) -> Result<StepRecord, BenchError> {
+    let mut ready = Vec::with_capacity(loads.len());
+    for load in loads {
+        ready.push(load.workers()?);
+    }
+    while let Some(left) = start.checked_duration_since(Instant::now())
+        && !left.is_zero()
+        && !control.stopped()
+    {
+        std::thread::sleep(left.min(LOOK));
+    }
+    let started_unix_s =
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let schedules: Vec<Schedule> =
+        loads.iter().map(|load| Schedule::starting_at(start, &load.plan.workload)).collect();
+    control.begin(start);
+    let (sender, reports) = channel::<WindowReport>();
+    let mut threads = Vec::with_capacity(loads.len());
+    let mut failure = None;
+    for ((workers, load), schedule) in ready.into_iter().zip(loads).zip(&schedules) {
+        let jobs = usize::try_from(load.plan.workload.jobs).unwrap_or(0);
+        let mut of_load = Vec::with_capacity(workers.len());
+        for worker in workers {
+            match begin(worker, jobs, *schedule, control, &sender) {
+                Ok(thread) => of_load.push(thread),
+                Err(error) => {
+                    control.stop();
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        threads.push(of_load);
+    }
+    drop(sender);
+    if let Some(longest) = schedules.iter().max_by_key(|schedule| schedule.end_ns) {
+        Watcher::new(*longest).watch(&reports, observe);
+    }
+    let mut records = Vec::with_capacity(loads.len());
+    for ((of_load, load), schedule) in threads.into_iter().zip(loads).zip(&schedules) {
+        let mut record = load.record(schedule, started_unix_s);
+        for thread in of_load {
+            record.add(thread.join().map_err(|_| BenchError::Worker)?);
+        }
+        records.push(record);
+    }
+    if let (Some(first), marks) = (records.first_mut(), control.take_marks()) {
+        first.marks = marks;
+    }
+    failure.map_or(Ok(StepRecord { loads: records }), Err)
+}
+
+fn begin(
+    worker: Worker,
+    jobs: usize,
+    schedule: Schedule,
+    control: &Control,
+    sender: &Sender<WindowReport>,
+) -> Result<JoinHandle<Outcome>, BenchError> {
+    let recorder = Recorder::new(jobs, schedule.measure_ns, schedule.end_ns, sender.clone());
+    let control = control.clone();
+    Builder::new()
+        .name("bench-worker".to_owned())
+        .spawn(move || worker(schedule, control, recorder))
+        .map_err(|source| BenchError::Local { what: "starting a worker thread", source })
+}
+
+impl Prepared {
+    /// The record of this load before any worker has come home.
+    fn record(&self, schedule: &Schedule, started_unix_s: f64) -> Record {
+        let workload = &self.plan.workload;
+        Record {
+            target: self.target.to_string(),
+            workload: (**workload).clone(),
+            clients: self.backend.client_names(),
+            started_unix_s,
+            measure_ns: schedule.measure_ns,
+            planned_ns: schedule.end_ns,
+            ended_ns: 0,
+            notes: crate::stats::Notes::default(),
+            connections: crate::stats::result::Connections {
+                opened: self.backend.connections(workload),
+                ..Default::default()
+            },
+            generator: crate::stats::result::Generator::default(),
+            faults: std::collections::BTreeMap::new(),
+            broken: false,
+            marks: Vec::new(),
+            verify: None,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What came of one call of the suite, in the shape that is written as JSON and that reports and
+//! comparisons read. Fields are added, never renamed; a change that would mislead an old reader
+//! raises [`RESULTS_VERSION`]. Documented for users in `docs/bench-results.md`.
+
+use crate::scenario::{Axis, Cache, Chart, Language, Published};
+use crate::stats::result::RunResult;
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON schema.
+pub const RESULTS_VERSION: u32 = 1;
+
+/// Everything that came of one call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`RESULTS_VERSION`].
+    pub version: u32,
+    /// What is compared, in a word of the user's: "weir", "ganesha"; the target if none was given.
+    pub label: String,
+    /// The target as the user wrote it.
+    pub target: String,
+    /// The exact command line, word by word.
+    pub command: Vec<String>,
+    /// Version of the program.
+    pub program: String,
+    /// When it began, in seconds since 1970-01-01 UTC.
+    pub started_unix_s: f64,
+    /// Where it ran.
+    pub environment: Environment,
+    /// One for each scenario.
+    pub tests: Vec<TestResult>,
+    /// It was ended before its time, or a worker was lost.
+    pub interrupted: bool,
+    /// What the reader has to know before believing the figures, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Machines, transport and settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Environment {
+    /// The machine that coordinated, and those of the workers.
+    pub clients: Vec<Machine>,
+    /// The server's machine, where the user named it or it is this one.
+    pub server: Option<Machine>,
+    /// How the target was reached: "NFSv3 in user space, 1 address", "path on nfs (rw,…)".
+    pub transport: String,
+    /// Anything else worth telling, as name and value.
+    pub facts: Vec<(String, String)>,
+}
+
+/// One machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// Model of its processors.
+    pub processor: String,
+    /// How many it has online.
+    pub processors: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Kernel and its version.
+    pub kernel: String,
+    /// Distribution.
+    pub system: String,
+}
+
+/// What came of one scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestResult {
+    /// The scenario's.
+    pub name: String,
+    /// The scenario's.
+    pub title: String,
+    /// The scenario's.
+    pub about: String,
+    /// The scenario's.
+    pub source: Option<String>,
+    /// The scenario's.
+    pub language: Language,
+    /// The scenario's.
+    pub chart: Chart,
+    /// The scenario's, and what running it added.
+    pub changes: Vec<String>,
+    /// Its steps, in order.
+    pub steps: Vec<StepResult>,
+    /// What a search found: knee, highest rate under a target.
+    pub findings: Vec<Finding>,
+    /// Why it was not run.
+    pub waiting: Option<String>,
+}
+
+/// What came of one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// The step's.
+    pub name: String,
+    /// The step's.
+    pub group: String,
+    /// The step's.
+    pub axis: Option<Axis>,
+    /// The step's.
+    pub preparation: bool,
+    /// The step's.
+    pub published: Option<Published>,
+    /// One for each repeat, in order; empty if the step was skipped.
+    pub runs: Vec<StepRun>,
+    /// The repeats together; absent if there is none.
+    pub summary: Option<Summary>,
+    /// Why it was left out or ended early.
+    pub skipped: Option<String>,
+    /// What the reader has to know about these figures, a sentence each: a saturated generator, a
+    /// lost worker, no steady state, caches that could not be emptied.
+    pub notes: Vec<String>,
+    /// What was wanted of caches and what was done about it.
+    pub cache: CacheProof,
+}
+
+/// One application of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepRun {
+    /// All loads and all workers together.
+    pub total: RunResult,
+    /// One for each load, if there are several.
+    pub loads: Vec<RunResult>,
+    /// One for each worker process, if there are several.
+    pub workers: Vec<WorkerResult>,
+    /// Was the rate steady through the measured interval?
+    pub steady: Option<Steady>,
+    /// Bytes the client's network devices received and sent meanwhile, loopback included.
+    pub network: Option<Network>,
+    /// Processors kept busy on the client's machine, by anybody: 1.0 is one processor.
+    pub client_processors: Option<f64>,
+}
+
+/// A worker's part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerResult {
+    /// Its name.
+    pub name: String,
+    /// Operations it completed in the measured interval.
+    pub operations: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// Processor time of its threads, in seconds.
+    pub cpu_s: f64,
+    /// How far its clock was off the coordinator's, in milliseconds; corrected for.
+    pub clock_offset_ms: f64,
+    /// Half the round trip with which that was measured: the correction's uncertainty.
+    pub clock_uncertainty_ms: f64,
+    /// Why it was lost; its part of the figures ends there.
+    pub lost: Option<String>,
+}
+
+/// The repeats of a step together: medians, and the spread from the least to the greatest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    /// How many repeats count.
+    pub repeats: u32,
+    /// Operations a second.
+    pub iops: Spread,
+    /// MiB/s.
+    pub mibps: Spread,
+    /// Reads a second.
+    pub read_iops: Spread,
+    /// Writes a second.
+    pub write_iops: Spread,
+    /// MiB/s read.
+    pub read_mibps: Spread,
+    /// MiB/s written.
+    pub write_mibps: Spread,
+    /// Mean latency in milliseconds.
+    pub mean_ms: Spread,
+    /// 99th percentile in milliseconds.
+    pub p99_ms: Spread,
+    /// Processor time of the generator per operation, in microseconds.
+    pub client_us_per_op: Spread,
+    /// Processor time of the server per operation, in microseconds; zero where it is unknown.
+    pub server_us_per_op: Spread,
+}
+
+/// A median and what lies around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The least.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+/// Whether a rate was steady: a line through the seconds' rates, and how they lie around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Steady {
+    /// Is it, by the rule (drift at most 10 % and excursions at most 20 % of the mean)?
+    pub steady: bool,
+    /// Change of the fitted line over the interval, in percent of the mean.
+    pub drift_percent: f64,
+    /// Greatest distance of a second from the mean, in percent of the mean.
+    pub excursion_percent: f64,
+    /// Seconds of warm-up after which the rate was steady.
+    pub warmup_s: f64,
+}
+
+/// Bytes over the network devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Received.
+    pub received_bytes: u64,
+    /// Sent.
+    pub sent_bytes: u64,
+}
+
+/// What was wanted of caches, what was done, and what speaks for and against it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheProof {
+    /// What the step wanted.
+    pub wanted: Cache,
+    /// Bytes of the data set.
+    pub data_bytes: u64,
+    /// Memory of the client machines together.
+    pub client_memory_bytes: u64,
+    /// Memory of the server, where it is known.
+    pub server_memory_bytes: Option<u64>,
+    /// What was done, a sentence each.
+    pub done: Vec<String>,
+    /// What could not be excluded, a sentence each.
+    pub open: Vec<String>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was asked: "highest rate with p99 under 2 ms".
+    pub question: String,
+    /// The answer in words.
+    pub answer: String,
+    /// The answer as a number.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Steps it rests on, by name.
+    pub steps: Vec<String>,
+}

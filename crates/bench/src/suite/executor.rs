@@ -1,0 +1,76 @@
+//! Who applies the loads of a step: this process, several workers, or another program.
+
+use crate::control::Control;
+use crate::engine::{StepRecord, Window, prepare_step};
+use crate::error::BenchError;
+use crate::results::WorkerResult;
+use crate::target::Target;
+use crate::workload::Workload;
+use std::time::Instant;
+
+/// What a step runs with besides its loads.
+pub struct Context<'a> {
+    /// The hand that may stop it.
+    pub control: &'a Control,
+    /// Told how many bytes of how many are laid out.
+    pub layout: &'a mut dyn FnMut(u64, u64),
+    /// Told what happened every 100 ms.
+    pub observe: &'a mut dyn FnMut(&Window),
+}
+
+/// What came of a step.
+pub struct Applied {
+    /// All processes together.
+    pub record: StepRecord,
+    /// One for each worker process, if there are several.
+    pub workers: Vec<WorkerResult>,
+    /// What the reader has to know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Applies the loads of one step after the other to one target.
+pub trait Executor {
+    /// What it is, for reports: "this process", "8 workers", "fio 3.33".
+    fn name(&self) -> String;
+
+    /// Lays out what `loads` need, applies them, and clears away what they do not keep.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the load could not begin. What goes wrong from then on is in what it
+    /// gives.
+    fn apply(
+        &mut self,
+        loads: &[Workload],
+        context: &mut Context<'_>,
+    ) -> Result<Applied, BenchError>;
+}
+
+/// The engine in this process.
+pub struct Local {
+    target: Target,
+}
+
+impl Local {
+    /// On `target`.
+    #[must_use]
+    pub const fn new(target: Target) -> Self {
+        Self { target }
+    }
+}
+
+impl Executor for Local {
+    fn name(&self) -> String {
+        "this process".to_owned()
+    }
+
+    fn apply(
+        &mut self,
+        loads: &[Workload],
+        context: &mut Context<'_>,
+    ) -> Result<Applied, BenchError> {
+        let step = prepare_step(&self.target, loads, context.control, context.layout)?;
+        let record =
+            step.run(Instant::now(), context.control, |window| (context.observe)(window))?;
+        Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })
+    }
+}

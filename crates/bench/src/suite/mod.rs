@@ -1,0 +1,6 @@
+//! Running scenarios: step after step, with repeats, on one executor, into one document of
+//! results.
+
+mod executor;
+
+pub use executor::{Applied, Context, Executor, Local};
