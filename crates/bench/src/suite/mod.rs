@@ -23,7 +23,7 @@ mod shares;
 mod steady;
 mod summary;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -37,6 +37,18 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
+impl Outcome {
+    /// What keeps the call from having gone well: the failures, and that it was interrupted.
+    #[must_use]
+    pub fn unclean(self) -> Vec<String> {
+        let mut all = self.failures;
+        if self.results.interrupted && all.is_empty() {
+            all.push("it was interrupted".to_owned());
+        }
+        all
+    }
+}
+
 /// What is true of all tests of a call.
 #[derive(Default)]
 pub(super) struct Whole {

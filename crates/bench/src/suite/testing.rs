@@ -20,7 +20,7 @@ pub(super) fn step(name: &str) -> Step {
 }
 
 /// A scenario of such steps.
-pub(super) fn scenario(steps: &[&str]) -> Scenario {
+pub(crate) fn scenario(steps: &[&str]) -> Scenario {
     Scenario {
         name: "test".to_owned(),
         title: "A test".to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn result(iops: f64, ms: f64) -> RunResult {
 }
 
 /// A step that reached these figures.
-pub(super) fn step_result(iops: f64, ms: f64) -> StepResult {
+pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
     let run = StepRun {
         total: result(iops, ms),
         loads: Vec::new(),
