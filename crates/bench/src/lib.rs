@@ -10,6 +10,7 @@
 //! sockets and mounted paths alone, so that another NAS is measured by the same road.
 
 pub mod calibrate;
+pub mod catalogue;
 pub mod cli;
 mod control;
 pub mod crash;
