@@ -18,6 +18,7 @@ pub mod demo;
 mod disk;
 mod engine;
 mod error;
+pub mod lang;
 pub mod live;
 pub mod many;
 mod payload;
