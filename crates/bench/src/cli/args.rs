@@ -107,6 +107,7 @@ pub struct LoadArgs {
           default_missing_value = "all", value_parser = verify_scope, help_heading = "Files")]
     pub verify: Option<VerifyScope>,
 
+    /// Who asks, and from where.
     #[command(flatten)]
     pub who: WhoArgs,
     /// Worker threads of the NFS engine.
@@ -123,6 +124,7 @@ pub struct LoadArgs {
 /// What becomes of the result of one load.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
+    /// The load.
     #[command(flatten)]
     pub load: LoadArgs,
     /// Write the result to this file too, as JSON.
@@ -175,15 +177,6 @@ pub enum StabilityArg {
     DataSync,
     /// Data and attributes are on stable storage.
     FileSync,
-}
-
-/// Form of the result on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// For programs.
-    Json,
 }
 
 impl LoadArgs {
@@ -274,7 +267,7 @@ fn block_bytes(text: &str) -> Result<u32, String> {
     u32::try_from(bytes).map_err(|_| format!("{text:?} is over 1MiB"))
 }
 
-fn verify_scope(text: &str) -> Result<VerifyScope, String> {
+pub(super) fn verify_scope(text: &str) -> Result<VerifyScope, String> {
     match text {
         "all" => Ok(VerifyScope::All),
         count => count

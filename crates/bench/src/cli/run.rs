@@ -1,6 +1,7 @@
 //! `weir bench run`: published tests and loads written in other languages.
 
 use super::choose::Choice;
+use super::fit::FitArgs;
 use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::place::WhoArgs;
@@ -8,7 +9,8 @@ use super::show::Show;
 use super::{CliError, Format, dry, output};
 use crate::control::Control;
 use crate::scenario::Scenario;
-use crate::suite::{Local, Options, Suite, TargetPlace, preflight};
+use crate::scenario::scale::Facts;
+use crate::suite::{Local, Options, Place, Suite, TargetPlace, preflight};
 use crate::target::Target;
 use clap::Args;
 
@@ -44,6 +46,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub choice: Choice,
     #[command(flatten)]
+    pub fit: FitArgs,
+    #[command(flatten)]
     pub method: MethodArgs,
     #[command(flatten)]
     pub who: WhoArgs,
@@ -67,10 +71,15 @@ pub(super) fn run(
     format: Format,
     control: &Control,
 ) -> Result<Vec<String>, CliError> {
-    let (scenarios, text) = args.choice.scenarios(&args.method)?;
+    let (written, text) = args.choice.scenarios()?;
     let target = args.who.target(&text)?;
     let files = Files { keep: args.keep, reuse: args.reuse };
     let options = args.method.options(&text, &target, files, args.output.label.as_deref())?;
+    let room =
+        if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
+    let facts = facts(&options, room);
+    let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
+    let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
     if args.dry_run {
         let text = match format {
             Format::Table => dry::text(&scenarios, &options),
@@ -80,6 +89,18 @@ pub(super) fn run(
         return Ok(Vec::new());
     }
     apply(&scenarios, target, &options, &args.output, format, control)
+}
+
+/// What is known of the machines. `room` is what is free at the target.
+fn facts(options: &Options, room: Option<u64>) -> Facts {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Facts {
+        client_memory_bytes: options.cache.client_memory,
+        server_memory_bytes: options.cache.server_memory,
+        same_machine: options.cache.server_is_here,
+        free_bytes: room,
+        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+    }
 }
 
 /// Checks, runs, writes.

@@ -65,6 +65,7 @@ impl Place for TargetPlace {
     }
 
     fn claim(&mut self, directory: &str) -> Result<bool, BenchError> {
+        plain(directory)?;
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target)?.claim(directory),
             Target::Path(root) => path::claim(&root.join(directory)),
@@ -72,11 +73,23 @@ impl Place for TargetPlace {
     }
 
     fn clear(&mut self, directory: &str, with_directory: bool) -> Result<(), BenchError> {
+        plain(directory)?;
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target)?.clear(directory, with_directory),
             Target::Path(root) => path::clear(&root.join(directory), with_directory),
         }
     }
+}
+
+/// Everything in a directory of the suite is removed, so it must lie below the target, whatever a
+/// text says.
+fn plain(directory: &str) -> Result<(), BenchError> {
+    if directory.is_empty() || directory.starts_with('.') || directory.contains(['/', '\0']) {
+        return Err(BenchError::Workload(format!(
+            "{directory:?} is no plain name of a directory below the target"
+        )));
+    }
+    Ok(())
 }
 
 /// What to say of a directory in which there is something.
@@ -86,4 +99,21 @@ fn occupied(directory: &str) -> BenchError {
          --keep left it, or one that was killed, or another one is at work. Use its files with \
          --reuse, name another directory with --dir, or remove it"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_a_directory_below_the_target_is_ever_emptied() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("precious"), "x").unwrap();
+        let mut place = TargetPlace::new(Target::Path(root.path().to_owned()));
+        for directory in ["", ".", "..", "a/b", "/", "../x"] {
+            assert!(place.claim(directory).is_err(), "{directory:?}");
+            assert!(place.clear(directory, true).is_err(), "{directory:?}");
+        }
+        assert!(root.path().join("precious").exists());
+    }
 }
