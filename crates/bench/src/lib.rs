@@ -11,6 +11,7 @@
 
 pub mod calibrate;
 pub mod cli;
+pub mod compare;
 mod control;
 pub mod crash;
 pub mod demo;
