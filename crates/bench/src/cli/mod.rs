@@ -4,12 +4,14 @@
 
 mod args;
 mod choose;
+pub mod compare;
 mod dry;
 mod fit;
 mod list;
 mod method;
 mod output;
 mod place;
+pub mod report;
 mod run;
 pub(crate) mod sampler;
 mod show;
@@ -74,6 +76,8 @@ pub struct BenchCommand {
 pub enum BenchSubcommand {
     List(list::ListArgs),
     Run(Box<run::RunArgs>),
+    Compare(compare::CompareArgs),
+    Report(report::ReportArgs),
 }
 
 /// Form of the result on standard output.
@@ -94,6 +98,9 @@ pub enum CliError {
     /// The measurement could not be made.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// Results could not be read or shown again.
+    #[error(transparent)]
+    Report(#[from] report::ReportError),
     /// The process named by `--server-pid` is not there.
     #[error("can't read the processor time of --server-pid {pid}")]
     Server {
@@ -126,9 +133,16 @@ pub fn run(
 ) -> Result<Vec<String>, CliError> {
     match &command.command {
         None => single::run(&command.load, format, control),
-        Some(BenchSubcommand::List(args)) => list::run(args, format).map(|()| Vec::new()),
+        Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),
         Some(BenchSubcommand::Run(args)) => run::run(args, format, control),
+        Some(BenchSubcommand::Compare(args)) => Ok(compare::run(args, format).map(nothing)?),
+        Some(BenchSubcommand::Report(args)) => Ok(report::run(args, format).map(nothing)?),
     }
+}
+
+/// What does not measure has nothing to find fault with.
+const fn nothing((): ()) -> Vec<String> {
+    Vec::new()
 }
 
 #[cfg(test)]

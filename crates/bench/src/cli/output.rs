@@ -1,6 +1,7 @@
 //! Where results go.
 
 use super::{CliError, Format};
+use crate::report::suite;
 use crate::results::Results;
 use clap::Args;
 use serde::Serialize;
@@ -79,15 +80,15 @@ impl OutputArgs {
         for (form, path) in self.files() {
             let text = match form {
                 Form::Json => json(results)?,
-                Form::Csv => String::new(),
-                Form::Html => String::new(),
+                Form::Csv => suite::csv(results),
+                Form::Html => suite::html(&[results]),
             };
             write(&path, &text)?;
             written.push(path.display().to_string());
         }
         match format {
             Format::Json => print(&json(results)?)?,
-            Format::Table => print(&json(results)?)?,
+            Format::Table => print(&suite::terminal(results))?,
         }
         if !written.is_empty() && !self.quiet {
             eprintln!("written: {}", written.join(", "));
