@@ -11,6 +11,7 @@
 
 pub mod calibrate;
 pub mod cli;
+pub mod cluster;
 mod control;
 pub mod crash;
 pub mod demo;

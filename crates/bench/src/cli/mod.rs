@@ -3,8 +3,10 @@
 mod args;
 pub(crate) mod sampler;
 mod table;
+mod worker;
 
 pub use args::{BenchArgs, Format};
+pub use worker::{WorkerArgs, WorkersArgs, run as run_worker};
 
 use crate::control::Control;
 use crate::engine::prepare_with;

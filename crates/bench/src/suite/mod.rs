@@ -2,5 +2,7 @@
 //! results.
 
 mod executor;
+mod workers;
 
 pub use executor::{Applied, Context, Executor, Local};
+pub use workers::Workers;
