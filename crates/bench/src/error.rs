@@ -72,6 +72,9 @@ pub enum BenchError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another process of a run over several could not be reached, refused, or failed.
+    #[error("{0}")]
+    Peer(String),
     /// A worker thread ended abnormally.
     #[error("a worker thread of the load generator ended abnormally")]
     Worker,

@@ -1,6 +1,7 @@
 //! What to measure: an NFS export or a path.
 
 use crate::error::BenchError;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 const NFS_PORT: u16 = 2049;
 
 /// What to measure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// An export, by the NFSv3 protocol.
     Nfs(NfsTarget),
@@ -18,7 +19,7 @@ pub enum Target {
 }
 
 /// An NFSv3 export and who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NfsTarget {
     /// Where NFS is served.
     pub address: SocketAddr,

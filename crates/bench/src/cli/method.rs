@@ -2,8 +2,9 @@
 
 use super::CliError;
 use super::place::Reach;
-use crate::suite::{CacheOptions, Options, memory_bytes};
+use crate::cluster::this_machine;
 use crate::stats::cpu;
+use crate::suite::{CacheOptions, Options};
 use crate::target::Target;
 use crate::units::parse_time;
 use clap::Args;
@@ -64,7 +65,7 @@ impl MethodArgs {
             cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
         }
         let reach = Reach::of(target);
-        let here = memory_bytes();
+        let here = this_machine().memory_bytes;
         Ok(Options {
             label: label.unwrap_or_default().to_owned(),
             target: text.to_owned(),

@@ -18,6 +18,7 @@ mod show;
 mod single;
 mod table;
 mod values;
+pub mod worker;
 
 pub use args::{BenchArgs, LoadArgs};
 
@@ -78,6 +79,7 @@ pub enum BenchSubcommand {
     Run(Box<run::RunArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
+    Worker(worker::WorkerArgs),
 }
 
 /// Form of the result on standard output.
@@ -136,6 +138,7 @@ pub fn run(
         Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),
         Some(BenchSubcommand::Run(args)) => run::run(args, format, control),
         Some(BenchSubcommand::Compare(args)) => Ok(compare::run(args, format).map(nothing)?),
+        Some(BenchSubcommand::Worker(args)) => worker::run(args, control).map(nothing),
         Some(BenchSubcommand::Report(args)) => Ok(report::run(args, format).map(nothing)?),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::schedule::{Schedule, nanos};
 use crate::stats::{WindowReport, histogram};
+use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Load is applied but not measured yet.
     Warmup,
@@ -20,7 +21,7 @@ pub enum Phase {
 }
 
 /// What completed in the 100 ms (or a little more) before `at_s`, all workers together.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// Its end, in seconds since the load started.
     pub at_s: f64,

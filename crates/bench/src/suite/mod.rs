@@ -11,7 +11,6 @@ mod course;
 mod data;
 mod event;
 mod executor;
-mod machine;
 mod meter;
 mod options;
 mod place;
@@ -26,10 +25,10 @@ mod summary;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 pub use event::{Act, Event};
 pub use executor::{Applied, Context, Executor, Local};
-pub use machine::{machine, memory_bytes};
 pub use options::{CacheOptions, Options};
 pub use place::{Place, TargetPlace};
 pub use plan::{Plan, step_seconds};
@@ -37,3 +36,4 @@ pub use preflight::preflight;
 pub use run::{Outcome, Suite};
 pub use steady::steady;
 pub use summary::summarize;
+pub use workers::Workers;

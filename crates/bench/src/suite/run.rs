@@ -3,10 +3,10 @@
 use super::course::Course;
 use super::event::Event;
 use super::executor::Executor;
-use super::machine::machine;
 use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
+use crate::cluster::this_machine;
 use crate::control::Control;
 use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
 use crate::scenario::Scenario;
@@ -98,7 +98,7 @@ impl Suite<'_> {
     pub(super) fn begin(&self) -> Outcome {
         let options = self.options;
         let label = if options.label.is_empty() { &options.target } else { &options.label };
-        let here = machine();
+        let here = this_machine();
         let results = Results {
             version: RESULTS_VERSION,
             label: label.clone(),

@@ -1,0 +1,295 @@
+//! The arguments of `weir bench worker`, and those with which a run is given workers.
+
+use super::CliError;
+use crate::cluster::{
+    Clock, Farewell, Halves, Happened, Identity, Launch, PORT, Patience, Place, Token, Wanted,
+    Worker, listen, this_machine, welcome,
+};
+use crate::control::Control;
+use crate::error::BenchError;
+use crate::suite::Workers;
+use crate::target::Target;
+use clap::{ArgGroup, Args};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+
+const EXAMPLES: &str = "\
+Examples:
+  On each of the machines that are to load, with the same secret in the file:
+    head -c 32 /dev/urandom | base64 >token && chmod 600 token
+    weir bench worker --listen 192.0.2.11:7420 --token-file token
+
+  On the machine that coordinates:
+    weir bench run test.toml nfs://192.0.2.1/vol --workers 192.0.2.11,192.0.2.12 --token-file token
+
+  Where ssh reaches the machines, nothing has to be started on them:
+    weir bench run test.toml nfs://192.0.2.1/vol --worker ssh:root@client1 --worker ssh:root@client2
+
+Exit status: 0 if it was told to end, by the coordinator of --stdio or by a signal; 1 if it could
+not listen, or the coordinator of --stdio was lost; 2 if the command line makes no sense.";
+
+/// Take part in measurements that another machine coordinates
+///
+/// A worker applies its part of each load and sends back what it saw. It does nothing for anybody
+/// who has not proved that they know the token, and serves one coordinator at a time. What is said
+/// between the two is not encrypted: over networks that others use, take ssh.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES, max_term_width = 100)]
+#[command(group = ArgGroup::new("how").required(true).args(["listen", "stdio"]))]
+pub struct WorkerArgs {
+    /// Wait for coordinators on this address, one after the other [default port: 7420].
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, value_parser = listen_address,
+          default_missing_value = "127.0.0.1:7420", requires = "token_file")]
+    pub listen: Option<SocketAddr>,
+    /// Serve one coordinator on standard input and output; it starts the worker itself.
+    #[arg(long)]
+    pub stdio: bool,
+    /// File with the secret that the coordinator has to know too: 16 bytes or more, readable by
+    /// its owner alone.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Name of this worker where the coordinator gives it none [default: the machine's].
+    #[arg(long)]
+    pub name: Option<String>,
+}
+
+/// Which workers apply the load; without any, this process does.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Workers")]
+pub struct WorkersArgs {
+    /// Workers that listen (`weir bench worker --listen`), separated by commas; port 7420 unless
+    /// given.
+    #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
+    pub workers: Vec<String>,
+    /// One worker: `HOST:PORT` of one that listens, or `ssh:[USER@]HOST` to start one there. With
+    /// `NAME=` before it, loads that name hosts know it by that name.
+    #[arg(long, value_name = "[NAME=]PLACE")]
+    pub worker: Vec<String>,
+    /// Start so many workers on this machine.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub local_workers: Option<u32>,
+    /// File with the secret of the workers that listen.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Program and arguments that stand for `ssh`, separated by blanks.
+    #[arg(long, value_name = "COMMAND", default_value = "ssh")]
+    pub ssh: String,
+    /// The program to start on the machines that ssh reaches.
+    #[arg(long, value_name = "PROGRAM", default_value = "weir")]
+    pub worker_program: String,
+}
+
+/// Does what `weir bench worker` says until it is told to end: by `control`, by SIGTERM or SIGINT,
+/// or by the coordinator of `--stdio`.
+///
+/// # Errors
+/// [`CliError`] says what to do.
+pub fn run(args: &WorkerArgs, control: &Control) -> Result<(), CliError> {
+    end_on_signals(control.clone())?;
+    let machine = this_machine();
+    let name = args.name.clone().unwrap_or_else(|| machine.name.clone());
+    let worker = Worker {
+        identity: Identity { name, machine },
+        clock: Clock::new(),
+        patience: Patience::default(),
+    };
+    match args.listen {
+        Some(address) => Ok(wait_for_coordinators(args, address, worker, control)?),
+        None => Ok(serve_stdio(&worker, control)?),
+    }
+}
+
+fn wait_for_coordinators(
+    args: &WorkerArgs,
+    address: SocketAddr,
+    worker: Worker,
+    control: &Control,
+) -> Result<(), BenchError> {
+    let file = args
+        .token_file
+        .as_deref()
+        .ok_or_else(|| BenchError::Peer("a worker that listens needs --token-file".to_owned()))?;
+    let token = Token::read(file)?;
+    let name = worker.identity.name.clone();
+    listen(address, token, worker, control, move |happened| {
+        let what = match happened {
+            Happened::Listening(address) => format!("worker {name} listens on {address}"),
+            Happened::Refused(peer, why) => format!("{peer} was refused: {why}"),
+            Happened::Began(peer) => format!("serving the coordinator at {peer}"),
+            Happened::Ended(peer, Farewell::Bye) => format!("the coordinator at {peer} is done"),
+            Happened::Ended(_, Farewell::Told) => "told to end".to_owned(),
+            Happened::Ended(peer, Farewell::Lost(why)) => {
+                format!("lost the coordinator at {peer}: {why}")
+            }
+        };
+        eprintln!("{what}");
+    })
+}
+
+fn serve_stdio(worker: &Worker, control: &Control) -> Result<(), BenchError> {
+    let mut halves = Halves::stdio();
+    let greeted = welcome(&mut halves, &worker.identity, None, || Ok(()));
+    greeted.map_err(|error| {
+        BenchError::Peer(format!(
+            "no coordinator speaks on standard input ({error}); `weir bench run` starts such a \
+             worker itself"
+        ))
+    })?;
+    match worker.serve(halves, control)? {
+        Farewell::Bye | Farewell::Told => Ok(()),
+        Farewell::Lost(why) => Err(BenchError::Peer(format!("lost the coordinator: {why}"))),
+    }
+}
+
+/// A worker clears away before it ends, so the signals that end it only ask it to.
+fn end_on_signals(control: Control) -> Result<(), BenchError> {
+    let failed = |source| BenchError::Local { what: "watching for signals", source };
+    let runtime = Builder::new_current_thread().enable_io().build().map_err(failed)?;
+    let (mut term, mut interrupt) = {
+        let _inside = runtime.enter();
+        let term = signal(SignalKind::terminate()).map_err(failed)?;
+        (term, signal(SignalKind::interrupt()).map_err(failed)?)
+    };
+    let watch = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        control.stop();
+    };
+    std::thread::Builder::new().name("bench-signals".to_owned()).spawn(watch).map_err(failed)?;
+    Ok(())
+}
+
+impl WorkersArgs {
+    /// Is any worker asked for?
+    #[must_use]
+    pub fn any(&self) -> bool {
+        !self.workers.is_empty() || !self.worker.is_empty() || self.local_workers.is_some()
+    }
+
+    /// The workers asked for, by name and place.
+    ///
+    /// # Errors
+    /// [`BenchError::Peer`] says which is not written as it should be.
+    pub fn wanted(&self) -> Result<Vec<Wanted>, BenchError> {
+        let written = self.workers.iter().chain(&self.worker);
+        let mut wanted = written
+            .map(|text| text.trim().parse().map_err(BenchError::Peer))
+            .collect::<Result<Vec<Wanted>, _>>()?;
+        for number in 1..=self.local_workers.unwrap_or(0) {
+            wanted.push(Wanted { name: format!("local-{number}"), place: Place::Local });
+        }
+        let listening = wanted.iter().any(|one| matches!(one.place, Place::Listening(_)));
+        if listening && self.token_file.is_none() {
+            return Err(BenchError::Peer(
+                "workers that listen want a token: give --token-file with the same secret as \
+                 theirs"
+                    .to_owned(),
+            ));
+        }
+        Ok(wanted)
+    }
+
+    /// Connects to, or starts, all of them. Dropping what comes of it ends those that were started.
+    ///
+    /// # Errors
+    /// [`BenchError`] says which worker it was, and what to do.
+    pub fn connect(&self, target: Target) -> Result<Workers, BenchError> {
+        let wanted = self.wanted()?;
+        let patience = Patience::default();
+        let launch = Launch {
+            token: self.token_file.as_deref().map(Token::read).transpose()?,
+            ssh: self.ssh.split_whitespace().map(str::to_owned).collect(),
+            program: self.worker_program.clone(),
+            patience,
+        };
+        Workers::new(target, launch.all(&wanted)?, patience)
+    }
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let with_port = || bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, PORT));
+    text.parse().or_else(|_| with_port()).map_err(|_| {
+        format!("{text:?} is no address of this machine; write it as 192.0.2.1:{PORT} or 0.0.0.0")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    enum Program {
+        Worker(WorkerArgs),
+        Run(WorkersArgs),
+    }
+
+    fn parse(line: &str) -> Result<Program, String> {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        Program::try_parse_from(words).map_err(|error| error.to_string())
+    }
+
+    fn worker(line: &str) -> WorkerArgs {
+        match parse(line).unwrap() {
+            Program::Worker(args) => args,
+            Program::Run(_) => panic!("a run"),
+        }
+    }
+
+    fn workers(line: &str) -> WorkersArgs {
+        match parse(line).unwrap() {
+            Program::Run(args) => args,
+            Program::Worker(_) => panic!("a worker"),
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Program::command().debug_assert();
+    }
+
+    #[test]
+    fn a_worker_listens_with_a_token_or_speaks_on_stdio() {
+        assert!(worker("worker --stdio").stdio);
+        let loopback = worker("worker --token-file t --listen").listen.unwrap();
+        assert_eq!(loopback, "127.0.0.1:7420".parse().unwrap());
+        let given = worker("worker --listen 10.0.0.1 --token-file t").listen.unwrap();
+        assert_eq!(given, "10.0.0.1:7420".parse().unwrap());
+        let six = worker("worker --listen [::1]:9 --token-file t").listen.unwrap();
+        assert_eq!(six, "[::1]:9".parse().unwrap());
+        for wrong in [
+            "worker",
+            "worker --listen 127.0.0.1",
+            "worker --stdio --listen 127.0.0.1 --token-file t",
+            "worker --listen example.org --token-file t",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn workers_are_named_in_three_ways_together() {
+        let args = workers(
+            "run --workers h1,h2:99 --worker hd3=ssh:me@h3 --local-workers 2 --token-file t",
+        );
+        assert!(args.any() && !WorkersArgs::default().any());
+        let wanted = args.wanted().unwrap();
+        let names: Vec<_> = wanted.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["h1", "h2:99", "hd3", "local-1", "local-2"]);
+        assert_eq!(wanted[2].place, Place::Ssh("me@h3".to_owned()));
+    }
+
+    #[test]
+    fn workers_that_listen_want_a_token() {
+        let error = workers("run --workers h1").wanted().unwrap_err().to_string();
+        assert!(error.contains("--token-file"), "{error}");
+        workers("run --worker ssh:h1").wanted().unwrap();
+    }
+}

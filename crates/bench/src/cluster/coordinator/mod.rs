@@ -1,0 +1,173 @@
+//! The one who coordinates: has every worker prepare, lets them start at the same instant, shows
+//! what they do together, and makes one result of theirs. It applies no load itself.
+//!
+//! A worker that is lost before the load begins ends the step; one that is lost during it leaves
+//! the others going, and the result says what is missing.
+
+mod gathered;
+mod live;
+mod seat;
+mod split;
+mod step;
+
+use super::clock::Clock;
+use super::launch::{Connected, Offspring};
+use super::link::{Incoming, Link, Patience, Sink};
+use super::wire::{Order, Report};
+use crate::error::BenchError;
+use crate::results::Machine;
+use crate::suite::{Applied, Context};
+use crate::target::Target;
+use crate::workload::{Length, Workload};
+use split::{Hand, deal};
+use std::sync::mpsc::{Receiver, sync_channel};
+use step::Step;
+
+/// Reports that wait to be looked at; connections are read no further then.
+const REPORTS: usize = 1024;
+/// A load may last so many seconds: what comes of it has to fit into one message.
+const LOAD_SECONDS_MAX: f64 = 86_400.0;
+
+/// Several workers, connected.
+pub struct Coordinator {
+    workers: Vec<Remote>,
+    reports: Receiver<(usize, Incoming<Report>)>,
+    clock: Clock,
+    patience: Patience,
+    steps: u32,
+    remarks: Vec<String>,
+}
+
+/// A worker, as long as it is there.
+struct Remote {
+    name: String,
+    machine: Machine,
+    // Dropped in this order: the connection ends, then the child is waited for.
+    link: Link<Order>,
+    child: Option<Offspring>,
+    gone: Option<String>,
+}
+
+impl Coordinator {
+    /// Speaks with these workers from now on.
+    ///
+    /// # Errors
+    /// [`BenchError::Local`] if no thread can be started.
+    pub fn new(
+        connected: Vec<Connected>,
+        clock: Clock,
+        patience: Patience,
+    ) -> Result<Self, BenchError> {
+        let (sender, reports) = sync_channel(REPORTS);
+        let mut remarks = Vec::new();
+        let mut workers = Vec::with_capacity(connected.len());
+        for (number, Connected { name, welcome, halves, child }) in
+            connected.into_iter().enumerate()
+        {
+            let own = env!("CARGO_PKG_VERSION");
+            if welcome.program != own {
+                let theirs = &welcome.program;
+                remarks.push(format!("worker {name} runs weir {theirs}, the coordinator {own}"));
+            }
+            let sender = sender.clone();
+            let sink: Sink<Order, Report> = Box::new(move |_, incoming| {
+                if !matches!(incoming, Incoming::Message(_, Report::Alive)) {
+                    // Nobody listens any more: the coordinator has ended.
+                    drop(sender.send((number, incoming)));
+                }
+            });
+            let link = Link::open(halves, clock, patience, sink)?;
+            workers.push(Remote { name, machine: welcome.machine, link, child, gone: None });
+        }
+        Ok(Self { workers, reports, clock, patience, steps: 0, remarks })
+    }
+
+    /// How many workers there were at the beginning.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Were there none?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    /// The machines of the workers, under the workers' names.
+    #[must_use]
+    pub fn machines(&self) -> Vec<Machine> {
+        let of = |worker: &Remote| Machine { name: worker.name.clone(), ..worker.machine.clone() };
+        self.workers.iter().map(of).collect()
+    }
+
+    /// Has the workers apply `loads` to `target` together.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the load could not begin, or nothing is known of it because all workers
+    /// were lost.
+    pub fn apply(
+        &mut self,
+        target: &Target,
+        loads: &[Workload],
+        context: &mut Context<'_>,
+    ) -> Result<Applied, BenchError> {
+        check(loads)?;
+        while let Ok((worker, incoming)) = self.reports.try_recv() {
+            self.note(worker, &incoming);
+        }
+        let hands: Vec<Hand<'_>> = self
+            .workers
+            .iter()
+            .map(|worker| Hand { name: &worker.name, there: worker.gone.is_none() })
+            .collect();
+        let (dealt, mut notes) = deal(loads, &hands)?;
+        notes.append(&mut self.remarks);
+        self.steps += 1;
+        Step::new(self, dealt, context).apply(target, loads, notes)
+    }
+
+    /// Notes that a worker has gone.
+    fn note(&mut self, worker: usize, incoming: &Incoming<Report>) -> Option<String> {
+        let (worker, Incoming::Closed(why)) = (self.workers.get_mut(worker)?, incoming) else {
+            return None;
+        };
+        let said = worker.child.as_ref().map(Offspring::complaint).unwrap_or_default();
+        let why = if said.is_empty() { why.clone() } else { format!("{why} (it said: {said})") };
+        worker.gone = Some(why.clone());
+        Some(why)
+    }
+
+    /// Sends to one that is there; that it has gone is told by its connection.
+    fn send(&self, worker: usize, order: &Order) -> Result<(), BenchError> {
+        let Some(worker) = self.workers.get(worker).filter(|worker| worker.gone.is_none()) else {
+            return Ok(());
+        };
+        match worker.link.outbox().send(order) {
+            Ok(()) | Err(super::wire::WireError::Closed) => Ok(()),
+            Err(error) => Err(BenchError::Peer(format!("worker {}: {error}", worker.name))),
+        }
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        for worker in &self.workers {
+            worker.link.outbox().offer(&Order::Bye);
+        }
+    }
+}
+
+fn check(loads: &[Workload]) -> Result<(), BenchError> {
+    for load in loads {
+        load.check()?;
+        let seconds = load.warmup_s + load.measured_time().map_or(0.0, |time| time.as_secs_f64());
+        if matches!(load.length, Length::Seconds(_)) && seconds > LOAD_SECONDS_MAX {
+            return Err(BenchError::Workload(format!(
+                "the load {:?} lasts {seconds:.0} s; over workers it may last a day at most",
+                load.name
+            )));
+        }
+    }
+    Ok(())
+}

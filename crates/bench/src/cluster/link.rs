@@ -1,0 +1,366 @@
+//! A connection to a peer: messages go out from a bounded queue, come in to a function, and a peer
+//! from which nothing is heard for too long is as good as gone. The same for both sides, and for
+//! sockets and pipes.
+
+use super::clock::Clock;
+use super::wire::{self, Kind, Message, WireError};
+use crate::error::BenchError;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Messages that wait to be sent. A sender of what must arrive waits when they are so many; what
+/// is only shown is dropped then.
+const QUEUE: usize = 64;
+/// How often a full queue is tried again.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// Both directions of a connection, and how to end it.
+pub struct Halves {
+    /// What the peer says.
+    pub read: Box<dyn Read + Send>,
+    /// What it is told; dropping it tells that nothing more comes.
+    pub write: Box<dyn Write + Send>,
+    /// Ends the connection at once, whoever waits for it.
+    pub close: Box<dyn Fn() + Send + Sync>,
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// A sign of life is sent where nothing else was for so long.
+    pub alive: Duration,
+    /// A peer is lost of which nothing was heard for so long.
+    pub silence: Duration,
+    /// From a connection until both know who the other is.
+    pub greeting: Duration,
+    /// From being told to stop until everything is reported, besides the drain of the loads.
+    pub ending: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            alive: Duration::from_secs(1),
+            silence: Duration::from_secs(15),
+            greeting: Duration::from_secs(20),
+            ending: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What comes from a peer.
+pub enum Incoming<In> {
+    /// A message, and what the own clock showed when it came.
+    Message(u64, In),
+    /// Nothing more will come, and why. Said once.
+    Closed(String),
+}
+
+/// Where what comes from a peer goes, with the way to answer at once.
+pub type Sink<Out, In> = Box<dyn Fn(&Outbox<Out>, Incoming<In>) + Send + Sync>;
+
+/// The way to a peer. The connection is ended when it is dropped, after what was sent.
+pub struct Link<Out> {
+    outbox: Outbox<Out>,
+}
+
+/// Sends to a peer.
+pub struct Outbox<Out> {
+    queue: SyncSender<Item>,
+    shared: Arc<Shared>,
+    of: std::marker::PhantomData<fn(Out)>,
+}
+
+enum Item {
+    Bytes(Vec<u8>),
+    End,
+}
+
+struct Shared {
+    clock: Clock,
+    heard_ns: AtomicU64,
+    closed: AtomicBool,
+    close: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<Out> Clone for Outbox<Out> {
+    fn clone(&self) -> Self {
+        Self { queue: self.queue.clone(), shared: Arc::clone(&self.shared), of: self.of }
+    }
+}
+
+impl<Out: Message> Outbox<Out> {
+    /// Sends what has to arrive; waits where much is waiting already.
+    ///
+    /// # Errors
+    /// [`WireError`] if it can't be sent at all, or the peer is gone.
+    pub fn send(&self, message: &Out) -> Result<(), WireError> {
+        let mut item = Item::Bytes(wire::encode(message)?);
+        while !self.shared.closed.load(Ordering::Acquire) {
+            match self.queue.try_send(item) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Disconnected(_)) => break,
+                Err(TrySendError::Full(back)) => item = back,
+            }
+            std::thread::sleep(RETRY);
+        }
+        Err(WireError::Closed)
+    }
+
+    /// Sends what may get lost.
+    pub fn offer(&self, message: &Out) {
+        if let Ok(bytes) = wire::encode(message) {
+            drop(self.queue.try_send(Item::Bytes(bytes)));
+        }
+    }
+
+    /// Ends the connection at once.
+    pub fn hang_up(&self) {
+        (self.shared.close)();
+    }
+}
+
+impl<Out> Drop for Link<Out> {
+    fn drop(&mut self) {
+        if self.outbox.queue.try_send(Item::End).is_err() {
+            (self.outbox.shared.close)();
+        }
+    }
+}
+
+impl<Out: Message> Link<Out> {
+    /// Speaks over `halves` from now on; `sink` gets what comes, on threads of its own.
+    ///
+    /// # Errors
+    /// [`BenchError::Local`] if no thread can be started.
+    pub fn open<In: Message>(
+        halves: Halves,
+        clock: Clock,
+        patience: Patience,
+        sink: Sink<Out, In>,
+    ) -> Result<Self, BenchError> {
+        let Halves { read, write, close } = halves;
+        let heard_ns = AtomicU64::new(clock.now_ns());
+        let shared = Arc::new(Shared { clock, heard_ns, closed: AtomicBool::new(false), close });
+        let (queue, items) = sync_channel(QUEUE);
+        let outbox = Outbox { queue, shared, of: std::marker::PhantomData };
+        let end = Arc::new(End { outbox: outbox.clone(), sink });
+        let (reader, writer, watcher) = (Arc::clone(&end), Arc::clone(&end), end);
+        start("bench-read", move || reader.read(read))?;
+        start("bench-write", move || writer.write(write, &items, patience.alive))?;
+        start("bench-watch", move || watcher.watch(patience.silence))?;
+        Ok(Self { outbox })
+    }
+
+    /// To send with.
+    #[must_use]
+    pub const fn outbox(&self) -> &Outbox<Out> {
+        &self.outbox
+    }
+}
+
+fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), BenchError> {
+    let started = Builder::new().name(name.to_owned()).spawn(body);
+    started.map(drop).map_err(|source| BenchError::Local { what: "starting a thread", source })
+}
+
+/// What the threads of a connection share.
+struct End<Out, In> {
+    outbox: Outbox<Out>,
+    sink: Sink<Out, In>,
+}
+
+impl<Out: Message, In: Message> End<Out, In> {
+    /// Whoever notices first tells why.
+    fn lost(&self, why: String) {
+        if !self.outbox.shared.closed.swap(true, Ordering::AcqRel) {
+            (self.sink)(&self.outbox, Incoming::Closed(why));
+            (self.outbox.shared.close)();
+        }
+    }
+
+    fn read(&self, read: Box<dyn Read + Send>) {
+        let mut read = Heard { read, shared: &self.outbox.shared };
+        loop {
+            match wire::receive::<In>(&mut read, &[Kind::Control, Kind::Prepare, Kind::Record]) {
+                Ok(message) => {
+                    let at_ns = self.outbox.shared.clock.now_ns();
+                    (self.sink)(&self.outbox, Incoming::Message(at_ns, message));
+                }
+                Err(error) => return self.lost(error.to_string()),
+            }
+        }
+    }
+
+    fn write(&self, mut write: Box<dyn Write + Send>, items: &Receiver<Item>, alive: Duration) {
+        let sign = wire::encode(&Out::ALIVE).unwrap_or_default();
+        while !self.outbox.shared.closed.load(Ordering::Acquire) {
+            let sent = match items.recv_timeout(alive) {
+                Ok(Item::Bytes(bytes)) => write.write_all(&bytes),
+                Err(RecvTimeoutError::Timeout) => write.write_all(&sign),
+                Ok(Item::End) | Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Err(error) = sent.and_then(|()| write.flush()) {
+                return self.lost(WireError::Io(error).to_string());
+            }
+        }
+    }
+
+    fn watch(&self, silence: Duration) {
+        let shared = &self.outbox.shared;
+        while !shared.closed.load(Ordering::Acquire) {
+            let heard_ns = shared.heard_ns.load(Ordering::Acquire);
+            let quiet = Duration::from_nanos(shared.clock.now_ns().saturating_sub(heard_ns));
+            if quiet >= silence {
+                return self.lost(format!("nothing was heard for {:.1} s", quiet.as_secs_f64()));
+            }
+            std::thread::sleep((silence - quiet).min(silence / 8));
+        }
+    }
+}
+
+/// Notes when the last byte came: a long message is a sign of life from its first byte on.
+struct Heard<'a> {
+    read: Box<dyn Read + Send>,
+    shared: &'a Shared,
+}
+
+impl Read for Heard<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.read.read(buffer)?;
+        self.shared.heard_ns.store(self.shared.clock.now_ns(), Ordering::Release);
+        Ok(read)
+    }
+}
+
+/// The write half of a socket: dropping it tells the peer.
+struct WriteHalf(TcpStream);
+
+impl Write for WriteHalf {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for WriteHalf {
+    fn drop(&mut self) {
+        // The peer may have closed it already.
+        drop(self.0.shutdown(Shutdown::Write));
+    }
+}
+
+impl Halves {
+    /// Of a TCP connection. A write that the peer does not take for `silence` fails.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(stream: TcpStream, silence: Duration) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(silence))?;
+        let (write, close) = (stream.try_clone()?, stream.try_clone()?);
+        Ok(Self {
+            read: Box::new(stream),
+            write: Box::new(WriteHalf(write)),
+            // Closed twice is closed.
+            close: Box::new(move || drop(close.shutdown(Shutdown::Both))),
+        })
+    }
+
+    /// Of this process's standard input and output.
+    #[must_use]
+    pub fn stdio() -> Self {
+        Self {
+            read: Box::new(io::stdin()),
+            write: Box::new(io::stdout()),
+            // Ends with the process, which has nothing else to do.
+            close: Box::new(|| {}),
+        }
+    }
+}
+
+/// A value that threads hand to each other.
+pub(super) struct Slot<T>(Mutex<T>);
+
+impl<T> Slot<T> {
+    pub(super) const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Looks at it or changes it.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::{Order, Report};
+    use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::channel;
+
+    fn halves(stream: &UnixStream) -> Halves {
+        let (read, write) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+        let close = stream.try_clone().unwrap();
+        Halves {
+            read: Box::new(read),
+            write: Box::new(write),
+            close: Box::new(move || drop(close.shutdown(Shutdown::Both))),
+        }
+    }
+
+    fn open(stream: &UnixStream, silence: Duration) -> (Link<Order>, Receiver<Incoming<Report>>) {
+        let (sender, receiver) = channel();
+        let sender = Mutex::new(sender);
+        let patience =
+            Patience { alive: Duration::from_millis(10), silence, ..Patience::default() };
+        let sink: Sink<Order, Report> =
+            Box::new(move |_, incoming| drop(sender.lock().unwrap().send(incoming)));
+        (Link::open(halves(stream), Clock::new(), patience, sink).unwrap(), receiver)
+    }
+
+    #[test]
+    fn signs_of_life_are_sent_unasked_and_silence_is_a_loss() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (_link, events) = open(&ours, Duration::from_millis(200));
+        for _ in 0..3 {
+            let order: Order = wire::receive(&mut theirs, &[Kind::Control]).unwrap();
+            assert_eq!(order, Order::Alive);
+        }
+        let Incoming::Closed(why) = events.recv().unwrap() else { panic!("nothing was sent") };
+        assert!(why.contains("nothing was heard"), "{why}");
+    }
+
+    #[test]
+    fn what_was_sent_arrives_before_the_end() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (link, _events) = open(&ours, Duration::from_secs(60));
+        link.outbox().send(&Order::Bye).unwrap();
+        drop(link);
+        loop {
+            match wire::receive::<Order>(&mut theirs, &[Kind::Control]).unwrap() {
+                Order::Alive => {}
+                order => break assert_eq!(order, Order::Bye),
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_ends_the_connection_and_says_so() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (link, events) = open(&ours, Duration::from_secs(60));
+        theirs.write_all(b"\x02\xff\xff\xff\xff").unwrap();
+        let Incoming::Closed(why) = events.recv().unwrap() else { panic!("a message") };
+        assert!(why.contains("over the 1048576"), "{why}");
+        assert!(matches!(link.outbox().send(&Order::Bye), Err(WireError::Closed)));
+    }
+}
