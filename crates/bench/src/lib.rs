@@ -10,14 +10,17 @@
 //! sockets and mounted paths alone, so that another NAS is measured by the same road.
 
 pub mod calibrate;
+pub mod catalogue;
 pub mod cli;
 pub mod cluster;
+pub mod compare;
 mod control;
 pub mod crash;
 pub mod demo;
 mod disk;
 mod engine;
 mod error;
+pub mod lang;
 pub mod live;
 pub mod many;
 mod payload;

@@ -2,7 +2,7 @@
 
 use crate::engine::{Phase, Window};
 use crate::stats::result::mibps;
-use crate::units::{latency, three_digits};
+use crate::units::{latency, span, three_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 
@@ -18,6 +18,10 @@ pub struct Progress {
     bytes: u64,
     errors: u64,
     p99_ms: f64,
+    /// What is done now, before everything else on the line.
+    place: String,
+    /// Seconds of load that come after this one.
+    after_s: Option<f64>,
 }
 
 impl Progress {
@@ -25,14 +29,42 @@ impl Progress {
     #[must_use]
     pub fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(spinner);
-        Self { bar, quiet, since_s: 0.0, operations: 0, bytes: 0, errors: 0, p99_ms: 0.0 }
+        Self {
+            bar,
+            quiet,
+            since_s: 0.0,
+            operations: 0,
+            bytes: 0,
+            errors: 0,
+            p99_ms: 0.0,
+            place: String::new(),
+            after_s: None,
+        }
+    }
+
+    /// Another load begins: `place` says which of how many, `after_s` how many seconds of load
+    /// come after it, where that is known.
+    pub fn begin(&mut self, place: String, after_s: Option<f64>) {
+        (self.since_s, self.operations, self.bytes, self.errors) = (0.0, 0, 0, 0);
+        self.p99_ms = 0.0;
+        self.place = place;
+        self.after_s = after_s;
+    }
+
+    /// A line that stays.
+    pub fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None if !self.quiet => eprintln!("{line}"),
+            None => {}
+        }
     }
 
     /// Laying out: so many bytes of so many are written.
     pub fn layout(&mut self, done: u64, total: u64) {
         if let Some(bar) = &self.bar {
             let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
-            bar.set_message(format!("laying out the files: {percent} %"));
+            bar.set_message(format!("{}laying out the files: {percent} %", self.prefix()));
             bar.tick();
         }
     }
@@ -79,7 +111,8 @@ impl Progress {
         let rate = three_digits(mibps(self.bytes, seconds));
         let operations = self.operations as f64 / seconds;
         let mut line = format!(
-            "{phase:>9} {:6.1} s  {operations:>9.0} op/s  {rate:>6} MiB/s  p99 {:>8}",
+            "{}{phase:>9} {:6.1} s  {operations:>9.0} op/s  {rate:>6} MiB/s  p99 {:>8}",
+            self.prefix(),
             window.at_s,
             latency(self.p99_ms)
         );
@@ -90,8 +123,15 @@ impl Progress {
             && window.phase != Phase::Drain
         {
             line.push_str(&format!("  {left:.0} s left"));
+            if let Some(after) = self.after_s.filter(|after| *after > 0.0) {
+                line.push_str(&format!(", {} in all", span(left + after)));
+            }
         }
         line
+    }
+
+    fn prefix(&self) -> String {
+        if self.place.is_empty() { String::new() } else { format!("{}: ", self.place) }
     }
 }
 
@@ -128,5 +168,9 @@ mod tests {
         {
             assert!(line.contains(part), "{line}");
         }
+        assert!(!line.contains("in all"), "{line}");
+        progress.begin("step 2/3 a".to_owned(), Some(111.0));
+        let line = progress.line(&window, 0.5);
+        assert!(line.starts_with("step 2/3 a: ") && line.ends_with("9 s left, 2 min in all"));
     }
 }

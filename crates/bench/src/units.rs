@@ -43,6 +43,18 @@ pub fn latency(ms: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Writes a length of time in seconds as one rounded figure: `45 s`, `12 min`, `3.5 h`.
+#[must_use]
+pub fn span(seconds: f64) -> String {
+    if seconds < 90.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 5400.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
 /// Writes a number with about three significant digits: `1.23`, `12.3`, `1234`.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
@@ -77,5 +89,6 @@ mod tests {
         assert_eq!(latency(0.0123), "12.3 µs");
         assert_eq!(latency(614.2), "614 ms");
         assert_eq!(latency(5410.0), "5.41 s");
+        assert_eq!((span(59.6), span(720.0), span(12_600.0)), ("60 s".into(), "12 min".into(), "3.5 h".into()));
     }
 }

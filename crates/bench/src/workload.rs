@@ -316,6 +316,9 @@ pub struct Workload {
     pub length: Length,
     /// Seconds of load before the measurement begins.
     pub warmup_s: f64,
+    /// Seconds of load that goes on unmeasured after the measured part (diskspd's `-C`); none in a
+    /// run that ends by a count.
+    pub cooldown_s: f64,
     /// Seconds to wait, after the end, for requests still in flight.
     pub drain_s: f64,
     /// What the files hold before.
@@ -389,6 +392,7 @@ impl Default for Workload {
             commit_every: None,
             length: Length::Seconds(30.0),
             warmup_s: 2.0,
+            cooldown_s: 0.0,
             drain_s: 30.0,
             layout: Layout::Written { block_bytes: 1 << 20 },
             verify: None,

@@ -1,48 +1,25 @@
-//! The arguments of `weir bench` and what they mean together.
+//! The arguments that describe one load, and what they mean together.
 
+use super::place::WhoArgs;
+use super::values::{client_delay, rate};
 use crate::error::BenchError;
-use crate::target::{NfsTarget, Target};
+use crate::target::Target;
 use crate::units::parse_time;
-use crate::workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};
+use crate::workload::{Layout, Length, Operation, Pattern, Rate, Stability, VerifyScope, Workload};
 use clap::{Args, ValueEnum};
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
 
-const EXAMPLES: &str = "\
-Examples:
-  Random 8 KiB reads for a minute, 4 connections with 16 requests in flight on each:
-    weir bench nfs://127.0.0.1:2049/vol --rw randread --bs 8KiB --jobs 4 --depth 16 --time 1m
-
-  Forty clients, each from an address of its own, writing; every block verified afterwards:
-    weir bench nfs://127.0.0.1:2049/vol --rw randwrite --bs 8KiB --jobs 40 --clients 40 \\
-        --depth 32 --size 64MiB --verify
-
-  The same files for several measurements, laid out by 4 KiB writes:
-    weir bench nfs://127.0.0.1:2049/vol --rw randwrite --layout-block 4KiB --keep
-    weir bench nfs://127.0.0.1:2049/vol --rw randrw --reuse
-
-  What a mounted path gives, past the client's cache, and the result as JSON:
-    weir bench /mnt/vol --rw read --bs 1MiB --direct --output json
-
-Exit status: 0 if all went well; 1 if an operation failed, a connection was lost, verification
-found a mismatch or could not read all back, the files could not be removed, or the measurement
-could not be made; 2 if the command line makes no sense. Once load was applied there is a result.";
-
-/// Measure a NAS: load it, and report rate, latency and errors.
-///
-/// The target is an NFSv3 export, reached from user space without a mount and without privilege,
-/// or a directory of a mounted file system. Files are made in a directory of their own, laid out,
-/// and removed afterwards.
+/// One load, written as options.
 #[derive(Args, Clone, Debug)]
-#[command(after_long_help = EXAMPLES, max_term_width = 100)]
-pub struct BenchArgs {
+pub struct LoadArgs {
     /// What to measure: `nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
     ///
     /// The port is 2049 unless given; MOUNT is asked for on the same port unless ?mountport= says
     /// otherwise.
-    pub target: String,
+    #[arg(required = true)]
+    pub target: Option<String>,
 
     /// What each request does.
     #[arg(long, value_enum, default_value_t = Mode::Randread, help_heading = "Load")]
@@ -69,9 +46,14 @@ pub struct BenchArgs {
     /// Connections of each client [default: one for each of its jobs].
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub connections: Option<u32>,
-    /// Source addresses of the clients, in order.
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Load")]
-    pub source: Vec<IpAddr>,
+    /// Send at a fixed rate, all jobs together: operations a second (5000) or bytes (64MiB/s). Latency then
+    /// counts from when a request was due, so a stall is not hidden by requests that it kept back.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
+    pub rate: Option<Rate>,
+    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in turn.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
+          help_heading = "Load")]
+    pub client_delay: Vec<u64>,
     /// Stability that writes ask for.
     #[arg(long, value_enum, default_value_t = StabilityArg::Unstable, help_heading = "Load")]
     pub stability: StabilityArg,
@@ -125,12 +107,9 @@ pub struct BenchArgs {
           default_missing_value = "all", value_parser = verify_scope, help_heading = "Files")]
     pub verify: Option<VerifyScope>,
 
-    /// User to ask as [default: the URL's, or one's own].
-    #[arg(long, value_name = "N", help_heading = "Client")]
-    pub uid: Option<u32>,
-    /// Group to ask as [default: the URL's, or one's own].
-    #[arg(long, value_name = "N", help_heading = "Client")]
-    pub gid: Option<u32>,
+    /// Who asks, and from where.
+    #[command(flatten)]
+    pub who: WhoArgs,
     /// Worker threads of the NFS engine.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub threads: u32,
@@ -140,7 +119,14 @@ pub struct BenchArgs {
     /// Start of the pseudo-random sequences.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub seed: u64,
+}
 
+/// What becomes of the result of one load.
+#[derive(Args, Clone, Debug)]
+pub struct BenchArgs {
+    /// The load.
+    #[command(flatten)]
+    pub load: LoadArgs,
     /// Write the result to this file too, as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub json: Option<PathBuf>,
@@ -193,52 +179,30 @@ pub enum StabilityArg {
     FileSync,
 }
 
-/// Form of the result on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// For programs.
-    Json,
-}
+impl LoadArgs {
+    /// The target as the user wrote it.
+    #[must_use]
+    pub fn target_text(&self) -> &str {
+        // Without one the command line could not be read.
+        self.target.as_deref().unwrap_or_default()
+    }
 
-impl BenchArgs {
     /// The target, with who asks.
     ///
     /// # Errors
     /// [`BenchError::Target`] if it is neither a URL nor a path.
     pub fn target(&self) -> Result<Target, BenchError> {
-        if !self.target.starts_with("nfs://") {
-            if self.target.contains("://") {
-                let message = format!("{:?} is neither nfs://… nor a directory", self.target);
-                return Err(BenchError::Target(message));
-            }
-            return Ok(Target::Path(PathBuf::from(&self.target)));
-        }
-        let mut target = NfsTarget::parse(&self.target)?;
-        let in_url = |key: &str| self.target.contains(key);
-        if let Some(uid) = self.uid {
-            target.uid = uid;
-        } else if !in_url("uid=") {
-            target.uid = rustix::process::geteuid().as_raw();
-        }
-        if let Some(gid) = self.gid {
-            target.gid = gid;
-        } else if !in_url("gid=") {
-            target.gid = rustix::process::getegid().as_raw();
-        }
-        target.sources.clone_from(&self.source);
-        Ok(Target::Nfs(target))
+        self.who.target(self.target_text())
     }
 
     /// The workload, checked.
     ///
     /// # Errors
     /// [`BenchError::Workload`] says which setting to change.
-    pub fn workload(&self) -> Result<Workload, BenchError> {
+    pub fn workload(&self, name: &str) -> Result<Workload, BenchError> {
         let per_client = self.jobs.div_ceil(self.clients.max(1)).max(1);
         let workload = Workload {
-            name: self.name.clone(),
+            name: name.to_owned(),
             operation: self.rw.operation(self.read_percent),
             block_bytes: self.bs,
             depth: self.depth,
@@ -270,6 +234,8 @@ impl BenchArgs {
             threads: self.threads,
             direct: self.direct,
             seed: self.seed,
+            rate: self.rate.clone().unwrap_or_default(),
+            client_delays_us: self.client_delay.clone(),
             ..Workload::default()
         };
         workload.check()?;
@@ -301,7 +267,7 @@ fn block_bytes(text: &str) -> Result<u32, String> {
     u32::try_from(bytes).map_err(|_| format!("{text:?} is over 1MiB"))
 }
 
-fn verify_scope(text: &str) -> Result<VerifyScope, String> {
+pub(super) fn verify_scope(text: &str) -> Result<VerifyScope, String> {
     match text {
         "all" => Ok(VerifyScope::All),
         count => count
@@ -319,10 +285,10 @@ mod tests {
     #[derive(Parser)]
     struct Program {
         #[command(flatten)]
-        args: BenchArgs,
+        args: LoadArgs,
     }
 
-    fn parse(line: &str) -> Result<BenchArgs, String> {
+    fn parse(line: &str) -> Result<LoadArgs, String> {
         let words = std::iter::once("bench").chain(line.split_whitespace());
         Program::try_parse_from(words).map(|program| program.args).map_err(|e| e.to_string())
     }
@@ -339,7 +305,7 @@ mod tests {
              --jobs 40 --clients 20 --time 1m --warmup 5s --size 64MiB --verify=500",
         )
         .unwrap();
-        let workload = args.workload().unwrap();
+        let workload = args.workload("run").unwrap();
         let operation = Operation::Data { pattern: Pattern::Random, read_percent: 30 };
         assert_eq!(workload.operation, operation);
         assert_eq!((workload.block_bytes, workload.connections, workload.files), (8192, 2, 40));
@@ -348,6 +314,20 @@ mod tests {
         let Target::Nfs(target) = args.target().unwrap() else { panic!("an NFS target") };
         assert_eq!(target.uid, 7);
         assert_eq!(target.gid, rustix::process::getegid().as_raw());
+    }
+
+    #[test]
+    fn a_rate_counts_operations_or_bytes_and_delays_are_microseconds() {
+        let workload =
+            |line: &str| parse(&format!("/mnt {line}")).unwrap().workload("run").unwrap();
+        assert_eq!(workload("").rate, Rate::Unlimited);
+        assert_eq!(workload("--rate 5000").rate, Rate::Operations(5000.0));
+        assert_eq!(workload("--rate 64MiB/s").rate, Rate::Bytes(67_108_864.0));
+        let delays = workload("--client-delay 200us,2ms,0.5ms").client_delays_us;
+        assert_eq!(delays, [200, 2000, 500]);
+        for line in ["/mnt --rate 0", "/mnt --rate fast", "/mnt --client-delay 2"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 
     #[test]
@@ -371,7 +351,7 @@ mod tests {
         }
         let error = parse("smb://host/share").unwrap().target().unwrap_err().to_string();
         assert!(error.contains("neither nfs://"), "{error}");
-        let error = parse("/mnt --bs 2MiB").unwrap().workload().unwrap_err().to_string();
+        let error = parse("/mnt --bs 2MiB").unwrap().workload("run").unwrap_err().to_string();
         assert!(error.contains("block size"), "{error}");
     }
 }

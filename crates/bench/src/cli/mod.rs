@@ -1,28 +1,108 @@
-//! `weir bench`: the load generator from the command line.
+//! `weir bench`: the load generator and the benchmark suite from the command line.
+//!
+//! One load described by options needs no subcommand; everything else has one.
 
 mod args;
+mod choose;
+pub mod compare;
+mod dry;
+mod fit;
+mod list;
+mod method;
+mod output;
+mod place;
+pub mod report;
+mod run;
 pub(crate) mod sampler;
+mod show;
+mod single;
 mod table;
-mod worker;
+mod values;
+pub mod worker;
 
-pub use args::{BenchArgs, Format};
-pub use worker::{WorkerArgs, WorkersArgs, run as run_worker};
+pub use args::{BenchArgs, LoadArgs};
 
 use crate::control::Control;
-use crate::engine::prepare_with;
 use crate::error::BenchError;
-use crate::progress::Progress;
-use crate::stats::result::RunResult;
-use sampler::ServerSampler;
-use std::io::Write as _;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  Random 8 KiB reads for a minute, 4 connections with 16 requests in flight on each:
+    weir bench nfs://127.0.0.1:2049/vol --rw randread --bs 8KiB --jobs 4 --depth 16 --time 1m
+
+  Forty clients, each from an address of its own, writing; every block verified afterwards:
+    weir bench nfs://127.0.0.1:2049/vol --rw randwrite --bs 8KiB --jobs 40 --clients 40 \\
+        --depth 32 --size 64MiB --verify
+
+  The same files for several measurements, laid out by 4 KiB writes:
+    weir bench nfs://127.0.0.1:2049/vol --rw randwrite --layout-block 4KiB --keep
+    weir bench nfs://127.0.0.1:2049/vol --rw randrw --reuse
+
+  What a mounted path gives, past the client's cache, and the result as JSON:
+    weir bench /mnt/vol --rw read --bs 1MiB --direct --output json
+
+  A published test made to fit this machine, with a report (see weir bench run --help):
+    weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --out report
+
+Exit status: 0 if all went well; 1 if an operation failed, a connection was lost, verification
+found a mismatch or could not read all back, the files could not be removed, or the measurement
+could not be made; 2 if the command line makes no sense. Once load was applied there is a result.";
+
+/// Measure a NAS: load it, and report rate, latency and errors
+///
+/// The target is an NFSv3 export, reached from user space without a mount and without privilege,
+/// or a directory of a mounted file system. Files are made in a directory of their own, laid out,
+/// and removed afterwards.
+///
+/// With options alone one load is applied. The subcommands run published tests and loads written
+/// for fio, Vdbench and diskspd, search for limits, and compare and report results. A directory
+/// called like a subcommand is written ./list.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true,
+          after_long_help = EXAMPLES, max_term_width = 100)]
+pub struct BenchCommand {
+    /// What else to do than applying one load.
+    #[command(subcommand)]
+    pub command: Option<BenchSubcommand>,
+    /// The load.
+    #[command(flatten)]
+    pub load: BenchArgs,
+}
+
+/// What `weir bench` does besides applying one load.
+#[derive(Subcommand, Clone, Debug)]
+#[expect(missing_docs, reason = "the help of a subcommand is that of its arguments")]
+pub enum BenchSubcommand {
+    List(list::ListArgs),
+    Run(Box<run::RunArgs>),
+    Compare(compare::CompareArgs),
+    Report(report::ReportArgs),
+    Worker(worker::WorkerArgs),
+}
+
+/// Form of the result on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
 
 /// Why `weir bench` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
+    /// The command line makes no sense, in a way that only shows once it is carried out.
+    #[error("{0}")]
+    Usage(String),
     /// The measurement could not be made.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// Results could not be read or shown again.
+    #[error(transparent)]
+    Report(#[from] report::ReportError),
     /// The process named by `--server-pid` is not there.
     #[error("can't read the processor time of --server-pid {pid}")]
     Server {
@@ -41,46 +121,92 @@ pub enum CliError {
     },
 }
 
-/// Runs what the arguments say and prints the result in the form `format`. The caller stops it early through
-/// `control`; what was measured until then is still printed.
+/// Does what the command line says and prints the result in the form `format`. The caller stops it
+/// early through `control`; what was measured until then is still printed.
 ///
-/// Gives the result; [`RunResult::is_clean`] decides about the exit code.
+/// Gives what was not as it should be, a sentence each; nothing if all went well.
 ///
 /// # Errors
 /// [`CliError`] says what to do.
-pub fn run(args: &BenchArgs, format: Format, control: &Control) -> Result<RunResult, CliError> {
-    let target = args.target()?;
-    let workload = args.workload()?;
-    let mut sampler = args.server_pid.map(ServerSampler::new).transpose()?;
-    let mut progress = Progress::new(args.quiet);
-    let prepared =
-        prepare_with(&target, &workload, control, &mut |done, total| progress.layout(done, total));
-    let outcome = prepared.and_then(|prepared| {
-        prepared.run(control, |window| {
-            if let Some(sampler) = &mut sampler {
-                sampler.window(window);
-            }
-            progress.window(window);
-        })
-    });
-    progress.finish();
-    let mut result = outcome?;
-    result.server = sampler.and_then(|sampler| sampler.finish(&result));
-    print(args, format, &result)?;
-    Ok(result)
+pub fn run(
+    command: &BenchCommand,
+    format: Format,
+    control: &Control,
+) -> Result<Vec<String>, CliError> {
+    match &command.command {
+        None => single::run(&command.load, format, control),
+        Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),
+        Some(BenchSubcommand::Run(args)) => run::run(args, format, control),
+        Some(BenchSubcommand::Compare(args)) => Ok(compare::run(args, format).map(nothing)?),
+        Some(BenchSubcommand::Worker(args)) => worker::run(args, control).map(nothing),
+        Some(BenchSubcommand::Report(args)) => Ok(report::run(args, format).map(nothing)?),
+    }
 }
 
-fn print(args: &BenchArgs, format: Format, result: &RunResult) -> Result<(), CliError> {
-    let json = || serde_json::to_string_pretty(result).map_err(std::io::Error::from);
-    if let Some(path) = &args.json {
-        json()
-            .and_then(|json| std::fs::write(path, json + "\n"))
-            .map_err(|source| CliError::Output { path: path.clone(), source })?;
+/// What does not measure has nothing to find fault with.
+const fn nothing((): ()) -> Vec<String> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        bench: BenchCommand,
     }
-    let text = match format {
-        Format::Table => Ok(table::render(result)),
-        Format::Json => json().map(|json| json + "\n"),
-    };
-    text.and_then(|text| std::io::stdout().write_all(text.as_bytes()))
-        .map_err(|source| CliError::Output { path: "standard output".into(), source })
+
+    fn parse(words: &[&str]) -> Result<BenchCommand, String> {
+        let words = std::iter::once("bench").chain(words.iter().copied());
+        Program::try_parse_from(words).map(|program| program.bench).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Program::command().debug_assert();
+    }
+
+    #[test]
+    fn options_alone_are_one_load() {
+        let one = parse(&["/mnt", "--rw", "read", "--json", "x"]).unwrap();
+        assert!(one.command.is_none());
+        assert_eq!(one.load.load.target_text(), "/mnt");
+        assert!(parse(&[]).unwrap_err().contains("TARGET"), "a target is wanted");
+    }
+
+    #[test]
+    fn published_command_lines_are_taken_as_they_are() {
+        let words = [
+            "run", "--target", "nfs://10.0.0.4/vol", "--map", "z:=", "--", "diskspd.exe", "-c2G",
+            "-b4K", "-w20", "z:\\testfile.dat",
+        ];
+        let Some(BenchSubcommand::Run(run)) = parse(&words).unwrap().command else {
+            panic!("a run")
+        };
+        assert_eq!(run.choice.line.len(), 5);
+        assert_eq!(run.choice.target.as_deref(), Some("nfs://10.0.0.4/vol"));
+        let Some(BenchSubcommand::Run(run)) =
+            parse(&["run", "a", "b.fio", "/mnt", "--scale", "auto", "--steady"]).unwrap().command
+        else {
+            panic!("a run")
+        };
+        assert_eq!(run.choice.what, ["a", "b.fio", "/mnt"]);
+        assert_eq!(run.method.steady.map(|time| time.as_secs()), Some(300));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for words in [
+            &["run"][..],
+            &["run", "a", "/mnt", "--keep", "--reuse"],
+            &["run", "a", "/mnt", "--repeats", "0"],
+            &["run", "a", "/mnt", "--map", "z:"],
+            &["run", "a", "/mnt", "--scale", "2"],
+        ] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+    }
 }

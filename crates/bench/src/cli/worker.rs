@@ -30,7 +30,7 @@ Examples:
 Exit status: 0 if it was told to end, by the coordinator of --stdio or by a signal; 1 if it could
 not listen, or the coordinator of --stdio was lost; 2 if the command line makes no sense.";
 
-/// Take part in measurements that another machine coordinates.
+/// Take part in measurements that another machine coordinates
 ///
 /// A worker applies its part of each load and sends back what it saw. It does nothing for anybody
 /// who has not proved that they know the token, and serves one coordinator at a time. What is said

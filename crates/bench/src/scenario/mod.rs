@@ -4,6 +4,8 @@
 //! A scenario is data. Reading it from a text is the languages' work, making it fit a machine is
 //! the scaling's, applying it the suite's.
 
+pub mod scale;
+
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 

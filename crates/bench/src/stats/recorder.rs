@@ -286,6 +286,7 @@ fn latency(histogram: &Histogram<u32>) -> Latency {
         p95: at(0.95),
         p99: at(0.99),
         p99_9: at(0.999),
+        p99_99: at(0.9999),
         max: histogram.max() as f64 / 1e6,
     }
 }
@@ -325,6 +326,7 @@ mod tests {
             (latency.p95, 950.0),
             (latency.p99, 990.0),
             (latency.p99_9, 999.0),
+            (latency.p99_99, 1000.0),
             (latency.max, 1000.0),
         ] {
             assert!((seen - wanted).abs() <= wanted * 0.002, "{seen} is not {wanted}");

@@ -147,6 +147,9 @@ pub struct Latency {
     pub p99: f64,
     /// 99.9th percentile.
     pub p99_9: f64,
+    /// 99.99th percentile; zero in results that were written before it was taken.
+    #[serde(default)]
+    pub p99_99: f64,
     /// Greatest.
     pub max: f64,
 }

@@ -14,6 +14,9 @@ pub struct Context<'a> {
     pub control: &'a Control,
     /// Told how many bytes of how many are laid out.
     pub layout: &'a mut dyn FnMut(u64, u64),
+    /// Called once all files are laid out, on all processes, before the load starts: caches are
+    /// emptied here. It may take its time.
+    pub ready: &'a mut dyn FnMut(),
     /// Told what happened every 100 ms.
     pub observe: &'a mut dyn FnMut(&Window),
 }
@@ -69,6 +72,7 @@ impl Executor for Local {
         context: &mut Context<'_>,
     ) -> Result<Applied, BenchError> {
         let step = prepare_step(&self.target, loads, context.control, context.layout)?;
+        (context.ready)();
         let record =
             step.run(Instant::now(), context.control, |window| (context.observe)(window))?;
         Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })

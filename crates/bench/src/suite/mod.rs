@@ -1,8 +1,39 @@
 //! Running scenarios: step after step, with repeats, on one executor, into one document of
 //! results.
+//!
+//! [`Suite`] is the runner. It owns the order of things, the files, the caches and the repeats;
+//! applying a load is the [`Executor`]'s, what is at the target the [`Place`]'s, and showing what
+//! happens the observer's, who is told of every [`Event`]. [`search`] decides what to apply next
+//! where that depends on what came of the last load.
 
+mod cache;
+mod course;
+mod data;
+mod event;
 mod executor;
+mod meter;
+mod options;
+mod place;
+mod plan;
+mod preflight;
+mod run;
+pub mod search;
+mod shares;
+mod steady;
+mod summary;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod workers;
 
+pub use event::{Act, Event};
 pub use executor::{Applied, Context, Executor, Local};
+pub use options::{CacheOptions, Options};
+pub use place::{Place, TargetPlace};
+pub use plan::{Plan, step_seconds};
+pub use preflight::preflight;
+pub use run::{Outcome, Suite};
+pub use steady::steady;
+pub use summary::summarize;
 pub use workers::Workers;

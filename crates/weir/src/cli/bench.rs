@@ -1,28 +1,23 @@
-//! `weir bench`: the load generator. Ctrl-C ends a run early; what was measured is still shown.
+//! `weir bench`: the load generator and the benchmark suite. Ctrl-C ends a run early; what was
+//! measured is still shown.
 
 use super::Global;
+use super::print::usage;
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
 use weir_bench::Control;
-use weir_bench::cli::{self, BenchArgs};
+use weir_bench::cli::{self, BenchCommand, CliError};
 
-/// Measures what the arguments say, and fails if anything was not as it should be.
-pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<()> {
+/// Does what the arguments say, and fails if anything was not as it should be.
+pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
     let control = Control::new();
     stop_on_interrupt(control.clone())?;
-    let result = cli::run(args, global.output.format(), &control)?;
-    if !result.is_clean() {
-        let (errors, verify) = (result.error_count(), result.verify.unwrap_or_default());
-        bail!(
-            "the run was not clean: {} failures, {} lost connections, {} mismatches, {} blocks not \
-             read back",
-            errors,
-            result.connections.lost,
-            verify.mismatches,
-            verify.unread
-        );
+    match cli::run(command, global.output.format(), &control) {
+        Ok(unclean) if unclean.is_empty() => Ok(()),
+        Ok(unclean) => bail!("the run was not clean: {}", unclean.join("; ")),
+        Err(CliError::Usage(message)) => Err(usage(&message)),
+        Err(error) => Err(error.into()),
     }
-    Ok(())
 }
 
 fn stop_on_interrupt(control: Control) -> Result<()> {

@@ -158,8 +158,7 @@ enum Command {
     /// Tell whether the server serves all its volumes
     Health,
     Top(top::TopArgs),
-    /// Measure a NAS: load it, and report rate, latency and errors
-    Bench(Box<weir_bench::cli::BenchArgs>),
+    Bench(Box<weir_bench::cli::BenchCommand>),
     Demo(demo::DemoArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),

@@ -1,0 +1,182 @@
+//! Published tests of storage services, each by name, at their original size.
+//!
+//! A test is data: tables of what was published beside the load that gave it. Making it fit a
+//! machine is [`crate::scenario::scale`]'s work. Where a publication is silent (requests in flight,
+//! run times), the choice is ours and the test's `about` says so. What is published for a protocol
+//! that has no engine yet is listed all the same, as waiting; a like load that can be run stands
+//! under a name of its own and carries no published figures. Documented in
+//! `docs/bench-catalogue.md`.
+
+mod anf;
+mod azure;
+mod build;
+mod contract;
+mod eda;
+mod gcnv;
+#[cfg(test)]
+mod tests;
+mod vdbench;
+
+use crate::scenario::{Language, Scenario, Step, scale};
+
+/// What a test speaks to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// NFSv3, or a mounted path.
+    Nfs,
+    /// SMB 3.
+    Smb,
+}
+
+impl Protocol {
+    /// For tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nfs => "NFSv3",
+            Self::Smb => "SMB",
+        }
+    }
+}
+
+/// One line of the list of tests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// How many steps it has.
+    pub steps: usize,
+    /// Does any step carry published figures?
+    pub published: bool,
+    /// Minutes that one run takes at its original size, laying out the files included.
+    pub minutes: f64,
+    /// Why it can't be run yet.
+    pub waiting: Option<String>,
+}
+
+/// A test, and what it speaks.
+struct Test {
+    protocol: Protocol,
+    scenario: Scenario,
+}
+
+impl Test {
+    /// Over NFSv3 or on a path.
+    fn nfs(head: &Head<'_>, steps: Vec<Step>) -> Self {
+        Self { protocol: Protocol::Nfs, scenario: head.scenario(steps, None) }
+    }
+
+    /// Over SMB, for which there is no engine yet.
+    fn smb(head: &Head<'_>, steps: Vec<Step>) -> Self {
+        let waiting = "SMB: the suite has no SMB engine yet".to_owned();
+        Self { protocol: Protocol::Smb, scenario: head.scenario(steps, Some(waiting)) }
+    }
+}
+
+/// What a test is called and where it comes from.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    name: &'a str,
+    title: &'a str,
+    about: &'a str,
+    source: Option<&'a str>,
+    chart: crate::scenario::Chart,
+}
+
+impl Head<'_> {
+    fn scenario(&self, steps: Vec<Step>, waiting: Option<String>) -> Scenario {
+        Scenario {
+            name: self.name.to_owned(),
+            title: self.title.to_owned(),
+            about: self.about.to_owned(),
+            source: self.source.map(str::to_owned),
+            language: Language::Catalogue,
+            chart: self.chart,
+            steps: build::sharing_files(steps),
+            changes: Vec::new(),
+            waiting,
+            text: None,
+        }
+    }
+}
+
+fn tests() -> Vec<Test> {
+    let mut tests = anf::tests();
+    tests.extend(vdbench::tests());
+    tests.extend(gcnv::tests());
+    tests.extend(azure::tests());
+    tests.extend(eda::tests());
+    tests.extend(contract::tests());
+    tests
+}
+
+/// All tests, in the order in which they are listed.
+#[must_use]
+pub fn all() -> Vec<Entry> {
+    let entry = |test: Test| Entry {
+        minutes: scale::estimate(&test.scenario, 1).as_secs_f64() / 60.0,
+        steps: test.scenario.steps.len(),
+        published: test.scenario.steps.iter().any(|step| step.published.is_some()),
+        name: test.scenario.name,
+        title: test.scenario.title,
+        protocol: test.protocol,
+        waiting: test.scenario.waiting,
+    };
+    tests().into_iter().map(entry).collect()
+}
+
+/// The test of this name at its original size; upper and lower case are the same.
+///
+/// # Errors
+/// A sentence that names the nearest name, or the command that lists them.
+pub fn scenario(name: &str) -> Result<Scenario, String> {
+    let wanted = name.trim().to_lowercase();
+    let mut names = Vec::new();
+    for test in tests() {
+        if test.scenario.name == wanted {
+            return Ok(test.scenario);
+        }
+        names.push(test.scenario.name);
+    }
+    Err(match nearest(&wanted, &names) {
+        Some(near) => format!("no test is called {name:?}; did you mean {near}?"),
+        None => format!("no test is called {name:?}; `weir bench list` names them all"),
+    })
+}
+
+/// The name that takes fewest changes to become `wanted`, if that is at most a third of it; else
+/// the only one that begins with it.
+fn nearest<'a>(wanted: &str, names: &'a [String]) -> Option<&'a str> {
+    let close = names.iter().map(|name| (distance(wanted, name), name));
+    let best = close.min_by_key(|(changes, _)| *changes);
+    if let Some((changes, name)) = best
+        && changes <= wanted.len() / 3
+    {
+        return Some(name);
+    }
+    let mut beginning = names.iter().filter(|name| !wanted.is_empty() && name.starts_with(wanted));
+    beginning.next().map(String::as_str)
+}
+
+/// Characters to insert, remove or replace (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
+    for (line, have) in (1..).zip(from.chars()) {
+        let mut diagonal = line - 1;
+        let mut left = line;
+        for (cell, want) in row.iter_mut().skip(1).zip(to.chars()) {
+            let replaced = diagonal + usize::from(have != want);
+            diagonal = *cell;
+            left = replaced.min(diagonal + 1).min(left + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = line;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

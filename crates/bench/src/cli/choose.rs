@@ -1,0 +1,130 @@
+//! Which tests to run on which target, and how they are made to fit.
+
+use super::CliError;
+use crate::catalogue;
+use crate::lang::{self, Map};
+use crate::scenario::Scenario;
+use clap::Args;
+use std::path::Path;
+
+/// Which tests, on which target.
+#[derive(Args, Clone, Debug)]
+pub struct Choice {
+    /// Names of published tests (`weir bench list`; `anf-*` for all that begin so, `all`) and files,
+    /// then the target: `nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
+    #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
+    pub what: Vec<String>,
+    /// The target, if it is not the last word.
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Where a path of a file or command line lies on the target: a directory below it, or the
+    /// target itself if nothing follows. Drives are written without their colon: `z:=`.
+    #[arg(long, value_name = "FROM:=DIRECTORY", value_parser = Map::parse)]
+    pub map: Vec<Map>,
+    /// A command line of fio, Vdbench or diskspd, as it is.
+    #[arg(last = true, value_name = "COMMAND LINE")]
+    pub line: Vec<String>,
+}
+
+impl Choice {
+    /// The scenarios at their original size, and the target.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] where a name is unknown, a text can't be read, or a part is missing.
+    pub(super) fn scenarios(&self) -> Result<(Vec<Scenario>, String), CliError> {
+        let mut what = self.what.clone();
+        let target = match &self.target {
+            Some(target) => target.clone(),
+            None => what.pop().unwrap_or_default(),
+        };
+        let mut scenarios = Vec::new();
+        for name in &what {
+            scenarios.extend(self.named(name)?);
+        }
+        if !self.line.is_empty() {
+            let read = lang::command(&self.line, &self.options());
+            scenarios.push(read.map_err(|error| CliError::Usage(error.to_string()))?);
+        }
+        if scenarios.is_empty() {
+            return Err(CliError::Usage(
+                "nothing to run: name a test of `weir bench list`, a file, or a command line \
+                 after --, and then the target"
+                    .to_owned(),
+            ));
+        }
+        Ok((scenarios, target))
+    }
+
+    fn options(&self) -> lang::Options {
+        lang::Options { maps: self.map.clone(), ..lang::Options::default() }
+    }
+
+    fn named(&self, name: &str) -> Result<Vec<Scenario>, CliError> {
+        let beginning = if name == "all" { Some("") } else { name.strip_suffix('*') };
+        if let Some(beginning) = beginning {
+            let all = catalogue::all();
+            let names = all.iter().filter(|entry| entry.name.starts_with(beginning));
+            let found: Result<Vec<_>, _> =
+                names.map(|entry| catalogue::scenario(&entry.name)).collect();
+            let found = found.map_err(CliError::Usage)?;
+            if found.is_empty() {
+                let message = format!("no test begins with {beginning:?}; see weir bench list");
+                return Err(CliError::Usage(message));
+            }
+            return Ok(found);
+        }
+        match catalogue::scenario(name) {
+            Ok(scenario) => Ok(vec![scenario]),
+            Err(_) if Path::new(name).is_file() => lang::read(Path::new(name), &self.options())
+                .map(|scenario| vec![scenario])
+                .map_err(|error| CliError::Usage(error.to_string())),
+            Err(why) if name.contains(['/', '.']) => {
+                Err(CliError::Usage(format!("there is no file {name}, and {why}")))
+            }
+            Err(why) => Err(CliError::Usage(why)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(what: &[&str]) -> Choice {
+        Choice {
+            what: what.iter().map(ToString::to_string).collect(),
+            target: None,
+            map: Vec::new(),
+            line: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_target_comes_last_unless_it_is_named() {
+        let name = catalogue::all().swap_remove(0).name;
+        let (scenarios, target) = choice(&[&name, "/mnt"]).scenarios().unwrap();
+        assert_eq!((scenarios.len(), target.as_str()), (1, "/mnt"));
+        let mut named = choice(&[&name, &name]);
+        named.target = Some("nfs://x/y".to_owned());
+        let (scenarios, target) = named.scenarios().unwrap();
+        assert_eq!((scenarios.len(), target.as_str()), (2, "nfs://x/y"));
+    }
+
+    #[test]
+    fn all_and_beginnings_are_names() {
+        let all = choice(&["all", "/mnt"]).scenarios().unwrap().0;
+        assert_eq!(all.len(), catalogue::all().len());
+        let some = choice(&["anf-*", "/mnt"]).scenarios().unwrap().0;
+        assert!(!some.is_empty() && some.len() < all.len());
+        assert!(some.iter().all(|scenario| scenario.name.starts_with("anf-")));
+    }
+
+    #[test]
+    fn what_is_unknown_or_missing_is_told() {
+        let told = |what: &[&str]| choice(what).scenarios().unwrap_err().to_string();
+        assert!(told(&["/mnt"]).contains("nothing to run"));
+        assert!(told(&["no-such-*", "/mnt"]).contains("weir bench list"));
+        assert!(told(&["no-such-test", "/mnt"]).contains("no-such-test"));
+        assert!(told(&["./no-such.fio", "/mnt"]).contains("no file ./no-such.fio"));
+    }
+}

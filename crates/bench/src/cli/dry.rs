@@ -1,0 +1,183 @@
+//! What would run, in words.
+
+use crate::scenario::{Cache, Scenario, Step};
+use crate::suite::{Options, Plan, step_seconds};
+use crate::units::span;
+use crate::workload::{Length, Operation, Pattern, Rate, Workload};
+use std::fmt::Write as _;
+use weir_core::units::Bytes;
+
+/// What running `scenarios` with `options` would do.
+pub(super) fn text(scenarios: &[Scenario], options: &Options) -> String {
+    let mut text = format!("Dry run: nothing is run, and {} is not contacted.\n", options.target);
+    for scenario in scenarios {
+        // Writing to a string can't fail.
+        let _ = test(&mut text, scenario);
+    }
+    let plan = Plan::of(scenarios, options);
+    let runs = if options.repeats > 1 || options.discard_first {
+        let more = u32::from(options.discard_first);
+        format!(", each {} times", options.repeats + more)
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        text,
+        "\n{} steps{runs}: {} of load{}. Files hold up to {} at a time; {} are written to lay them \
+         out, which comes on top.",
+        plan.steps,
+        span(plan.seconds),
+        if plan.open_ended > 0 {
+            format!(", and {} that end by a count, however long they take", plan.open_ended)
+        } else {
+            String::new()
+        },
+        Bytes(plan.peak_bytes),
+        Bytes(plan.layout_bytes)
+    );
+    text
+}
+
+fn test(text: &mut String, scenario: &Scenario) -> std::fmt::Result {
+    writeln!(text, "\n{}: {}", scenario.name, scenario.title)?;
+    if let Some(waiting) = &scenario.waiting {
+        return writeln!(text, "  is not run: {waiting}");
+    }
+    for change in &scenario.changes {
+        writeln!(text, "  changed: {change}")?;
+    }
+    for step in &scenario.steps {
+        writeln!(text, "  {}{}", step.name, about(step))?;
+        for load in &step.loads {
+            writeln!(text, "    {}", words(load))?;
+        }
+    }
+    Ok(())
+}
+
+fn about(step: &Step) -> String {
+    let mut about = String::new();
+    if step.preparation {
+        about.push_str(", preparation");
+    }
+    match step.cache {
+        Cache::Any => {}
+        Cache::Included => about.push_str(", caches filled before"),
+        Cache::Excluded => about.push_str(", caches emptied before"),
+    }
+    match step_seconds(step) {
+        Some(seconds) => about.push_str(&format!(", {}", span(seconds))),
+        None => about.push_str(", until a count is reached"),
+    }
+    about
+}
+
+/// A load in a line.
+fn words(load: &Workload) -> String {
+    let mut words = operation(load);
+    words.push_str(&format!(
+        ", {} × {} in flight on {} × {}",
+        count(load.jobs, "job"),
+        load.depth,
+        count(load.clients, "client"),
+        count(load.connections, "connection")
+    ));
+    words.push_str(&match &load.rate {
+        Rate::Unlimited => String::new(),
+        Rate::Operations(rate) => format!(", at {rate:.0} op/s"),
+        Rate::Bytes(rate) => format!(", at {:.1} MiB/s", rate / 1_048_576.0),
+        Rate::Share { of, percent } => format!(", at {percent} % of what step {of} reached"),
+    });
+    if load.needs_files() {
+        words.push_str(&format!(
+            ", {} of {} in {}",
+            count(load.files, "file"),
+            Bytes(load.file_bytes),
+            load.directory
+        ));
+    }
+    words.push_str(&match load.length {
+        Length::Seconds(seconds) => {
+            format!(", {} after {} of warm-up", span(seconds), span(load.warmup_s))
+        }
+        Length::Operations(operations) => format!(", {operations} operations"),
+        Length::Bytes { per_job, .. } => format!(", {} for each job", Bytes(per_job)),
+    });
+    if !load.client_delays_us.is_empty() {
+        let delays: Vec<String> =
+            load.client_delays_us.iter().map(|us| format!("{us} µs")).collect();
+        words.push_str(&format!(", clients {} away", delays.join(" and ")));
+    }
+    if load.verify.is_some() || load.verify_reads {
+        words.push_str(", verified");
+    }
+    words
+}
+
+fn operation(load: &Workload) -> String {
+    match load.operation {
+        Operation::Data { pattern, read_percent } => {
+            let order = match pattern {
+                Pattern::Random => "random".to_owned(),
+                Pattern::Sequential => "sequential".to_owned(),
+                Pattern::Mixed { random_percent } => format!("{random_percent} % random"),
+            };
+            let kind = match read_percent {
+                100 => "reads".to_owned(),
+                0 => "writes".to_owned(),
+                reads => format!("requests, {reads} % reads"),
+            };
+            format!("{order} {} {kind}", Bytes(u64::from(load.block_bytes)))
+        }
+        Operation::Null => "NULL".to_owned(),
+        Operation::Getattr => "GETATTR".to_owned(),
+        Operation::Access => "ACCESS".to_owned(),
+        Operation::Lookup => "LOOKUP".to_owned(),
+        Operation::CreateRemove => "CREATE and REMOVE".to_owned(),
+        Operation::Mix => format!("a mix of {} kinds of operation", load.mix.len()),
+    }
+}
+
+fn count(number: u32, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::testing::scenario;
+
+    #[test]
+    fn everything_that_would_run_is_told_in_words() {
+        let mut one = scenario(&["fill", "load"]);
+        one.changes.push("files are smaller".to_owned());
+        one.steps[0].preparation = true;
+        one.steps[0].shares_files = true;
+        one.steps[0].loads[0].length = Length::Operations(9);
+        one.steps[1].cache = Cache::Excluded;
+        one.steps[1].loads[0].rate = Rate::Share { of: "fill".to_owned(), percent: 50.0 };
+        one.steps[1].loads[0].client_delays_us = vec![200, 2000];
+        let mut other = scenario(&["never"]);
+        other.waiting = Some("no SMB".to_owned());
+        let options = Options { repeats: 3, target: "nfs://x/y".to_owned(), ..Options::default() };
+        let text = text(&[one, other], &options);
+        for part in [
+            "nfs://x/y is not contacted",
+            "changed: files are smaller",
+            "fill, preparation, until a count",
+            "load, caches emptied before, 32 s",
+            "random 4 KiB reads, 1 job × 16 in flight on 1 client × 1 connection",
+            "at 50 % of what step fill reached",
+            "1 file of 1 MiB in weir-bench",
+            "30 s after 2 s of warm-up",
+            "clients 200 µs and 2000 µs away",
+            "is not run: no SMB",
+            "2 steps, each 3 times: 96 s of load, and 1 that end by a count",
+            "up to 1 MiB at a time; 1 MiB are written",
+        ] {
+            let plain = text.replace("2 min", "96 s");
+            assert!(plain.contains(part), "{part} is missing in {text}");
+        }
+        assert!(!text.contains("never"), "{text}");
+    }
+}

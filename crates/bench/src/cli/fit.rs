@@ -1,0 +1,251 @@
+//! Making tests fit: less data, fewer at a time, shorter, and what else the user wants different.
+
+use super::CliError;
+use super::values::{client_delay, part};
+use crate::scenario::Scenario;
+use crate::scenario::scale::{Facts, Scale, scale};
+use crate::suite::{Options, Plan};
+use crate::units::parse_time;
+use crate::workload::{VerifyScope, Workload};
+use clap::Args;
+use std::time::Duration;
+use weir_core::units::parse_bytes;
+
+/// Shortest measured time that a bound on the whole leads to.
+const TIME_MIN_S: f64 = 1.0;
+
+/// How much of a test's data to keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScaleBy {
+    /// This part.
+    Part(f64),
+    /// What fits this machine.
+    Auto,
+}
+
+/// What is different from the tests as they were written.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FitArgs {
+    /// Keep this part of the data (1/100, 1%), or fit everything to this machine (auto): data,
+    /// requests at a time, and 20 s for each step. What was changed is said.
+    #[arg(long, value_name = "PART|auto", value_parser = scale_by, help_heading = "Size")]
+    pub scale: Option<ScaleBy>,
+    /// Most data of a test.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Size")]
+    pub data: Option<u64>,
+    /// Longest measured time of a step.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
+    pub time: Option<Duration>,
+    /// Longest warm-up of a step.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
+    pub warmup: Option<Duration>,
+    /// Longest time of load of a test, repeats included: steps become shorter.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
+    pub max_time: Option<Duration>,
+    /// Most clients.
+    #[arg(long, value_name = "N", help_heading = "Size",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub clients: Option<u32>,
+    /// Most jobs of a load.
+    #[arg(long, value_name = "N", help_heading = "Size",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Most requests that a job keeps in flight.
+    #[arg(long, value_name = "N", help_heading = "Size",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Connections of each client (nconnect).
+    #[arg(long, value_name = "N", help_heading = "Load",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: Option<u32>,
+    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in turn.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
+          help_heading = "Load")]
+    pub client_delay: Vec<u64>,
+    /// Worker threads of the NFS engine.
+    #[arg(long, value_name = "N", help_heading = "Load",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: Option<u32>,
+    /// Open files with O_DIRECT (on a path).
+    #[arg(long, help_heading = "Load")]
+    pub direct: bool,
+    /// Check every block that is read, and read back what was written: all of it, or this many
+    /// blocks.
+    #[arg(long, value_name = "BLOCKS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "all", value_parser = super::args::verify_scope,
+          help_heading = "Load")]
+    pub verify: Option<VerifyScope>,
+    /// Directory for the files, made below the target, in place of weir-bench.
+    #[arg(long, value_name = "NAME", help_heading = "Files")]
+    pub dir: Option<String>,
+}
+
+fn scale_by(text: &str) -> Result<ScaleBy, String> {
+    if text == "auto" { Ok(ScaleBy::Auto) } else { part(text).map(ScaleBy::Part) }
+}
+
+impl FitArgs {
+    /// `scenario` as it is to run. `options` tell how often.
+    pub(super) fn fit(
+        &self,
+        scenario: &Scenario,
+        facts: Facts,
+        options: &Options,
+    ) -> Result<Scenario, CliError> {
+        let mut to = self.scale(scenario, facts);
+        to.check().map_err(CliError::Usage)?;
+        let mut fitted = scale(scenario, &to);
+        if let Some(most) = self.max_time {
+            to.time_s = Some(shortened(&fitted, most.as_secs_f64(), options)?);
+            to.warmup_s = to.warmup_s.or(to.time_s).zip(to.time_s).map(|(warmup, time)| {
+                // A warm-up is no longer than what it prepares.
+                warmup.min(time)
+            });
+            fitted = scale(scenario, &to);
+        }
+        self.change(&mut fitted);
+        Ok(fitted)
+    }
+
+    fn scale(&self, scenario: &Scenario, facts: Facts) -> Scale {
+        let mut to = match self.scale {
+            Some(ScaleBy::Auto) => Scale::automatic(scenario, facts),
+            Some(ScaleBy::Part(factor)) => {
+                Scale { factor: Some(factor), facts: Some(facts), ..Scale::default() }
+            }
+            None => Scale { facts: Some(facts), ..Scale::default() },
+        };
+        to.max_data_bytes = self.data.or(to.max_data_bytes);
+        to.time_s = self.time.map(|time| time.as_secs_f64()).or(to.time_s);
+        to.warmup_s = self.warmup.map(|time| time.as_secs_f64()).or(to.warmup_s);
+        to.clients = self.clients.or(to.clients);
+        to.jobs = self.jobs.or(to.jobs);
+        to.depth = self.depth.or(to.depth);
+        to.threads = self.threads.or(to.threads);
+        to
+    }
+
+    /// What is not a matter of size.
+    fn change(&self, scenario: &mut Scenario) {
+        for load in scenario.steps.iter_mut().flat_map(|step| &mut step.loads) {
+            self.change_load(load);
+        }
+        let mut say = |sentence: String| scenario.changes.push(sentence);
+        if let Some(connections) = self.connections {
+            say(format!("each client has {connections} connections"));
+        }
+        if !self.client_delay.is_empty() {
+            let delays: Vec<String> =
+                self.client_delay.iter().map(|us| format!("{us} µs")).collect();
+            say(format!("clients are {} away, dealt in turn", delays.join(", ")));
+        }
+        if self.verify.is_some() {
+            say("what is read is checked, and what was written is read back".to_owned());
+        }
+        if self.direct {
+            say("files are opened with O_DIRECT".to_owned());
+        }
+    }
+
+    fn change_load(&self, load: &mut Workload) {
+        load.connections = self.connections.unwrap_or(load.connections);
+        load.threads = self.threads.unwrap_or(load.threads);
+        load.direct |= self.direct;
+        if !self.client_delay.is_empty() {
+            load.client_delays_us.clone_from(&self.client_delay);
+        }
+        if let Some(scope) = self.verify {
+            load.verify = load.operation.writes().then_some(scope);
+            load.verify_reads = load.operation.reads();
+        }
+        if let Some(directory) = &self.dir
+            && load.directory == Workload::default().directory
+        {
+            load.directory.clone_from(directory);
+        }
+    }
+}
+
+/// The measured time of a step with which `scenario` takes at most `most_s`, found by halving.
+fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64, CliError> {
+    let takes = |time_s: f64| {
+        let to = Scale { time_s: Some(time_s), warmup_s: Some(time_s), ..Scale::default() };
+        Plan::of(&[scale(scenario, &to)], options).seconds
+    };
+    let least = takes(TIME_MIN_S);
+    if least > most_s {
+        return Err(CliError::Usage(format!(
+            "{} takes {least:.0} s at least, with {TIME_MIN_S} s for each step: raise --max-time, \
+             or choose fewer --repeats",
+            scenario.name
+        )));
+    }
+    let (mut low, mut high) = (TIME_MIN_S, 86_400.0);
+    while high - low > 0.5 {
+        let middle = f64::midpoint(low, high);
+        if takes(middle) <= most_s { low = middle } else { high = middle }
+    }
+    Ok(low.floor().max(TIME_MIN_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::testing::scenario;
+    use crate::workload::{Length, Operation, Pattern};
+
+    fn fit(args: &FitArgs, scenario: &Scenario) -> Scenario {
+        args.fit(scenario, Facts::default(), &Options::default()).unwrap()
+    }
+
+    #[test]
+    fn without_options_nothing_changes() {
+        let one = scenario(&["a", "b"]);
+        assert_eq!(fit(&FitArgs::default(), &one).steps, one.steps);
+    }
+
+    #[test]
+    fn a_bound_on_the_whole_shortens_steps_and_their_warm_ups() {
+        let one = scenario(&["a", "b", "c", "d"]);
+        let args =
+            FitArgs { max_time: Some(Duration::from_secs(60)), ..FitArgs::default() };
+        let fitted = fit(&args, &one);
+        let plan = Plan::of(std::slice::from_ref(&fitted), &Options::default());
+        assert!(plan.seconds <= 60.0 && plan.seconds > 50.0, "{plan:?}");
+        assert!(!fitted.changes.is_empty());
+        let short = FitArgs { max_time: Some(Duration::from_secs(3)), ..FitArgs::default() };
+        let refused = short.fit(&one, Facts::default(), &Options::default()).unwrap_err();
+        assert!(refused.to_string().contains("raise --max-time"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_not_size_is_set_and_said() {
+        let mut one = scenario(&["a", "b"]);
+        one.steps[1].loads[0].operation =
+            Operation::Data { pattern: Pattern::Random, read_percent: 0 };
+        one.steps[1].loads[0].directory = "own".to_owned();
+        let args = FitArgs {
+            connections: Some(4),
+            client_delay: vec![200],
+            verify: Some(VerifyScope::All),
+            dir: Some("here".to_owned()),
+            time: Some(Duration::from_secs(3)),
+            ..FitArgs::default()
+        };
+        let fitted = fit(&args, &one);
+        let (read, write) = (&fitted.steps[0].loads[0], &fitted.steps[1].loads[0]);
+        assert!(read.verify_reads && read.verify.is_none());
+        assert!(!write.verify_reads && write.verify == Some(VerifyScope::All));
+        assert_eq!((read.directory.as_str(), write.directory.as_str()), ("here", "own"));
+        assert_eq!((read.connections, &read.client_delays_us), (4, &vec![200]));
+        assert_eq!(read.length, Length::Seconds(3.0));
+        assert!(fitted.changes.len() >= 4, "{:?}", fitted.changes);
+    }
+
+    #[test]
+    fn a_scale_is_a_part_or_automatic() {
+        assert_eq!(scale_by("auto"), Ok(ScaleBy::Auto));
+        assert_eq!(scale_by("1/100"), Ok(ScaleBy::Part(0.01)));
+        assert!(scale_by("automatic").unwrap_err().contains("auto"));
+    }
+}

@@ -1,0 +1,98 @@
+//! `weir bench list`: the published tests.
+
+use super::{CliError, Format, output};
+use crate::catalogue::{self, Entry};
+use crate::units::span;
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+/// List the published tests that `weir bench run` knows by name
+///
+/// Times are those of one run at the original size, laying out the files included; --scale and --time
+/// of `weir bench run` make it less. Tests that wait for something can't be run yet.
+#[derive(Args, Clone, Debug)]
+pub struct ListArgs {
+    /// Only names that contain this.
+    pub part: Option<String>,
+    /// Print JSON (as --output json does).
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    title: &'a str,
+    protocol: &'a str,
+    steps: usize,
+    published: bool,
+    minutes: f64,
+    waiting: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        Self {
+            name: &entry.name,
+            title: &entry.title,
+            protocol: entry.protocol.name(),
+            steps: entry.steps,
+            published: entry.published,
+            minutes: entry.minutes,
+            waiting: entry.waiting.as_deref(),
+        }
+    }
+}
+
+/// Prints the list.
+pub(super) fn run(args: &ListArgs, format: Format) -> Result<(), CliError> {
+    let mut all = catalogue::all();
+    if let Some(part) = &args.part {
+        all.retain(|entry| entry.name.contains(&part.to_lowercase()));
+    }
+    let rows: Vec<Row<'_>> = all.iter().map(Row::of).collect();
+    if args.json || format == Format::Json {
+        return output::print(&output::json(&rows)?);
+    }
+    output::print(&table(&rows))
+}
+
+fn table(rows: &[Row<'_>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["name", "protocol", "steps", "takes", "what"]);
+    for row in rows {
+        let what = row.waiting.map_or_else(
+            || row.title.to_owned(),
+            |waiting| format!("{} (waiting for {waiting})", row.title),
+        );
+        table.add_row([
+            row.name.to_owned(),
+            row.protocol.to_owned(),
+            row.steps.to_string(),
+            span(row.minutes * 60.0),
+            what,
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2).take(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_is_a_row_and_what_waits_says_so() {
+        let all = catalogue::all();
+        let rows: Vec<Row<'_>> = all.iter().map(Row::of).collect();
+        let text = table(&rows);
+        for entry in &all {
+            assert!(text.contains(&entry.name), "{}", entry.name);
+        }
+        assert!(text.contains("waiting for"));
+    }
+}

@@ -1,0 +1,91 @@
+//! How often a load is applied, and what is done about caches and files.
+
+use super::CliError;
+use super::place::Reach;
+use crate::cluster::this_machine;
+use crate::stats::cpu;
+use crate::suite::{CacheOptions, Options};
+use crate::target::Target;
+use crate::units::parse_time;
+use clap::Args;
+use std::time::Duration;
+use weir_core::units::parse_bytes;
+
+/// How loads are applied, whatever they are.
+#[derive(Args, Clone, Debug)]
+pub struct MethodArgs {
+    /// Apply each step so many times; figures are medians, with the least and the greatest.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Method",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeats: u32,
+    /// Apply each step once more before, and leave that run out.
+    #[arg(long, help_heading = "Method")]
+    pub discard_first: bool,
+    /// Warm up for longer until the rate is steady (drift at most 10 %, no second 20 % off), for at most
+    /// so long [default if given alone: 5m].
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "5m", value_parser = parse_time, help_heading = "Method")]
+    pub steady: Option<Duration>,
+    /// Measure the processor time of the server's process, on this machine.
+    #[arg(long, value_name = "PID", help_heading = "Method")]
+    pub server_pid: Option<u32>,
+    /// Memory of the server, which data sets are held against [default: this machine's, if the server
+    /// is here].
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Caches")]
+    pub server_memory: Option<u64>,
+    /// Have this machine's kernel drop its caches before steps that want them empty (as root).
+    #[arg(long, help_heading = "Caches")]
+    pub drop_caches: bool,
+    /// Run this in a shell before steps that want caches empty: `ssh server 'echo 3 >
+    /// /proc/sys/vm/drop_caches'`.
+    #[arg(long, value_name = "COMMAND", help_heading = "Caches")]
+    pub invalidate_command: Option<String>,
+    /// Read so much other data before steps that want caches empty.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Caches")]
+    pub flush_read: Option<u64>,
+}
+
+/// What happens to the files.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Files {
+    pub(super) keep: bool,
+    pub(super) reuse: bool,
+}
+
+impl MethodArgs {
+    /// The options for a target.
+    pub(super) fn options(
+        &self,
+        text: &str,
+        target: &Target,
+        files: Files,
+        label: Option<&str>,
+    ) -> Result<Options, CliError> {
+        if let Some(pid) = self.server_pid {
+            cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
+        }
+        let reach = Reach::of(target);
+        let here = this_machine().memory_bytes;
+        Ok(Options {
+            label: label.unwrap_or_default().to_owned(),
+            target: text.to_owned(),
+            command: std::env::args().collect(),
+            transport: reach.transport,
+            repeats: self.repeats,
+            discard_first: self.discard_first,
+            steady_within: self.steady,
+            reuse: files.reuse,
+            keep: files.keep,
+            server_pid: self.server_pid,
+            cache: CacheOptions {
+                client_memory: here,
+                server_memory: self.server_memory.or(reach.server_is_here.then_some(here)),
+                drop: self.drop_caches,
+                server_is_here: reach.server_is_here,
+                on_path: reach.on_path,
+                command: self.invalidate_command.clone(),
+                read_bytes: self.flush_read,
+            },
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The target as the command line names it: who asks, from where, and how it is reached.
+
+use crate::error::BenchError;
+use crate::target::{NfsTarget, Target};
+use clap::Args;
+use std::net::{IpAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+/// Who asks, and from where.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WhoArgs {
+    /// User to ask as [default: the URL's, or one's own].
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub uid: Option<u32>,
+    /// Group to ask as [default: the URL's, or one's own].
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub gid: Option<u32>,
+    /// Source addresses of the clients, in order.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
+    pub source: Vec<IpAddr>,
+}
+
+impl WhoArgs {
+    /// The target that `text` names.
+    ///
+    /// # Errors
+    /// [`BenchError::Target`] if it is neither a URL nor a path.
+    pub fn target(&self, text: &str) -> Result<Target, BenchError> {
+        if !text.starts_with("nfs://") {
+            if text.contains("://") {
+                let message = format!("{text:?} is neither nfs://… nor a directory");
+                return Err(BenchError::Target(message));
+            }
+            return Ok(Target::Path(PathBuf::from(text)));
+        }
+        let mut target = NfsTarget::parse(text)?;
+        let in_url = |key: &str| text.contains(key);
+        if let Some(uid) = self.uid {
+            target.uid = uid;
+        } else if !in_url("uid=") {
+            target.uid = rustix::process::geteuid().as_raw();
+        }
+        if let Some(gid) = self.gid {
+            target.gid = gid;
+        } else if !in_url("gid=") {
+            target.gid = rustix::process::getegid().as_raw();
+        }
+        target.sources.clone_from(&self.source);
+        Ok(Target::Nfs(target))
+    }
+}
+
+/// How a target is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// For reports.
+    pub(super) transport: String,
+    /// Is the server on this machine?
+    pub(super) server_is_here: bool,
+    /// Is it a path?
+    pub(super) on_path: bool,
+}
+
+impl Reach {
+    /// How `target` is reached from here.
+    pub(super) fn of(target: &Target) -> Self {
+        match target {
+            Target::Nfs(nfs) => Self {
+                transport: "NFSv3 over TCP from user space".to_owned(),
+                server_is_here: is_here(nfs.address.ip()),
+                on_path: false,
+            },
+            Target::Path(path) => {
+                let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                on_path(&mounts, &path)
+            }
+        }
+    }
+}
+
+/// Is `ip` an address of this machine? Only those can be bound.
+fn is_here(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+/// The mount in which `path` lies (proc_pid_mountinfo(5)): the last of those with the longest
+/// mount point.
+fn on_path(mounts: &str, path: &Path) -> Reach {
+    let mut best: Option<(usize, Reach)> = None;
+    for line in mounts.lines() {
+        let Some((first, second)) = line.split_once(" - ") else { continue };
+        let (mut first, mut second) = (first.split(' ').skip(4), second.split(' '));
+        let (Some(point), Some(options)) = (first.next(), first.next()) else { continue };
+        let (Some(kind), Some(source)) = (second.next(), second.next()) else { continue };
+        let more = second.next().unwrap_or("");
+        let point = point.replace("\\040", " ");
+        if !path.starts_with(&point) || best.as_ref().is_some_and(|(len, _)| *len > point.len()) {
+            continue;
+        }
+        let remote = ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse.sshfs", "glusterfs"];
+        let reach = Reach {
+            transport: format!("path on {kind} ({options},{more}) from {source}"),
+            server_is_here: !remote.contains(&kind),
+            on_path: true,
+        };
+        best = Some((point.len(), reach));
+    }
+    let unknown =
+        || Reach { transport: "path".to_owned(), server_is_here: false, on_path: true };
+    best.map_or_else(unknown, |(_, reach)| reach)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro
+40 22 0:35 / /mnt/my\\040vol rw,noatime shared:9 - nfs 10.0.0.4:/vol rw,vers=3,nconnect=4
+";
+
+    #[test]
+    fn a_path_is_reached_over_the_innermost_mount() {
+        let nfs = on_path(MOUNTS, Path::new("/mnt/my vol/dir"));
+        assert!(!nfs.server_is_here && nfs.on_path);
+        assert_eq!(
+            nfs.transport,
+            "path on nfs (rw,noatime,rw,vers=3,nconnect=4) from 10.0.0.4:/vol"
+        );
+        let disk = on_path(MOUNTS, Path::new("/mnt/other"));
+        assert!(disk.server_is_here && disk.transport.contains("ext4"), "{disk:?}");
+        assert_eq!(on_path("", Path::new("/mnt")).transport, "path");
+    }
+
+    #[test]
+    fn loopback_is_here_and_documentation_is_not() {
+        assert!(is_here("127.0.0.9".parse().unwrap()));
+        assert!(!is_here("192.0.2.1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,131 @@
+//! `weir bench run`: published tests and loads written in other languages.
+
+use super::choose::Choice;
+use super::fit::FitArgs;
+use super::method::{Files, MethodArgs};
+use super::output::OutputArgs;
+use super::place::WhoArgs;
+use super::show::Show;
+use super::{CliError, Format, dry, output};
+use crate::control::Control;
+use crate::scenario::Scenario;
+use crate::scenario::scale::Facts;
+use crate::suite::{Local, Options, Place, Suite, TargetPlace, preflight};
+use crate::target::Target;
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  A published test, made to fit this machine, and a report to send to someone:
+    weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --out report
+
+  What that would do, without doing it:
+    weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --dry-run
+
+  A fio job file as it is, three times, on a mounted path:
+    weir bench run oltp.fio /mnt/vol --repeats 3 --discard-first
+
+  A published command line as it is; its drive stands for the target:
+    weir bench run --target nfs://10.0.0.4/vol --map 'z:\\:=' -- \\
+        diskspd.exe -c2G -b4K -F4 -r -o128 -w20 -d60 -Sh z:\\testfile.dat
+
+Ctrl-C ends it: what was measured until then is written, files are removed.
+
+Exit status: 0 if all went well; 1 if an operation failed, a step could not be run, verification
+found a mismatch, files could not be removed, or it was interrupted; 2 if the command line makes no
+sense.";
+
+/// Run published tests, job files and command lines
+///
+/// Names are those of `weir bench list`. Files are Weir's scenarios (TOML), fio job files, Vdbench
+/// parameter files, or text files with a diskspd or fio command line. The target comes last, or is
+/// given by --target.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES, max_term_width = 100)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub choice: Choice,
+    #[command(flatten)]
+    pub fit: FitArgs,
+    #[command(flatten)]
+    pub method: MethodArgs,
+    #[command(flatten)]
+    pub who: WhoArgs,
+    /// Leave the files afterwards.
+    #[arg(long, conflicts_with = "reuse", help_heading = "Files")]
+    pub keep: bool,
+    /// Use the files that an earlier call with --keep left, as they are.
+    #[arg(long, help_heading = "Files")]
+    pub reuse: bool,
+    /// Say what would run, with which loads and data and for how long; nothing is run and nobody
+    /// contacted.
+    #[arg(long, help_heading = "Result")]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Runs what the arguments say, and gives what was not as it should be.
+pub(super) fn run(
+    args: &RunArgs,
+    format: Format,
+    control: &Control,
+) -> Result<Vec<String>, CliError> {
+    let (written, text) = args.choice.scenarios()?;
+    let target = args.who.target(&text)?;
+    let files = Files { keep: args.keep, reuse: args.reuse };
+    let options = args.method.options(&text, &target, files, args.output.label.as_deref())?;
+    let room =
+        if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
+    let facts = facts(&options, room);
+    let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
+    let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
+    if args.dry_run {
+        let text = match format {
+            Format::Table => dry::text(&scenarios, &options),
+            Format::Json => output::json(&scenarios)?,
+        };
+        output::print(&text)?;
+        return Ok(Vec::new());
+    }
+    apply(&scenarios, target, &options, &args.output, format, control)
+}
+
+/// What is known of the machines. `room` is what is free at the target.
+fn facts(options: &Options, room: Option<u64>) -> Facts {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Facts {
+        client_memory_bytes: options.cache.client_memory,
+        server_memory_bytes: options.cache.server_memory,
+        same_machine: options.cache.server_is_here,
+        free_bytes: room,
+        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+    }
+}
+
+/// Checks, runs, writes.
+fn apply(
+    scenarios: &[Scenario],
+    target: Target,
+    options: &Options,
+    to: &OutputArgs,
+    format: Format,
+    control: &Control,
+) -> Result<Vec<String>, CliError> {
+    to.check()?;
+    let mut place = TargetPlace::new(target.clone());
+    preflight(&mut place, scenarios, options)?;
+    let mut show = Show::new(to.quiet);
+    let mut executor = Local::new(target);
+    let outcome = Suite {
+        executor: &mut executor,
+        place: &mut place,
+        options,
+        control,
+        observer: &mut |event| show.event(event),
+    }
+    .run(scenarios);
+    show.finish();
+    to.give(&outcome.results, format)?;
+    Ok(outcome.unclean())
+}

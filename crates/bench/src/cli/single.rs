@@ -1,0 +1,56 @@
+//! One load, described by options.
+
+use super::args::BenchArgs;
+use super::sampler::ServerSampler;
+use super::{CliError, Format, output, table};
+use crate::control::Control;
+use crate::engine::prepare_with;
+use crate::progress::Progress;
+use crate::stats::result::RunResult;
+
+/// Applies the load and prints the result in the form `format`. Gives what was not clean.
+pub(super) fn run(
+    args: &BenchArgs,
+    format: Format,
+    control: &Control,
+) -> Result<Vec<String>, CliError> {
+    let target = args.load.target()?;
+    let workload = args.load.workload(&args.name)?;
+    let mut sampler = args.server_pid.map(ServerSampler::new).transpose()?;
+    let mut progress = Progress::new(args.quiet);
+    let prepared =
+        prepare_with(&target, &workload, control, &mut |done, total| progress.layout(done, total));
+    let outcome = prepared.and_then(|prepared| {
+        prepared.run(control, |window| {
+            if let Some(sampler) = &mut sampler {
+                sampler.window(window);
+            }
+            progress.window(window);
+        })
+    });
+    progress.finish();
+    let mut result = outcome?;
+    result.server = sampler.and_then(|sampler| sampler.finish(&result));
+    if let Some(path) = &args.json {
+        output::write(path, &output::json(&result)?)?;
+    }
+    output::print(&match format {
+        Format::Table => table::render(&result),
+        Format::Json => output::json(&result)?,
+    })?;
+    Ok(unclean(&result))
+}
+
+fn unclean(result: &RunResult) -> Vec<String> {
+    if result.is_clean() {
+        return Vec::new();
+    }
+    let verify = result.verify.clone().unwrap_or_default();
+    vec![format!(
+        "{} failures, {} lost connections, {} mismatches, {} blocks not read back",
+        result.error_count(),
+        result.connections.lost,
+        verify.mismatches,
+        verify.unread
+    )]
+}

@@ -1,0 +1,66 @@
+//! Values of options that are more than a number.
+
+use crate::units::parse_time;
+use crate::workload::Rate;
+use weir_core::units::parse_rate;
+
+/// A rate: operations a second as a number, or bytes a second with a unit.
+pub(super) fn rate(text: &str) -> Result<Rate, String> {
+    let refused =
+        || format!("{text:?} is no rate; write operations a second as 5000, or bytes as 64MiB/s");
+    if let Ok(operations) = text.parse::<f64>() {
+        let sound = operations.is_finite() && operations > 0.0;
+        return sound.then_some(Rate::Operations(operations)).ok_or_else(refused);
+    }
+    let bytes = parse_rate(text).map_err(|_| refused())?;
+    let bytes = u32::try_from(bytes >> 10).map(|kibibytes| f64::from(kibibytes) * 1024.0);
+    match bytes {
+        Ok(bytes) if bytes > 0.0 => Ok(Rate::Bytes(bytes)),
+        _ => Err(refused()),
+    }
+}
+
+/// A network distance in microseconds: `200us`, `2ms`.
+pub(super) fn client_delay(text: &str) -> Result<u64, String> {
+    let refused = || format!("{text:?} is no network distance; write it as 200us or 2ms");
+    let us = match text.strip_suffix("us").or_else(|| text.strip_suffix("µs")) {
+        Some(number) => number.trim().parse().map_err(|_| refused())?,
+        None if text.ends_with('s') => {
+            let time = parse_time(text).map_err(|_| refused())?;
+            u64::try_from(time.as_micros()).map_err(|_| refused())?
+        }
+        None if text == "0" => 0,
+        None => return Err(refused()),
+    };
+    if us > 10_000_000 { Err(format!("{text:?} is over 10s")) } else { Ok(us) }
+}
+
+/// A part: `1/100`, `0.01` or `1%`.
+pub(super) fn part(text: &str) -> Result<f64, String> {
+    let number = |word: &str| word.trim().parse::<f64>().ok();
+    let part = if let Some((above, below)) = text.split_once('/') {
+        number(above).zip(number(below)).map(|(above, below)| above / below)
+    } else if let Some(percent) = text.strip_suffix('%') {
+        number(percent).map(|percent| percent / 100.0)
+    } else {
+        number(text)
+    };
+    part.filter(|part| *part > 0.0 && *part <= 1.0).ok_or_else(|| {
+        format!("{text:?} is no part of a whole; write it as 1/100, 1% or 0.01, or say auto")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_over_nothing_and_at_most_all() {
+        assert_eq!(part("1/100"), Ok(0.01));
+        assert_eq!(part("50%"), Ok(0.5));
+        assert_eq!(part("1"), Ok(1.0));
+        for text in ["0", "2", "1/0", "x", "-1/2", "101%"] {
+            assert!(part(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Caches: what a step wants of them, what is done about that, and what remains open.
+
+use super::data;
+use super::options::CacheOptions;
+use crate::results::CacheProof;
+use crate::scenario::Cache;
+use crate::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
+use std::process::{Command, Stdio};
+use weir_core::units::Bytes;
+
+/// Where the kernel is told to drop what it has cached (proc_sys_vm(5)).
+const DROP: &str = "/proc/sys/vm/drop_caches";
+/// Directory of the data that is read to push other data out.
+pub(super) const FLUSH_DIRECTORY: &str = "weir-bench-flush";
+/// Bytes of one read of a pass over files: every NFS server takes it.
+const PASS_BLOCK: u32 = 64 << 10;
+/// A data set so many times the cache's size answers at most a tenth of random reads from it.
+const TIMES_AMPLE: f64 = 10.0;
+
+/// What is known before the step of `loads` begins.
+pub(super) fn proof(wanted: Cache, loads: &[Workload], options: &CacheOptions) -> CacheProof {
+    let mut proof = CacheProof {
+        wanted,
+        data_bytes: data::bytes(loads),
+        client_memory_bytes: options.client_memory,
+        server_memory_bytes: options.server_memory,
+        done: Vec::new(),
+        open: Vec::new(),
+    };
+    if wanted == Cache::Excluded {
+        client(&mut proof, loads, options);
+        server(&mut proof, options);
+    }
+    proof
+}
+
+fn client(proof: &mut CacheProof, loads: &[Workload], options: &CacheOptions) {
+    let memory = proof.client_memory_bytes;
+    if !options.on_path {
+        let what = "the client is Weir's own, in user space, and keeps no data it has read";
+        proof.done.push(what.to_owned());
+    } else if loads.iter().all(|load| load.direct) {
+        proof.done.push("files are opened with O_DIRECT, past the client's page cache".to_owned());
+    } else if proof.data_bytes < memory {
+        proof.open.push(format!(
+            "the data set ({}) fits into the client's memory ({}): what was read once may come \
+             from its page cache; use --direct or a larger --data",
+            Bytes(proof.data_bytes),
+            Bytes(memory)
+        ));
+    } else {
+        compare(proof, memory, "the client's memory");
+    }
+}
+
+fn server(proof: &mut CacheProof, options: &CacheOptions) {
+    match proof.server_memory_bytes {
+        None => proof.open.push(
+            "the server's memory is unknown, so its cache may hold the data set; give it with \
+             --server-memory"
+                .to_owned(),
+        ),
+        Some(memory) if proof.data_bytes < memory => proof.open.push(format!(
+            "the data set ({}) fits into the server's memory ({}): what was read once may come \
+             from it; use a larger --data",
+            Bytes(proof.data_bytes),
+            Bytes(memory)
+        )),
+        Some(memory) => compare(proof, memory, "the server's memory"),
+    }
+    let drops = options.drop && options.server_is_here;
+    if !drops && options.command.is_none() && options.read_bytes.is_none() {
+        proof.open.push(
+            "the server's caches were not emptied before the step; see --invalidate-command, \
+             --drop-caches and --flush-read"
+                .to_owned(),
+        );
+    }
+}
+
+/// A data set larger than a memory.
+#[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 52 bits")]
+fn compare(proof: &mut CacheProof, memory: u64, whose: &str) {
+    let times = proof.data_bytes as f64 / memory.max(1) as f64;
+    proof.done.push(format!("the data set is {times:.1} times {whose}"));
+    if times < TIMES_AMPLE {
+        let percent = 100.0 / times;
+        proof.open.push(format!(
+            "up to {percent:.0} % of the data set can be in {whose} all the same"
+        ));
+    }
+}
+
+/// Empties what can be emptied, once the files are laid out.
+pub(super) fn empty(proof: &mut CacheProof, options: &CacheOptions) {
+    if proof.wanted != Cache::Excluded {
+        return;
+    }
+    if options.on_path {
+        note(&mut proof.done, "files were dropped from the client's page cache when opened");
+    }
+    if options.drop {
+        rustix::fs::sync();
+        match std::fs::write(DROP, "3") {
+            Ok(()) => note(&mut proof.done, "this machine's kernel was told to drop its caches"),
+            Err(error) => note(&mut proof.open, &format!("can't write to {DROP}: {error}")),
+        }
+    }
+    if let Some(command) = &options.command {
+        match run(command) {
+            Ok(()) => note(&mut proof.done, &format!("caches were emptied by `{command}`")),
+            Err(why) => {
+                note(&mut proof.open, &format!("`{command}` was to empty caches and failed: {why}"));
+            }
+        }
+    }
+}
+
+fn run(command: &str) -> Result<(), String> {
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.trim().lines().last().unwrap_or("").to_owned();
+    Err(format!("{} {last}", output.status).trim().to_owned())
+}
+
+fn note(list: &mut Vec<String>, sentence: &str) {
+    if !list.iter().any(|said| said == sentence) {
+        list.push(sentence.to_owned());
+    }
+}
+
+/// The load as it is applied where caches are to be empty.
+pub(super) fn without_caches(load: &mut Workload, wanted: Cache, options: &CacheOptions) {
+    if wanted == Cache::Excluded && options.on_path {
+        load.invalidate = true;
+    }
+}
+
+/// A pass over all data of `load`, front to back, once: it lays the files out and fills caches.
+pub(super) fn pass(load: &Workload) -> Workload {
+    let jobs = load.files.min(16);
+    let per_job = load.file_bytes.saturating_mul(u64::from(load.files.div_ceil(jobs)));
+    let most = u32::try_from(load.file_bytes).unwrap_or(u32::MAX);
+    Workload {
+        operation: Operation::Data { pattern: Pattern::Sequential, read_percent: 100 },
+        block_bytes: PASS_BLOCK.min(most).max(1),
+        read_sizes: Vec::new(),
+        write_sizes: Vec::new(),
+        mix: Vec::new(),
+        jobs,
+        clients: 1,
+        connections: jobs.min(4),
+        depth: 8,
+        length: Length::Bytes { per_job, at_most_s: None },
+        warmup_s: 0.0,
+        start_delay_s: 0.0,
+        rate: Rate::Unlimited,
+        think: None,
+        client_delays_us: Vec::new(),
+        region: crate::workload::Region::default(),
+        verify: None,
+        verify_reads: false,
+        commit_every: None,
+        end_sync: false,
+        align_bytes: None,
+        ..load.clone()
+    }
+}
+
+/// A load that only lays out the files of `load`: one read of each job of a pass.
+pub(super) fn lay_out(load: &Workload) -> Workload {
+    let pass = pass(load);
+    Workload { length: Length::Operations(u64::from(pass.jobs)), ..pass }
+}
+
+/// A pass over `bytes` of other data.
+pub(super) fn flush(bytes: u64) -> Workload {
+    let files = 4;
+    pass(&Workload {
+        name: "flush".to_owned(),
+        directory: FLUSH_DIRECTORY.to_owned(),
+        files,
+        file_bytes: bytes.div_ceil(u64::from(files)).max(u64::from(PASS_BLOCK)),
+        layout: Layout::Written { block_bytes: 1 << 20 },
+        ..Workload::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(data_gib: u64, options: &CacheOptions) -> CacheProof {
+        let load = Workload { files: 1, file_bytes: data_gib << 30, ..Workload::default() };
+        proof(Cache::Excluded, &[load], options)
+    }
+
+    fn known() -> CacheOptions {
+        CacheOptions {
+            client_memory: 8 << 30,
+            server_memory: Some(16 << 30),
+            server_is_here: false,
+            command: Some("true".to_owned()),
+            ..CacheOptions::default()
+        }
+    }
+
+    #[test]
+    fn a_client_in_user_space_caches_nothing_and_a_path_may() {
+        let small = of(1, &known());
+        assert!(small.done[0].contains("in user space"), "{small:?}");
+        let path = of(1, &CacheOptions { on_path: true, ..known() });
+        assert!(path.open[0].contains("client's memory (8 GiB)"), "{path:?}");
+        let direct = Workload { direct: true, ..Workload::default() };
+        let options = CacheOptions { on_path: true, ..known() };
+        let direct = proof(Cache::Excluded, &[direct], &options);
+        assert!(direct.done[0].contains("O_DIRECT"), "{direct:?}");
+    }
+
+    #[test]
+    fn the_data_set_is_held_against_the_servers_memory() {
+        let small = of(15, &known());
+        assert!(small.open[0].contains("fits into the server's memory (16 GiB)"), "{small:?}");
+        let twice = of(32, &known());
+        assert!(twice.done[1].contains("2.0 times the server's memory"), "{twice:?}");
+        assert!(twice.open[0].contains("50 %"), "{twice:?}");
+        assert_eq!(of(160, &known()).open, Vec::<String>::new());
+        let unknown = of(160, &CacheOptions { server_memory: None, ..known() });
+        assert!(unknown.open[0].contains("--server-memory"), "{unknown:?}");
+        let kept = of(160, &CacheOptions { command: None, ..known() });
+        assert!(kept.open[0].contains("not emptied"), "{kept:?}");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_told_and_one_that_succeeds_too() {
+        let mut proof = of(160, &known());
+        empty(&mut proof, &known());
+        empty(&mut proof, &known());
+        assert_eq!(proof.done.iter().filter(|done| done.contains("`true`")).count(), 1);
+        let failing =
+            CacheOptions { command: Some("echo no way >&2; exit 3".to_owned()), ..known() };
+        empty(&mut proof, &failing);
+        assert!(proof.open[0].contains("no way"), "{proof:?}");
+    }
+
+    #[test]
+    fn nothing_is_emptied_unless_it_is_wanted() {
+        let place = tempfile::tempdir().unwrap();
+        let mark = place.path().join("ran");
+        let options =
+            CacheOptions { command: Some(format!("touch {}", mark.display())), ..known() };
+        let mut any = proof(Cache::Any, &[], &options);
+        empty(&mut any, &options);
+        assert!(!mark.exists() && any.open.is_empty());
+        let mut wanted = proof(Cache::Excluded, &[], &options);
+        empty(&mut wanted, &options);
+        assert!(mark.exists());
+    }
+
+    #[test]
+    fn a_pass_reads_all_of_every_file_once() {
+        let load = Workload { files: 40, file_bytes: 1 << 20, ..Workload::default() };
+        let pass = pass(&load);
+        pass.check().unwrap();
+        // Sixteen jobs, of which some have three files and none more.
+        assert_eq!(pass.jobs, 16);
+        assert_eq!(pass.length, Length::Bytes { per_job: 3 << 20, at_most_s: None });
+        let tiny = Workload { files: 1, file_bytes: 512, ..Workload::default() };
+        super::pass(&tiny).check().unwrap();
+        lay_out(&tiny).check().unwrap();
+        flush(1).check().unwrap();
+        flush(1 << 40).check().unwrap();
+    }
+}

@@ -1,0 +1,64 @@
+//! What the runner tells whoever shows its progress.
+
+use crate::engine::Window;
+use crate::results::StepResult;
+use crate::scenario::{Scenario, Step};
+
+/// What a load is applied for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Its figures count.
+    Measure,
+    /// A first run that is not counted.
+    Discard,
+    /// Its rate was not steady; it is applied again with a longer warm-up.
+    Settle,
+    /// Files are laid out, or read to fill caches.
+    Fill,
+    /// Other data is read, to push the step's out of caches.
+    Flush,
+}
+
+/// Something that happened.
+pub enum Event<'a> {
+    /// A scenario begins.
+    Test {
+        /// The scenario.
+        scenario: &'a Scenario,
+        /// From 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// A step of it begins.
+    Step {
+        /// The step.
+        step: &'a Step,
+        /// From 1.
+        number: usize,
+        /// How many there are; absent in a search, which does not know.
+        of: Option<usize>,
+    },
+    /// A load is about to be applied.
+    Run {
+        /// What for.
+        act: Act,
+        /// From 1.
+        repeat: u32,
+        /// How many there are.
+        of: u32,
+        /// Planned seconds of load of everything that comes after it; absent where nobody knows.
+        after_s: Option<f64>,
+    },
+    /// Files are laid out: so many bytes of so many.
+    Layout {
+        /// Written.
+        done: u64,
+        /// In all.
+        total: u64,
+    },
+    /// 100 ms of load have passed.
+    Window(&'a Window),
+    /// The step is over.
+    Done(&'a StepResult),
+}

@@ -1,0 +1,67 @@
+//! How scenarios are run, whatever they are.
+
+use std::time::Duration;
+
+/// How scenarios are run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is compared, in a word of the user's; the target if empty.
+    pub label: String,
+    /// The target as the user wrote it.
+    pub target: String,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// How the target is reached, for the report.
+    pub transport: String,
+    /// Applications of each step that count; at least 1.
+    pub repeats: u32,
+    /// Apply each step once more before, and don't count that.
+    pub discard_first: bool,
+    /// Warm up until the rate is steady, for at most so long.
+    pub steady_within: Option<Duration>,
+    /// Files that are there already are used, and nothing is laid out nor removed.
+    pub reuse: bool,
+    /// Leave the files.
+    pub keep: bool,
+    /// The server's process on this machine.
+    pub server_pid: Option<u32>,
+    /// What is done about caches.
+    pub cache: CacheOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            label: String::new(),
+            target: String::new(),
+            command: Vec::new(),
+            transport: String::new(),
+            repeats: 1,
+            discard_first: false,
+            steady_within: None,
+            reuse: false,
+            keep: false,
+            server_pid: None,
+            cache: CacheOptions::default(),
+        }
+    }
+}
+
+/// What is done about caches, and what is known of them.
+#[derive(Clone, Debug, Default)]
+pub struct CacheOptions {
+    /// Bytes of memory of the client machines together.
+    pub client_memory: u64,
+    /// Bytes of memory of the server, where it is known.
+    pub server_memory: Option<u64>,
+    /// Have this machine's kernel drop its caches (`/proc/sys/vm/drop_caches`).
+    pub drop: bool,
+    /// Is the server on this machine?
+    pub server_is_here: bool,
+    /// Is the target a path, so that this machine's kernel caches too?
+    pub on_path: bool,
+    /// A command for the shell that empties the server's caches.
+    pub command: Option<String>,
+    /// Read so many bytes of other files before.
+    pub read_bytes: Option<u64>,
+}

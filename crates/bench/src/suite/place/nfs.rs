@@ -1,0 +1,175 @@
+//! Directories of an NFSv3 export.
+
+use super::occupied;
+use crate::engine::{Session, mount, status_name};
+use crate::error::BenchError;
+use crate::target::NfsTarget;
+use weir_core::Credentials;
+use weir_nfs::client::Caller;
+use weir_nfs::v3::wire::{
+    DirOpArgs3, FileHandle3, FsStatArgs, LookupArgs, MkdirArgs, ReaddirArgs, RemoveArgs, Res,
+    RmdirArgs, Sattr3, Status,
+};
+
+/// Bytes of one READDIR.
+const LIST_BYTES: u32 = 32 << 10;
+/// Directories within directories that are removed: no load makes more than a few.
+const NESTED_MAX: u32 = 32;
+
+type Handle = Box<[u8]>;
+
+/// The top directory of the export.
+pub(super) struct Top {
+    session: Session,
+    root: Handle,
+}
+
+impl Top {
+    /// Mounts the export.
+    pub(super) fn open(target: &NfsTarget) -> Result<Self, BenchError> {
+        let caller = Caller::sys(&Credentials::new(target.uid, target.gid), b"weir-bench");
+        let root = mount(target, caller.clone())?;
+        let session = Session::open(target.address, None, caller)?;
+        Ok(Self { session, root })
+    }
+
+    /// Bytes that the caller may have (FSSTAT).
+    pub(super) fn room(&mut self) -> Result<Option<u64>, BenchError> {
+        let args = FsStatArgs { root: FileHandle3(&self.root) };
+        self.session.call(&args, |result| match result {
+            Res::Ok(ok) => Some(ok.available_bytes),
+            // A server need not know.
+            Res::Fail(..) => None,
+        })
+    }
+
+    /// Makes the directory, or finds it empty.
+    pub(super) fn claim(&mut self, name: &str) -> Result<bool, BenchError> {
+        let root = self.root.clone();
+        let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
+        let args = MkdirArgs { location: entry(&root, name.as_bytes()), attributes };
+        match self.session.call(&args, |result| result.status())? {
+            Status::OK => return Ok(true),
+            Status::EXIST => {}
+            status => return Err(refused("making the directory", name.as_bytes(), status)),
+        }
+        let Some(handle) = self.lookup(&root, name.as_bytes())? else {
+            return Err(refused("finding the directory", name.as_bytes(), Status::NOENT));
+        };
+        if self.list(&handle, name.as_bytes())?.is_empty() {
+            return Ok(false);
+        }
+        Err(occupied(name))
+    }
+
+    /// Removes what is in the directory, and itself if `with_directory`.
+    pub(super) fn clear(&mut self, name: &str, with_directory: bool) -> Result<(), BenchError> {
+        let root = self.root.clone();
+        let Some(handle) = self.lookup(&root, name.as_bytes())? else { return Ok(()) };
+        self.empty(&handle, name.as_bytes(), 0)?;
+        if with_directory { self.remove_directory(&root, name.as_bytes()) } else { Ok(()) }
+    }
+
+    fn empty(&mut self, directory: &[u8], name: &[u8], nested: u32) -> Result<(), BenchError> {
+        if nested > NESTED_MAX {
+            return Err(refused("emptying the directory", name, Status::NAMETOOLONG));
+        }
+        loop {
+            let names = self.list(directory, name)?;
+            if names.is_empty() {
+                return Ok(());
+            }
+            for inside in names {
+                self.remove(directory, &inside, nested)?;
+            }
+        }
+    }
+
+    fn remove(&mut self, directory: &[u8], name: &[u8], nested: u32) -> Result<(), BenchError> {
+        let args = RemoveArgs { object: entry(directory, name) };
+        match self.session.call(&args, |result| result.status())? {
+            Status::OK | Status::NOENT => Ok(()),
+            // What servers say of REMOVE on a directory (RFC 1813 §3.3.12 leaves it open).
+            Status::ISDIR | Status::PERM | Status::ACCES | Status::INVAL | Status::NOTEMPTY => {
+                let Some(handle) = self.lookup(directory, name)? else { return Ok(()) };
+                self.empty(&handle, name, nested + 1)?;
+                self.remove_directory(directory, name)
+            }
+            status => Err(refused("removing", name, status)),
+        }
+    }
+
+    fn remove_directory(&mut self, directory: &[u8], name: &[u8]) -> Result<(), BenchError> {
+        let args = RmdirArgs { object: entry(directory, name) };
+        match self.session.call(&args, |result| result.status())? {
+            Status::OK | Status::NOENT => Ok(()),
+            status => Err(refused("removing the directory", name, status)),
+        }
+    }
+
+    /// The handle of `name`; `None` if it is not there.
+    fn lookup(&mut self, directory: &[u8], name: &[u8]) -> Result<Option<Handle>, BenchError> {
+        let args = LookupArgs { what: entry(directory, name) };
+        let found: Result<Handle, Status> =
+            self.session.call(&args, |result| match result {
+                Res::Ok(ok) => Ok(ok.object.0.into()),
+                Res::Fail(status, _) => Err(status),
+            })?;
+        match found {
+            Ok(handle) => Ok(Some(handle)),
+            Err(Status::NOENT) => Ok(None),
+            Err(status) => Err(refused("looking up", name, status)),
+        }
+    }
+
+    /// The first names in a directory, `.` and `..` left out; none if it is empty.
+    fn list(&mut self, directory: &[u8], name: &[u8]) -> Result<Vec<Vec<u8>>, BenchError> {
+        let (mut cookie, mut cookie_verifier) = (0, [0; 8]);
+        loop {
+            let args = ReaddirArgs {
+                dir: FileHandle3(directory),
+                cookie,
+                cookie_verifier,
+                count: LIST_BYTES,
+            };
+            let page = self.session.call(&args, |result| match result {
+                Res::Ok(ok) => {
+                    let mut names = Vec::new();
+                    let mut last = cookie;
+                    for entry in ok.entries.iter() {
+                        last = entry.cookie;
+                        if entry.name != b"." && entry.name != b".." {
+                            names.push(entry.name.to_vec());
+                        }
+                    }
+                    Ok((names, last, ok.cookie_verifier, ok.eof))
+                }
+                Res::Fail(status, _) => Err(refused("listing the directory", name, status)),
+            })??;
+            let (names, last, verifier, eof) = page;
+            // A page without progress would be asked for forever.
+            if !names.is_empty() || eof || last == cookie {
+                return Ok(names);
+            }
+            (cookie, cookie_verifier) = (last, verifier);
+        }
+    }
+}
+
+fn entry<'a>(dir: &'a [u8], name: &'a [u8]) -> DirOpArgs3<'a> {
+    DirOpArgs3 { dir: FileHandle3(dir), name }
+}
+
+fn refused(what: &str, name: &[u8], status: Status) -> BenchError {
+    let hint = match status {
+        Status::ACCES | Status::PERM => {
+            "; ask as a user that may write there with --uid and --gid, or check the export's \
+             squash rule"
+        }
+        Status::ROFS => "; the export is read-only: change its rule",
+        Status::NOSPC | Status::DQUOT => "; the volume is full",
+        _ => "",
+    };
+    let action = format!("{what} {}", String::from_utf8_lossy(name));
+    BenchError::Refused { action, status: status_name(status), hint }
+}

@@ -1,0 +1,151 @@
+//! The runner: scenarios one after the other, and what became of them.
+
+use super::course::Course;
+use super::event::Event;
+use super::executor::Executor;
+use super::options::Options;
+use super::place::Place;
+use super::plan::Plan;
+use crate::cluster::this_machine;
+use crate::control::Control;
+use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
+use crate::scenario::Scenario;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Everything that running scenarios takes.
+pub struct Suite<'a> {
+    /// Applies the loads.
+    pub executor: &'a mut dyn Executor,
+    /// Looks after the directories at the target.
+    pub place: &'a mut dyn Place,
+    /// How scenarios are run.
+    pub options: &'a Options,
+    /// The hand that may stop it.
+    pub control: &'a Control,
+    /// Told of everything that happens.
+    pub observer: &'a mut dyn FnMut(&Event<'_>),
+}
+
+/// What came of running scenarios.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The document.
+    pub results: Results,
+    /// What was not as it should be, a sentence each: steps that could not be run, operations
+    /// that failed, files that were not removed. Nothing that was left out by a rule of the
+    /// scenario's is among them.
+    pub failures: Vec<String>,
+}
+
+impl Outcome {
+    /// What keeps the call from having gone well: the failures, and that it was interrupted.
+    #[must_use]
+    pub fn unclean(self) -> Vec<String> {
+        let mut all = self.failures;
+        if self.results.interrupted && all.is_empty() {
+            all.push("it was interrupted".to_owned());
+        }
+        all
+    }
+}
+
+/// What is true of all tests of a call.
+#[derive(Default)]
+pub(super) struct Whole {
+    pub(super) failures: Vec<String>,
+    /// Why nothing more can be run.
+    pub(super) over: Option<String>,
+    /// Planned seconds of load that are left; absent where nobody knows.
+    pub(super) left_s: Option<f64>,
+}
+
+impl Suite<'_> {
+    /// Runs `scenarios` in order. It ends early when the control says so or the target is gone;
+    /// what was measured until then is there, and says so. Files are removed, unless the options
+    /// say otherwise.
+    pub fn run(&mut self, scenarios: &[Scenario]) -> Outcome {
+        let plan = Plan::of(scenarios, self.options);
+        let left_s = (plan.open_ended == 0).then_some(plan.seconds);
+        let mut whole = Whole { left_s, ..Whole::default() };
+        let mut outcome = self.begin();
+        let of = scenarios.len();
+        for (index, scenario) in scenarios.iter().enumerate() {
+            (self.observer)(&Event::Test { scenario, number: index + 1, of });
+            let test = self.test(scenario, &mut whole);
+            outcome.results.tests.push(test);
+        }
+        self.end(outcome, whole)
+    }
+
+    fn test(&mut self, scenario: &Scenario, whole: &mut Whole) -> TestResult {
+        let mut test = blank(scenario);
+        if test.waiting.is_some() {
+            return test;
+        }
+        let mut course = Course::new(&scenario.name);
+        let of = Some(scenario.steps.len());
+        for (index, step) in scenario.steps.iter().enumerate() {
+            (self.observer)(&Event::Step { step, number: index + 1, of });
+            let result = course.step(self, whole, step);
+            (self.observer)(&Event::Done(&result));
+            test.steps.push(result);
+        }
+        course.finish(self, whole);
+        test
+    }
+
+    /// The document before anything was run.
+    pub(super) fn begin(&self) -> Outcome {
+        let options = self.options;
+        let label = if options.label.is_empty() { &options.target } else { &options.label };
+        let here = this_machine();
+        let results = Results {
+            version: RESULTS_VERSION,
+            label: label.clone(),
+            target: options.target.clone(),
+            command: options.command.clone(),
+            program: format!("weir {}", env!("CARGO_PKG_VERSION")),
+            started_unix_s: now_s(),
+            environment: Environment {
+                server: options.cache.server_is_here.then(|| here.clone()),
+                clients: vec![here],
+                transport: options.transport.clone(),
+                facts: vec![("loads applied by".to_owned(), self.executor.name())],
+            },
+            ..Results::default()
+        };
+        Outcome { results, failures: Vec::new() }
+    }
+
+    /// The document once everything was run.
+    pub(super) fn end(&self, mut outcome: Outcome, whole: Whole) -> Outcome {
+        outcome.results.interrupted = self.control.stopped() || whole.over.is_some();
+        if self.control.stopped() {
+            let said = "it was interrupted; the figures are of what was measured until then";
+            outcome.results.warnings.push(said.to_owned());
+        }
+        outcome.results.warnings.extend(whole.failures.iter().cloned());
+        outcome.failures.extend(whole.failures);
+        outcome
+    }
+}
+
+/// The result of a scenario before any step.
+pub(super) fn blank(scenario: &Scenario) -> TestResult {
+    TestResult {
+        name: scenario.name.clone(),
+        title: scenario.title.clone(),
+        about: scenario.about.clone(),
+        source: scenario.source.clone(),
+        language: scenario.language,
+        chart: scenario.chart,
+        changes: scenario.changes.clone(),
+        steps: Vec::new(),
+        findings: Vec::new(),
+        waiting: scenario.waiting.clone(),
+    }
+}
+
+fn now_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}

@@ -1,0 +1,258 @@
+//! What the suite's tests stand on: steps, figures, an executor that follows a script and a place
+//! that notes what is made and removed. No time passes in them.
+
+use super::executor::{Applied, Context, Executor};
+use super::place::Place;
+use crate::engine::{Phase, Record, StepRecord, Window};
+use crate::error::BenchError;
+use crate::results::{StepResult, StepRun};
+use crate::scenario::{Chart, Language, Scenario, Step};
+use crate::stats::result::RunResult;
+use crate::stats::{OpKind, Recorder, Span};
+use crate::workload::Workload;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::mpsc::channel;
+
+/// A step of one small load.
+pub(super) fn step(name: &str) -> Step {
+    let load = Workload { file_bytes: 1 << 20, ..Workload::default() };
+    Step { name: name.to_owned(), loads: vec![load], ..Step::default() }
+}
+
+/// A scenario of such steps.
+pub(crate) fn scenario(steps: &[&str]) -> Scenario {
+    Scenario {
+        name: "test".to_owned(),
+        title: "A test".to_owned(),
+        about: String::new(),
+        source: None,
+        language: Language::Native,
+        chart: Chart::Bars,
+        steps: steps.iter().map(|name| step(name)).collect(),
+        changes: Vec::new(),
+        waiting: None,
+        text: None,
+    }
+}
+
+/// The figures of so many reads a second for ten seconds, each taking `ms`.
+pub(super) fn result(iops: f64, ms: f64) -> RunResult {
+    let record = record(&Workload::default(), &Figures::new(iops, ms));
+    record.results("run").unwrap().0
+}
+
+/// A step that reached these figures.
+pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
+    let run = StepRun {
+        total: result(iops, ms),
+        loads: Vec::new(),
+        workers: Vec::new(),
+        steady: None,
+        network: None,
+        client_processors: None,
+    };
+    StepResult {
+        name: "step".to_owned(),
+        group: String::new(),
+        axis: None,
+        preparation: false,
+        published: None,
+        summary: super::summarize(std::slice::from_ref(&run)),
+        runs: vec![run],
+        skipped: None,
+        notes: Vec::new(),
+        cache: crate::results::CacheProof::default(),
+    }
+}
+
+/// What a scripted application gives.
+#[derive(Clone, Debug)]
+pub(super) struct Figures {
+    /// Reads a second, over ten seconds.
+    pub(super) iops: f64,
+    /// Latency of each.
+    pub(super) ms: f64,
+    /// Operations that failed.
+    pub(super) errors: u64,
+    pub(super) lost: u64,
+    /// Factors of the rate second by second; even if empty.
+    pub(super) shape: Vec<f64>,
+}
+
+impl Figures {
+    pub(super) fn new(iops: f64, ms: f64) -> Self {
+        Self { iops, ms, errors: 0, lost: 0, shape: Vec::new() }
+    }
+}
+
+/// Seconds that scripted loads are measured.
+const SECONDS: u64 = 10;
+/// Every operation noted stands for one of these a second: fewer are quicker to make.
+const MOST: f64 = 200_000.0;
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "scripted figures are small and not negative"
+)]
+fn record(load: &Workload, figures: &Figures) -> StepRecord {
+    let whole = SECONDS * 1_000_000_000;
+    let mut recorder = Recorder::new(1, 0, whole, channel().0);
+    assert!(figures.iops <= MOST, "too many to note one by one");
+    for second in 0..SECONDS {
+        let factor = figures.shape.get(second as usize).copied().unwrap_or(1.0);
+        let count = (figures.iops * factor).round() as u64;
+        for number in 0..count {
+            let done_ns = second * 1_000_000_000 + number * 1_000_000_000 / count;
+            let queued_ns = done_ns.saturating_sub((figures.ms * 1e6) as u64);
+            let span = Span { queued_ns, done_ns };
+            recorder.complete(OpKind::Read, 0, span, u64::from(load.block_bytes));
+        }
+    }
+    for _ in 0..figures.errors {
+        recorder.fail("NFS3ERR_IO");
+    }
+    let notes = serde_json::to_value(recorder.finish()).unwrap();
+    let record: Record = serde_json::from_value(serde_json::json!({
+        "target": "nfs://192.0.2.1/vol",
+        "workload": load,
+        "clients": [],
+        "started_unix_s": 0.0,
+        "measure_ns": 0,
+        "planned_ns": whole,
+        "ended_ns": whole,
+        "notes": notes,
+        "connections": {"opened": 1, "lost": figures.lost, "unanswered": 0},
+        "generator": {"cpu_s": figures.iops * 1e-5, "cpu_us_per_op": 0.0,
+                      "busiest_thread_percent": 10.0, "saturated": false},
+        "faults": {},
+        "broken": false,
+        "marks": [],
+        "verify": null
+    }))
+    .unwrap();
+    StepRecord { loads: vec![record] }
+}
+
+/// What a scripted executor does at one application.
+pub(super) enum Act {
+    /// It gives these figures.
+    Give(Figures),
+    /// It can't begin.
+    Fail(BenchError),
+    /// Somebody interrupts it, and these are its figures until then.
+    Interrupt(Figures),
+    /// Somebody interrupts the laying out.
+    InterruptLayout,
+}
+
+/// An executor that follows a script, and notes the loads. After the script it gives 1000 a
+/// second.
+#[derive(Default)]
+pub(super) struct Scripted {
+    pub(super) script: VecDeque<Act>,
+    pub(super) applied: Vec<Vec<Workload>>,
+    pub(super) never_ready: bool,
+}
+
+impl Scripted {
+    pub(super) fn new(script: Vec<Act>) -> Self {
+        Self { script: script.into(), ..Self::default() }
+    }
+
+    /// One that gives so many a second, one application after the other.
+    pub(super) fn rates(rates: &[f64]) -> Self {
+        Self::new(rates.iter().map(|iops| Act::Give(Figures::new(*iops, 1.0))).collect())
+    }
+}
+
+impl Executor for Scripted {
+    fn name(&self) -> String {
+        "a script".to_owned()
+    }
+
+    fn apply(
+        &mut self,
+        loads: &[Workload],
+        context: &mut Context<'_>,
+    ) -> Result<Applied, BenchError> {
+        self.applied.push(loads.to_vec());
+        let act = self.script.pop_front();
+        let act = act.unwrap_or_else(|| Act::Give(Figures::new(1000.0, 1.0)));
+        let figures = match act {
+            Act::Fail(error) => return Err(error),
+            Act::InterruptLayout => {
+                context.control.stop();
+                return Err(BenchError::Workload("stopped while laying out".to_owned()));
+            }
+            Act::Give(figures) => figures,
+            Act::Interrupt(figures) => {
+                context.control.stop();
+                figures
+            }
+        };
+        (context.layout)(1, 1);
+        if !self.never_ready {
+            (context.ready)();
+        }
+        (context.observe)(&Window {
+            at_s: 0.1,
+            seconds: 0.1,
+            phase: Phase::Measure,
+            operations: 1,
+            bytes: 1,
+            errors: 0,
+            p99_ms: 1.0,
+            left_s: Some(1.0),
+        });
+        let load = loads.first().cloned().unwrap_or_default();
+        let record = record(&load, &figures);
+        Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })
+    }
+}
+
+/// A place in memory.
+#[derive(Default)]
+pub(super) struct Ground {
+    /// Directories that are there.
+    pub(super) there: BTreeSet<String>,
+    /// Those in which somebody else has something.
+    pub(super) occupied: BTreeSet<String>,
+    /// In the order in which they were made and removed.
+    pub(super) log: Vec<String>,
+    pub(super) gone: bool,
+    pub(super) room: Option<u64>,
+}
+
+fn unreachable() -> BenchError {
+    BenchError::Mount("the server does not answer".to_owned())
+}
+
+impl Place for Ground {
+    fn reach(&mut self) -> Result<(), BenchError> {
+        if self.gone { Err(unreachable()) } else { Ok(()) }
+    }
+
+    fn room(&mut self) -> Result<Option<u64>, BenchError> {
+        Ok(self.room)
+    }
+
+    fn claim(&mut self, directory: &str) -> Result<bool, BenchError> {
+        self.reach()?;
+        if self.occupied.contains(directory) {
+            return Err(BenchError::Workload(format!("{directory} is not empty")));
+        }
+        self.log.push(format!("+{directory}"));
+        Ok(self.there.insert(directory.to_owned()))
+    }
+
+    fn clear(&mut self, directory: &str, with_directory: bool) -> Result<(), BenchError> {
+        self.reach()?;
+        self.log.push(format!("-{directory}"));
+        if with_directory {
+            self.there.remove(directory);
+        }
+        Ok(())
+    }
+}

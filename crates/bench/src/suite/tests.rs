@@ -1,0 +1,341 @@
+//! The runner with an executor that follows a script: no load is applied and no time passes.
+
+use super::testing::{Act, Figures, Ground, Scripted, scenario};
+use super::*;
+use crate::control::Control;
+use crate::error::BenchError;
+use crate::results::{StepResult, TestResult};
+use crate::scenario::{Cache, Scenario};
+use crate::workload::{Layout, Length, Operation, Pattern, Rate};
+use std::time::Duration;
+
+/// One call of the suite.
+#[derive(Default)]
+struct Call {
+    executor: Scripted,
+    ground: Ground,
+    options: Options,
+    control: Control,
+    told: Vec<String>,
+}
+
+impl Call {
+    fn new(executor: Scripted) -> Self {
+        Self { executor, ..Self::default() }
+    }
+
+    fn run(&mut self, scenarios: &[Scenario]) -> Outcome {
+        let told = &mut self.told;
+        let mut observer = |event: &Event<'_>| match event {
+            Event::Test { scenario, .. } => told.push(format!("test {}", scenario.name)),
+            Event::Step { step, number, .. } => told.push(format!("step {number} {}", step.name)),
+            Event::Run { act, repeat, of, after_s } => {
+                told.push(format!("{act:?} {repeat}/{of}, then {after_s:?}"));
+            }
+            Event::Done(result) => told.push(format!("done {}", result.name)),
+            Event::Layout { .. } | Event::Window(_) => {}
+        };
+        Suite {
+            executor: &mut self.executor,
+            place: &mut self.ground,
+            options: &self.options,
+            control: &self.control,
+            observer: &mut observer,
+        }
+        .run(scenarios)
+    }
+
+    fn test(&mut self, scenario: &Scenario) -> (TestResult, Outcome) {
+        let outcome = self.run(std::slice::from_ref(scenario));
+        (outcome.results.tests[0].clone(), outcome)
+    }
+
+    fn layouts(&self) -> Vec<bool> {
+        let laid = |loads: &Vec<crate::Workload>| loads[0].layout != Layout::Existing;
+        self.executor.applied.iter().map(laid).collect()
+    }
+}
+
+fn median(step: &StepResult) -> f64 {
+    step.summary.unwrap().iops.median
+}
+
+#[test]
+fn repeats_give_the_median_and_the_spread() {
+    let mut call = Call::new(Scripted::rates(&[9000.0, 100.0, 300.0, 200.0]));
+    call.options.repeats = 3;
+    call.options.discard_first = true;
+    let (test, outcome) = call.test(&scenario(&["a"]));
+    let summary = test.steps[0].summary.unwrap();
+    assert_eq!((summary.repeats, summary.iops.min.round()), (3, 100.0));
+    assert_eq!((summary.iops.median.round(), summary.iops.max.round()), (200.0, 300.0));
+    assert!(test.steps[0].notes.contains(&"a first run was not counted".to_owned()));
+    assert!(outcome.failures.is_empty() && !outcome.results.interrupted);
+    let seeds: Vec<u64> = call.executor.applied.iter().map(|loads| loads[0].seed).collect();
+    assert_eq!(seeds, [1, 2, 3, 4]);
+    assert_eq!(call.layouts(), [true, false, false, false]);
+    // 32 s each: all four ahead, then none.
+    assert!(call.told.contains(&"Discard 1/4, then Some(96.0)".to_owned()), "{:?}", call.told);
+    assert!(call.told.contains(&"Measure 4/4, then Some(0.0)".to_owned()), "{:?}", call.told);
+}
+
+#[test]
+fn documents_carry_seconds_and_nothing_finer() {
+    let (test, outcome) = Call::default().test(&scenario(&["a"]));
+    let run = &test.steps[0].runs[0].total;
+    assert_eq!(run.series_1s.len(), 10);
+    assert!(run.series_10ms.is_empty() && run.series_100ms.is_empty());
+    assert!(test.steps[0].runs[0].steady.unwrap().steady);
+    assert_eq!(outcome.results.version, crate::results::RESULTS_VERSION);
+    assert_eq!(outcome.results.environment.clients.len(), 1);
+}
+
+#[test]
+fn a_share_is_taken_of_what_the_earlier_step_reached() {
+    let mut scenario = scenario(&["max", "half"]);
+    scenario.steps[1].loads[0].rate = Rate::Share { of: "max".to_owned(), percent: 50.0 };
+    let mut call = Call::new(Scripted::rates(&[800.0]));
+    call.run(&[scenario.clone()]);
+    assert_eq!(call.executor.applied[1][0].rate, Rate::Operations(400.0));
+    // Without figures of the first there is nothing to share, and that is told.
+    let refused = Act::Fail(BenchError::Workload("no".to_owned()));
+    let mut call = Call::new(Scripted::new(vec![refused]));
+    let (test, outcome) = call.test(&scenario);
+    assert!(test.steps[1].skipped.as_ref().unwrap().contains("has no figures"));
+    assert_eq!(outcome.failures.len(), 2);
+}
+
+#[test]
+fn a_group_ends_where_its_latency_is_over_the_bound_and_others_go_on() {
+    let mut scenario = scenario(&["a1", "a2", "a3", "b1"]);
+    for step in &mut scenario.steps {
+        step.group = step.name[..1].to_owned();
+        step.stop_over_ms = Some(2.0);
+    }
+    let give = |ms| Act::Give(Figures::new(500.0, ms));
+    let mut call = Call::new(Scripted::new(vec![give(1.0), give(3.0)]));
+    let (test, outcome) = call.test(&scenario);
+    let skipped = test.steps[2].skipped.as_ref().unwrap();
+    assert!(skipped.contains("step a2") && skipped.contains("over 2 ms"), "{skipped}");
+    assert!(test.steps[3].summary.is_some());
+    assert!(outcome.failures.is_empty(), "a rule of the scenario is no failure");
+    assert_eq!(call.executor.applied.len(), 3);
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured_and_leaves_nothing() {
+    let partial = Act::Interrupt(Figures::new(300.0, 1.0));
+    let mut call = Call::new(Scripted::new(vec![Act::Give(Figures::new(100.0, 1.0)), partial]));
+    let (test, outcome) = call.test(&scenario(&["a", "b", "c"]));
+    assert!(outcome.results.interrupted);
+    assert!(outcome.results.warnings[0].contains("interrupted"));
+    assert_eq!(median(&test.steps[1]).round(), 300.0);
+    assert_eq!(test.steps[1].skipped.as_deref(), Some("interrupted"));
+    assert!(test.steps[2].runs.is_empty());
+    assert_eq!(test.steps[2].skipped.as_deref(), Some("interrupted"));
+    assert!(call.ground.there.is_empty(), "{:?}", call.ground.log);
+    assert_eq!(call.executor.applied.len(), 2);
+}
+
+#[test]
+fn an_interrupt_while_laying_out_leaves_nothing_either() {
+    let mut call = Call::new(Scripted::new(vec![Act::InterruptLayout]));
+    let (test, outcome) = call.test(&scenario(&["a", "b"]));
+    assert!(outcome.results.interrupted && outcome.failures.is_empty());
+    assert!(test.steps.iter().all(|step| step.runs.is_empty()));
+    assert!(call.ground.there.is_empty() && call.ground.log.len() == 2);
+}
+
+#[test]
+fn a_step_that_fails_is_told_and_the_next_goes_on() {
+    let refused = Act::Fail(BenchError::Workload("the block is too large".to_owned()));
+    let script = vec![Act::Give(Figures::new(100.0, 1.0)), refused];
+    let mut call = Call::new(Scripted::new(script));
+    let (test, outcome) = call.test(&scenario(&["a", "b", "c"]));
+    assert_eq!(test.steps[1].skipped.as_deref(), Some("the block is too large"));
+    assert!(test.steps[2].summary.is_some());
+    assert_eq!(outcome.failures, ["test, step b: the block is too large"]);
+    assert_eq!(outcome.results.warnings, outcome.failures);
+    assert!(!outcome.results.interrupted && call.ground.there.is_empty());
+}
+
+#[test]
+fn nothing_more_is_tried_once_the_target_is_gone() {
+    let mut call = Call::new(Scripted::new(vec![Act::Fail(BenchError::Worker)]));
+    call.options.reuse = true;
+    call.ground.gone = true;
+    let tests = [scenario(&["a", "b"]), scenario(&["c"])];
+    let outcome = call.run(&tests);
+    assert!(outcome.results.interrupted);
+    for step in [&outcome.results.tests[0].steps[1], &outcome.results.tests[1].steps[0]] {
+        assert!(step.skipped.as_ref().unwrap().contains("the target is gone"));
+    }
+    assert_eq!(call.executor.applied.len(), 1);
+}
+
+#[test]
+fn failed_operations_and_lost_connections_are_failures_with_figures() {
+    let mut figures = Figures::new(100.0, 1.0);
+    (figures.errors, figures.lost) = (7, 1);
+    let mut call = Call::new(Scripted::new(vec![Act::Give(figures)]));
+    let (test, outcome) = call.test(&scenario(&["a"]));
+    assert!(test.steps[0].summary.is_some());
+    assert_eq!(outcome.failures.len(), 2, "{:?}", outcome.failures);
+    assert!(test.steps[0].notes.iter().any(|note| note.contains("7 × NFS3ERR_IO")));
+}
+
+#[test]
+fn files_that_steps_share_are_laid_out_once_and_removed_once() {
+    let mut scenario = scenario(&["a", "b", "c"]);
+    let mut call = Call::default();
+    call.run(&[scenario.clone()]);
+    assert_eq!(call.layouts(), [true, true, true]);
+    assert_eq!(call.ground.log.len(), 6);
+    for step in &mut scenario.steps {
+        step.shares_files = true;
+    }
+    let mut call = Call::default();
+    call.run(&[scenario.clone()]);
+    assert_eq!(call.layouts(), [true, false, false]);
+    assert_eq!(call.ground.log, ["+weir-bench", "-weir-bench"]);
+    assert!(call.executor.applied.iter().all(|loads| loads[0].keep), "the suite removes them");
+    // A step that wants larger ones has them laid out.
+    scenario.steps[1].loads[0].file_bytes *= 2;
+    let mut call = Call::default();
+    call.run(&[scenario]);
+    assert_eq!(call.layouts(), [true, true, false]);
+}
+
+#[test]
+fn files_are_kept_or_used_again_when_asked() {
+    let mut call = Call::default();
+    call.options.keep = true;
+    call.run(&[scenario(&["a"])]);
+    assert!(call.ground.there.contains("weir-bench"));
+    let mut call = Call::default();
+    call.options.reuse = true;
+    call.ground.occupied.insert("weir-bench".to_owned());
+    let outcome = call.run(&[scenario(&["a"])]);
+    assert!(outcome.failures.is_empty() && call.ground.log.is_empty());
+    assert_eq!(call.layouts(), [false]);
+}
+
+#[test]
+fn a_directory_that_was_there_stays_and_is_empty() {
+    let mut call = Call::default();
+    call.ground.there.insert("weir-bench".to_owned());
+    call.run(&[scenario(&["a"])]);
+    assert!(call.ground.there.contains("weir-bench"));
+    assert_eq!(call.ground.log, ["+weir-bench", "-weir-bench"]);
+}
+
+#[test]
+fn a_scenario_that_waits_is_listed_and_not_run() {
+    let mut waiting = scenario(&["a"]);
+    waiting.waiting = Some("SMB is not there yet".to_owned());
+    let mut call = Call::default();
+    let (test, outcome) = call.test(&waiting);
+    assert_eq!(test.waiting, waiting.waiting);
+    assert!(test.steps.is_empty() && call.executor.applied.is_empty());
+    assert!(outcome.failures.is_empty());
+}
+
+#[test]
+fn a_rate_is_given_longer_to_settle_within_a_bound() {
+    let mut rising = Figures::new(1000.0, 1.0);
+    rising.shape = vec![0.1, 0.2, 0.4, 1.0];
+    let mut call = Call::new(Scripted::new(vec![Act::Give(rising.clone())]));
+    call.options.steady_within = Some(Duration::from_secs(60));
+    let (test, _) = call.test(&scenario(&["a"]));
+    let warmups = |call: &Call| -> Vec<f64> {
+        call.executor.applied.iter().map(|loads| loads[0].warmup_s).collect()
+    };
+    assert_eq!(warmups(&call), [2.0, 4.0, 4.0]);
+    assert_eq!(test.steps[0].runs.len(), 1);
+    assert!(test.steps[0].notes.contains(&"steady after 4 s of warm-up".to_owned()));
+    // One that never settles is measured all the same.
+    let mut jagged = Figures::new(1000.0, 1.0);
+    jagged.shape = vec![0.1, 2.0, 0.1, 2.0, 0.1, 2.0, 0.1, 2.0, 0.1, 2.0];
+    let script = (0..9).map(|_| Act::Give(jagged.clone())).collect();
+    let mut call = Call::new(Scripted::new(script));
+    call.options.steady_within = Some(Duration::from_secs(15));
+    let (test, _) = call.test(&scenario(&["a"]));
+    assert_eq!(warmups(&call), [2.0, 10.0, 15.0, 15.0]);
+    assert!(test.steps[0].notes.iter().any(|note| note.contains("not steady after 15 s")));
+}
+
+#[test]
+fn caches_that_are_to_be_full_are_filled_by_reading_everything() {
+    let mut scenario = scenario(&["a"]);
+    scenario.steps[0].cache = Cache::Included;
+    let mut call = Call::default();
+    let (test, _) = call.test(&scenario);
+    let pass = &call.executor.applied[0][0];
+    assert_eq!(pass.length, Length::Bytes { per_job: 1 << 20, at_most_s: None });
+    let sequential = Operation::Data { pattern: Pattern::Sequential, read_percent: 100 };
+    assert_eq!(pass.operation, sequential);
+    assert_eq!(call.layouts(), [true, false]);
+    assert_eq!(test.steps[0].runs.len(), 1);
+    assert_eq!(test.steps[0].cache.done, ["all data was read once before"]);
+}
+
+#[test]
+fn caches_that_are_to_be_empty_are_emptied_before_each_run_by_what_was_named() {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("log");
+    let mut scenario = scenario(&["a"]);
+    scenario.steps[0].cache = Cache::Excluded;
+    let mut call = Call::default();
+    call.options.repeats = 2;
+    call.options.cache.command = Some(format!("echo x >> {}", log.display()));
+    call.options.cache.read_bytes = Some(8 << 20);
+    let (test, _) = call.test(&scenario);
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2);
+    // Laid out; then other data, the load; other data, the load.
+    let directories: Vec<&str> =
+        call.executor.applied.iter().map(|loads| loads[0].directory.as_str()).collect();
+    let (own, other) = ("weir-bench", "weir-bench-flush");
+    assert_eq!(directories, [own, other, own, other, own]);
+    assert_eq!(call.layouts(), [true, true, false, false, false]);
+    assert!(call.ground.there.is_empty(), "{:?}", call.ground.log);
+    let proof = &test.steps[0].cache;
+    assert!(proof.done.iter().any(|done| done.contains("other data")), "{proof:?}");
+    assert!(proof.open.iter().any(|open| open.contains("--server-memory")), "{proof:?}");
+    assert!(test.steps[0].notes.iter().any(|note| note.starts_with("caches: ")));
+}
+
+#[test]
+fn an_executor_that_lays_out_and_loads_in_one_go_can_t_have_caches_emptied() {
+    let mut scenario = scenario(&["a"]);
+    scenario.steps[0].cache = Cache::Excluded;
+    let mut call = Call::default();
+    call.executor.never_ready = true;
+    let (test, _) = call.test(&scenario);
+    assert!(test.steps[0].cache.open.iter().any(|open| open.contains("between laying out")));
+}
+
+#[test]
+fn preflight_refuses_before_anything_is_laid_out_and_leaves_nothing() {
+    let mut ground = Ground { room: Some(1 << 19), ..Ground::default() };
+    let scenarios = [scenario(&["a"])];
+    let options = Options::default();
+    let refused = |ground: &mut Ground, scenarios: &[Scenario]| {
+        preflight(ground, scenarios, &options).unwrap_err().to_string()
+    };
+    let told = refused(&mut ground, &scenarios);
+    assert!(told.contains("1 MiB") && told.contains("512 KiB"), "{told}");
+    assert!(ground.log.is_empty());
+    ground.room = None;
+    ground.occupied.insert("weir-bench".to_owned());
+    assert!(refused(&mut ground, &scenarios).contains("not empty"));
+    ground.occupied.clear();
+    let mut wrong = scenario(&["a"]);
+    wrong.steps[0].loads[0].depth = 0;
+    let told = refused(&mut ground, &[wrong]);
+    assert!(told.contains("test, step a: depth is 0"), "{told}");
+    ground.gone = true;
+    assert!(refused(&mut ground, &scenarios).contains("does not answer"));
+    ground.gone = false;
+    preflight(&mut ground, &scenarios, &options).unwrap();
+    assert!(ground.there.is_empty());
+}
