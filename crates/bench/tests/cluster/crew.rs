@@ -100,9 +100,20 @@ pub(crate) fn apply(
     control: &Control,
     mut observe: impl FnMut(&Window),
 ) -> Result<Applied, BenchError> {
-    let mut context =
-        Context { control, layout: &mut |_, _| {}, observe: &mut |window| observe(window) };
-    workers.apply(loads, &mut context)
+    let mut began = false;
+    let mut ready = 0;
+    let mut context = Context {
+        control,
+        layout: &mut |_, _| {},
+        ready: &mut || ready += 1,
+        observe: &mut |window| {
+            began = true;
+            observe(window);
+        },
+    };
+    let outcome = workers.apply(loads, &mut context);
+    assert!(ready == 1 || !began, "what empties caches is called once, before the load");
+    outcome
 }
 
 /// GETATTR of small files, until it is stopped.

@@ -126,7 +126,7 @@ fn losses(seat: &Seat, loads: &[Workload]) -> Vec<String> {
     let mut left: Vec<&str> = seat
         .loads
         .iter()
-        .filter(|_| !ended)
+        .filter(|assigned| !ended && !assigned.workload.keep)
         .map(|assigned| assigned.workload.directory.as_str())
         .collect();
     left.dedup();
