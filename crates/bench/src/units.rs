@@ -89,6 +89,9 @@ mod tests {
         assert_eq!(latency(0.0123), "12.3 µs");
         assert_eq!(latency(614.2), "614 ms");
         assert_eq!(latency(5410.0), "5.41 s");
-        assert_eq!((span(59.6), span(720.0), span(12_600.0)), ("60 s".into(), "12 min".into(), "3.5 h".into()));
+        assert_eq!(
+            (span(59.6), span(720.0), span(12_600.0)),
+            ("60 s".into(), "12 min".into(), "3.5 h".into())
+        );
     }
 }

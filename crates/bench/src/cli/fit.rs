@@ -207,8 +207,7 @@ mod tests {
     #[test]
     fn a_bound_on_the_whole_shortens_steps_and_their_warm_ups() {
         let one = scenario(&["a", "b", "c", "d"]);
-        let args =
-            FitArgs { max_time: Some(Duration::from_secs(60)), ..FitArgs::default() };
+        let args = FitArgs { max_time: Some(Duration::from_secs(60)), ..FitArgs::default() };
         let fitted = fit(&args, &one);
         let plan = Plan::of(std::slice::from_ref(&fitted), &Options::default());
         assert!(plan.seconds <= 60.0 && plan.seconds > 50.0, "{plan:?}");

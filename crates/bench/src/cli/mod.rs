@@ -183,8 +183,17 @@ mod tests {
     #[test]
     fn published_command_lines_are_taken_as_they_are() {
         let words = [
-            "run", "--target", "nfs://10.0.0.4/vol", "--map", "z:=", "--", "diskspd.exe", "-c2G",
-            "-b4K", "-w20", "z:\\testfile.dat",
+            "run",
+            "--target",
+            "nfs://10.0.0.4/vol",
+            "--map",
+            "z:=",
+            "--",
+            "diskspd.exe",
+            "-c2G",
+            "-b4K",
+            "-w20",
+            "z:\\testfile.dat",
         ];
         let Some(BenchSubcommand::Run(run)) = parse(&words).unwrap().command else {
             panic!("a run")

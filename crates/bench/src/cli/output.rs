@@ -48,8 +48,7 @@ impl OutputArgs {
             files.push((Form::Csv, directory.join("results.csv")));
             files.push((Form::Html, directory.join("report.html")));
         }
-        let named =
-            [(Form::Json, &self.json), (Form::Csv, &self.csv), (Form::Html, &self.html)];
+        let named = [(Form::Json, &self.json), (Form::Csv, &self.csv), (Form::Html, &self.html)];
         for (form, path) in named {
             files.extend(path.iter().map(|path| (form, path.clone())));
         }
@@ -99,16 +98,14 @@ impl OutputArgs {
 
 /// The value as indented JSON with a newline at its end.
 pub(super) fn json(value: &impl Serialize) -> Result<String, CliError> {
-    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| CliError::Output {
-        path: "JSON".into(),
-        source: error.into(),
-    })
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| CliError::Output { path: "JSON".into(), source: error.into() })
 }
 
 /// Writes a file anew.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(path, text)
-        .map_err(|source| CliError::Output { path: path.to_owned(), source })
+    std::fs::write(path, text).map_err(|source| CliError::Output { path: path.to_owned(), source })
 }
 
 /// Prints to standard output. A reader that has gone away (`| head`) is no failure.

@@ -106,8 +106,7 @@ fn on_path(mounts: &str, path: &Path) -> Reach {
         };
         best = Some((point.len(), reach));
     }
-    let unknown =
-        || Reach { transport: "path".to_owned(), server_is_here: false, on_path: true };
+    let unknown = || Reach { transport: "path".to_owned(), server_is_here: false, on_path: true };
     best.map_or_else(unknown, |(_, reach)| reach)
 }
 

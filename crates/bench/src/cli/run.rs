@@ -87,8 +87,7 @@ pub(super) fn run(
     let target = args.who.target(&text)?;
     let files = Files { keep: args.keep, reuse: args.reuse };
     let options = args.method.options(&text, &target, files, args.output.label.as_deref())?;
-    let room =
-        if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
+    let room = if args.dry_run { None } else { TargetPlace::new(target.clone()).room()? };
     let facts = facts(&options, room);
     let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
     let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;

@@ -22,8 +22,7 @@ impl Show {
     pub(super) fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Test { scenario, number, of } => {
-                self.test =
-                    if *of > 1 { format!("test {number}/{of} ") } else { String::new() };
+                self.test = if *of > 1 { format!("test {number}/{of} ") } else { String::new() };
                 self.progress.say(&format!("{}{}", self.test, scenario.title));
                 if let Some(waiting) = &scenario.waiting {
                     self.progress.say(&format!("  not run: {waiting}"));

@@ -50,7 +50,9 @@ impl FromStr for Wanted {
         let (name, place) = text.split_once('=').unwrap_or(("", text));
         let host = place.strip_prefix("ssh:").unwrap_or(place);
         // A host that looks like an option would be one, to ssh.
-        if host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace) {
+        let plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
+        let odd = host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace);
+        if odd || !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
             return Err(format!(
                 "{text:?} is no worker; write it as host:{PORT} or ssh:user@host, with name= \
                  before it if it needs one"
@@ -334,7 +336,7 @@ mod tests {
         assert_eq!(wanted("[::1]:80"), ("[::1]:80".to_owned(), listening("[::1]:80")));
         let ssh = ("b".to_owned(), Place::Ssh("me@h2".to_owned()));
         assert_eq!(wanted("b=ssh:me@h2"), ssh);
-        for wrong in ["", "a=", "ssh:", "ssh:-oProxyCommand=x", "two words"] {
+        for wrong in ["", "a=", "=h1", "a b=h1", "ssh:", "ssh:-oProxyCommand=x", "two words"] {
             let error = wrong.parse::<Wanted>().unwrap_err();
             assert!(error.contains("ssh:user@host"), "{error}");
         }

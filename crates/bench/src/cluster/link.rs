@@ -54,7 +54,7 @@ impl Default for Patience {
 }
 
 /// What comes from a peer.
-pub enum Incoming<In> {
+pub(crate) enum Incoming<In> {
     /// A message, and what the own clock showed when it came.
     Message(u64, In),
     /// Nothing more will come, and why. Said once.
@@ -62,15 +62,15 @@ pub enum Incoming<In> {
 }
 
 /// Where what comes from a peer goes, with the way to answer at once.
-pub type Sink<Out, In> = Box<dyn Fn(&Outbox<Out>, Incoming<In>) + Send + Sync>;
+pub(crate) type Sink<Out, In> = Box<dyn Fn(&Outbox<Out>, Incoming<In>) + Send + Sync>;
 
 /// The way to a peer. The connection is ended when it is dropped, after what was sent.
-pub struct Link<Out> {
+pub(crate) struct Link<Out> {
     outbox: Outbox<Out>,
 }
 
 /// Sends to a peer.
-pub struct Outbox<Out> {
+pub(crate) struct Outbox<Out> {
     queue: SyncSender<Item>,
     shared: Arc<Shared>,
     of: std::marker::PhantomData<fn(Out)>,
@@ -99,7 +99,7 @@ impl<Out: Message> Outbox<Out> {
     ///
     /// # Errors
     /// [`WireError`] if it can't be sent at all, or the peer is gone.
-    pub fn send(&self, message: &Out) -> Result<(), WireError> {
+    pub(crate) fn send(&self, message: &Out) -> Result<(), WireError> {
         let mut item = Item::Bytes(wire::encode(message)?);
         while !self.shared.closed.load(Ordering::Acquire) {
             match self.queue.try_send(item) {
@@ -113,14 +113,14 @@ impl<Out: Message> Outbox<Out> {
     }
 
     /// Sends what may get lost.
-    pub fn offer(&self, message: &Out) {
+    pub(crate) fn offer(&self, message: &Out) {
         if let Ok(bytes) = wire::encode(message) {
             drop(self.queue.try_send(Item::Bytes(bytes)));
         }
     }
 
     /// Ends the connection at once.
-    pub fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         (self.shared.close)();
     }
 }
@@ -138,7 +138,7 @@ impl<Out: Message> Link<Out> {
     ///
     /// # Errors
     /// [`BenchError::Local`] if no thread can be started.
-    pub fn open<In: Message>(
+    pub(crate) fn open<In: Message>(
         halves: Halves,
         clock: Clock,
         patience: Patience,
@@ -159,7 +159,7 @@ impl<Out: Message> Link<Out> {
 
     /// To send with.
     #[must_use]
-    pub const fn outbox(&self) -> &Outbox<Out> {
+    pub(crate) const fn outbox(&self) -> &Outbox<Out> {
         &self.outbox
     }
 }
@@ -329,13 +329,19 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_life_are_sent_unasked_and_silence_is_a_loss() {
+    fn signs_of_life_are_sent_unasked() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let (_link, events) = open(&ours, Duration::from_millis(200));
+        let (_link, _events) = open(&ours, Duration::from_secs(3600));
         for _ in 0..3 {
             let order: Order = wire::receive(&mut theirs, &[Kind::Control]).unwrap();
             assert_eq!(order, Order::Alive);
         }
+    }
+
+    #[test]
+    fn silence_is_a_loss() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let (_link, events) = open(&ours, Duration::from_millis(50));
         let Incoming::Closed(why) = events.recv().unwrap() else { panic!("nothing was sent") };
         assert!(why.contains("nothing was heard"), "{why}");
     }

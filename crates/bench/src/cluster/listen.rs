@@ -169,24 +169,33 @@ struct Deadlined {
 impl Deadlined {
     fn left(&self) -> io::Result<Duration> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::new(ErrorKind::TimedOut, "the greeting took too long"));
-        }
-        Ok(left)
+        if left.is_zero() { Err(too_long()) } else { Ok(left) }
+    }
+}
+
+fn too_long() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the greeting took too long")
+}
+
+/// A timeout of a socket, in words.
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => too_long(),
+        _ => error,
     }
 }
 
 impl Read for Deadlined {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(Some(self.left()?))?;
-        self.stream.read(buffer)
+        self.stream.read(buffer).map_err(in_words)
     }
 }
 
 impl Write for Deadlined {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes)
+        self.stream.write(bytes).map_err(in_words)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -154,8 +154,10 @@ struct Ready {
     step: u32,
     /// Numbers of the loads, in the order of `prepared`.
     loads: Vec<u32>,
-    prepared: PreparedStep,
+    prepared: Option<PreparedStep>,
     control: Control,
+    /// Its load is over.
+    ended: bool,
 }
 
 impl Session<'_> {
@@ -207,7 +209,7 @@ impl Session<'_> {
     fn clear(&mut self) {
         if let Stage::Ready(ready) = std::mem::replace(&mut self.stage, Stage::Idle) {
             // Whoever could be told has gone, or has given the step up.
-            drop(ready.prepared.discard());
+            drop(ready.prepared.map(PreparedStep::discard));
         }
     }
 
@@ -226,7 +228,9 @@ impl Session<'_> {
         };
         match prepare_step(&target, &workloads, &control, &mut progress) {
             Ok(prepared) => {
-                self.stage = Stage::Ready(Box::new(Ready { step, loads, prepared, control }));
+                let (prepared, ended) = (Some(prepared), false);
+                let ready = Ready { step, loads, prepared, control, ended };
+                self.stage = Stage::Ready(Box::new(ready));
                 self.outbox.send(&Report::Prepared { step })
             }
             Err(error) => self.fail(step, &error),
@@ -245,19 +249,19 @@ impl Session<'_> {
     }
 
     fn start(&mut self, step: u32, at_ns: u64) -> Result<(), WireError> {
-        let stage = std::mem::replace(&mut self.stage, Stage::Idle);
-        let Stage::Ready(ready) = stage else {
+        let Stage::Ready(ready) = &mut self.stage else {
             return self.out_of_turn(step);
         };
-        if ready.step != step {
-            self.stage = Stage::Ready(ready);
+        let Some(prepared) = ready.prepared.take().filter(|_| ready.step == step) else {
             return self.out_of_turn(step);
-        }
-        let Ready { loads, prepared, control, .. } = *ready;
+        };
         let late_ns = self.clock.now_ns().saturating_sub(at_ns);
         let outbox = &self.outbox;
         let observe = |window: &_| outbox.offer(&Report::Window { step, window: *window });
-        match prepared.run(self.clock.instant(at_ns), &control, observe) {
+        let outcome = prepared.run(self.clock.instant(at_ns), &ready.control, observe);
+        ready.ended = outcome.is_ok();
+        let loads = ready.loads.clone();
+        match outcome {
             Ok(record) => self.report(step, &loads, record, late_ns),
             Err(error) => self.fail(step, &error),
         }
@@ -287,16 +291,29 @@ impl Session<'_> {
         self.outbox.send(&Report::Ended { step, late_ms: late_ns / 1_000_000 })
     }
 
+    /// Clears away, and tells what could not be.
     fn finish(&mut self, step: u32) -> Result<(), WireError> {
-        self.outbox.send(&Report::Finished { step, failures: Vec::new() })
+        if !matches!(&self.stage, Stage::Ready(ready) if ready.step == step && ready.ended) {
+            return self.out_of_turn(step);
+        }
+        let Stage::Ready(ready) = std::mem::replace(&mut self.stage, Stage::Idle) else {
+            return Ok(());
+        };
+        let failure = ready.prepared.and_then(|prepared| prepared.discard().err());
+        let first = ready.loads.first().copied().unwrap_or(0);
+        let told = failure.map(|error| (first, format!("clean-up: {}", error.in_full())));
+        self.outbox.send(&Report::Finished { step, failures: told.into_iter().collect() })
     }
 
     /// The worker was told to end by somebody else than its coordinator.
     fn leave(&mut self) -> Farewell {
-        self.clear();
         let why = "it was told to end".to_owned();
         // The connection is closed in any case.
         drop(self.outbox.send(&Report::Leaving { why }));
+        match &self.stage {
+            Stage::Ready(ready) if ready.ended => drop(self.finish(ready.step)),
+            _ => self.clear(),
+        }
         Farewell::Told
     }
 }

@@ -85,9 +85,9 @@ fn compare(proof: &mut CacheProof, memory: u64, whose: &str) {
     proof.done.push(format!("the data set is {times:.1} times {whose}"));
     if times < TIMES_AMPLE {
         let percent = 100.0 / times;
-        proof.open.push(format!(
-            "up to {percent:.0} % of the data set can be in {whose} all the same"
-        ));
+        proof
+            .open
+            .push(format!("up to {percent:.0} % of the data set can be in {whose} all the same"));
     }
 }
 
@@ -110,7 +110,10 @@ pub(super) fn empty(proof: &mut CacheProof, options: &CacheOptions) {
         match run(command) {
             Ok(()) => note(&mut proof.done, &format!("caches were emptied by `{command}`")),
             Err(why) => {
-                note(&mut proof.open, &format!("`{command}` was to empty caches and failed: {why}"));
+                note(
+                    &mut proof.open,
+                    &format!("`{command}` was to empty caches and failed: {why}"),
+                );
             }
         }
     }

@@ -284,8 +284,8 @@ impl Course {
             after_s: whole.left_s,
         });
         let loads = data::with_files(loads, &self.laid, suite.options.reuse);
-        let mut meter =
-            Meter::new(suite.options.server_pid).map_err(|error| Stop::Failed(error.to_string()))?;
+        let mut meter = Meter::new(suite.options.server_pid)
+            .map_err(|error| Stop::Failed(error.to_string()))?;
         let (mut readied, counts) = (false, matches!(go.act, Act::Measure | Act::Discard));
         let caches = &suite.options.cache;
         let applied = {

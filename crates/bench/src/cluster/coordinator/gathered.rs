@@ -126,7 +126,7 @@ fn losses(seat: &Seat, loads: &[Workload]) -> Vec<String> {
     let mut left: Vec<&str> = seat
         .loads
         .iter()
-        .filter(|_| !ended)
+        .filter(|assigned| !ended && !assigned.workload.keep)
         .map(|assigned| assigned.workload.directory.as_str())
         .collect();
     left.dedup();
@@ -156,4 +156,135 @@ fn clocks(seat: &Seat, before: Option<Reading>) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seat::Loss;
+    use super::*;
+    use crate::cluster::wire::Assigned;
+    use crate::rng::Rng;
+    use crate::stats::{OpKind, Recorder, Span};
+    use crate::workload::Part;
+
+    const JOBS: u32 = 16;
+
+    fn load() -> Workload {
+        Workload { name: "x".to_owned(), jobs: JOBS, warmup_s: 0.0, ..Workload::default() }
+    }
+
+    /// What the parts `which` of `of` of the same 20,000 operations left behind.
+    fn record(which: impl Fn(u32) -> bool, of: u32) -> Record {
+        let mut recorder = Recorder::new(JOBS as usize, 0, u64::MAX, std::sync::mpsc::channel().0);
+        let mut rng = Rng::new(3);
+        for number in 0..20_000_u64 {
+            let job = (number % u64::from(JOBS)) as u32;
+            let queued_ns = number * 1_000_000;
+            // From microseconds to seconds, with a long tail.
+            let latency_ns = 1_000 + rng.below(10_u64.pow(4 + (number % 6) as u32));
+            let span = Span { queued_ns, done_ns: queued_ns + latency_ns };
+            let kind = if number % 3 == 0 { OpKind::Write } else { OpKind::Read };
+            if which(job % of) {
+                recorder.complete(kind, job as usize, span, 4096);
+            }
+        }
+        let workload = load();
+        serde_json::from_value(serde_json::json!({
+            "target": "nfs://server/vol", "workload": workload, "clients": [],
+            "started_unix_s": 1e9, "measure_ns": 0, "planned_ns": 30_000_000_000_u64,
+            "ended_ns": 30_000_000_000_u64, "notes": recorder.finish(),
+            "connections": {"opened": 1, "lost": 0, "unanswered": 0},
+            "generator": {"cpu_s": 0.5, "cpu_us_per_op": 0.0, "busiest_thread_percent": 9.0,
+                          "saturated": false},
+            "faults": {}, "broken": false, "marks": [], "verify": null
+        }))
+        .unwrap()
+    }
+
+    fn seat(index: u32, of: u32) -> Seat {
+        let part = Some(Part { index, of });
+        let workload = Workload { part, ..load() };
+        // Across the wire and back, as it comes from another process.
+        let crossed = serde_json::to_vec(&record(|part| part == index, of)).unwrap();
+        let record = serde_json::from_slice(&crossed).unwrap();
+        Seat {
+            name: format!("w{index}"),
+            loads: vec![Assigned { load: 0, workload }],
+            progress: Progress::Finished,
+            records: [(0, record)].into(),
+            ..Seat::default()
+        }
+    }
+
+    fn gathered(seats: Vec<Seat>) -> Result<Applied, BenchError> {
+        gather(seats, &[load()], 77.0, &Control::new(), Vec::new())
+    }
+
+    #[test]
+    fn eight_parts_together_are_what_one_process_would_have_seen_to_the_last_digit() {
+        let whole = record(|_| true, 8).result();
+        let applied = gathered((0..8).map(|index| seat(index, 8)).collect()).unwrap();
+        let (operations, bytes) = applied.record.measured();
+        let of_workers = applied.workers.iter().map(|worker| worker.operations).sum::<u64>();
+        assert_eq!((operations, of_workers, bytes), (20_000, 20_000, 20_000 * 4096));
+        let (merged, _) = applied.record.results("x").unwrap();
+        assert_eq!(merged.total, whole.total);
+        assert_eq!(merged.by_operation, whole.by_operation);
+        assert_eq!(merged.jobs, whole.jobs);
+        assert_eq!(merged.series_10ms, whole.series_10ms);
+        assert_eq!(merged.connections.opened, 8);
+        assert!((merged.generator.cpu_s - 4.0).abs() < 1e-9);
+        assert!((merged.started_unix_s - 77.0).abs() < 1e-9, "by the coordinator's clock");
+        assert!(!merged.interrupted && merged.is_clean());
+    }
+
+    #[test]
+    fn an_average_of_percentiles_would_not_do() {
+        let parts: Vec<f64> = (0..8)
+            .map(|index| record(|part| part == index, 8).result().total.latency_ms.p99)
+            .collect();
+        let average = parts.iter().sum::<f64>() / 8.0;
+        let whole = record(|_| true, 8).result().total.latency_ms.p99;
+        assert!((average - whole).abs() > whole * 0.005, "{average} {whole}");
+    }
+
+    #[test]
+    fn without_a_lost_worker_the_others_stand_and_all_is_marked() {
+        let mut seats: Vec<Seat> = (0..4).map(|index| seat(index, 4)).collect();
+        seats[1].progress = Progress::Attached;
+        seats[1].records.clear();
+        seats[1].seen = (123, 456);
+        seats[1].lose("the connection was closed".to_owned(), Some(12.34));
+        let applied = gathered(seats).unwrap();
+        assert_eq!(applied.record.measured().0, 15_000);
+        assert_eq!(applied.workers[1].operations, 123);
+        let lost = applied.workers[1].lost.clone().unwrap();
+        assert_eq!(lost, "12.3 s after the start: the connection was closed");
+        assert!(applied.notes[0].contains("25.0 % of the load \"x\" was missing from then on"));
+        assert!(applied.notes[0].contains("(123 operations"), "{:?}", applied.notes);
+        assert!(applied.notes[1].contains("left at the target, in weir-bench"));
+        let (merged, _) = applied.record.results("x").unwrap();
+        assert!(merged.interrupted && !merged.is_clean());
+        assert_eq!(merged.errors.len(), 1, "{:?}", merged.errors);
+    }
+
+    #[test]
+    fn who_was_told_to_end_gave_what_it_had() {
+        let mut seats: Vec<Seat> = (0..4).map(|index| seat(index, 4)).collect();
+        seats[3].leaving = Some(Loss { why: "it was told to end".to_owned(), at_s: Some(2.0) });
+        let applied = gathered(seats).unwrap();
+        assert_eq!(applied.record.measured().0, 20_000);
+        assert!(applied.notes[0].contains("until then is in the figures"), "{:?}", applied.notes);
+        assert_eq!(applied.notes.len(), 1);
+        assert!(applied.record.results("x").unwrap().0.interrupted);
+    }
+
+    #[test]
+    fn of_nobody_there_is_no_result() {
+        let mut only = seat(0, 1);
+        only.progress = Progress::Attached;
+        only.lose("nothing was heard for 15.0 s".to_owned(), None);
+        let error = gathered(vec![only]).err().unwrap().to_string();
+        assert!(error.contains("all workers were lost: worker w0: nothing was heard"), "{error}");
+    }
 }

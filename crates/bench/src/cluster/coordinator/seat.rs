@@ -144,7 +144,7 @@ impl Seat {
         if self.lost.is_some() {
             return;
         }
-        if self.progress >= Progress::Ended {
+        if self.progress == Progress::Ended {
             self.failures.push((
                 self.loads.first().map_or(0, |assigned| assigned.load),
                 format!("clean-up: worker {}: {why}; files may be left", self.name),

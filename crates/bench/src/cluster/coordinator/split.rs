@@ -36,7 +36,9 @@ pub(crate) fn deal(loads: &[Workload], workers: &[Hand<'_>]) -> Result<Dealt, Be
             notes.push(idle(load, workers, takers.get(parts..).unwrap_or_default()));
         }
         for (index, taker) in (0..count).zip(takers) {
-            let part = (count > 1).then_some(Part { index, of: count });
+            // Also where it is the whole: other loads of the step may use the same files, so that
+            // nobody may remove them before all have ended.
+            let part = Some(Part { index, of: count });
             let workload = Workload { part, hosts: Vec::new(), ..load.clone() };
             if let Some(hand) = dealt.get_mut(taker) {
                 hand.push(Assigned { load: number, workload });
@@ -128,7 +130,7 @@ mod tests {
     /// Each worker's (load, index, of).
     fn parts(dealt: &Dealt) -> Vec<Vec<(u32, u32, u32)>> {
         let of = |assigned: &Assigned| {
-            let part = assigned.workload.part.unwrap_or(Part { index: 0, of: 1 });
+            let part = assigned.workload.part.unwrap();
             (assigned.load, part.index, part.of)
         };
         dealt.0.iter().map(|hand| hand.iter().map(of).collect()).collect()
@@ -161,7 +163,6 @@ mod tests {
         let wanted = [vec![(0, 0, 1), (2, 0, 1)], vec![(1, 0, 2)], vec![(1, 1, 2)]];
         assert_eq!(parts(&dealt), wanted);
         assert!(dealt.1[0].contains("idle in it: y, z"), "{:?}", dealt.1);
-        assert!(dealt.0[0][0].workload.part.is_none(), "one part is the whole");
     }
 
     #[test]

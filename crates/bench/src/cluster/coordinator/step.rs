@@ -94,6 +94,7 @@ impl<'a, 'c> Step<'a, 'c> {
         (self.context.ready)();
         self.order(|_| Some(Order::Attach { step }))?;
         self.wait(|seat| seat.is_awaited(Progress::Attached), true)?;
+        (self.context.ready)();
         if self.context.control.stopped() {
             return Err(BenchError::Workload("stopped before the load began".to_owned()));
         }

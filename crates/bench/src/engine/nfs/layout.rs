@@ -74,10 +74,13 @@ pub(super) fn directory(
     let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
     let args = MkdirArgs { location: entry(root, wanted), attributes };
     let made = session.call(&args, |result| match result {
-        Res::Ok(ok) => Ok(ok.object.map(|handle| handle.0.into())),
+        Res::Ok(ok) => Ok((ok.object.map(|handle| handle.0.into()), true)),
+        // Another process was faster.
+        Res::Fail(Status::EXIST, _) => Ok((None, false)),
         Res::Fail(status, _) => Err(refused(&format!("making the directory {wanted}"), status)),
     })??;
-    Ok((given_or_found(session, root, wanted, made)?, true))
+    let (given, made) = made;
+    Ok((given_or_found(session, root, wanted, given)?, made))
 }
 
 /// Finds or makes one file of `size` bytes. What is to be written comes later.

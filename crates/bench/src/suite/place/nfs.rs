@@ -110,11 +110,10 @@ impl Top {
     /// The handle of `name`; `None` if it is not there.
     fn lookup(&mut self, directory: &[u8], name: &[u8]) -> Result<Option<Handle>, BenchError> {
         let args = LookupArgs { what: entry(directory, name) };
-        let found: Result<Handle, Status> =
-            self.session.call(&args, |result| match result {
-                Res::Ok(ok) => Ok(ok.object.0.into()),
-                Res::Fail(status, _) => Err(status),
-            })?;
+        let found: Result<Handle, Status> = self.session.call(&args, |result| match result {
+            Res::Ok(ok) => Ok(ok.object.0.into()),
+            Res::Fail(status, _) => Err(status),
+        })?;
         match found {
             Ok(handle) => Ok(Some(handle)),
             Err(Status::NOENT) => Ok(None),

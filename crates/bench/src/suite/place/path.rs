@@ -27,8 +27,7 @@ pub(super) fn claim(directory: &Path) -> Result<bool, BenchError> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(directory, error)),
     }
-    let mut entries =
-        std::fs::read_dir(directory).map_err(|source| failed(directory, source))?;
+    let mut entries = std::fs::read_dir(directory).map_err(|source| failed(directory, source))?;
     if entries.next().is_some() {
         return Err(occupied(&directory.display().to_string()));
     }

@@ -1,0 +1,12 @@
+//! Workers and their coordinator over pipes and sockets, on a small server: what they do together
+//! adds up, and whatever happens to one of them the result says so.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod crew;
+mod listening;
+mod losses;
+#[expect(dead_code, reason = "shared with the tests of the engines, which use all of it")]
+#[path = "../engine/responder.rs"]
+mod responder;
+mod together;
