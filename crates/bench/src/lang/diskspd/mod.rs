@@ -48,7 +48,8 @@ fn build(
     text: &str,
 ) -> Result<Scenario, LangError> {
     let settings = Settings::read(words)?;
-    let (directories, mut changes) = files(&settings, options)?;
+    let mut changes = Vec::new();
+    let directories = files(&settings, options, &mut changes)?;
     let mut loads = Vec::with_capacity(directories.len());
     for (directory, names) in directories {
         let load = workload(&settings, directory, names)?;
@@ -77,11 +78,12 @@ fn build(
     })
 }
 
-/// Names of files by the directory they lie in, and what was changed for it.
+/// Names of files by the directory they lie in; adds what was changed for it.
 fn files(
     settings: &Settings,
     options: &Options,
-) -> Result<(BTreeMap<String, Vec<String>>, Vec<String>), LangError> {
+    changes: &mut Vec<String>,
+) -> Result<BTreeMap<String, Vec<String>>, LangError> {
     let directory = Workload::default().directory;
     let mut places = Places::new(options, &directory);
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -98,7 +100,8 @@ fn files(
         }
         names.push(place.name);
     }
-    Ok((found, places.changes))
+    changes.append(&mut places.changes);
+    Ok(found)
 }
 
 /// The load on the files of one directory.

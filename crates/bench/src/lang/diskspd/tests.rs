@@ -222,3 +222,70 @@ fn files_hold_one_command_line() {
     let error = super::scenario(&source("diskspd -q a"), &options).unwrap_err().to_string();
     assert_eq!(error, "dir/smb.diskspd: -q: it is not known here; see docs/bench-diskspd.md");
 }
+
+/// Command lines of chance are read or refused, and never end the program.
+#[test]
+fn no_command_line_ends_the_program() {
+    const PIECES: &[&str] = &[
+        "-",
+        "-b",
+        "-c",
+        "-C",
+        "-d",
+        "-f",
+        "-F",
+        "-g",
+        "-h",
+        "-i",
+        "-j",
+        "-o",
+        "-O",
+        "-r",
+        "-rs",
+        "-s",
+        "-si",
+        "-S",
+        "-t",
+        "-T",
+        "-w",
+        "-W",
+        "-z",
+        "-Z",
+        "-a",
+        "-X",
+        "-y",
+        "0",
+        "1",
+        "4K",
+        "2G",
+        "b",
+        "i",
+        "18446744073709551615",
+        "99999",
+        "t",
+        "uw",
+        "a.io",
+        "z:\\a",
+        "é",
+        "\u{0}",
+        ",",
+        "..",
+        "/",
+        "*",
+    ];
+    let mut rng = crate::rng::Rng::new(11);
+    let mut read_well = 0;
+    for _ in 0..20_000 {
+        let mut words = vec!["diskspd".to_owned(), "-c1G".to_owned()];
+        for _ in 0..rng.below(5) {
+            let mut word = String::new();
+            for _ in 0..=rng.below(2) {
+                word.push_str(PIECES[usize::try_from(rng.below(PIECES.len() as u64)).unwrap()]);
+            }
+            words.push(word);
+        }
+        words.push("last.io".to_owned());
+        read_well += usize::from(command(&words, &Options::default()).is_ok());
+    }
+    assert!(read_well > 500, "{read_well}");
+}

@@ -42,8 +42,10 @@ struct Part<'a> {
     load: Load,
     storages: Vec<&'a Storage>,
     hosts: Vec<String>,
-    /// Its part of the run, in thousandths of a percent.
+    /// Its part of the run's rate, in thousandths of a percent.
     part: u64,
+    /// Its part of the files' threads.
+    weight: u64,
 }
 
 /// Files that one [`Workload`] can hold: all alike.
@@ -224,7 +226,13 @@ impl<'a> Builder<'a> {
             ));
         }
         let mut done = Vec::with_capacity(chosen.len());
+        let (free, all) = (chosen.iter().filter(|load| load.rate.is_none()).count(), chosen.len());
         for (load, part) in chosen.iter().zip(parts) {
+            // Those with a rate of their own have an even part of the threads.
+            let weight = match load.rate {
+                Some(_) => WHOLE / all.max(1) as u64,
+                None => part * free as u64 / all.max(1) as u64,
+            };
             let mut load = load.clone();
             for turn in &turns.all {
                 match turn {
@@ -234,10 +242,13 @@ impl<'a> Builder<'a> {
                     Turn::Threads(_) | Turn::Rate(_) => {}
                 }
             }
-            let patterns = if run.storages.is_empty() { &load.storages } else { &run.storages };
-            let storages = select(storages, patterns, &load.place, &load.name)?;
+            let storages = if run.storages.is_empty() {
+                select(storages, &load.storages, &load.place, &format!("wd={}", load.name))?
+            } else {
+                select(storages, &run.storages, &run.place, &format!("rd={}", run.name))?
+            };
             let hosts = self.hosts_of(&load.hosts, &load.place)?;
-            done.push(Part { load, storages, hosts, part });
+            done.push(Part { load, storages, hosts, part, weight });
         }
         Ok(done)
     }
@@ -320,8 +331,11 @@ impl<'a> Builder<'a> {
         }
         let mut done = BTreeMap::new();
         for (name, (threads, users)) in users {
-            let weights: Vec<u64> =
-                users.iter().filter_map(|at| parts.get(*at)).map(|part| part.part.max(1)).collect();
+            let weights: Vec<u64> = users
+                .iter()
+                .filter_map(|at| parts.get(*at))
+                .map(|part| part.weight.max(1))
+                .collect();
             if u64::from(threads) < weights.len() as u64 {
                 self.note(format!(
                     "rd={}: sd={name} has fewer threads than workloads; each has one",
@@ -565,21 +579,22 @@ impl Speed {
     /// The part of a workload on so many of its files.
     #[expect(clippy::cast_precision_loss, reason = "rates and counts are far below 2^53")]
     fn of(&self, part: &Part<'_>, files: usize) -> Rate {
-        let files = files as f64 / part.storages.len().max(1) as f64;
-        if let Some(rate) = part.load.rate {
-            return Rate::Operations(rate as f64 * files);
-        }
-        let own = files * part.part as f64 / WHOLE as f64;
-        match self {
-            Self::Max => Rate::Unlimited,
-            Self::Fixed(rate) => Rate::Operations(*rate as f64 * own),
-            Self::Share(of, percent) => Rate::Share { of: of.clone(), percent: percent * own },
+        let all = part.storages.len().max(1);
+        let own =
+            |rate: f64, part: u64| rate * files as f64 * part as f64 / (all as f64 * WHOLE as f64);
+        match (self, part.load.rate) {
+            (_, Some(rate)) => Rate::Operations(own(rate as f64, WHOLE)),
+            (Self::Max, None) => Rate::Unlimited,
+            (Self::Fixed(rate), None) => Rate::Operations(own(*rate as f64, part.part)),
+            (Self::Share(of, percent), None) => {
+                Rate::Share { of: of.clone(), percent: own(*percent, part.part) }
+            }
         }
     }
 }
 
-/// The part of a run that each workload has: its skew, or an even part of what is left. Those
-/// with a rate of their own have an even part of the threads.
+/// The part of a run's rate that each workload has: its skew, or an even part of what is left;
+/// nothing for those with a rate of their own.
 fn split_rate(loads: &[Load]) -> Result<Vec<u64>, String> {
     let free = || loads.iter().filter(|load| load.rate.is_none());
     let said: u64 = free().filter_map(|load| load.skew).sum();
@@ -592,9 +607,8 @@ fn split_rate(loads: &[Load]) -> Result<Vec<u64>, String> {
         return Err("the workloads' skew leaves nothing for those without".to_owned());
     }
     let each = left.checked_div(open).unwrap_or(0);
-    let fixed = WHOLE / (loads.len() as u64).max(1);
     let part = |load: &Load| match load.rate {
-        Some(_) => fixed,
+        Some(_) => 0,
         None => load.skew.unwrap_or(each),
     };
     Ok(loads.iter().map(part).collect())
@@ -630,9 +644,8 @@ fn select<'s>(
     storages: &'s [Storage],
     patterns: &[String],
     place: &Place,
-    name: &str,
+    what: &str,
 ) -> Result<Vec<&'s Storage>, LangError> {
-    let what = format!("wd={name}");
     let mut found: Vec<&Storage> = Vec::new();
     let mut taken: BTreeSet<&str> = BTreeSet::new();
     for pattern in patterns {
@@ -640,16 +653,16 @@ fn select<'s>(
         for storage in storages.iter().filter(|storage| value::fits(pattern, &storage.name)) {
             any = true;
             if !taken.insert(&storage.name) {
-                return Err(place.error(&what, format!("sd={} is named twice", storage.name)));
+                return Err(place.error(what, format!("sd={} is named twice", storage.name)));
             }
             found.push(storage);
         }
         if !any {
-            return Err(place.error(&what, format!("there is no sd={pattern} before it")));
+            return Err(place.error(what, format!("there is no sd={pattern} before it")));
         }
     }
     if found.is_empty() {
-        return Err(place.error(&what, "sd= is missing: the files it uses"));
+        return Err(place.error(what, "sd= is missing: the files it uses"));
     }
     Ok(found)
 }
