@@ -21,11 +21,6 @@ impl LangError {
         Self { file: file.to_owned(), line: None, option: None, message: message.into() }
     }
 
-    /// About one line of `file`.
-    pub(crate) fn at(file: &str, line: usize, message: impl Into<String>) -> Self {
-        Self { line: Some(line), ..Self::whole(file, message) }
-    }
-
     /// The same, about this option.
     #[must_use]
     pub(crate) fn option(self, option: impl Into<String>) -> Self {

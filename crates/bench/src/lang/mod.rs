@@ -90,6 +90,15 @@ pub(crate) fn read_text(path: &Path) -> Result<String, LangError> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
+/// The name nearest to `name` among those known, if one is near enough to be meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .filter(|(near, _)| *near > 0.8)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, known)| known)
+}
+
 /// Reads the scenario in the file at `path`.
 ///
 /// # Errors

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 /// Longest name of a file, in bytes.
 const NAME_BYTES_MAX: usize = 200;
+/// Renamed files that are told one by one.
+const RENAMED_MAX: usize = 10;
 
 /// Where a path prefix of a text lies on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +64,22 @@ pub(crate) struct Places<'a> {
     directory: &'a str,
     /// The path to which a place belongs.
     taken: BTreeMap<(String, String), String>,
-    /// What the reader has to know, a sentence each.
-    pub(crate) changes: Vec<String>,
+    /// By directory of the text and directory of the target: the first file, and how many more.
+    noted: BTreeMap<(String, String), (String, usize)>,
+    /// Files whose names are not those of the text.
+    renamed: Vec<String>,
 }
 
 impl<'a> Places<'a> {
     /// Files without a map go to `directory`.
     pub(crate) fn new(options: &'a Options, directory: &'a str) -> Self {
-        Self { options, directory, taken: BTreeMap::new(), changes: Vec::new() }
+        Self {
+            options,
+            directory,
+            taken: BTreeMap::new(),
+            noted: BTreeMap::new(),
+            renamed: Vec::new(),
+        }
     }
 
     /// The place of the file that the text calls `path`.
@@ -112,11 +122,44 @@ impl<'a> Places<'a> {
         };
         let place = Place { directory, name };
         let key = (place.directory.clone(), place.name.clone());
-        if self.taken.insert(key, slashed.to_owned()).is_none() && path != place.name {
-            let Place { directory, name } = &place;
-            self.changes.push(format!("{path} is {name} in the target's directory {directory}"));
+        if self.taken.insert(key, slashed.to_owned()).is_none() {
+            self.note(path, parts, &place);
         }
         place
+    }
+
+    /// Notes where a file lies, once for all that keep their names and lay in one directory.
+    fn note(&mut self, path: &str, parts: &[&str], place: &Place) {
+        let Place { directory, name } = place;
+        let sentence = format!("{path} is {name} in the target's directory {directory}");
+        if parts.last() != Some(&name.as_str()) {
+            self.renamed.push(sentence);
+        } else if let Some((_, above)) = parts.split_last()
+            && !above.is_empty()
+        {
+            let key = (above.join("/"), directory.clone());
+            self.noted.entry(key).or_insert((sentence, 0)).1 += 1;
+        }
+    }
+
+    /// What the reader has to know about names, a sentence each.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let mut all: Vec<String> = self
+            .noted
+            .values()
+            .map(|(first, files)| match files {
+                1 => first.clone(),
+                files => format!("{first}, and so are {} more from beside it", files - 1),
+            })
+            .collect();
+        match self.renamed.len() {
+            0..=RENAMED_MAX => all.extend(self.renamed.iter().cloned()),
+            more => {
+                all.extend(self.renamed.iter().take(RENAMED_MAX).cloned());
+                all.push(format!("{} more files got other names", more - RENAMED_MAX));
+            }
+        }
+        all
     }
 
     /// Below the target itself the first part of a path is the directory.

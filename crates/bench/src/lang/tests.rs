@@ -61,11 +61,17 @@ fn paths_become_names_and_the_change_is_noted() {
     assert_eq!(places.place("/mnt/other/test1").unwrap().name, "mnt_other_test1");
     assert_eq!(places.place("z:\\test1").unwrap().name, "z_test1");
     assert_eq!(places.place("plain").unwrap().name, "plain");
+    assert_eq!(places.place("/mnt/more/f2").unwrap().name, "f2");
+    assert_eq!(places.place("/mnt/more/f3").unwrap().name, "f3");
     assert_eq!(
-        places.changes.first().unwrap(),
-        "/mnt/vol/test1 is test1 in the target's directory weir-bench"
+        places.changes(),
+        [
+            "/mnt/more/f2 is f2 in the target's directory weir-bench, and so are 1 more from beside it",
+            "/mnt/vol/test1 is test1 in the target's directory weir-bench",
+            "/mnt/other/test1 is mnt_other_test1 in the target's directory weir-bench",
+            "z:\\test1 is z_test1 in the target's directory weir-bench",
+        ]
     );
-    assert_eq!(places.changes.len(), 3);
     for wrong in ["/", "a/..", "/dev/sdb", "", "#1"] {
         places.place(wrong).unwrap_err();
     }

@@ -1,0 +1,172 @@
+//! The options of one job: what the text says, with what it inherits, found by name.
+
+use super::known::{JOB, Known, find, nearest};
+use super::value::{self, KbBase, TimeUnit};
+use crate::lang::LangError;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// An option as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    /// Its row of the table.
+    pub(crate) known: &'static Known,
+    /// Its value; a flag may have none.
+    pub(crate) value: Option<String>,
+    /// Where it was written.
+    pub(crate) at: At,
+    /// Its place among all options that were read: of two that contradict, the later counts.
+    pub(crate) order: usize,
+}
+
+/// A place in a text.
+#[derive(Clone, Debug)]
+pub(crate) struct At {
+    pub(crate) file: Rc<str>,
+    /// From 1; none on command lines.
+    pub(crate) line: Option<usize>,
+}
+
+impl At {
+    /// An error here about `option`.
+    pub(crate) fn error(&self, option: &str, message: impl Into<String>) -> LangError {
+        LangError { line: self.line, ..LangError::whole(&self.file, message).option(option) }
+    }
+}
+
+/// The options of a job, or of all jobs (`[global]`).
+#[derive(Clone, Debug)]
+pub(crate) struct Bag {
+    /// The job's name.
+    pub(crate) section: String,
+    /// Where the job begins.
+    pub(crate) at: At,
+    sets: BTreeMap<&'static str, Set>,
+}
+
+impl Bag {
+    /// A section of this name without options.
+    pub(crate) fn new(section: &str, at: At) -> Self {
+        Self { section: section.to_owned(), at, sets: BTreeMap::new() }
+    }
+
+    /// The same options for another section.
+    pub(crate) fn inherited(&self, section: &str, at: At) -> Self {
+        Self { section: section.to_owned(), at, sets: self.sets.clone() }
+    }
+
+    /// Takes in one option. An option that was there before is replaced.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        value: Option<String>,
+        at: At,
+        order: usize,
+    ) -> Result<(), LangError> {
+        let Some(known) = find(JOB, name) else {
+            let hint =
+                nearest(name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let message = format!("is no option of a fio job that is known here{hint}");
+            return Err(at.error(&format!("{name} in [{}]", self.section), message));
+        };
+        let alone = value.as_deref().is_none_or(|value| value.trim().is_empty());
+        if alone && known.kind == super::known::Kind::Value {
+            return Err(at.error(&format!("{name} in [{}]", self.section), "needs a value"));
+        }
+        self.sets.insert(known.name, Set { known, value, at, order });
+        Ok(())
+    }
+
+    /// All options.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &Set> {
+        self.sets.values()
+    }
+
+    /// An option as it was written.
+    pub(crate) fn set(&self, name: &str) -> Option<&Set> {
+        self.sets.get(name)
+    }
+
+    /// An error about the option `name` of this job.
+    pub(crate) fn error(&self, name: &str, message: impl Into<String>) -> LangError {
+        let at = self.set(name).map_or(&self.at, |set| &set.at);
+        at.error(&format!("{name} in [{}]", self.section), message)
+    }
+
+    /// Of two options, the one written later, with its value.
+    pub(crate) fn later(&self, names: [&'static str; 2]) -> Option<&Set> {
+        names.iter().filter_map(|name| self.set(name)).max_by_key(|set| set.order)
+    }
+
+    /// The text of an option.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.set(name).and_then(|set| set.value.as_deref()).map(str::trim)
+    }
+
+    /// What `k` means.
+    pub(crate) fn kb_base(&self) -> Result<KbBase, LangError> {
+        match self.text("kb_base") {
+            None | Some("1024") => Ok(KbBase::Binary),
+            Some("1000") => Ok(KbBase::Decimal),
+            Some(_) => Err(self.error("kb_base", "must be 1024 or 1000")),
+        }
+    }
+
+    fn parse<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str, KbBase) -> Result<T, String>,
+    ) -> Result<Option<T>, LangError> {
+        let base = self.kb_base()?;
+        let value = self.text(name).map(|text| read(text, base)).transpose();
+        value.map_err(|why| self.error(name, why))
+    }
+
+    /// A number with units of data.
+    pub(crate) fn bytes(&self, name: &str) -> Result<Option<u64>, LangError> {
+        self.parse(name, value::number)
+    }
+
+    /// A count, at least `least`.
+    pub(crate) fn count(&self, name: &str, least: u32) -> Result<Option<u32>, LangError> {
+        let count = self.parse(name, value::count)?;
+        match count {
+            Some(count) if count < least => {
+                Err(self.error(name, format!("is {count}; it must be at least {least}")))
+            }
+            count => Ok(count),
+        }
+    }
+
+    /// A percentage.
+    pub(crate) fn percent(&self, name: &str) -> Result<Option<u8>, LangError> {
+        match self.count(name, 0)? {
+            None => Ok(None),
+            Some(percent) => match u8::try_from(percent) {
+                Ok(percent) if percent <= 100 => Ok(Some(percent)),
+                _ => Err(self.error(name, format!("is {percent}; it must be from 0 to 100"))),
+            },
+        }
+    }
+
+    /// A time in microseconds.
+    pub(crate) fn time_us(&self, name: &str, unit: TimeUnit) -> Result<Option<u64>, LangError> {
+        self.parse(name, |text, _| value::time_us(text, unit))
+    }
+
+    /// A time in seconds.
+    #[expect(clippy::cast_precision_loss, reason = "times are far below 2^52 microseconds")]
+    pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, LangError> {
+        Ok(self.time_us(name, TimeUnit::Seconds)?.map(|us| us as f64 / 1e6))
+    }
+
+    /// Yes or no; a flag alone is yes.
+    pub(crate) fn truth(&self, name: &str) -> Result<Option<bool>, LangError> {
+        let Some(set) = self.set(name) else { return Ok(None) };
+        match set.value.as_deref().map(str::trim) {
+            None | Some("" | "1" | "true") => Ok(Some(true)),
+            Some("0" | "false") => Ok(Some(false)),
+            Some(other) => Err(self.error(name, format!("is {other:?}; it must be 0 or 1"))),
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! Every option of fio (3.33) and what becomes of it here: the one table from which options are
+//! read, refused and documented (`docs/bench-languages.md`).
+
+use Kind::{Flag, Value};
+use Treatment::{Drives, NoEffect, Only, Refused, Reporting};
+
+/// Does an option need a value?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It may stand alone.
+    Flag,
+    /// It needs one.
+    Value,
+}
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Treatment {
+    /// It decides about the load: what, in a few words.
+    Drives(&'static str),
+    /// It only says how fio reports.
+    Reporting,
+    /// It is accepted and changes nothing here: why.
+    NoEffect(&'static str),
+    /// Only these values, which change nothing, are accepted; others are refused: why.
+    Only(&'static [&'static str], &'static str),
+    /// It is refused: why, or what to do instead.
+    Refused(&'static str),
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Other names of it.
+    pub(crate) aliases: &'static [&'static str],
+    /// Does it need a value?
+    pub(crate) kind: Kind,
+    /// What becomes of it.
+    pub(crate) treatment: Treatment,
+}
+
+const fn row(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    kind: Kind,
+    treatment: Treatment,
+) -> Known {
+    Known { name, aliases, kind, treatment }
+}
+
+const fn drives(name: &'static str, what: &'static str) -> Known {
+    row(name, &[], Value, Drives(what))
+}
+
+const fn reports(name: &'static str) -> Known {
+    row(name, &[], Value, Reporting)
+}
+
+const fn nothing(name: &'static str, because: &'static str) -> Known {
+    row(name, &[], Value, NoEffect(because))
+}
+
+const fn only(name: &'static str, values: &'static [&'static str], because: &'static str) -> Known {
+    row(name, &[], Value, Only(values, because))
+}
+
+const fn refused(name: &'static str, because: &'static str) -> Known {
+    row(name, &[], Value, Refused(because))
+}
+
+const ZONES: &str = "zones are a matter of devices, and Weir measures files";
+const TRIM: &str = "TRIM is a matter of devices, and Weir measures files";
+const TRACE: &str = "traces are not played or written";
+const OVERLAP: &str = "requests leave one by one as earlier ones are answered";
+const PLACE: &str = "where the generator's threads run is left to the system; start it under taskset, numactl or nice";
+const MEMORY: &str = "buffers are the generator's own";
+const HONEST: &str = "data is always of chance, so that nothing can compress or deduplicate it";
+const ONE_VERIFY: &str =
+    "Weir has its own verification, of every block by address, generation and checksum";
+const SEARCH: &str = "let the suite search for the rate under a latency";
+const ENGINE: &str = "it is a detail of fio's engine";
+const ERRORS: &str = "failed requests are counted and the load goes on";
+
+/// Options of jobs.
+pub(crate) const JOB: &[Known] = &[
+    drives("name", "name of the load; on a command line a new job"),
+    drives("description", "what the scenario is about"),
+    drives("directory", "directory of the files"),
+    drives("filename", "names of the files, shared by all clones of the job"),
+    drives("filename_format", "names of the files that are made up"),
+    drives("nrfiles", "files of each clone"),
+    drives("numjobs", "jobs of the load"),
+    row("rw", &["readwrite"], Value, Drives("order of the blocks, reads or writes or both")),
+    drives("rwmixread", "reads of a hundred requests"),
+    drives("rwmixwrite", "writes of a hundred requests"),
+    row("bs", &["blocksize"], Value, Drives("bytes of a request, of reads and of writes")),
+    drives("bssplit", "sizes and their shares, of reads and of writes"),
+    row(
+        "bsrange",
+        &["blocksize_range"],
+        Value,
+        Drives(
+            "bytes of a request, if both ends are the same; a range is refused: its sizes are not equally likely in fio, say them with bssplit",
+        ),
+    ),
+    row(
+        "ba",
+        &["blockalign"],
+        Value,
+        Drives("what random offsets are multiples of; no map of visited blocks then"),
+    ),
+    drives("size", "bytes of a job's files together, and how much it moves"),
+    drives("filesize", "bytes of each file"),
+    row("io_size", &["io_limit"], Value, Drives("how much a job moves")),
+    drives("offset", "where the visited part of each file begins"),
+    drives("offset_increment", "how much further on each clone begins"),
+    drives("number_ios", "how much a job moves, in requests"),
+    drives("loops", "how often a job moves its bytes"),
+    drives("iodepth", "requests in flight of each job; 1 with engines that wait for each"),
+    drives("ioengine", "whether iodepth counts"),
+    drives("direct", "O_DIRECT on a path; noted on NFS, which has no cache of this client here"),
+    drives("buffered", "the opposite of direct"),
+    drives("sync", "stability of writes"),
+    drives(
+        "invalidate",
+        "whether a path's files are dropped from the page cache before (the default, as in fio)",
+    ),
+    drives("pre_read", "caches are filled before the step"),
+    drives("fsync", "a COMMIT (fdatasync on a path) after so many writes"),
+    drives("fdatasync", "a COMMIT (fdatasync on a path) after so many writes"),
+    drives("end_fsync", "a COMMIT (fsync on a path) of each file at the end"),
+    drives("fsync_on_close", "as end_fsync: files are closed at the end"),
+    row("runtime", &["timeout"], Value, Drives("seconds of load")),
+    row("time_based", &[], Flag, Drives("whether the load goes on until its time is over")),
+    drives("ramp_time", "seconds of warm-up; needs time_based"),
+    drives("startdelay", "seconds that the load waits"),
+    row("stonewall", &["wait_for_previous"], Flag, Drives("a new step")),
+    drives("randrepeat", "whether each reading of the text visits the blocks in another order"),
+    drives("allrandrepeat", "as randrepeat"),
+    drives("randseed", "the seed"),
+    row(
+        "norandommap",
+        &[],
+        Flag,
+        Drives("each block equally likely each time, in place of each once a pass"),
+    ),
+    drives("random_generator", "lfsr visits each block once a pass"),
+    drives("random_distribution", "random or zipf:THETA; others are refused"),
+    drives("percentage_random", "how many requests go to a random place"),
+    drives("rate", "bytes a second of each job; reads and writes of a mix become a load each"),
+    drives("rate_iops", "requests a second of each job; as rate"),
+    drives("rate_process", "even distances or a Poisson process"),
+    drives("thinktime", "pause of a job"),
+    drives("thinktime_blocks", "requests between two pauses"),
+    drives("overwrite", "whether a job that only writes finds written files"),
+    drives("verify", "reading back what was written, by Weir's own means; any checksum of fio's"),
+    drives("do_verify", "whether it is read back"),
+    drives(
+        "file_service_type",
+        "noted where a job has several files: random order draws a file each time, sequential order visits one after the other",
+    ),
+    drives("kb_base", "what k, m and g mean"),
+    drives("exitall", "nothing where all loads of a step end together; refused otherwise"),
+    // Reporting.
+    row("group_reporting", &[], Flag, Reporting),
+    row("new_group", &[], Flag, Reporting),
+    reports("unified_rw_reporting"),
+    reports("lat_percentiles"),
+    reports("clat_percentiles"),
+    reports("slat_percentiles"),
+    reports("percentile_list"),
+    reports("significant_figures"),
+    reports("disable_lat"),
+    reports("disable_clat"),
+    reports("disable_slat"),
+    row("disable_bw_measurement", &["disable_bw"], Value, Reporting),
+    reports("gtod_reduce"),
+    reports("stats"),
+    reports("disk_util"),
+    reports("unit_base"),
+    row("write_bw_log", &[], Flag, Reporting),
+    row("write_lat_log", &[], Flag, Reporting),
+    row("write_iops_log", &[], Flag, Reporting),
+    row("write_hist_log", &[], Flag, Reporting),
+    reports("per_job_logs"),
+    reports("log_entries"),
+    reports("log_avg_msec"),
+    reports("log_hist_msec"),
+    reports("log_hist_coarseness"),
+    reports("log_max_value"),
+    reports("log_offset"),
+    reports("log_prio"),
+    reports("log_compression"),
+    reports("log_compression_cpus"),
+    reports("log_store_compressed"),
+    reports("log_unix_epoch"),
+    reports("log_alternate_epoch"),
+    reports("log_alternate_epoch_clock_id"),
+    reports("bwavgtime"),
+    reports("iopsavgtime"),
+    reports("block_error_percentiles"),
+    reports("error_dump"),
+    // Accepted, no effect.
+    row(
+        "thread",
+        &[],
+        Flag,
+        NoEffect("jobs are streams of requests here, neither threads nor processes"),
+    ),
+    row("refill_buffers", &[], Flag, NoEffect(HONEST)),
+    nothing("scramble_buffers", HONEST),
+    row(
+        "softrandommap",
+        &[],
+        Value,
+        NoEffect("which blocks were visited is known without a map in memory"),
+    ),
+    nothing("fallocate", "files of jobs that only write begin as holes, the others are written"),
+    nothing("fadvise_hint", "the kernel is given no advice"),
+    nothing("write_hint", "the kernel is given no advice"),
+    nothing("create_serialize", "files are laid out one after the other"),
+    nothing("create_fsync", "laying out is over before the load begins"),
+    nothing("allow_file_create", "files are laid out before the load begins"),
+    nothing("allow_mounted_write", "Weir measures files"),
+    nothing("unlink", "files are removed after the run unless they are to be kept"),
+    nothing("unique_filename", "names are chosen by the coordinator"),
+    nothing("openfiles", "files stay open"),
+    row("mem", &["iomem"], Value, NoEffect(MEMORY)),
+    row("mem_align", &["iomem_align"], Value, NoEffect(MEMORY)),
+    nothing("hugepage-size", MEMORY),
+    nothing("nice", PLACE),
+    nothing("prio", PLACE),
+    nothing("prioclass", PLACE),
+    nothing("cpus_allowed", PLACE),
+    nothing("cpus_allowed_policy", PLACE),
+    nothing("cpumask", PLACE),
+    nothing("numa_cpu_nodes", PLACE),
+    nothing("numa_mem_policy", PLACE),
+    nothing("clocksource", "the clock is the system's monotonic one"),
+    nothing("gtod_cpu", "no processor is set aside for the clock"),
+    nothing("rate_cycle", "rates are kept from request to request"),
+    row("iodepth_batch", &["iodepth_batch_submit"], Value, NoEffect(OVERLAP)),
+    nothing("iodepth_batch_complete_max", OVERLAP),
+    nothing("continue_on_error", ERRORS),
+    row("exitall_on_error", &[], Flag, NoEffect(ERRORS)),
+    nothing("verify_fatal", ONE_VERIFY),
+    nothing("verify_dump", ONE_VERIFY),
+    nothing("verify_async", ONE_VERIFY),
+    nothing("verify_async_cpus", ONE_VERIFY),
+    nothing("verify_state_save", ONE_VERIFY),
+    nothing("verify_backlog", ONE_VERIFY),
+    nothing("verify_backlog_batch", ONE_VERIFY),
+    nothing("verify_interval", ONE_VERIFY),
+    nothing("verify_offset", ONE_VERIFY),
+    row("experimental_verify", &[], Value, NoEffect(ONE_VERIFY)),
+    row("hipri", &[], Flag, NoEffect(ENGINE)),
+    row("fixedbufs", &[], Flag, NoEffect(ENGINE)),
+    row("registerfiles", &[], Flag, NoEffect(ENGINE)),
+    row("sqthread_poll", &[], Flag, NoEffect(ENGINE)),
+    row("userspace_reap", &[], Flag, NoEffect(ENGINE)),
+    nothing("nonvectored", ENGINE),
+    // Accepted at values that change nothing.
+    only("iodepth_batch_complete_min", &["0", "1"], OVERLAP),
+    row("iodepth_batch_complete", &[], Value, Only(&["0", "1"], OVERLAP)),
+    only("io_submit_mode", &["inline"], "requests are sent by the thread of their job"),
+    only("serialize_overlap", &["0"], "requests may overlap"),
+    only("buffer_compress_percentage", &["0"], HONEST),
+    only("dedupe_percentage", &["0"], HONEST),
+    only("zonemode", &["none"], ZONES),
+    only("lockfile", &["none"], "files are not locked"),
+    only("thinktime_blocks_type", &["complete"], "pauses count completed requests"),
+    only(
+        "rate_ignore_thinktime",
+        &["0"],
+        "a rate is kept in spite of pauses, as fio does by default",
+    ),
+    only(
+        "create_only",
+        &["0"],
+        "laying out alone is no load; write the files with a job that writes",
+    ),
+    only("create_on_open", &["0"], "files are laid out before the load begins"),
+    only("unlink_each_loop", &["0"], "files stay from loop to loop"),
+    only("rw_sequencer", &["sequential"], "it changes rw=randread:N, which is refused"),
+    only("atomic", &["0"], "there are no atomic writes over NFS"),
+    only("verify_state_load", &["0"], ONE_VERIFY),
+    only("trim_percentage", &["0"], TRIM),
+    only("bs_is_seq_rand", &["0"], "sizes go by direction, not by order"),
+    // Refused.
+    row(
+        "bs_unaligned",
+        &["blocksize_unaligned"],
+        Flag,
+        Refused("requests keep to their alignment"),
+    ),
+    refused("iodepth_low", OVERLAP),
+    refused("thinktime_spin", "pauses use no processor time; leave it out"),
+    refused("thinktime_iotime", "pauses come after requests; use thinktime_blocks"),
+    refused("rate_min", "a load is not ended for being slow; read the figures"),
+    refused("rate_iops_min", "a load is not ended for being slow; read the figures"),
+    refused("offset_align", "it goes with percentages of a file's size; give bytes"),
+    refused("opendir", "name the files by filename"),
+    refused("file_append", "a load stays within the size of its files"),
+    row(
+        "fill_device",
+        &["fill_fs"],
+        Value,
+        Refused("a load stays within the size of its files; give size"),
+    ),
+    refused("write_barrier", "NFS has no barriers; use fsync"),
+    refused("sync_file_range", "NFS has no such call; use fdatasync"),
+    row("zero_buffers", &[], Flag, Refused(HONEST)),
+    refused("buffer_pattern", HONEST),
+    refused("buffer_compress_chunk", HONEST),
+    refused("dedupe_mode", HONEST),
+    refused("dedupe_working_set_percentage", HONEST),
+    refused("dedupe_global", HONEST),
+    refused("lockmem", "take memory from the system by other means"),
+    refused("ioscheduler", "set it on the server before the run"),
+    refused("latency_target", SEARCH),
+    refused("latency_window", SEARCH),
+    refused("latency_percentile", SEARCH),
+    refused("latency_run", SEARCH),
+    refused("max_latency", "a load is not ended for being slow; read the figures"),
+    row(
+        "steadystate",
+        &["ss"],
+        Value,
+        Refused("the suite itself finds out whether a rate is steady"),
+    ),
+    row(
+        "steadystate_duration",
+        &["ss_dur"],
+        Value,
+        Refused("the suite itself finds out whether a rate is steady"),
+    ),
+    row(
+        "steadystate_ramp_time",
+        &["ss_ramp"],
+        Value,
+        Refused("the suite itself finds out whether a rate is steady"),
+    ),
+    refused("write_iolog", TRACE),
+    refused("read_iolog", TRACE),
+    refused("read_iolog_chunked", TRACE),
+    refused("merge_blktrace_file", TRACE),
+    refused("merge_blktrace_scalars", TRACE),
+    refused("merge_blktrace_iters", TRACE),
+    refused("replay_no_stall", TRACE),
+    refused("replay_time_scale", TRACE),
+    refused("replay_redirect", TRACE),
+    refused("replay_align", TRACE),
+    refused("replay_scale", TRACE),
+    refused("replay_skip", TRACE),
+    refused("wait_for", "order jobs by stonewall"),
+    refused("exit_what", "it goes with exitall of several groups; leave it out"),
+    refused("exec_prerun", "run the command yourself; nothing in a job file is executed"),
+    refused("exec_postrun", "run the command yourself; nothing in a job file is executed"),
+    refused("uid", "say it in the target: nfs://HOST/EXPORT?uid=N"),
+    refused("gid", "say it in the target: nfs://HOST/EXPORT?gid=N"),
+    refused("cgroup", "put the generator in a group of the system's yourself"),
+    refused("cgroup_weight", "put the generator in a group of the system's yourself"),
+    refused("cgroup_nodelete", "put the generator in a group of the system's yourself"),
+    refused("flow", "give each job a rate"),
+    refused("flow_id", "give each job a rate"),
+    refused("flow_sleep", "give each job a rate"),
+    refused("profile", "write the jobs out"),
+    row("verify_only", &[], Flag, Refused("what an earlier run wrote is not known")),
+    refused("verify_pattern", ONE_VERIFY),
+    refused("ignore_error", ERRORS),
+    refused("trim_verify_zero", TRIM),
+    refused("trim_backlog", TRIM),
+    refused("trim_backlog_batch", TRIM),
+    refused("zonerange", ZONES),
+    refused("zonesize", ZONES),
+    refused("zonecapacity", ZONES),
+    refused("zoneskip", ZONES),
+    refused("read_beyond_wp", ZONES),
+    refused("max_open_zones", ZONES),
+    refused("job_max_open_zones", ZONES),
+    refused("ignore_zone_limits", ZONES),
+    refused("zone_reset_threshold", ZONES),
+    refused("zone_reset_frequency", ZONES),
+];
+
+const NETWORK: &str = "spread the load with weir bench worker";
+const QUERY: &str = "it asks fio about itself; run fio for that";
+
+/// Options of the program alone, on command lines.
+pub(crate) const PROGRAM: &[Known] = &[
+    drives("section", "only these sections run"),
+    row("output", &["o"], Value, Reporting),
+    row("output-format", &["f"], Value, Reporting),
+    row("minimal", &["m"], Flag, Reporting),
+    row("append-terse", &[], Flag, Reporting),
+    reports("terse-version"),
+    row("bandwidth-log", &[], Flag, Reporting),
+    row("latency-log", &[], Flag, Reporting),
+    reports("eta"),
+    reports("eta-interval"),
+    reports("eta-newline"),
+    reports("status-interval"),
+    reports("idle-prof"),
+    reports("debug"),
+    row("warnings-fatal", &[], Flag, NoEffect("what is not understood is always an error")),
+    nothing("alloc-size", MEMORY),
+    nothing("max-jobs", "jobs have bounds of their own"),
+    nothing("aux-path", "no state files are written"),
+    row(
+        "readonly",
+        &["r"],
+        Flag,
+        Refused(
+            "it would have to hold for laying out files, too; leave it out, or name files that exist",
+        ),
+    ),
+    refused("server", NETWORK),
+    refused("client", NETWORK),
+    refused("daemonize", NETWORK),
+    refused("remote-config", NETWORK),
+    refused("trigger-file", "nothing in a job is executed"),
+    refused("trigger-timeout", "nothing in a job is executed"),
+    refused("trigger", "nothing in a job is executed"),
+    refused("trigger-remote", "nothing in a job is executed"),
+    refused("inflate-log", QUERY),
+    row("merge-blktrace-only", &[], Flag, Refused(TRACE)),
+    row("parse-only", &["P"], Flag, Refused("use --dry-run of weir bench")),
+    row("showcmd", &["s"], Flag, Refused(QUERY)),
+    row("version", &["v"], Flag, Refused(QUERY)),
+    row("help", &["h"], Flag, Refused(QUERY)),
+    row("cpuclock-test", &[], Flag, Refused(QUERY)),
+    row("crctest", &[], Flag, Refused(QUERY)),
+    refused("cmdhelp", QUERY),
+    refused("enghelp", QUERY),
+];
+
+/// The option of that name in `table`.
+pub(crate) fn find(table: &'static [Known], name: &str) -> Option<&'static Known> {
+    table.iter().find(|known| known.name == name || known.aliases.contains(&name))
+}
+
+/// The option whose name is nearest to `name`, if one is near.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    let names =
+        JOB.iter().flat_map(|known| known.aliases.iter().chain(std::iter::once(&known.name)));
+    crate::lang::nearest(name, names.copied())
+}
