@@ -2,5 +2,6 @@
 //! results.
 
 mod executor;
+pub mod fio;
 
 pub use executor::{Applied, Context, Executor, Local};
