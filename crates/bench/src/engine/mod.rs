@@ -6,6 +6,7 @@
 
 mod collect;
 mod drive;
+mod foreign;
 mod job;
 mod nfs;
 mod path;
@@ -30,6 +31,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use usage::Usage;
 
 pub use collect::{Phase, Window};
+pub(crate) use foreign::Foreign;
 pub(crate) use job::file_name;
 pub(crate) use nfs::{Session, mount, status_name};
 pub use record::{Record, StepRecord};
