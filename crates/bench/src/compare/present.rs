@@ -96,10 +96,7 @@ pub fn terminal(comparison: &Comparison, width: Option<u16>) -> String {
     }
     for test in &comparison.tests {
         let table = rows(comparison, test, RatioRow::Narrow);
-        let table = width.map_or_else(
-            || table.to_terminal(colour),
-            |width| table.to_terminal_within(colour, width),
-        );
+        let table = table.to_terminal_dense(colour, width);
         let _ = writeln!(out, "\n{}\n{table}", test.title);
         for sentence in differences(comparison, test) {
             let _ = writeln!(out, "  note: {sentence}");

@@ -83,10 +83,25 @@ fn settings(load: &Workload) -> Map<String, Value> {
     }
 }
 
+/// A setting's value in words: `4096`, `random`, `operations 5 000`.
 fn text(value: &Option<Value>) -> String {
     match value {
         None | Some(Value::Null) => "none".to_owned(),
         Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string().replace('"', ""),
+        Some(Value::Number(number)) => match number.as_f64() {
+            Some(value) if number.is_f64() => crate::report::figure(value),
+            _ => number.to_string(),
+        },
+        Some(Value::Object(parts)) => {
+            let parts = parts.iter().map(|(name, value)| {
+                format!("{} {}", name.replace('_', " "), text(&Some(value.clone())))
+            });
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Array(parts)) => {
+            let parts = parts.iter().map(|value| text(&Some(value.clone())));
+            format!("[{}]", parts.collect::<Vec<_>>().join("; "))
+        }
+        Some(Value::Bool(flag)) => if *flag { "yes" } else { "no" }.to_owned(),
     }
 }

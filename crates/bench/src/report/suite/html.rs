@@ -101,7 +101,7 @@ pub(super) fn environment(environment: &Environment, program: &str) -> Table {
     for (name, value) in &environment.facts {
         add(name.clone(), value.clone());
     }
-    Table { columns: vec![Column::words("what"), Column::words("value")], rows }
+    Table { columns: vec![Column::words("what"), Column::prose("value")], rows }
 }
 
 fn write_test(page: &mut Page, test: &TestResult, id: &str) {
