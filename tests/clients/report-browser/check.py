@@ -19,6 +19,7 @@ CHECKS = (HERE / "checks.js").read_text()
 WIDTHS = [360, 800, 1280]
 # A4 less the margins that the browser prints with by default, at 96 px to the inch.
 PAPER = 718
+SHOT = 1600
 
 failed = False
 
@@ -42,11 +43,14 @@ def url(path):
 
 
 def shoot(page, folder, name):
+    """Pictures from the top down, each as high as a reader's screen or two."""
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = false; })")
-    metrics = page.call("Page.getLayoutMetrics")["cssContentSize"]
-    clip = {"x": 0, "y": 0, "width": metrics["width"], "height": min(metrics["height"], 16000), "scale": 1}
-    shot = page.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-    (folder / (name + ".png")).write_bytes(base64.b64decode(shot["data"]))
+    size = page.call("Page.getLayoutMetrics")["cssContentSize"]
+    for number, top in enumerate(range(0, int(size["height"]), SHOT)):
+        height = min(SHOT, size["height"] - top)
+        clip = {"x": 0, "y": top, "width": size["width"], "height": height, "scale": 1}
+        shot = page.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+        (folder / ("%s-%02d.png" % (name, number))).write_bytes(base64.b64decode(shot["data"]))
 
 
 def on_screen(browser, path, shots):
