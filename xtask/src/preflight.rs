@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 23] = [
+const FOR_TESTS: [Needed; 24] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -38,6 +38,7 @@ const FOR_TESTS: [Needed; 23] = [
     ("systemd-nspawn", "systemd-container"),
     ("curl", "curl"),
     ("openssl", "openssl"),
+    ("jq", "jq"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

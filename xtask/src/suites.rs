@@ -46,7 +46,7 @@ enum Need {
     Program(&'static str),
 }
 
-const SUITES: [Suite; 9] = [
+const SUITES: [Suite; 10] = [
     Suite { name: "check", needs: &[], run: run_checks },
     Suite { name: "workspace", needs: &[Need::Program("cc")], run: run_workspace },
     Suite {
@@ -110,6 +110,11 @@ const SUITES: [Suite; 9] = [
             Need::Program("rpc.statd"),
         ],
         run: || run_script("tests/clients/locks.sh"),
+    },
+    Suite {
+        name: "workers",
+        needs: &[Need::Root, Need::Device("/dev/net/tun"), Need::Program("ip"), Need::Program("jq")],
+        run: || run_script("tests/clients/bench-workers.sh"),
     },
     Suite {
         name: "package",
