@@ -71,6 +71,7 @@ impl MethodArgs {
             target: text.to_owned(),
             command: std::env::args().collect(),
             transport: reach.transport,
+            clients: Vec::new(),
             repeats: self.repeats,
             discard_first: self.discard_first,
             steady_within: self.steady,

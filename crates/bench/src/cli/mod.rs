@@ -14,6 +14,7 @@ mod place;
 pub mod report;
 mod run;
 pub(crate) mod sampler;
+mod search;
 mod show;
 mod single;
 mod table;
@@ -77,6 +78,7 @@ pub struct BenchCommand {
 pub enum BenchSubcommand {
     List(list::ListArgs),
     Run(Box<run::RunArgs>),
+    Search(Box<search::SearchArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
     Worker(worker::WorkerArgs),
@@ -137,6 +139,7 @@ pub fn run(
         None => single::run(&command.load, format, control),
         Some(BenchSubcommand::List(args)) => list::run(args, format).map(nothing),
         Some(BenchSubcommand::Run(args)) => run::run(args, format, control),
+        Some(BenchSubcommand::Search(args)) => search::run(args, format, control),
         Some(BenchSubcommand::Compare(args)) => Ok(compare::run(args, format).map(nothing)?),
         Some(BenchSubcommand::Worker(args)) => worker::run(args, control).map(nothing),
         Some(BenchSubcommand::Report(args)) => Ok(report::run(args, format).map(nothing)?),

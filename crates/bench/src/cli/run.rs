@@ -6,13 +6,17 @@ use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::place::WhoArgs;
 use super::show::Show;
+use super::worker::WorkersArgs;
 use super::{CliError, Format, dry, output};
 use crate::control::Control;
 use crate::scenario::Scenario;
 use crate::scenario::scale::Facts;
-use crate::suite::{Local, Options, Place, Suite, TargetPlace, preflight};
+use crate::suite::{
+    Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight,
+};
 use crate::target::Target;
 use clap::Args;
+use std::collections::BTreeMap;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,12 +47,19 @@ sense.";
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct RunArgs {
+    /// What, on which target.
     #[command(flatten)]
     pub choice: Choice,
+    /// How it is made to fit.
     #[command(flatten)]
     pub fit: FitArgs,
+    /// How it is applied.
     #[command(flatten)]
     pub method: MethodArgs,
+    /// By whom.
+    #[command(flatten)]
+    pub workers: WorkersArgs,
+    /// Who asks, and from where.
     #[command(flatten)]
     pub who: WhoArgs,
     /// Leave the files afterwards.
@@ -61,6 +72,7 @@ pub struct RunArgs {
     /// contacted.
     #[arg(long, help_heading = "Result")]
     pub dry_run: bool,
+    /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -87,7 +99,10 @@ pub(super) fn run(
         output::print(&text)?;
         return Ok(Vec::new());
     }
-    apply(&scenarios, target, &options, &args.output, format, control)
+    let to = (&args.output, format);
+    with_suite(&scenarios, target, options, &args.workers, to, control, |suite| {
+        suite.run(&scenarios)
+    })
 }
 
 /// What is known of the machines. `room` is what is free at the target.
@@ -102,29 +117,48 @@ fn facts(options: &Options, room: Option<u64>) -> Facts {
     }
 }
 
-/// Checks, runs, writes.
-fn apply(
+/// Looks whether `scenarios` can be run, has `work` done, and writes what came of it.
+pub(super) fn with_suite(
     scenarios: &[Scenario],
     target: Target,
-    options: &Options,
-    to: &OutputArgs,
-    format: Format,
+    mut options: Options,
+    workers: &WorkersArgs,
+    (to, format): (&OutputArgs, Format),
     control: &Control,
+    work: impl FnOnce(&mut Suite<'_>) -> Outcome,
 ) -> Result<Vec<String>, CliError> {
     to.check()?;
     let mut place = TargetPlace::new(target.clone());
-    preflight(&mut place, scenarios, options)?;
+    preflight(&mut place, scenarios, &options)?;
+    let mut executor = executor(target, workers, &mut options)?;
     let mut show = Show::new(to.quiet);
-    let mut executor = Local::new(target);
-    let outcome = Suite {
-        executor: &mut executor,
+    let outcome = work(&mut Suite {
+        executor: &mut *executor,
         place: &mut place,
-        options,
+        options: &options,
         control,
         observer: &mut |event| show.event(event),
-    }
-    .run(scenarios);
+    });
     show.finish();
     to.give(&outcome.results, format)?;
     Ok(outcome.unclean())
+}
+
+/// Who applies the loads; the options learn of their machines.
+fn executor(
+    target: Target,
+    workers: &WorkersArgs,
+    options: &mut Options,
+) -> Result<Box<dyn Executor>, CliError> {
+    if !workers.any() {
+        return Ok(Box::new(Local::new(target)));
+    }
+    let workers = workers.connect(target)?;
+    options.clients = workers.machines();
+    let mut machines: BTreeMap<&str, u64> = BTreeMap::new();
+    for machine in &options.clients {
+        machines.insert(&machine.name, machine.memory_bytes);
+    }
+    options.cache.client_memory = machines.values().sum();
+    Ok(Box::new(workers))
 }

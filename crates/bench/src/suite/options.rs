@@ -1,5 +1,6 @@
 //! How scenarios are run, whatever they are.
 
+use crate::results::Machine;
 use std::time::Duration;
 
 /// How scenarios are run.
@@ -13,6 +14,8 @@ pub struct Options {
     pub command: Vec<String>,
     /// How the target is reached, for the report.
     pub transport: String,
+    /// Machines of the workers; this one alone applies the loads if there are none.
+    pub clients: Vec<Machine>,
     /// Applications of each step that count; at least 1.
     pub repeats: u32,
     /// Apply each step once more before, and don't count that.
@@ -36,6 +39,7 @@ impl Default for Options {
             target: String::new(),
             command: Vec::new(),
             transport: String::new(),
+            clients: Vec::new(),
             repeats: 1,
             discard_first: false,
             steady_within: None,

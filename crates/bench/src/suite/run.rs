@@ -108,7 +108,11 @@ impl Suite<'_> {
             started_unix_s: now_s(),
             environment: Environment {
                 server: options.cache.server_is_here.then(|| here.clone()),
-                clients: vec![here],
+                clients: if options.clients.is_empty() {
+                    vec![here]
+                } else {
+                    options.clients.clone()
+                },
                 transport: options.transport.clone(),
                 facts: vec![("loads applied by".to_owned(), self.executor.name())],
             },

@@ -1,0 +1,188 @@
+//! `weir bench search`: finding limits.
+
+use super::args::LoadArgs;
+use super::method::{Files, MethodArgs};
+use super::output::OutputArgs;
+use super::run::with_suite;
+use super::worker::WorkersArgs;
+use super::{CliError, Format};
+use crate::control::Control;
+use crate::scenario::{Chart, Language, Scenario, Step};
+use crate::suite::search::{Question, Varied, search};
+use crate::target::Target;
+use crate::units::parse_time;
+use crate::workload::Length;
+use clap::{ArgGroup, Args, ValueEnum};
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  The highest rate of 8 KiB random reads whose slowest hundredth takes 2 ms at most:
+    weir bench search nfs://127.0.0.1:2049/vol --bs 8KiB --jobs 8 --depth 32 --time 10s \\
+        --p99-under 2ms
+
+  Where the latency curve bends, and how many connections are worth it:
+    weir bench search nfs://127.0.0.1:2049/vol --rw randrw --jobs 4 --time 10s \\
+        --knee --scaling connections
+
+How rates are found: the load is applied without a rate, then rates are doubled from a sixteenth of
+what that reached until one misses the target (p99 over it, or less than 95 % answered), then the
+bracket is halved until it is under 5 %. A verdict near the target is asked for again; if the two
+differ, the search ends there, because the boundary lies within the noise. The knee is the point of
+the curve of mean latency over operations a second, at 1, 2, 4, 8 … requests in flight of each job,
+that is furthest below the chord from its first to its last point. Scaling doubles until a doubling
+gains less than 5 %.
+
+Exit status: as weir bench.";
+
+/// Find limits: the highest rate under a latency, the knee of the latency curve, how far more helps
+///
+/// The load is described as for one load; --time is that of each probe. Every probe is a step of
+/// the results, with all its figures.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES, max_term_width = 100)]
+#[command(group = ArgGroup::new("question").required(true).multiple(true)
+          .args(["p99_under", "knee", "scaling"]))]
+pub struct SearchArgs {
+    /// Find the highest rate with a 99th percentile under this.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Question")]
+    pub p99_under: Option<Duration>,
+    /// Find the knee of the latency curve.
+    #[arg(long, help_heading = "Question")]
+    pub knee: bool,
+    /// Find how many are worth it, one after the other.
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', help_heading = "Question")]
+    pub scaling: Vec<Scaling>,
+    /// Most connections, jobs, or requests in flight of a job that are tried.
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Question",
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub most: u32,
+    /// The load.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// How it is applied.
+    #[command(flatten)]
+    pub method: MethodArgs,
+    /// By whom.
+    #[command(flatten)]
+    pub workers: WorkersArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scaling {
+    /// Connections of each client (nconnect).
+    Connections,
+    /// Jobs.
+    Jobs,
+    /// Requests in flight of each job.
+    Depth,
+}
+
+impl SearchArgs {
+    fn questions(&self) -> Vec<Question> {
+        let mut all = Vec::new();
+        if let Some(under) = self.p99_under {
+            all.push(Question::RateUnder(under.as_secs_f64() * 1e3));
+        }
+        if self.knee {
+            all.push(Question::Knee(self.most));
+        }
+        all.extend(self.scaling.iter().map(|what| {
+            let varied = match what {
+                Scaling::Connections => Varied::Connections,
+                Scaling::Jobs => Varied::Jobs,
+                Scaling::Depth => Varied::Depth,
+            };
+            Question::Scaling(varied, self.most)
+        }));
+        all
+    }
+}
+
+/// Searches, and gives what was not as it should be.
+pub(super) fn run(
+    args: &SearchArgs,
+    format: Format,
+    control: &Control,
+) -> Result<Vec<String>, CliError> {
+    let target = args.load.target()?;
+    let load = args.load.workload("search")?;
+    if matches!(target, Target::Path(_)) && args.scaling.contains(&Scaling::Connections) {
+        let message = "a path has no connections of its own to scale over: search over jobs or \
+                       depth, or on an nfs:// target";
+        return Err(CliError::Usage(message.to_owned()));
+    }
+    if !matches!(load.length, Length::Seconds(_)) {
+        return Err(CliError::Usage("probes end by --time, not by --ops".to_owned()));
+    }
+    let files = Files { keep: args.load.keep, reuse: args.load.reuse };
+    let text = args.load.target_text();
+    let options = args.method.options(text, &target, files, args.output.label.as_deref())?;
+    // What preflight looks at: the load as it was described.
+    let probe = Scenario {
+        name: "search".to_owned(),
+        title: "Search".to_owned(),
+        about: String::new(),
+        source: None,
+        language: Language::Native,
+        chart: Chart::LatencyCurve,
+        steps: vec![Step {
+            name: "probe".to_owned(),
+            loads: vec![load.clone()],
+            ..Step::default()
+        }],
+        changes: Vec::new(),
+        waiting: None,
+        text: None,
+    };
+    let to = (&args.output, format);
+    with_suite(&[probe], target, options, &args.workers, to, control, |suite| {
+        search(suite, &load, &args.questions())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: SearchArgs,
+    }
+
+    fn parse(line: &str) -> Result<SearchArgs, String> {
+        let words = std::iter::once("search").chain(line.split_whitespace());
+        Program::try_parse_from(words).map(|program| program.args).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn questions_are_asked_together() {
+        let args = parse("/mnt --p99-under 2ms --knee --scaling jobs,depth --most 32").unwrap();
+        assert_eq!(
+            args.questions(),
+            [
+                Question::RateUnder(2.0),
+                Question::Knee(32),
+                Question::Scaling(Varied::Jobs, 32),
+                Question::Scaling(Varied::Depth, 32),
+            ]
+        );
+        assert!(parse("/mnt").unwrap_err().contains("--p99-under"), "a question is wanted");
+    }
+
+    #[test]
+    fn what_a_target_has_not_is_not_searched_for() {
+        let refused = |line: &str| {
+            let args = parse(line).unwrap();
+            run(&args, Format::Table, &Control::new()).unwrap_err().to_string()
+        };
+        assert!(refused("/mnt --scaling connections").contains("a path has no connections"));
+        assert!(refused("/mnt --knee --ops 5").contains("--time"));
+    }
+}
