@@ -113,7 +113,12 @@ const SUITES: [Suite; 10] = [
     },
     Suite {
         name: "workers",
-        needs: &[Need::Root, Need::Device("/dev/net/tun"), Need::Program("ip"), Need::Program("jq")],
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("ip"),
+            Need::Program("jq"),
+        ],
         run: || run_script("tests/clients/bench-workers.sh"),
     },
     Suite {

@@ -11,9 +11,7 @@ use super::{CliError, Format, dry, output};
 use crate::control::Control;
 use crate::scenario::Scenario;
 use crate::scenario::scale::Facts;
-use crate::suite::{
-    Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight,
-};
+use crate::suite::{Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight};
 use crate::target::Target;
 use clap::Args;
 use std::collections::BTreeMap;
