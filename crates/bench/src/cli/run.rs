@@ -11,9 +11,10 @@ use super::{CliError, Format, dry, output};
 use crate::control::Control;
 use crate::scenario::Scenario;
 use crate::scenario::scale::Facts;
+use crate::suite::fio::FioExecutor;
 use crate::suite::{Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight};
 use crate::target::Target;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 
 const EXAMPLES: &str = "\
@@ -37,6 +38,28 @@ Exit status: 0 if all went well; 1 if an operation failed, a step could not be r
 found a mismatch, files could not be removed, or it was interrupted; 2 if the command line makes no
 sense.";
 
+/// Who applies the loads.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ByArgs {
+    /// What applies the loads: Weir's own engine, or the real fio, on a path.
+    #[arg(long, value_enum, default_value_t, help_heading = "Load",
+          conflicts_with_all = ["workers", "worker", "local_workers"])]
+    pub engine: Engine,
+    /// Workers.
+    #[command(flatten)]
+    pub workers: WorkersArgs,
+}
+
+/// What applies the loads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// Weir's own.
+    #[default]
+    Native,
+    /// The program fio, which has to be installed.
+    Fio,
+}
+
 /// Run published tests, job files and command lines
 ///
 /// Names are those of `weir bench list`. Files are Weir's scenarios (TOML), fio job files, Vdbench
@@ -56,7 +79,7 @@ pub struct RunArgs {
     pub method: MethodArgs,
     /// By whom.
     #[command(flatten)]
-    pub workers: WorkersArgs,
+    pub by: ByArgs,
     /// Who asks, and from where.
     #[command(flatten)]
     pub who: WhoArgs,
@@ -98,9 +121,7 @@ pub(super) fn run(
         return Ok(Vec::new());
     }
     let to = (&args.output, format);
-    with_suite(&scenarios, target, options, &args.workers, to, control, |suite| {
-        suite.run(&scenarios)
-    })
+    with_suite(&scenarios, target, options, &args.by, to, control, |suite| suite.run(&scenarios))
 }
 
 /// What is known of the machines. `room` is what is free at the target.
@@ -120,7 +141,7 @@ pub(super) fn with_suite(
     scenarios: &[Scenario],
     target: Target,
     mut options: Options,
-    workers: &WorkersArgs,
+    by: &ByArgs,
     (to, format): (&OutputArgs, Format),
     control: &Control,
     work: impl FnOnce(&mut Suite<'_>) -> Outcome,
@@ -128,7 +149,7 @@ pub(super) fn with_suite(
     to.check()?;
     let mut place = TargetPlace::new(target.clone());
     preflight(&mut place, scenarios, &options)?;
-    let mut executor = executor(target, workers, &mut options)?;
+    let mut executor = executor(target, by, &mut options)?;
     let mut show = Show::new(to.quiet);
     let outcome = work(&mut Suite {
         executor: &mut *executor,
@@ -145,13 +166,16 @@ pub(super) fn with_suite(
 /// Who applies the loads; the options learn of their machines.
 fn executor(
     target: Target,
-    workers: &WorkersArgs,
+    by: &ByArgs,
     options: &mut Options,
 ) -> Result<Box<dyn Executor>, CliError> {
-    if !workers.any() {
+    if by.engine == Engine::Fio {
+        return Ok(Box::new(FioExecutor::new(&target)?));
+    }
+    if !by.workers.any() {
         return Ok(Box::new(Local::new(target)));
     }
-    let workers = workers.connect(target)?;
+    let workers = by.workers.connect(target)?;
     options.clients = workers.machines();
     let mut machines: BTreeMap<&str, u64> = BTreeMap::new();
     for machine in &options.clients {

@@ -3,8 +3,7 @@
 use super::args::LoadArgs;
 use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
-use super::run::with_suite;
-use super::worker::WorkersArgs;
+use super::run::{ByArgs, with_suite};
 use super::{CliError, Format};
 use crate::control::Control;
 use crate::scenario::{Chart, Language, Scenario, Step};
@@ -65,7 +64,7 @@ pub struct SearchArgs {
     pub method: MethodArgs,
     /// By whom.
     #[command(flatten)]
-    pub workers: WorkersArgs,
+    pub by: ByArgs,
     /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -140,7 +139,7 @@ pub(super) fn run(
         text: None,
     };
     let to = (&args.output, format);
-    with_suite(&[probe], target, options, &args.workers, to, control, |suite| {
+    with_suite(&[probe], target, options, &args.by, to, control, |suite| {
         search(suite, &load, &args.questions())
     })
 }

@@ -91,10 +91,21 @@ pub struct Against {
     pub verdict: Verdict,
     /// Every figure that both have.
     pub ratios: Vec<Ratio>,
-    /// Why the work was not the same, a part of a sentence each.
-    pub different: Vec<String>,
+    /// Why the work was not the same.
+    pub different: Vec<Difference>,
     /// What else differs or has to be known, a sentence each.
     pub remarks: Vec<String>,
+}
+
+/// A setting that is not the same on both sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Which.
+    pub setting: String,
+    /// The first side's, in words.
+    pub base: String,
+    /// The other side's.
+    pub other: String,
 }
 
 impl Against {

@@ -1,11 +1,11 @@
 //! A comparison as tables, in a terminal, and as JSON.
 
-use super::{Against, Comparison, Figure, StepComparison, TestComparison, Verdict};
+use super::{Against, Comparison, Difference, Figure, StepComparison, TestComparison, Verdict};
 use crate::compare::Ratio;
-use crate::report::suite::repeats_of;
 use crate::report::{Cell, Column, Table, Tone, figure};
 use crate::results::Spread;
 use crate::units::latency;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
@@ -96,10 +96,7 @@ pub fn terminal(comparison: &Comparison, width: Option<u16>) -> String {
     }
     for test in &comparison.tests {
         let table = rows(comparison, test, RatioRow::Narrow);
-        let table = width.map_or_else(
-            || table.to_terminal(colour),
-            |width| table.to_terminal_within(colour, width),
-        );
+        let table = table.to_terminal_dense(colour, width);
         let _ = writeln!(out, "\n{}\n{table}", test.title);
         for sentence in differences(comparison, test) {
             let _ = writeln!(out, "  note: {sentence}");
@@ -134,7 +131,7 @@ pub(crate) fn rows(comparison: &Comparison, test: &TestComparison, form: RatioRo
     let others = others(test, form);
     columns.extend(others.iter().map(|one| Column::figures(one.label())));
     if form == RatioRow::Wide {
-        columns.push(Column::words("repeats"));
+        columns.push(Column::words("confidence"));
     }
     let mut rows = Vec::new();
     for step in &test.steps {
@@ -197,20 +194,21 @@ fn row(
         ratio.map_or_else(dash, |ratio| Cell::from(times(ratio.ratio)))
     }));
     if form == RatioRow::Wide {
-        cells.push(repeats(only));
+        cells.push(confidence(only));
     }
     cells
 }
 
-/// How many repeats there were is told by the confidence they give.
-fn repeats(ratio: Option<&Ratio>) -> Cell {
+/// With what confidence the interval holds, and how likely the distance is by chance.
+fn confidence(ratio: Option<&Ratio>) -> Cell {
     let Some(ratio) = ratio else { return Cell::default() };
-    let chance = ratio
-        .chance
-        .map_or(String::new(), |chance| format!(", by chance {} %", figure(chance * 100.0)));
-    match ratio.confidence {
-        none if none <= 0.0 => repeats_of(1).into(),
-        confidence => format!("{:.0} % sure{chance}", (confidence * 100.0).floor()).into(),
+    if ratio.confidence <= 0.0 {
+        return Cell::new("none", Tone::Muted);
+    }
+    let interval = format!("interval {:.0} %", (ratio.confidence * 100.0).floor());
+    match ratio.chance {
+        Some(chance) => format!("{interval}, by chance {} %", figure(chance * 100.0)).into(),
+        None => interval.into(),
     }
 }
 
@@ -252,7 +250,7 @@ pub(crate) fn differences(comparison: &Comparison, test: &TestComparison) -> Vec
         for against in &step.against {
             let other = comparison.sides.get(against.side).map_or("?", |side| &side.label);
             for difference in &against.different {
-                add(format!("different work in {other}: {difference}"), step);
+                add(different(test, against.side, difference, other), step);
             }
             for remark in &against.remarks {
                 add(remark.clone(), step);
@@ -266,4 +264,21 @@ pub(crate) fn differences(comparison: &Comparison, test: &TestComparison) -> Vec
         few => format!("{}: {sentence}.", few.join(", ")),
     });
     told.collect()
+}
+
+/// A difference in words. One that many steps have, each with values of its own, is told without
+/// them; the JSON has them all.
+fn different(test: &TestComparison, side: usize, one: &Difference, label: &str) -> String {
+    let same = |other: &&Difference| other.setting == one.setting;
+    let against = test.steps.iter().flat_map(|step| &step.against);
+    let values: BTreeSet<(&str, &str)> = against
+        .filter(|against| against.side == side)
+        .flat_map(|against| against.different.iter().filter(same))
+        .map(|one| (one.base.as_str(), one.other.as_str()))
+        .collect();
+    let Difference { setting, base, other } = one;
+    if values.len() > 3 {
+        return format!("different work in {label}: another {setting} in each step");
+    }
+    format!("different work in {label}: {setting} {other}, not {base}")
 }

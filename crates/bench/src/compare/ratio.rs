@@ -69,7 +69,7 @@ impl Ratio {
     /// Is a difference shown?
     #[must_use]
     pub fn shown(&self) -> bool {
-        self.chance.is_some_and(|chance| chance <= CHANCE_MAX)
+        self.chance.is_some_and(|chance| chance <= CHANCE_MAX + 1e-9)
     }
 }
 

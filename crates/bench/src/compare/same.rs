@@ -1,5 +1,6 @@
 //! Did two steps of one name do the same work?
 
+use super::Difference;
 use crate::results::{StepResult, StepRun};
 use crate::workload::Workload;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ const CONDITIONS: [&str; 7] =
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
     /// In the work: it can't be compared.
-    pub(super) work: Vec<String>,
+    pub(super) work: Vec<Difference>,
     /// In how it was measured.
     pub(super) conditions: Vec<String>,
 }
@@ -24,7 +25,11 @@ pub(super) fn differences(base: &StepResult, other: &StepResult) -> Differences 
     let mut found = Differences::default();
     let (first, second) = (loads(base), loads(other));
     if first.len() != second.len() {
-        found.work.push(format!("{} loads, not {}", second.len(), first.len()));
+        found.work.push(Difference {
+            setting: "number of loads".to_owned(),
+            base: first.len().to_string(),
+            other: second.len().to_string(),
+        });
         return found;
     }
     for (a, b) in first.iter().zip(&second) {
@@ -32,7 +37,8 @@ pub(super) fn differences(base: &StepResult, other: &StepResult) -> Differences 
     }
     if base.cache.wanted != other.cache.wanted {
         let word = |step: &StepResult| text(&serde_json::to_value(step.cache.wanted).ok());
-        found.work.push(format!("caches {}, not {}", word(other), word(base)));
+        let (setting, base, other) = ("caches".to_owned(), word(base), word(other));
+        found.work.push(Difference { setting, base, other });
     }
     found.work.dedup();
     found.conditions.dedup();
@@ -62,14 +68,14 @@ fn compare_loads(first: &Workload, second: &Workload, found: &mut Differences) {
         if before == Some(value) || BESIDE_THE_POINT.contains(&name.as_str()) {
             continue;
         }
-        let difference = format!(
-            "{} {}, not {}",
-            name.replace('_', " "),
-            text(&Some(value.clone())),
-            text(&before.cloned())
-        );
+        let difference = Difference {
+            setting: name.replace('_', " "),
+            base: text(&before.cloned()),
+            other: text(&Some(value.clone())),
+        };
         if CONDITIONS.contains(&name.as_str()) {
-            found.conditions.push(difference);
+            let Difference { setting, base, other } = difference;
+            found.conditions.push(format!("{setting} {other}, not {base}"));
         } else {
             found.work.push(difference);
         }
@@ -83,10 +89,25 @@ fn settings(load: &Workload) -> Map<String, Value> {
     }
 }
 
+/// A setting's value in words: `4096`, `random`, `operations 5 000`.
 fn text(value: &Option<Value>) -> String {
     match value {
         None | Some(Value::Null) => "none".to_owned(),
         Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string().replace('"', ""),
+        Some(Value::Number(number)) => match number.as_f64() {
+            Some(value) if number.is_f64() => crate::report::figure(value),
+            _ => number.to_string(),
+        },
+        Some(Value::Object(parts)) => {
+            let parts = parts.iter().map(|(name, value)| {
+                format!("{} {}", name.replace('_', " "), text(&Some(value.clone())))
+            });
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Array(parts)) => {
+            let parts = parts.iter().map(|value| text(&Some(value.clone())));
+            format!("[{}]", parts.collect::<Vec<_>>().join("; "))
+        }
+        Some(Value::Bool(flag)) => if *flag { "yes" } else { "no" }.to_owned(),
     }
 }

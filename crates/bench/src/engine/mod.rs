@@ -7,6 +7,7 @@
 mod collect;
 mod content;
 mod drive;
+mod foreign;
 mod job;
 mod nfs;
 mod path;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use usage::Usage;
 
 pub use collect::{Phase, Window};
+pub(crate) use foreign::Foreign;
 pub(crate) use nfs::{Session, mount, status_name};
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};

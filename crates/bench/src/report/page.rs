@@ -109,9 +109,11 @@ impl Page {
         let _ = writeln!(self.body, "<pre><code>{}</code></pre>", escape(text));
     }
 
-    /// Small charts side by side that are shown on demand, and always on paper.
-    pub fn details_grid(&mut self, summary: &str, charts: impl IntoIterator<Item = String>) {
-        let _ = writeln!(self.body, "<details><summary>{}</summary>", escape(summary));
+    /// Small charts side by side that can be folded away, and are shown from the start if `open`;
+    /// always on paper.
+    pub fn details_grid(&mut self, open: bool, summary: &str, charts: Vec<String>) {
+        let open = if open { " open" } else { "" };
+        let _ = writeln!(self.body, "<details{open}><summary>{}</summary>", escape(summary));
         self.scrolled_grid(charts);
         self.body.push_str("</details>\n");
     }
@@ -141,8 +143,14 @@ impl Page {
 
     /// A table that is shown on demand.
     pub fn details(&mut self, summary: &str, table: &Table) {
-        let (summary, table) = (escape(summary), table.to_html());
-        let _ = writeln!(self.body, "<details><summary>{summary}</summary>{table}</details>");
+        self.details_tables(summary, std::slice::from_ref(table));
+    }
+
+    /// Tables that are shown on demand.
+    pub fn details_tables(&mut self, summary: &str, tables: &[Table]) {
+        let (summary, tables) = (escape(summary), tables.iter().map(Table::to_html));
+        let tables: String = tables.collect();
+        let _ = writeln!(self.body, "<details><summary>{summary}</summary>{tables}</details>");
     }
 
     /// A table.

@@ -1,12 +1,11 @@
 //! Latency distributions, a row for each step, on one axis whose decades are equally long.
 
-use super::svg::{Anchor, Canvas, Scale, Series, fitted, text_width};
+use super::svg::{Anchor, Canvas, Scale, Series, fitted, label_room, text_width};
 use super::xy::log_ticks;
 use crate::stats::result::Latency;
 use crate::units::latency;
 
 const WIDTH: f64 = 900.0;
-const LEFT: f64 = 216.0;
 const ROW: f64 = 26.0;
 const TOP: f64 = 72.0;
 const BOTTOM: f64 = 40.0;
@@ -42,10 +41,11 @@ impl PercentileChart {
         let (least, most) = if most > 0.0 { (least, most) } else { (0.1, 1.0) };
         let note = |row: &PercentileRow| format!("p99 {}", latency(row.latency.p99));
         let notes = drawn().map(|row| text_width(&note(row))).fold(60.0, f64::max);
+        let left = label_room(drawn().map(|row| row.label.as_str()));
         let x = Scale {
             from: least.log10() - 0.04,
             to: most.log10() + 0.04,
-            start: LEFT,
+            start: left,
             end: WIDTH - notes - 12.0,
         };
         let mut canvas = Canvas::new(
@@ -54,11 +54,11 @@ impl PercentileChart {
             &format!("{}: median to greatest latency of each step", self.title),
         );
         canvas.text("title", (0.0, 16.0), Anchor::Start, &fitted(&self.title, WIDTH / 1.25));
-        legend(&mut canvas);
+        legend(&mut canvas, left);
         let foot = height - BOTTOM;
         let mut free = 0.0;
         for tick in log_ticks(least, most) {
-            let (place, label) = (x.at(tick.log10()), latency(tick));
+            let (place, label) = (x.at(tick.log10()), round_latency(tick));
             let half = text_width(&label) / 2.0;
             if place - half < free || place < x.start || place > x.end {
                 continue;
@@ -67,7 +67,7 @@ impl PercentileChart {
             canvas.text("tick", (place, foot + 16.0), Anchor::Middle, &label);
             free = place + half + 8.0;
         }
-        canvas.line("axis", (LEFT, foot), (x.end, foot));
+        canvas.line("axis", (left, foot), (x.end, foot));
         let unit = "latency; each power of ten is equally long";
         canvas.text("unit", (x.end, height - 6.0), Anchor::End, unit);
         let mut y = TOP;
@@ -80,14 +80,22 @@ impl PercentileChart {
     }
 }
 
+/// A round latency without zeros behind the point.
+fn round_latency(ms: f64) -> String {
+    let text = latency(ms);
+    let Some((value, unit)) = text.split_once(' ') else { return text };
+    let value =
+        if value.contains('.') { value.trim_end_matches('0').trim_end_matches('.') } else { value };
+    format!("{value} {unit}")
+}
+
 /// The left end of a row.
 fn low(latency: &Latency) -> f64 {
     latency.p50.min(latency.mean).max(1e-6)
 }
 
-fn legend(canvas: &mut Canvas) {
+fn legend(canvas: &mut Canvas, mut x: f64) {
     let y = 44.0;
-    let mut x = LEFT;
     let step = |x: &mut f64, words: &str, canvas: &mut Canvas| {
         canvas.text("legend", (*x + 26.0, y + 4.0), Anchor::Start, words);
         *x += 26.0 + text_width(words) + 18.0;
@@ -107,8 +115,8 @@ impl PercentileRow {
         let times = &self.latency;
         let middle = top + 9.0;
         let at = |ms: f64| x.clamped(ms.max(1e-6).log10());
-        let label = fitted(&self.label, LEFT - 22.0);
-        canvas.text("row-label", (LEFT - 12.0, middle + 4.5), Anchor::End, &label);
+        let label = fitted(&self.label, x.start - 18.0);
+        canvas.text("row-label", (x.start - 12.0, middle + 4.5), Anchor::End, &label);
         let class = self.series.class();
         canvas.line(&format!("tail {class}"), (at(times.p99), middle), (at(times.max), middle));
         let hint = format!(

@@ -2,10 +2,11 @@
 //! writes of each step, measured and published, or of several sides.
 
 use super::figure;
-use super::svg::{Anchor, Canvas, Legend, Scale, Series, fitted, grouped_label, text_width};
+use super::svg::{
+    Anchor, Canvas, Legend, Scale, Series, fitted, grouped_label, label_room, text_width,
+};
 
 const WIDTH: f64 = 900.0;
-const LEFT: f64 = 216.0;
 const BAR: f64 = 17.0;
 const GAP: f64 = 13.0;
 const BOTTOM: f64 = 40.0;
@@ -51,26 +52,27 @@ impl SegmentChart {
     /// The chart as an SVG element.
     #[must_use]
     pub fn to_svg(&self) -> String {
+        let left = label_room(self.rows.iter().map(|row| row.label.as_str()));
         let keys = self.legend.iter().map(|(series, words)| (series.class(), words.as_str()));
-        let legend = Legend::new(keys, WIDTH - LEFT);
+        let legend = Legend::new(keys, WIDTH - left);
         let top = 48.0 + legend.height() + 8.0;
         let height = top + self.rows.iter().map(SegmentRow::height).sum::<f64>() + BOTTOM;
         let bars = || self.rows.iter().flat_map(|row| &row.bars);
         let most = bars().map(SegmentBar::reach).fold(0.0, f64::max).max(1e-9);
         let notes = bars().map(|bar| text_width(&bar.note)).fold(40.0, f64::max).min(230.0);
-        let x = Scale { from: 0.0, to: most, start: LEFT, end: WIDTH - notes - 12.0 };
+        let x = Scale { from: 0.0, to: most, start: left, end: WIDTH - notes - 12.0 };
         let foot = height - BOTTOM;
         let mut canvas = Canvas::new(WIDTH, height, &format!("{}, in {}", self.title, self.unit));
         canvas.text("title", (0.0, 16.0), Anchor::Start, &fitted(&self.title, WIDTH / 1.25));
         canvas.text("subtitle", (0.0, 34.0), Anchor::Start, &fitted(&self.subtitle, WIDTH));
-        legend.draw(&mut canvas, (LEFT, 46.0), WIDTH - LEFT);
+        legend.draw(&mut canvas, (left, 46.0), WIDTH - left);
         let ticks = x.ticks(6);
         for &tick in &ticks {
             canvas.line("hair", (x.at(tick), top - 4.0), (x.at(tick), foot));
             let label = grouped_label(tick, &ticks);
             canvas.text("tick", (x.at(tick), foot + 16.0), Anchor::Middle, &label);
         }
-        canvas.line("axis", (LEFT, top - 4.0), (LEFT, foot));
+        canvas.line("axis", (left, top - 4.0), (left, foot));
         canvas.text("unit", (x.end, height - 6.0), Anchor::End, &self.unit);
         let mut y = top;
         for row in &self.rows {
@@ -88,8 +90,8 @@ impl SegmentRow {
 
     fn draw(&self, canvas: &mut Canvas, x: Scale, top: f64) {
         let middle = top + (self.height() - GAP) / 2.0;
-        let label = fitted(&self.label, LEFT - 22.0);
-        canvas.text("row-label", (LEFT - 12.0, middle + 4.5), Anchor::End, &label);
+        let label = fitted(&self.label, x.start - 18.0);
+        canvas.text("row-label", (x.start - 12.0, middle + 4.5), Anchor::End, &label);
         let mut y = top;
         for bar in &self.bars {
             bar.draw(canvas, x, y);
@@ -168,9 +170,9 @@ mod tests {
         assert_eq!(svg.matches("class=\"segment").count(), 2, "nothing for what is nothing");
         assert_eq!(svg.matches("class=\"whisker\"").count(), 3);
         assert!(svg.contains("20.0 op/s, &lt;75 %&gt;") && !svg.contains("NaN"), "{svg}");
-        let first = svg.split("segment s-read\" x=\"216.0\"").nth(1).unwrap();
+        let first = svg.split("segment s-read\" x=\"86.0\"").nth(1).unwrap();
         let width: f64 =
             first.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
-        assert!(svg.contains(&format!("segment s-write\" x=\"{:.1}\"", 216.0 + width)), "{svg}");
+        assert!(svg.contains(&format!("segment s-write\" x=\"{:.1}\"", 86.0 + width)), "{svg}");
     }
 }

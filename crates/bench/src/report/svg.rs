@@ -145,6 +145,12 @@ pub(super) fn fitted(text: &str, width: f64) -> String {
     format!("{}…", kept.collect::<String>().trim_end())
 }
 
+/// Room for labels on the left of a chart, with a gap: as much as they need, up to a quarter of a
+/// wide chart.
+pub(super) fn label_room<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
+    labels.map(text_width).fold(60.0, f64::max).min(196.0) * 1.1 + 20.0
+}
+
 /// Coloured keys and their words, in as many lines as `width` asks for.
 pub(super) struct Legend<'a> {
     lines: Vec<Vec<(&'a str, &'a str, f64)>>,

@@ -1,7 +1,7 @@
 //! A table that is written once and shown twice: in the terminal and on the page.
 
 use super::escape;
-use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, presets};
+use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, LineStyle, presets};
 use std::fmt::Write as _;
 
 /// How a cell should be taken.
@@ -54,19 +54,27 @@ pub struct Column {
     pub text: String,
     /// Are its cells figures, to be aligned on the right?
     pub figures: bool,
+    /// Are its cells sentences, to be broken into lines?
+    pub prose: bool,
 }
 
 impl Column {
     /// A column of words.
     #[must_use]
     pub fn words(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: false }
+        Self { text: text.into(), figures: false, prose: false }
+    }
+
+    /// A column of sentences.
+    #[must_use]
+    pub fn prose(text: impl Into<String>) -> Self {
+        Self { text: text.into(), figures: false, prose: true }
     }
 
     /// A column of figures.
     #[must_use]
     pub fn figures(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: true }
+        Self { text: text.into(), figures: true, prose: false }
     }
 }
 
@@ -83,22 +91,27 @@ impl Table {
     /// For a terminal: coloured if `colour`, and never wider than it.
     #[must_use]
     pub fn to_terminal(&self, colour: bool) -> String {
-        self.laid_out(colour, None)
+        self.laid_out(colour).to_string()
     }
 
-    /// As [`Table::to_terminal`], never wider than `width` characters.
+    /// As [`Table::to_terminal`], without lines between rows, and never wider than `width`
+    /// characters if that is given.
     #[must_use]
-    pub fn to_terminal_within(&self, colour: bool, width: u16) -> String {
-        self.laid_out(colour, Some(width))
-    }
-
-    fn laid_out(&self, colour: bool, width: Option<u16>) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+    pub fn to_terminal_dense(&self, colour: bool, width: Option<u16>) -> String {
+        let mut table = self.laid_out(colour);
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
         if let Some(width) = width {
             table.set_width(width);
         }
+        let lines: Vec<String> =
+            table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+        lines.join("\n")
+    }
+
+    fn laid_out(&self, colour: bool) -> comfy_table::Table {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
         if colour {
             table.enforce_styling();
         }
@@ -119,7 +132,7 @@ impl Table {
                 }
             }));
         }
-        table.to_string()
+        table
     }
 
     /// For a page.
@@ -140,7 +153,12 @@ impl Table {
                     Tone::Bad => "bad",
                     Tone::Muted => "muted",
                 };
-                let class = [if column.figures { "n" } else { "" }, tone].join(" ");
+                let kind = match (column.figures, column.prose) {
+                    (true, _) => "n",
+                    (false, true) => "prose",
+                    (false, false) => "",
+                };
+                let class = [kind, tone].join(" ");
                 let (class, text) = (class.trim(), escape(&cell.text));
                 let _ = if number == 0 {
                     write!(out, "<th scope=\"row\" class=\"{class}\">{text}</th>")

@@ -97,8 +97,8 @@ impl XyChart {
         let named = self.lines.iter().filter(|line| !line.label.is_empty());
         let keys = named.map(|line| (line.series.class(), line.label.as_str()));
         let legend = Legend::new(keys, width - LEFT);
-        let marks = if self.marks.is_empty() { 0.0 } else { 30.0 };
-        let top = 46.0 + legend.height() + marks + 10.0;
+        let marks: f64 = if self.marks.is_empty() { 0.0 } else { 30.0 };
+        let top = 50.0 + legend.height() + marks.max(14.0) + 6.0;
         let foot = top + PLOT;
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let x = self.x.mapped(points().map(|point| point.x), (LEFT, width - RIGHT));

@@ -248,6 +248,30 @@ impl Notes {
         self.last_done_ns = self.last_done_ns.max(from.last_done_ns);
     }
 
+    /// Adds what another program noted of one kind: bytes, and pairs of a latency in nanoseconds
+    /// and how many operations had it. Returns how many operations these are.
+    pub(crate) fn gather(
+        &mut self,
+        kind: OpKind,
+        bytes: u64,
+        latencies: impl Iterator<Item = (u64, u64)>,
+    ) -> u64 {
+        let mut operations = 0;
+        let Some(slot) = self.kinds.get_mut(kind as usize) else { return operations };
+        let mut latencies = latencies.filter(|(_, count)| *count > 0).peekable();
+        if latencies.peek().is_none() {
+            return operations;
+        }
+        let count = slot.get_or_insert_with(KindCount::empty);
+        count.bytes += bytes;
+        for (latency, times) in latencies {
+            let times = u32::try_from(times).unwrap_or(u32::MAX);
+            count.latency.saturating_record_n(latency, times);
+            operations += u64::from(times);
+        }
+        operations
+    }
+
     /// The distribution of each kind that occurred, over `seconds`.
     pub(crate) fn by_operation(&self, seconds: f64) -> BTreeMap<String, OpResult> {
         let mut all = BTreeMap::new();

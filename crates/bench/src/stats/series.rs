@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const STEP_NS: u64 = 10_000_000;
 /// Steps kept: ten minutes. Later completions count in coarser series only.
 const FINE_STEPS_MAX: usize = 60_000;
+/// Most 100 ms steps over which a sum is spread: a day.
+const SPAN_STEPS_MAX: u64 = 864_000;
 
 /// Counts of completions: 10 ms steps up to ten minutes, 100 ms steps for as long as it lasts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,6 +36,27 @@ impl Series {
         bump(&mut self.coarse, step / 10, bytes);
     }
 
+    /// Completions known only as a sum, spread evenly over a time; there are no 10 ms steps then.
+    pub(crate) fn add_span(&mut self, from_ns: u64, to_ns: u64, operations: u64, bytes: u64) {
+        self.overflowed = true;
+        let first = from_ns / (STEP_NS * 10);
+        let steps = (to_ns / (STEP_NS * 10)).saturating_sub(first).clamp(1, SPAN_STEPS_MAX);
+        let mut given = Count::default();
+        for step in 1..=steps {
+            let until = |sum: u64| {
+                u64::try_from(u128::from(sum) * u128::from(step) / u128::from(steps)).unwrap_or(sum)
+            };
+            let part = Count {
+                operations: until(operations) - given.operations,
+                bytes: until(bytes) - given.bytes,
+            };
+            given.operations += part.operations;
+            given.bytes += part.bytes;
+            let index = usize::try_from(first + step - 1).unwrap_or(usize::MAX - 1);
+            grown(&mut self.coarse, index, part);
+        }
+    }
+
     /// Adds what another worker saw.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.overflowed |= other.overflowed;
@@ -58,12 +81,16 @@ impl Series {
 }
 
 fn bump(counts: &mut Vec<Count>, step: usize, bytes: u64) {
+    grown(counts, step, Count { operations: 1, bytes });
+}
+
+fn grown(counts: &mut Vec<Count>, step: usize, by: Count) {
     if step >= counts.len() {
         counts.resize(step + 1, Count::default());
     }
     if let Some(count) = counts.get_mut(step) {
-        count.operations += 1;
-        count.bytes += bytes;
+        count.operations += by.operations;
+        count.bytes += by.bytes;
     }
 }
 
@@ -113,6 +140,19 @@ mod tests {
         a.merge(&b);
         assert_eq!(a.points_10ms().iter().map(|point| point.bytes).sum::<u64>(), 3);
         assert_eq!(a.points_10ms().len(), 6);
+    }
+
+    #[test]
+    fn a_sum_is_spread_with_nothing_lost() {
+        let mut series = Series::default();
+        series.add_span(1_000_000_000, 2_000_000_000, 1003, 4096);
+        let points = series.points_100ms();
+        assert_eq!(points.len(), 20);
+        assert_eq!(points[9].operations, 0);
+        assert!(points[10..].iter().all(|point| [100, 101].contains(&point.operations)));
+        assert_eq!(series.points_1s()[1].operations, 1003);
+        assert_eq!(series.points_1s()[1].bytes, 4096);
+        assert!(series.points_10ms().is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod course;
 mod data;
 mod event;
 mod executor;
+pub mod fio;
 mod meter;
 mod options;
 mod place;

@@ -5,6 +5,7 @@ use super::Global;
 use super::print::usage;
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 use weir_bench::Control;
 use weir_bench::cli::{self, BenchCommand, CliError};
 
@@ -20,6 +21,20 @@ pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
     }
 }
 
+/// Exit status after a second signal, as shells have it for SIGINT.
+const SECOND_SIGNAL: i32 = 130;
+
+/// Waits for SIGINT or SIGTERM.
+async fn next() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupt = tokio::signal::ctrl_c() => interrupt,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// The first signal ends the run in good order, a second one at once: a server that answers
+/// nothing may keep the good order from coming.
 fn stop_on_interrupt(control: Control) -> Result<()> {
     let runtime =
         Builder::new_current_thread().enable_io().build().context("can't watch for Ctrl-C")?;
@@ -27,8 +42,12 @@ fn stop_on_interrupt(control: Control) -> Result<()> {
         .name("interrupt".to_owned())
         .spawn(move || {
             // Without the signal the run just can't be ended early.
-            if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            if runtime.block_on(next()).is_ok() {
                 control.stop();
+            }
+            if runtime.block_on(next()).is_ok() {
+                eprintln!("weir: ended at once; files may be left at the target");
+                std::process::exit(SECOND_SIGNAL);
             }
         })
         .context("can't watch for Ctrl-C")?;

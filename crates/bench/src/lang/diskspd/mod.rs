@@ -100,7 +100,7 @@ fn files(
         }
         names.push(place.name);
     }
-    changes.append(&mut places.changes);
+    changes.extend(places.changes());
     Ok(found)
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::lang::{Map, command as any_command};
+use proptest::prelude::*;
 
 fn words(line: &str) -> Vec<String> {
     shell::split(line).unwrap()
@@ -288,4 +289,17 @@ fn no_command_line_ends_the_program() {
         read_well += usize::from(command(&words, &Options::default()).is_ok());
     }
     assert!(read_well > 500, "{read_well}");
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_words_are_read_or_refused(one in "-?\\PC{0,12}", two in "-[a-zA-Z]\\PC{0,12}") {
+        let words = ["diskspd", &two, &one, "-c1G", "a"].map(str::to_owned);
+        drop(command(&words, &Options::default()));
+        let text = words.join(" ");
+        drop(scenario(
+            &Source { name: "a.diskspd".to_owned(), text, language: Language::Diskspd },
+            &Options::default(),
+        ));
+    }
 }

@@ -162,7 +162,12 @@ pub(crate) const JOB: &[Known] = &[
         "noted where a job has several files: random order draws a file each time, sequential order visits one after the other",
     ),
     drives("kb_base", "what k, m and g mean"),
-    drives("exitall", "nothing where all loads of a step end together; refused otherwise"),
+    row(
+        "exitall",
+        &[],
+        Flag,
+        Drives("nothing where all loads of a step end together; refused otherwise"),
+    ),
     // Reporting.
     row("group_reporting", &[], Flag, Reporting),
     row("new_group", &[], Flag, Reporting),

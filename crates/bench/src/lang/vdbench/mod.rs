@@ -99,7 +99,7 @@ impl CommandLine {
                 continue;
             };
             let known = words::find(Section::Command, &format!("-{letter}"))
-                .map_err(|_| refused(word, "it is not known here; see docs/bench-vdbench.md"))?;
+                .map_err(|_| refused(word, &words::unknown(Section::Command, word)))?;
             if known.treatment == Treatment::Refused {
                 return Err(refused(word, known.says));
             }
@@ -185,7 +185,7 @@ fn build(
     }
     let curve = runs.iter().any(|run| run.rates == Rates::Curve);
     let steps = builder.finish();
-    changes.extend(few(places.changes));
+    changes.extend(places.changes());
     let chart = match (curve, steps.iter().any(|step| step.axis.is_some())) {
         (true, _) => Chart::LatencyCurve,
         (false, true) => Chart::Lines,
@@ -268,16 +268,6 @@ impl Known {
             None => Ok(()),
         }
     }
-}
-
-/// The first of many sentences that are alike, and how many there are.
-fn few(mut changes: Vec<String>) -> Vec<String> {
-    if changes.len() > 3 {
-        let more = changes.len() - 1;
-        changes.truncate(1);
-        changes.push(format!("and so for {more} more files"));
-    }
-    changes
 }
 
 #[cfg(test)]

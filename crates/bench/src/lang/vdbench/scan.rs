@@ -154,9 +154,8 @@ fn add(
         found => found,
     };
     let word = found.map_err(|unknown| match unknown {
-        Unknown::None => {
-            place.error(&written.key, "it is not known here; see docs/bench-vdbench.md")
-        }
+        Unknown::None => place.error(&written.key, words::unknown(section, &written.key)),
+
         Unknown::Several(names) => {
             place.error(&written.key, format!("it may be any of {}", names.join(", ")))
         }

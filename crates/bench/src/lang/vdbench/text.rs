@@ -20,7 +20,7 @@ pub(super) struct Place {
 impl Place {
     /// An error about `option` here.
     pub(super) fn error(&self, option: &str, message: impl Into<String>) -> LangError {
-        LangError::at(&self.file, self.line, message).option(option)
+        LangError { line: Some(self.line), ..LangError::whole(&self.file, message) }.option(option)
     }
 }
 

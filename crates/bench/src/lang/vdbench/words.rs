@@ -1,6 +1,7 @@
 //! Every word of Vdbench's parameter files that is known, and what becomes of it.
 
 use super::treatment::Treatment::{self, Drives, Nothing, Refused, Reports};
+use crate::lang::nearest;
 
 /// Where a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,6 +341,15 @@ pub(super) fn find(section: Section, written: &str) -> Result<&'static Word, Unk
             }
         }
     }
+}
+
+/// What to say of a word that is not known.
+pub(super) fn unknown(section: Section, written: &str) -> String {
+    let written = written.to_ascii_lowercase();
+    let here = WORDS.iter().filter(|word| word.section == section).map(|word| word.name);
+    let meant = nearest(&written, here).filter(|_| section != Command);
+    let meant = meant.map_or_else(String::new, |name| format!("; is {name} meant?"));
+    format!("it is not known here{meant} (see docs/bench-vdbench.md)")
 }
 
 #[cfg(test)]

@@ -334,7 +334,7 @@ pub(super) fn percentiles(test: &TestResult) -> Option<String> {
         });
     }
     let any = rows.iter().any(|row| row.latency.max > 0.0);
-    any.then(|| PercentileChart { title: "Latency".to_owned(), rows }.to_svg())
+    any.then(|| PercentileChart { title: "Latency of each step".to_owned(), rows }.to_svg())
 }
 
 /// The repeat whose rate is the median, or the next below.

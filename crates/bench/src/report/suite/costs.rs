@@ -139,7 +139,7 @@ pub(super) fn workers(test: &TestResult) -> Option<Table> {
     let heads = ["repeat", "op/s", "part", "processor time", "clock off by"];
     let mut columns = vec![Column::words("step"), Column::words("worker")];
     columns.extend(heads.map(Column::figures));
-    columns.push(Column::words("lost"));
+    columns.push(Column::prose("lost"));
     let mut rows = Vec::new();
     for step in &test.steps {
         for (number, run) in (1..).zip(&step.runs) {
@@ -178,7 +178,7 @@ pub(super) fn failures(test: &TestResult) -> Option<Table> {
     let columns = vec![
         Column::words("step"),
         Column::figures("repeat"),
-        Column::words("what"),
+        Column::prose("what"),
         Column::figures("count"),
     ];
     let mut rows = Vec::new();

@@ -9,6 +9,9 @@ use super::{costs, time};
 use crate::report::{Column, Page, Table};
 use crate::results::{Environment, Machine, Results, TestResult};
 
+/// Up to so many steps their charts over time are shown without being asked for.
+const OPEN_CHARTS_MAX: usize = 6;
+
 /// The whole file.
 pub(super) fn page(results: &Results) -> String {
     let named = !results.label.is_empty() && results.label != results.target;
@@ -101,7 +104,7 @@ pub(super) fn environment(environment: &Environment, program: &str) -> Table {
     for (name, value) in &environment.facts {
         add(name.clone(), value.clone());
     }
-    Table { columns: vec![Column::words("what"), Column::words("value")], rows }
+    Table { columns: vec![Column::words("what"), Column::prose("value")], rows }
 }
 
 fn write_test(page: &mut Page, test: &TestResult, id: &str) {
@@ -112,6 +115,12 @@ fn write_test(page: &mut Page, test: &TestResult, id: &str) {
     if let Some(waiting) = &test.waiting {
         page.remark("Not run", waiting);
         return;
+    }
+    let source = test.source.as_ref().map(|source| format!("Source: {source}"));
+    let changes = test.changes.iter().map(|change| format!("Changed: {change}"));
+    let lines: Vec<String> = source.into_iter().chain(changes).collect();
+    if !lines.is_empty() {
+        page.list(lines);
     }
     let notes = notes(test);
     if !notes.is_empty() {
@@ -147,9 +156,8 @@ fn write_figures(page: &mut Page, test: &TestResult) {
     page.table(&steps::table(test, false));
     let who = published_by(test);
     if !who.is_empty() {
-        let source = test.source.as_deref().unwrap_or("the publisher's documentation");
         page.paragraph(&format!(
-            "Published: {}. Source: {source}. “Of it” is the measured figure as a part of the published one; the machines are not the same.",
+            "Published: {}. “Of it” is the measured figure as a part of the published one; the machines are not the same.",
             who.join("; ")
         ));
     }
@@ -171,8 +179,9 @@ fn write_costs(page: &mut Page, test: &TestResult) {
         return;
     }
     page.subsection("Over time");
-    page.details_grid("A chart for each step", time::charts(test));
-    page.details("The same as a table (first repeat)", &time::table(test));
+    let charts = time::charts(test);
+    page.details_grid(charts.len() <= OPEN_CHARTS_MAX, "A chart for each step", charts);
+    page.details_tables("The same as a table (first repeat)", &time::tables(test));
     page.subsection("What it cost");
     page.table(&costs::processors(test));
     if let Some(workers) = costs::workers(test) {
@@ -183,12 +192,6 @@ fn write_costs(page: &mut Page, test: &TestResult) {
 
 fn write_method(page: &mut Page, test: &TestResult) {
     page.subsection("How it was measured");
-    let source = test.source.as_ref().map(|source| format!("Source: {source}"));
-    let changes = test.changes.iter().map(|change| format!("Changed: {change}"));
-    let lines: Vec<String> = source.into_iter().chain(changes).collect();
-    if !lines.is_empty() {
-        page.list(lines);
-    }
     for (steps, proof) in costs::caches(test) {
         let steps = match steps.as_slice() {
             [first, .., last] if steps.len() > 3 => {

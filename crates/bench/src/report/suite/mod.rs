@@ -17,7 +17,6 @@ mod words;
 
 pub use csv::{csv, csv_columns};
 pub use terminal::{terminal, terminal_within};
-pub(crate) use words::repeats_of;
 
 use crate::results::Results;
 

@@ -80,7 +80,8 @@ fn headline(page: &mut Page, comparison: &Comparison) {
 }
 
 fn sides(results: &[&Results]) -> Table {
-    let columns = ["results", "target", "measured", "program", "outcome"].map(Column::words);
+    let mut columns = ["results", "target", "measured", "program"].map(Column::words).to_vec();
+    columns.push(Column::prose("outcome"));
     let row = |one: &&Results| {
         let (taken, word, sentence) = verdict::of(one);
         let tone = if taken == verdict::Taken::Bad { Tone::Bad } else { Tone::Plain };
@@ -92,7 +93,7 @@ fn sides(results: &[&Results]) -> Table {
             Cell::new(format!("{word}. {sentence}"), tone),
         ]
     };
-    Table { columns: columns.to_vec(), rows: results.iter().map(row).collect() }
+    Table { columns, rows: results.iter().map(row).collect() }
 }
 
 fn write_test(

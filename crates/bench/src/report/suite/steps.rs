@@ -90,7 +90,8 @@ impl Whole {
 #[derive(Clone, Copy)]
 struct Needs {
     groups: bool,
-    kinds: bool,
+    reads: bool,
+    writes: bool,
     others: bool,
     published: bool,
     repeats: bool,
@@ -102,20 +103,27 @@ impl Needs {
     fn of(test: &TestResult, narrow: bool) -> Self {
         let any =
             |want: &dyn Fn(&Summary) -> bool| measured(test).any(|(_, summary)| want(summary));
-        let kinds = any(&|one| one.read_iops.median + one.write_iops.median > 0.0);
+        let reads = any(&|one| one.read_iops.median > 0.0);
+        let writes = any(&|one| one.write_iops.median > 0.0);
         let others = any(&|one| {
             let data = one.read_iops.median + one.write_iops.median;
             one.iops.median - data > one.iops.median * 0.02
         });
         Self {
             groups: grouped(test),
-            kinds,
-            others: others || !kinds,
+            reads,
+            writes,
+            others: others || !(reads || writes),
             published: shown(test).any(|step| step.published.is_some()),
             repeats: any(&|one| one.repeats > 1),
             marks: shown(test).any(|step| !marks(step).is_empty()),
             narrow,
         }
+    }
+
+    /// Are MiB/s told in one column, reads and writes together?
+    const fn together(self) -> bool {
+        self.narrow || !(self.reads && self.writes)
     }
 }
 
@@ -125,11 +133,11 @@ pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
     let mut columns = vec![Column::words("step")];
     let heads = [
         (needs.others, "op/s"),
-        (needs.kinds, "reads/s"),
-        (needs.kinds, "writes/s"),
-        (narrow || !needs.kinds, "MiB/s"),
-        (needs.kinds && !narrow, "MiB/s read"),
-        (needs.kinds && !narrow, "MiB/s written"),
+        (needs.reads, "reads/s"),
+        (needs.writes, "writes/s"),
+        (needs.together(), "MiB/s"),
+        (needs.reads && !needs.together(), "MiB/s read"),
+        (needs.writes && !needs.together(), "MiB/s written"),
         (true, "mean"),
         (true, "p99"),
         (needs.published, "published"),
@@ -140,7 +148,7 @@ pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
     let wanted = heads.into_iter().filter(|(wanted, _)| *wanted);
     columns.extend(wanted.map(|(_, head)| Column::figures(head)));
     if needs.marks {
-        columns.push(Column::words("marks"));
+        columns.push(Column::prose("marks"));
     }
     Table { columns, rows: shown(test).map(|step| row(step, needs)).collect() }
 }
@@ -157,15 +165,16 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
     if needs.others {
         cells.push(with(&|one| rate(one.iops.median)));
     }
-    if needs.kinds {
-        cells.push(with(&|one| rate(one.read_iops.median)));
-        cells.push(with(&|one| rate(one.write_iops.median)));
-    }
-    if needs.narrow || !needs.kinds {
-        cells.push(with(&|one| rate(one.mibps.median)));
-    } else {
-        cells.push(with(&|one| rate(one.read_mibps.median)));
-        cells.push(with(&|one| rate(one.write_mibps.median)));
+    let apart = !needs.together();
+    let rates: [(bool, fn(&Summary) -> f64); 5] = [
+        (needs.reads, |one| one.read_iops.median),
+        (needs.writes, |one| one.write_iops.median),
+        (needs.together(), |one| one.mibps.median),
+        (needs.reads && apart, |one| one.read_mibps.median),
+        (needs.writes && apart, |one| one.write_mibps.median),
+    ];
+    for (_, value) in rates.into_iter().filter(|(wanted, _)| *wanted) {
+        cells.push(with(&|one| rate(value(one))));
     }
     cells.push(with(&|one| latency(one.mean_ms.median)));
     cells.push(with(&|one| latency(one.p99_ms.median)));
@@ -255,7 +264,7 @@ pub(super) fn lost_worker(run: &StepRun) -> bool {
 /// What each step does, in words.
 pub(super) fn loads(test: &TestResult) -> Table {
     let groups = grouped(test);
-    let columns = vec![Column::words("step"), Column::words("load"), Column::figures("data set")];
+    let columns = vec![Column::words("step"), Column::prose("load"), Column::figures("data set")];
     let mut rows = Vec::new();
     for step in &test.steps {
         let Some(run) = step.runs.first() else { continue };

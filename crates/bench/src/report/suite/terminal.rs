@@ -44,8 +44,7 @@ fn render_test(out: &mut String, test: &TestResult, width: Option<u16>, colour: 
         return;
     }
     let table = table(test, true);
-    let text = width
-        .map_or_else(|| table.to_terminal(colour), |width| table.to_terminal_within(colour, width));
+    let text = table.to_terminal_dense(colour, width);
     let _ = writeln!(out, "{text}");
     let who: Vec<&str> = published_by(test);
     if !who.is_empty() {

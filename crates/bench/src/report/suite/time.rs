@@ -9,6 +9,8 @@ use crate::stats::result::{Point, RunResult};
 
 /// Most points of a line and rows of the table: longer runs are shown as means of several seconds.
 const POINTS_MAX: usize = 120;
+/// Most steps beside each other in a table.
+const STEPS_MAX: usize = 6;
 /// Most repeats drawn in one chart.
 const REPEATS_MAX: usize = 8;
 
@@ -100,16 +102,19 @@ fn rate(chunk: &[Point], seconds: f64, bytes: bool) -> f64 {
     }
 }
 
-/// The first repeat of every step, a row for each stretch of time.
-pub(super) fn table(test: &TestResult) -> Table {
+/// The first repeat of every step, a row for each stretch of time, in tables that fit on paper.
+pub(super) fn tables(test: &TestResult) -> Vec<Table> {
     let (bytes, groups) = (about_bytes(test), grouped(test));
+    let steps: Vec<(String, &RunResult)> = measured(test)
+        .filter_map(|(step, _)| Some((step_name(step, groups), &step.runs.first()?.total)))
+        .collect();
+    steps.chunks(STEPS_MAX).map(|steps| table(steps, bytes)).collect()
+}
+
+fn table(steps: &[(String, &RunResult)], bytes: bool) -> Table {
     let mut columns = vec![Column::figures("second")];
-    let mut lists = Vec::new();
-    for (step, _) in measured(test) {
-        let Some(run) = step.runs.first() else { continue };
-        columns.push(Column::figures(step_name(step, groups)));
-        lists.push(rates(&run.total, bytes));
-    }
+    columns.extend(steps.iter().map(|(name, _)| Column::figures(name)));
+    let lists: Vec<_> = steps.iter().map(|(_, run)| rates(run, bytes)).collect();
     let length = lists.iter().map(Vec::len).max().unwrap_or(0);
     let rows = (0..length).map(|row| {
         let at = lists.iter().find_map(|list| list.get(row)).map_or(0.0, |point| point.0);

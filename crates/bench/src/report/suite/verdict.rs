@@ -68,7 +68,7 @@ fn total<'a>(runs: impl Iterator<Item = &'a StepRun>, figure: impl Fn(&StepRun) 
 
 #[expect(clippy::cast_precision_loss, reason = "shown with thousands told apart")]
 fn count(number: u64) -> String {
-    figure(number as f64)
+    if number < 1000 { number.to_string() } else { figure(number as f64) }
 }
 
 /// The figures that stand out.

@@ -78,11 +78,6 @@ pub(super) fn spread(spread: &Spread, repeats: u32) -> String {
     format!("{} to {high}", low.trim_end_matches(" %"))
 }
 
-/// `5 repeats`, `1 run`.
-pub(crate) fn repeats_of(count: u32) -> String {
-    if count == 1 { "1 run".to_owned() } else { format!("{count} repeats") }
-}
-
 /// The step's name, with its group where that is told too.
 pub(super) fn step_name(step: &StepResult, groups: bool) -> String {
     if groups && !step.group.is_empty() && !step.name.contains(&step.group) {

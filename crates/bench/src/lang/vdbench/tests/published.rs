@@ -101,7 +101,7 @@ fn what_has_no_effect_is_noted_once() {
             "{word}"
         );
     }
-    let files: Vec<_> = changes.iter().filter(|change| change.contains("file")).collect();
-    assert_eq!(files.len(), 2, "{files:?}");
-    assert!(files[1].contains("143 more files"), "{files:?}");
+    let files = "/mnt/vol/vdbench/file001 is file001 in the target's directory weir-bench, and so are \
+                 143 more from beside it";
+    assert!(changes.iter().any(|change| change == files), "{changes:?}");
 }

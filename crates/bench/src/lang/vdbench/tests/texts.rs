@@ -3,6 +3,7 @@
 use super::*;
 use crate::lang::Map;
 use crate::rng::Rng;
+use proptest::prelude::*;
 
 #[test]
 fn comments_blanks_and_lines_that_go_on() {
@@ -140,6 +141,7 @@ fn maps_say_where_files_lie() {
 fn errors_name_file_line_and_word() {
     for (text, wanted) in [
         ("nonsense=1\n", ":1: nonsense: it is not known here"),
+        ("sd=sd1,lun=/a,sizes=1g\n", ":1: sizes: it is not known here; is size meant?"),
         ("sd=sd1,lun=/a,size\n", ":1: size: it has no value"),
         ("sd=sd1,lun=/a,size=1g\n\nsd=sd1,lun=/b,size=1g\n", ":3: sd=sd1: it is defined twice"),
         ("sd=sd1,lun=/a,size=1g\nsd=sd2,lun=/a,size=1g\n", ":2: sd=sd2: it is the file of sd=sd1"),
@@ -305,4 +307,14 @@ fn no_text_ends_the_program() {
         read_well += usize::from(read(&text).is_ok());
     }
     assert!(read_well > 100, "{read_well}");
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_texts_are_read_or_refused(text in "(\\PC|\n){0,200}", name in "\\PC{0,20}") {
+        drop(read(&text));
+        drop(read(&format!("{BASE}rd={name},wd=wd1,iorate={text}\n")));
+        let words = ["vdbench".to_owned(), name, text];
+        drop(command(&words, &Options::default()));
+    }
 }

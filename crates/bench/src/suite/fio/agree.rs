@@ -1,0 +1,186 @@
+//! Do our engine and fio measure the same? Both apply the same loads to the same path by turns.
+
+use super::FioExecutor;
+use crate::control::Control;
+use crate::error::BenchError;
+use crate::suite::{Context, Executor, Local};
+use crate::target::Target;
+use crate::workload::{Draw, Length, Operation, Pattern, Starts, Workload};
+use serde::Serialize;
+
+/// How far the medians of the two may lie apart, in percent.
+pub const BAR_PERCENT: f64 = 3.0;
+
+/// How the comparison is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Turns of each generator at each load.
+    pub rounds: u32,
+    /// Seconds of each.
+    pub seconds: f64,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Only loads whose names contain this.
+    pub only: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { rounds: 5, seconds: 5.0, file_bytes: 256 << 20, only: String::new() }
+    }
+}
+
+/// What came of one load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The load.
+    pub name: String,
+    /// Operations a second of our engine, by turns.
+    pub native: Vec<f64>,
+    /// Operations a second of fio, by turns.
+    pub fio: Vec<f64>,
+    /// Median of ours over the median of fio's.
+    pub ratio: f64,
+    /// The greatest of one generator over its least, less one, in percent: what the medians can
+    /// be worth.
+    pub spread_percent: f64,
+}
+
+impl Row {
+    /// Do the medians lie within the bar?
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        (self.ratio - 1.0).abs() * 100.0 <= BAR_PERCENT
+    }
+}
+
+/// The loads that are compared.
+#[must_use]
+pub fn loads(options: &Options) -> Vec<Workload> {
+    let load = |name: &str, pattern, read_percent, block_bytes, depth| Workload {
+        name: name.to_owned(),
+        operation: Operation::Data { pattern, read_percent },
+        block_bytes,
+        depth,
+        file_bytes: options.file_bytes,
+        length: Length::Seconds(options.seconds),
+        warmup_s: 1.0,
+        direct: true,
+        draw: Draw::Independent,
+        starts: Starts::Together,
+        ..Workload::default()
+    };
+    let (random, sequential) = (Pattern::Random, Pattern::Sequential);
+    vec![
+        load("4 KiB random read, depth 8", random, 100, 4096, 8),
+        load("8 KiB random write, depth 8", random, 0, 8192, 8),
+        load("64 KiB sequential read, depth 4", sequential, 100, 65_536, 4),
+        load("64 KiB sequential write, depth 4", sequential, 0, 65_536, 4),
+        load("4 KiB random, 70 % reads, depth 8", random, 70, 4096, 8),
+    ]
+}
+
+/// Compares the generators on `target`, a path. `tell` is called after each turn with what ran and
+/// its rate.
+///
+/// # Errors
+/// [`BenchError`] of either generator.
+pub fn compare(
+    target: &Target,
+    options: &Options,
+    control: &Control,
+    tell: &mut dyn FnMut(&str, &str, f64),
+) -> Result<Vec<Row>, BenchError> {
+    let mut fio = FioExecutor::new(target)?;
+    let mut native = Local::new(target.clone());
+    let mut rows = Vec::new();
+    let wanted = loads(options);
+    for load in wanted.iter().filter(|load| load.name.contains(&options.only)) {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds {
+            for (executor, rates) in [
+                (&mut native as &mut dyn Executor, &mut ours),
+                (&mut fio as &mut dyn Executor, &mut theirs),
+            ] {
+                let rate = once(executor, load, control)?;
+                tell(&load.name, &executor.name(), rate);
+                rates.push(rate);
+                if control.stopped() {
+                    return Ok(rows);
+                }
+            }
+        }
+        rows.push(row(&load.name, ours, theirs));
+    }
+    Ok(rows)
+}
+
+fn once(
+    executor: &mut dyn Executor,
+    load: &Workload,
+    control: &Control,
+) -> Result<f64, BenchError> {
+    let mut context =
+        Context { control, layout: &mut |_, _| {}, ready: &mut || {}, observe: &mut |_| {} };
+    let applied = executor.apply(std::slice::from_ref(load), &mut context)?;
+    let (total, _) = applied.record.results(&load.name).ok_or(BenchError::Worker)?;
+    if total.error_count() > 0 {
+        let what: Vec<&String> = total.errors.keys().collect();
+        return Err(BenchError::Workload(format!("{}: {}: {what:?}", executor.name(), load.name)));
+    }
+    Ok(total.total.iops)
+}
+
+fn row(name: &str, native: Vec<f64>, fio: Vec<f64>) -> Row {
+    let [ours, theirs] = [&native, &fio].map(|rates| sorted(rates));
+    let spread = |sorted: &[f64]| match (sorted.first(), sorted.last()) {
+        (Some(least), Some(most)) if *least > 0.0 => (most / least - 1.0) * 100.0,
+        _ => 0.0,
+    };
+    Row {
+        name: name.to_owned(),
+        ratio: median(&ours) / median(&theirs),
+        spread_percent: spread(&ours).max(spread(&theirs)),
+        native,
+        fio,
+    }
+}
+
+fn sorted(rates: &[f64]) -> Vec<f64> {
+    let mut rates = rates.to_vec();
+    rates.sort_by(f64::total_cmp);
+    rates
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    let at = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
+    if sorted.len().is_multiple_of(2) {
+        f64::midpoint(at(middle.wrapping_sub(1)), at(middle))
+    } else {
+        at(middle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_compare_medians() {
+        let row = row("x", vec![100.0, 103.0, 90.0], vec![101.0, 99.0, 300.0]);
+        assert!((row.ratio - 100.0 / 101.0).abs() < 1e-9);
+        assert!(row.agrees());
+        assert!(row.spread_percent > 200.0);
+        assert!((median(&[1.0, 2.0]) - 1.5).abs() < 1e-9);
+        let apart = super::row("x", vec![100.0], vec![103.2]);
+        assert!(!apart.agrees());
+    }
+
+    #[test]
+    fn all_loads_can_be_said_to_fio() {
+        let loads = loads(&Options::default());
+        assert_eq!(loads.len(), 5);
+        super::super::jobs::job_file(&loads, std::path::Path::new("/t")).unwrap();
+    }
+}

@@ -1,0 +1,253 @@
+use super::*;
+use crate::control::Control;
+use crate::workload::{
+    Draw, Length, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability, Starts, Think,
+    VerifyScope,
+};
+use std::collections::BTreeMap;
+
+fn data(pattern: Pattern, read_percent: u8) -> Operation {
+    Operation::Data { pattern, read_percent }
+}
+
+fn small() -> Workload {
+    Workload {
+        file_bytes: 1 << 20,
+        depth: 1,
+        warmup_s: 0.0,
+        length: Length::Seconds(1.0),
+        ..Workload::default()
+    }
+}
+
+/// The options of each section of the job file.
+fn sections(loads: &[Workload]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let text = jobs::job_file(loads, Path::new("/mnt/t")).unwrap();
+    let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    let mut name = String::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix('[') {
+            Some(section) => name = section.trim_end_matches(']').to_owned(),
+            None => {
+                let (key, value) = line.split_once('=').unwrap();
+                all.entry(name.clone()).or_default().insert(key.to_owned(), value.to_owned());
+            }
+        }
+    }
+    all
+}
+
+fn options(load: Workload) -> BTreeMap<String, String> {
+    sections(&[load]).remove("l0j0").unwrap()
+}
+
+#[test]
+fn a_load_is_said_in_fio_s_words() {
+    let load = Workload {
+        operation: data(Pattern::Random, 70),
+        depth: 16,
+        direct: true,
+        warmup_s: 2.0,
+        draw: Draw::Zipf { theta: 1.2 },
+        align_bytes: Some(512),
+        read_sizes: vec![
+            SizeShare { bytes: 4096, percent: 25 },
+            SizeShare { bytes: 8192, percent: 75 },
+        ],
+        stability: Stability::DataSync,
+        commit_every: Some(9),
+        end_sync: true,
+        think: Some(Think { us: 70, every: 4 }),
+        start_delay_s: 0.5,
+        invalidate: true,
+        ..small()
+    };
+    let options = options(load);
+    for (name, value) in [
+        ("rw", "randrw"),
+        ("rwmixread", "70"),
+        ("bssplit", "4096/25:8192/75,4096/100"),
+        ("blockalign", "512"),
+        ("random_distribution", "zipf:1.2"),
+        ("iodepth", "16"),
+        ("ioengine", "libaio"),
+        ("direct", "1"),
+        ("invalidate", "1"),
+        ("sync", "dsync"),
+        ("fdatasync", "9"),
+        ("end_fsync", "1"),
+        ("thinktime", "70us"),
+        ("thinktime_blocks", "4"),
+        ("startdelay", "500000us"),
+        ("ramp_time", "2000000us"),
+        ("runtime", "1000000us"),
+        ("time_based", "1"),
+        ("size", "1048576"),
+        ("offset", "0"),
+        ("filename", "/mnt/t/weir-bench/file.00000"),
+    ] {
+        assert_eq!(options.get(name).map(String::as_str), Some(value), "{name}");
+    }
+}
+
+#[test]
+fn jobs_get_their_files_regions_rates_and_ends() {
+    let load = Workload {
+        jobs: 2,
+        files: 4,
+        rate: Rate::Operations(1000.0),
+        pacing: Pacing::Poisson,
+        length: Length::Operations(5),
+        ..small()
+    };
+    let all = sections(&[load]);
+    assert_eq!(
+        all["l0j1"]["filename"],
+        "/mnt/t/weir-bench/file.00001:/mnt/t/weir-bench/file.00003"
+    );
+    assert_eq!(
+        (all["l0j0"]["number_ios"].as_str(), all["l0j1"]["number_ios"].as_str()),
+        ("3", "2")
+    );
+    assert_eq!(all["l0j0"]["rate_iops"], "500,1");
+    assert_eq!(all["l0j0"]["rate_process"], "poisson");
+    assert_ne!(all["l0j0"]["randseed"], all["l0j1"]["randseed"]);
+    let region = Region { offset: 4096, bytes: Some(65_536), job_increment: 131_072 };
+    let load = Workload {
+        operation: data(Pattern::Sequential, 0),
+        jobs: 2,
+        starts: Starts::Together,
+        region,
+        names: vec!["x:y".to_owned()],
+        length: Length::Bytes { per_job: 99, at_most_s: Some(3.0) },
+        ..small()
+    };
+    let all = sections(&[small(), load]);
+    assert_eq!(all["l1j1"]["offset"], (4096 + 131_072).to_string());
+    assert_eq!((all["l1j1"]["size"].as_str(), all["l1j1"]["io_size"].as_str()), ("65536", "99"));
+    assert_eq!(all["l1j1"]["filename"], "/mnt/t/weir-bench/x\\:y");
+    assert_eq!(
+        (all["l1j0"]["rw"].as_str(), all["l1j0"]["runtime"].as_str()),
+        ("write", "3000000us")
+    );
+    assert!(!all["l1j0"].contains_key("time_based"));
+}
+
+#[test]
+fn what_fio_can_t_say_is_refused_by_name() {
+    let refusal =
+        |load: Workload| jobs::job_file(&[load], Path::new("/t")).unwrap_err().to_string();
+    let write = data(Pattern::Sequential, 0);
+    for (load, wanted) in [
+        (Workload { operation: Operation::Getattr, ..small() }, "another operation"),
+        (Workload { operation: write, jobs: 2, ..small() }, "start anywhere but together"),
+        (Workload { operation: write, verify: Some(VerifyScope::All), ..small() }, "as Weir does"),
+        (Workload { client_delays_us: vec![5], ..small() }, "network distance"),
+        (Workload { hosts: vec!["a".into()], ..small() }, "this machine alone"),
+        (Workload { rate: Rate::Operations(0.4), ..small() }, "less than one a second"),
+        (Workload { directory: "a#b".into(), ..small() }, "holds a character"),
+        (Workload { jobs: 2000, ..small() }, "at most 1024 jobs"),
+    ] {
+        let error = refusal(load);
+        assert!(error.contains(wanted) && error.contains("leave --engine fio out"), "{error}");
+    }
+    let nfs = Target::Nfs(crate::NfsTarget::new("127.0.0.1:2049".parse().unwrap(), "/v"));
+    let error = FioExecutor::new(&nfs).err().unwrap().to_string();
+    assert!(error.contains("mounted paths alone"), "{error}");
+}
+
+#[test]
+fn versions_and_progress_are_read() {
+    assert_eq!(version("fio-3.33"), Some((3, 33)));
+    assert_eq!(version("fio-3.9-12-gab"), Some((3, 9)));
+    assert_eq!(version("fi"), None);
+    let line = "Jobs: 2 (f=2): [m(2)][60.0%][r=2MiB/s,w=1024KiB/s][r=26.5k,w=10 IOPS][eta 00m]";
+    assert_eq!(process::rates(line), Some((26_510.0, 3.0 * 1_048_576.0)));
+    assert_eq!(process::rates("Jobs: 2 (f=0)"), None);
+}
+
+#[test]
+fn answers_become_records_that_merge() {
+    let json = "\nfio: terminating on signal 2\n{\"jobs\": [\
+        {\"jobname\": \"l0j0\", \"job_runtime\": 2000, \"usr_cpu\": 10.0, \"sys_cpu\": 15.0, \
+         \"read\": {\"io_bytes\": 12288, \"runtime\": 2000, \"lat_ns\": {\"bins\": {\"1000000\": 2, \"3000000\": 1}}}, \
+         \"write\": {}}, \
+        {\"jobname\": \"l0j1\", \"error\": 28, \"job_runtime\": 2000, \
+         \"read\": {}, \
+         \"write\": {\"io_bytes\": 4096, \"runtime\": 1500, \"clat_ns\": {\"bins\": {\"2000000\": 1}}}}]}";
+    let ran =
+        process::Ran { json: json.to_owned(), started_unix_s: 7.0, stopped: true, complaint: None };
+    let scratch = tempfile::tempdir().unwrap();
+    let log = |kind: &str, text: &str| {
+        std::fs::write(scratch.path().join(format!("log_{kind}.1.log")), text).unwrap();
+    };
+    log("bw", "1000, 8, 0, 0, 0\n2000, 4, 0, 0, 0\n");
+    log("iops", "1000, 2, 0, 0, 0\n2000, 1, 0, 0, 0\n");
+    let load = Workload { jobs: 2, warmup_s: 1.0, length: Length::Seconds(5.0), ..small() };
+    let mut records = output::records("/t", &[load], &ran, scratch.path()).unwrap();
+    let result = records.remove(0).record(Vec::new()).result();
+    assert!(result.interrupted);
+    assert_eq!((result.total.operations, result.total.bytes), (4, 16_384));
+    assert!((result.total.iops - 2.0).abs() < 1e-9 && (result.measured.from_s - 1.0).abs() < 1e-9);
+    assert!((result.by_operation["read"].latency_ms.max - 3.0).abs() < 0.01);
+    assert!((result.by_operation["write"].latency_ms.p50 - 2.0).abs() < 0.01);
+    assert_eq!((result.jobs[0].operations, result.jobs[1].operations), (3, 1));
+    assert!((result.generator.cpu_s - 0.5).abs() < 1e-9);
+    assert_eq!(
+        result.errors.keys().collect::<Vec<_>>(),
+        ["fio: No space left on device (os error 28)"]
+    );
+    let seconds: Vec<_> = result.series_1s.iter().map(|point| point.operations).collect();
+    assert_eq!(seconds, [0, 2, 1]);
+}
+
+/// fio is installed wherever the whole test run is made; elsewhere this says that it is not.
+#[test]
+fn the_real_fio_applies_loads_and_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let target = Target::Path(root.path().to_owned());
+    let mut fio = match FioExecutor::new(&target) {
+        Ok(fio) => fio,
+        Err(error) => {
+            assert!(error.to_string().contains("is not installed"), "{error}");
+            return;
+        }
+    };
+    let control = Control::new();
+    let mut context = Context { control: &control, layout: &mut |_, _| {}, observe: &mut |_| {} };
+    let load = Workload {
+        operation: data(Pattern::Random, 50),
+        length: Length::Operations(400),
+        jobs: 2,
+        files: 2,
+        ..small()
+    };
+    let applied = fio.apply(&[load], &mut context).unwrap();
+    let (total, _) = applied.record.results("x").unwrap();
+    assert_eq!((total.total.operations, total.total.bytes), (400, 400 * 4096));
+    assert!(total.by_operation.contains_key("read") && total.by_operation.contains_key("write"));
+    assert!(total.is_clean() && !total.interrupted);
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_stop_ends_fio_with_what_was_measured() {
+    let root = tempfile::tempdir().unwrap();
+    let Ok(mut fio) = FioExecutor::new(&Target::Path(root.path().to_owned())) else { return };
+    let control = Control::new();
+    let stop = control.clone();
+    let mut seen = 0;
+    let mut context = Context {
+        control: &control,
+        layout: &mut |_, _| {},
+        observe: &mut |window| {
+            seen += window.operations;
+            stop.stop();
+        },
+    };
+    let load = Workload { length: Length::Seconds(600.0), ..small() };
+    let applied = fio.apply(&[load], &mut context).unwrap();
+    let (total, _) = applied.record.results("x").unwrap();
+    assert!(total.interrupted && total.total.operations > 0 && seen > 0);
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+}
