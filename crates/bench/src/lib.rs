@@ -12,6 +12,7 @@
 pub mod calibrate;
 pub mod catalogue;
 pub mod cli;
+pub mod compare;
 mod control;
 pub mod crash;
 pub mod demo;

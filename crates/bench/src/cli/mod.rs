@@ -1,6 +1,8 @@
 //! `weir bench`: the load generator from the command line.
 
 mod args;
+pub mod compare;
+pub mod report;
 pub(crate) mod sampler;
 mod table;
 

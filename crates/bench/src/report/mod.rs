@@ -7,19 +7,26 @@
 mod bars;
 pub mod machine;
 mod page;
+mod percentiles;
 mod ranges;
+mod segments;
 mod stacked;
+pub mod suite;
 mod svg;
 mod table;
 mod timeline;
+mod xy;
 
 pub use bars::{BarChart, BarGroup};
 pub use page::{Fact, Page};
+pub use percentiles::{PercentileChart, PercentileRow};
 pub use ranges::{Dot, RangeChart, RangeRow, Span};
+pub use segments::{SegmentBar, SegmentChart, SegmentRow};
 pub use stacked::{Outcome, Part, Stack, StackedChart, Strip};
 pub use svg::Series;
 pub use table::{Cell, Column, Table, Tone};
 pub use timeline::{Line, Stretch, Timeline};
+pub use xy::{XyAxis, XyChart, XyLine, XyPoint};
 
 /// `text` with the characters that mean something in HTML and SVG replaced.
 #[must_use]

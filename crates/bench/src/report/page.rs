@@ -73,6 +73,58 @@ impl Page {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(heading));
     }
 
+    /// Begins a section that [`Page::contents`] leads to.
+    pub fn chapter(&mut self, id: &str, heading: &str) {
+        let (id, heading) = (escape(id), escape(heading));
+        let _ = writeln!(self.body, "<h2 id=\"{id}\" class=\"chapter\">{heading}</h2>");
+    }
+
+    /// Begins a part of a section.
+    pub fn subsection(&mut self, heading: &str) {
+        let _ = writeln!(self.body, "<h3>{}</h3>", escape(heading));
+    }
+
+    /// Where to find what: ids of chapters and their headings.
+    pub fn contents<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        self.body.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ol>\n");
+        for (id, heading) in entries {
+            let (id, heading) = (escape(id), escape(heading));
+            let _ = writeln!(self.body, "<li><a href=\"#{id}\">{heading}</a></li>");
+        }
+        self.body.push_str("</ol></nav>\n");
+    }
+
+    /// What has to be read before the figures: a heading and sentences.
+    pub fn alert(&mut self, heading: &str, sentences: impl IntoIterator<Item = String>) {
+        let heading = escape(heading);
+        let _ = write!(self.body, "<aside class=\"alert\"><strong>{heading}</strong><ul>");
+        for sentence in sentences {
+            let _ = write!(self.body, "<li>{}</li>", escape(&sentence));
+        }
+        self.body.push_str("</ul></aside>\n");
+    }
+
+    /// Text to copy, as it stands.
+    pub fn code(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<pre><code>{}</code></pre>", escape(text));
+    }
+
+    /// Small charts side by side that are shown on demand, and always on paper.
+    pub fn details_grid(&mut self, summary: &str, charts: impl IntoIterator<Item = String>) {
+        let _ = writeln!(self.body, "<details><summary>{}</summary>", escape(summary));
+        self.scrolled_grid(charts);
+        self.body.push_str("</details>\n");
+    }
+
+    /// Small charts side by side, each scrolled by itself where the page is narrow.
+    pub fn scrolled_grid(&mut self, charts: impl IntoIterator<Item = String>) {
+        self.body.push_str("<div class=\"grid\">\n");
+        for svg in charts {
+            let _ = writeln!(self.body, "<figure><div class=\"scroll\">{svg}</div></figure>");
+        }
+        self.body.push_str("</div>\n");
+    }
+
     /// A paragraph.
     pub fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));

@@ -16,6 +16,16 @@ pub enum Series {
     Bare,
     /// A contract or a bound.
     Contract,
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Reads, as somebody published them.
+    PublishedRead,
+    /// Writes, as somebody published them.
+    PublishedWrite,
+    /// One of several of a kind; colours repeat after six.
+    Nth(usize),
 }
 
 impl Series {
@@ -28,6 +38,18 @@ impl Series {
             Self::Ganesha => "s-ganesha",
             Self::Bare => "s-bare",
             Self::Contract => "s-contract",
+            Self::Read => "s-read",
+            Self::Write => "s-write",
+            Self::PublishedRead => "s-read open",
+            Self::PublishedWrite => "s-write open",
+            Self::Nth(number) => match number % 6 {
+                0 => "s-a",
+                1 => "s-b",
+                2 => "s-c",
+                3 => "s-d",
+                4 => "s-e",
+                _ => "s-f",
+            },
         }
     }
 }
@@ -96,6 +118,77 @@ pub(super) fn tick_label(value: f64, all: &[f64]) -> String {
         .unwrap_or(4);
     let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
     format!("{value:.decimals$}")
+}
+
+/// The same, with thin spaces between thousands where there are many digits.
+pub(super) fn grouped_label(value: f64, all: &[f64]) -> String {
+    let text = tick_label(value, all);
+    if value.abs() < 9999.5 || text.contains('.') { text } else { super::figure(value) }
+}
+
+/// About how wide `text` is on a canvas, in its units, at a font size of 12; rather more than
+/// less.
+pub(super) fn text_width(text: &str) -> f64 {
+    text.chars().map(|letter| if letter.is_uppercase() || letter == 'm' { 8.6 } else { 6.7 }).sum()
+}
+
+/// `text` cut to `width`, with dots where something is missing.
+pub(super) fn fitted(text: &str, width: f64) -> String {
+    if text_width(text) <= width {
+        return text.to_owned();
+    }
+    let mut left = width - 10.0;
+    let kept = text.chars().take_while(|letter| {
+        left -= text_width(letter.encode_utf8(&mut [0; 4]));
+        left > 0.0
+    });
+    format!("{}…", kept.collect::<String>().trim_end())
+}
+
+/// Coloured keys and their words, in as many lines as `width` asks for.
+pub(super) struct Legend<'a> {
+    lines: Vec<Vec<(&'a str, &'a str, f64)>>,
+}
+
+impl<'a> Legend<'a> {
+    /// Height of one line.
+    pub(super) const LINE: f64 = 18.0;
+
+    /// Lays out `keys`: classes and words.
+    pub(super) fn new(keys: impl Iterator<Item = (&'a str, &'a str)>, width: f64) -> Self {
+        let mut lines: Vec<Vec<_>> = vec![Vec::new()];
+        let mut x = 0.0;
+        for (class, words) in keys {
+            let wide = 17.0 + text_width(words).min(width - 17.0) + 20.0;
+            if x > 0.0 && x + wide - 20.0 > width {
+                lines.push(Vec::new());
+                x = 0.0;
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push((class, words, x));
+            }
+            x += wide;
+        }
+        Self { lines }
+    }
+
+    /// Height of all lines.
+    pub(super) fn height(&self) -> f64 {
+        self.lines.iter().filter(|line| !line.is_empty()).map(|_| Self::LINE).sum()
+    }
+
+    /// Draws it from `left` and `top` on, never wider than `width`.
+    pub(super) fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64), width: f64) {
+        let mut y = top;
+        for line in &self.lines {
+            for (class, words, x) in line {
+                canvas.rect(&format!("span {class}"), (left + x, y + 2.0), (11.0, 11.0));
+                let words = fitted(words, width - 17.0);
+                canvas.text("legend", (left + x + 17.0, y + 12.0), Anchor::Start, &words);
+            }
+            y += Self::LINE;
+        }
+    }
 }
 
 /// Which side of its place a text stands.
@@ -215,6 +308,21 @@ mod tests {
         assert_eq!(labels(&[0.0, 2.5, 5.0]), ["0.0", "2.5", "5.0"]);
         assert_eq!(labels(&[-1e-17, 20.0]), ["0", "20"]);
         assert_eq!(labels(&[1.4, 1.45]), ["1.40", "1.45"]);
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        assert_eq!(fitted("short", 100.0), "short");
+        let cut = fitted("a text that is far too long for its place", 100.0);
+        assert!(cut.ends_with('…') && text_width(&cut) <= 100.0, "{cut}");
+    }
+
+    #[test]
+    fn a_legend_breaks_its_lines() {
+        let keys = [("s-a", "reads of one kind"), ("s-b", "writes of another kind")];
+        assert!((Legend::new(keys.into_iter(), 400.0).height() - Legend::LINE).abs() < 1e-9);
+        assert!((Legend::new(keys.into_iter(), 200.0).height() - 2.0 * Legend::LINE).abs() < 1e-9);
+        assert!(Legend::new(std::iter::empty(), 200.0).height().abs() < 1e-9);
     }
 
     #[test]

@@ -83,9 +83,22 @@ impl Table {
     /// For a terminal: coloured if `colour`, and never wider than it.
     #[must_use]
     pub fn to_terminal(&self, colour: bool) -> String {
+        self.laid_out(colour, None)
+    }
+
+    /// As [`Table::to_terminal`], never wider than `width` characters.
+    #[must_use]
+    pub fn to_terminal_within(&self, colour: bool, width: u16) -> String {
+        self.laid_out(colour, Some(width))
+    }
+
+    fn laid_out(&self, colour: bool, width: Option<u16>) -> String {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY);
         table.set_content_arrangement(ContentArrangement::Dynamic);
+        if let Some(width) = width {
+            table.set_width(width);
+        }
         if colour {
             table.enforce_styling();
         }

@@ -2,6 +2,9 @@
 //! comparisons read. Fields are added, never renamed; a change that would mislead an old reader
 //! raises [`RESULTS_VERSION`]. Documented for users in `docs/bench-results.md`.
 
+pub mod read;
+mod summary;
+
 use crate::scenario::{Axis, Cache, Chart, Language, Published};
 use crate::stats::result::RunResult;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,115 @@
+//! `weir bench report`: results again, in any form, from the JSON that a run wrote.
+
+use super::Format;
+use crate::report::suite;
+use crate::results::Results;
+use crate::results::read::{ReadError, read};
+use clap::Args;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  A page to send to someone:
+    weir bench report weir.json --html weir.html
+
+  Two results side by side, with ratios to the first:
+    weir bench report weir.json other.json --html both.html
+
+  For a spreadsheet:
+    weir bench report weir.json --csv weir.csv
+
+Any JSON that `weir bench` wrote is read, that of a single run too.";
+
+/// Shows results again, and writes them as HTML or CSV.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES, max_term_width = 100)]
+pub struct ReportArgs {
+    /// Results of `weir bench`, as JSON; several are held against the first.
+    #[arg(required = true, value_name = "RESULT.json")]
+    pub results: Vec<PathBuf>,
+    /// Write one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a row for every repeat of every step, as comma-separated values.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Why results could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// They can't be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What was made of them can't be written.
+    #[error("can't write to {path}", path = path.display())]
+    Write {
+        /// The file, or "standard output".
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Reads the results and writes them in every form that is wanted. On standard output they are
+/// shown unless they go to files alone: as tables, or as JSON.
+///
+/// # Errors
+/// [`ReportError`] says which file, and what to do.
+pub fn run(args: &ReportArgs, format: Format) -> Result<(), ReportError> {
+    let results = read_all(&args.results)?;
+    if let Some(path) = &args.html {
+        write(path, &suite::html(&results.iter().collect::<Vec<_>>()))?;
+    }
+    if let Some(path) = &args.csv {
+        // One head, then the rows of all.
+        let tables: Vec<String> = results.iter().map(suite::csv).collect();
+        let rows = tables.iter().skip(1).filter_map(|table| table.split_once("\r\n"));
+        let rest: String = rows.map(|(_, rows)| rows).collect();
+        write(path, &(tables.first().cloned().unwrap_or_default() + &rest))?;
+    }
+    let text = match format {
+        Format::Json => json(&results)?,
+        Format::Table if args.html.is_some() || args.csv.is_some() => String::new(),
+        Format::Table => results.iter().map(suite::terminal).collect::<Vec<_>>().join("\n"),
+    };
+    print(&text)
+}
+
+/// As JSON: one document, or an array of several.
+fn json(results: &[Results]) -> Result<String, ReportError> {
+    let text = match results {
+        [one] => serde_json::to_string_pretty(one),
+        several => serde_json::to_string_pretty(several),
+    };
+    let failed = |error: serde_json::Error| failed_output(error.into());
+    Ok(text.map_err(failed)? + "\n")
+}
+
+/// The results in these files. Where several have one label, the names of the files tell them
+/// apart.
+pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Results>, ReadError> {
+    let mut all = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let labels: Vec<String> = all.iter().map(|one| one.label.clone()).collect();
+    for (one, path) in all.iter_mut().zip(paths) {
+        if labels.iter().filter(|label| **label == one.label).count() > 1 {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            one.label = format!("{} ({stem})", one.label);
+        }
+    }
+    Ok(all)
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Result<(), ReportError> {
+    std::fs::write(path, text)
+        .map_err(|source| ReportError::Write { path: path.to_owned(), source })
+}
+
+pub(super) fn print(text: &str) -> Result<(), ReportError> {
+    io::stdout().write_all(text.as_bytes()).map_err(failed_output)
+}
+
+fn failed_output(source: io::Error) -> ReportError {
+    ReportError::Write { path: "standard output".into(), source }
+}

@@ -1,0 +1,123 @@
+//! One step of all sides: which figure decides, and what it shows.
+
+use super::ratio::Ratio;
+use super::{Against, Figure, Side, StepComparison, same};
+use crate::results::{StepResult, StepRun, Summary};
+use crate::workload::Rate;
+use serde::{Deserialize, Serialize};
+
+/// What the deciding figure of a step shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is better than the first.
+    Faster,
+    /// It is worse.
+    Slower,
+    /// The repeats show no difference.
+    NoDifference,
+    /// A side has but one run.
+    OneRun,
+    /// The work was not the same.
+    DifferentWork,
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::NoDifference => "no difference shown",
+            Self::OneRun => "one run: no confidence",
+            Self::DifferentWork => "different work: not compared",
+        }
+    }
+}
+
+/// The step of every side that measured it, held against the first; `None` if fewer than two did.
+pub(super) fn step(found: &[Option<&StepResult>], sides: &[Side]) -> Option<StepComparison> {
+    let mut measured =
+        found.iter().enumerate().filter_map(|(side, step)| step.map(|step| (side, step)));
+    let (base_side, base) = measured.next()?;
+    let judged_by = if limited(base) { Figure::Mean } else { Figure::Operations };
+    let label = |side: usize| sides.get(side).map_or("", |side| side.label.as_str());
+    let against: Vec<Against> = measured
+        .filter_map(|(side, other)| {
+            let summaries = (base.summary.as_ref()?, other.summary.as_ref()?);
+            let mut against = judge(side, (base, other), summaries, judged_by);
+            against.remarks.extend(doubts(base, label(base_side)));
+            against.remarks.extend(doubts(other, label(side)));
+            Some(against)
+        })
+        .collect();
+    let (name, group, axis) = (base.name.clone(), base.group.clone(), base.axis.clone());
+    (!against.is_empty()).then_some(StepComparison {
+        name,
+        group,
+        axis,
+        judged_by,
+        base: base_side,
+        against,
+    })
+}
+
+fn judge(
+    side: usize,
+    (base, other): (&StepResult, &StepResult),
+    (first, second): (&Summary, &Summary),
+    judged_by: Figure,
+) -> Against {
+    let differences = same::differences(base, other);
+    let ratios: Vec<Ratio> =
+        Figure::ALL.iter().filter_map(|&figure| Ratio::of(figure, first, second)).collect();
+    let deciding = ratios.iter().find(|ratio| ratio.figure == judged_by);
+    let mut remarks = differences.conditions;
+    let verdict = if !differences.work.is_empty() {
+        Verdict::DifferentWork
+    } else if first.repeats < 2 || second.repeats < 2 {
+        Verdict::OneRun
+    } else {
+        deciding.map_or(Verdict::NoDifference, verdict)
+    };
+    if verdict == Verdict::NoDifference && deciding.is_some_and(|ratio| ratio.chance.is_some()) {
+        remarks.push("the ranges do not touch, but there are too few repeats to tell".to_owned());
+    }
+    Against { side, verdict, ratios, different: differences.work, remarks }
+}
+
+fn verdict(ratio: &Ratio) -> Verdict {
+    match (ratio.shown(), (ratio.ratio > 1.0) == ratio.figure.more_is_better()) {
+        (false, _) => Verdict::NoDifference,
+        (true, true) => Verdict::Faster,
+        (true, false) => Verdict::Slower,
+    }
+}
+
+/// At a limited rate all are as fast as the limit; what differs is how long they take.
+fn limited(step: &StepResult) -> bool {
+    step.runs.first().is_some_and(|run| {
+        let loads = run.workloads();
+        !loads.is_empty() && loads.iter().all(|load| load.rate != Rate::Unlimited)
+    })
+}
+
+/// What speaks against the figures of one side.
+fn doubts(step: &StepResult, label: &str) -> Vec<String> {
+    let any = |doubt: fn(&StepRun) -> bool| step.runs.iter().any(doubt);
+    let mut doubts = Vec::new();
+    if any(|run| run.total.generator.saturated) {
+        doubts.push(format!("{label}: the generator was the limit"));
+    }
+    if any(|run| !run.total.is_clean()) {
+        doubts.push(format!("{label}: operations failed"));
+    }
+    if any(|run| run.total.interrupted || run.workers.iter().any(|worker| worker.lost.is_some())) {
+        doubts.push(format!("{label}: ended before its time, or lost a worker"));
+    }
+    if any(|run| run.steady.is_some_and(|steady| !steady.steady)) {
+        doubts.push(format!("{label}: the rate was not steady"));
+    }
+    doubts
+}

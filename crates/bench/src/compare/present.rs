@@ -1,0 +1,269 @@
+//! A comparison as tables, in a terminal, and as JSON.
+
+use super::{Against, Comparison, Figure, StepComparison, TestComparison, Verdict};
+use crate::compare::Ratio;
+use crate::report::suite::repeats_of;
+use crate::report::{Cell, Column, Table, Tone, figure};
+use crate::results::Spread;
+use crate::units::latency;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+
+/// How to read a comparison, in words.
+pub mod rule {
+    use super::super::{Comparison, Verdict};
+
+    /// The rules of [`crate::compare::ratio`] for readers of reports.
+    pub const RULE: [&str; 5] = [
+        "A ratio is that of the medians of the repeats: the other side's over the first's.",
+        "The interval goes from the least the repeats allow (least over greatest) to the greatest (greatest over least). It holds the true \
+         ratio with a confidence of at least 1 − 2¹⁻ⁿ − 2¹⁻ᵐ for n and m repeats: 50 % with three of each, 87 % with five, 98 % with eight.",
+        "“Faster” and “slower” are said only if the repeats of the two sides do not overlap and chance alone would part them so at most once in \
+         ten: three repeats of each, at least. Otherwise no difference is shown, which does not mean that there is none.",
+        "A step is judged by its operations a second; a step at a limited rate by its mean latency.",
+        "With one run on a side there is no confidence at all: other runs may give any other ratio.",
+    ];
+
+    /// Everything in a sentence.
+    #[must_use]
+    pub fn headline(comparison: &Comparison) -> String {
+        let all: Vec<Verdict> = comparison
+            .tests
+            .iter()
+            .flat_map(|test| &test.steps)
+            .flat_map(|step| step.against.iter().map(|against| against.verdict))
+            .collect();
+        if all.is_empty() {
+            return "The results have no step in common.".to_owned();
+        }
+        let words = [
+            Verdict::Faster,
+            Verdict::Slower,
+            Verdict::NoDifference,
+            Verdict::OneRun,
+            Verdict::DifferentWork,
+        ];
+        let counted = words.into_iter().filter_map(|verdict| {
+            let count = all.iter().filter(|one| **one == verdict).count();
+            (count > 0).then(|| format!("{count} {}", verdict.words()))
+        });
+        let counted = counted.collect::<Vec<_>>().join("; ");
+        format!("Of {} comparisons of steps: {counted}.", all.len())
+    }
+
+    /// What not all sides have measured, in sentences.
+    #[must_use]
+    pub fn partial(comparison: &Comparison) -> Vec<String> {
+        let label = |side: &usize| comparison.sides.get(*side).map_or("?", |one| &one.label);
+        let told = comparison.partial.iter().map(|one| {
+            let only = one.sides.iter().map(label).collect::<Vec<_>>().join(", ");
+            match &one.step {
+                Some(step) => format!("{}, step {step}: only {only}.", one.test),
+                None => format!("{}: only {only}.", one.test),
+            }
+        });
+        told.collect()
+    }
+}
+
+/// How much a table of ratios tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RatioRow {
+    /// For a terminal.
+    Narrow,
+    /// For a page.
+    Wide,
+}
+
+/// The comparison as JSON, with a line's end.
+///
+/// # Errors
+/// None that can happen: the type has only what JSON can hold.
+pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(comparison).map(|text| text + "\n")
+}
+
+/// The comparison for a terminal; `width` bounds it, otherwise the terminal that standard output
+/// is.
+// Writing to a string can't fail.
+#[must_use]
+pub fn terminal(comparison: &Comparison, width: Option<u16>) -> String {
+    let colour = width.is_none() && std::io::stdout().is_terminal();
+    let mut out = String::new();
+    for (number, side) in comparison.sides.iter().enumerate() {
+        let role = if number == 0 { "the first" } else { "against it" };
+        let _ = writeln!(out, "{role}: {} ({})", side.label, side.target);
+    }
+    for test in &comparison.tests {
+        let table = rows(comparison, test, RatioRow::Narrow);
+        let table = width.map_or_else(
+            || table.to_terminal(colour),
+            |width| table.to_terminal_within(colour, width),
+        );
+        let _ = writeln!(out, "\n{}\n{table}", test.title);
+        for sentence in differences(comparison, test) {
+            let _ = writeln!(out, "  note: {sentence}");
+        }
+    }
+    let partial = rule::partial(comparison);
+    if !partial.is_empty() {
+        let _ = writeln!(out, "\nNot measured on all sides:");
+    }
+    for sentence in partial {
+        let _ = writeln!(out, "  {sentence}");
+    }
+    let _ = writeln!(out, "\n{}", rule::headline(comparison));
+    out
+}
+
+/// The ratios of a test: a row for each step and side.
+pub(crate) fn rows(comparison: &Comparison, test: &TestComparison, form: RatioRow) -> Table {
+    let several = comparison.sides.len() > 2;
+    let mut columns = vec![Column::words("step")];
+    if several {
+        columns.push(Column::words("against"));
+    }
+    let labels = match comparison.sides.as_slice() {
+        [first, second] => [first.label.as_str(), second.label.as_str()],
+        _ => ["first", "other"],
+    };
+    columns.extend(labels.map(Column::figures));
+    columns.push(Column::figures("ratio"));
+    columns.push(Column::figures("interval"));
+    columns.push(Column::words("verdict"));
+    let others = others(test, form);
+    columns.extend(others.iter().map(|one| Column::figures(one.label())));
+    if form == RatioRow::Wide {
+        columns.push(Column::words("repeats"));
+    }
+    let mut rows = Vec::new();
+    for step in &test.steps {
+        for against in &step.against {
+            rows.push(row(comparison, step, against, (several, form), &others));
+        }
+    }
+    Table { columns, rows }
+}
+
+/// Figures whose ratio stands beside the deciding one.
+fn others(test: &TestComparison, form: RatioRow) -> Vec<Figure> {
+    let wanted: &[Figure] = match form {
+        RatioRow::Narrow => &[Figure::Mean],
+        RatioRow::Wide => {
+            &[Figure::Throughput, Figure::Mean, Figure::P99, Figure::ClientCpu, Figure::ServerCpu]
+        }
+    };
+    let there = |figure: Figure| {
+        let mut all = test.steps.iter().flat_map(|step| &step.against);
+        all.any(|against| against.ratio(figure).is_some())
+    };
+    wanted.iter().copied().filter(|figure| there(*figure)).collect()
+}
+
+fn row(
+    comparison: &Comparison,
+    step: &StepComparison,
+    against: &Against,
+    (several, form): (bool, RatioRow),
+    others: &[Figure],
+) -> Vec<Cell> {
+    let dash = || Cell::new("–", Tone::Muted);
+    let label = |side: usize| comparison.sides.get(side).map_or("?", |side| side.label.as_str());
+    let compared = against.verdict != Verdict::DifferentWork;
+    let deciding = against.ratio(step.judged_by);
+    let side = |spread: fn(&Ratio) -> Spread| {
+        deciding.map_or_else(dash, |ratio| Cell::from(shown(ratio.figure, spread(ratio).median)))
+    };
+    let mut cells: Vec<Cell> = vec![step_name(step).into()];
+    if several {
+        let base = label(step.base);
+        cells.push(format!("{} to {base}", label(against.side)).into());
+    }
+    cells.extend([side(|ratio| ratio.base), side(|ratio| ratio.other)]);
+    let only = deciding.filter(|_| compared);
+    cells.push(only.map_or_else(dash, |ratio| times(ratio.ratio).into()));
+    let many = only.filter(|ratio| ratio.confidence > 0.0 || ratio.chance.is_some());
+    cells.push(many.map_or_else(dash, |ratio| {
+        Cell::from(format!("{} to {}", factor(ratio.low), factor(ratio.high)))
+    }));
+    let tone = match against.verdict {
+        Verdict::Faster => Tone::Good,
+        Verdict::Slower => Tone::Bad,
+        _ => Tone::Muted,
+    };
+    cells.push(Cell::new(against.verdict.words(), tone));
+    cells.extend(others.iter().map(|figure| {
+        let ratio = against.ratio(*figure).filter(|_| compared);
+        ratio.map_or_else(dash, |ratio| Cell::from(times(ratio.ratio)))
+    }));
+    if form == RatioRow::Wide {
+        cells.push(repeats(only));
+    }
+    cells
+}
+
+/// How many repeats there were is told by the confidence they give.
+fn repeats(ratio: Option<&Ratio>) -> Cell {
+    let Some(ratio) = ratio else { return Cell::default() };
+    let chance = ratio
+        .chance
+        .map_or(String::new(), |chance| format!(", by chance {} %", figure(chance * 100.0)));
+    match ratio.confidence {
+        none if none <= 0.0 => repeats_of(1).into(),
+        confidence => format!("{:.0} % sure{chance}", (confidence * 100.0).floor()).into(),
+    }
+}
+
+fn step_name(step: &StepComparison) -> String {
+    if step.group.is_empty() || step.name.contains(&step.group) {
+        step.name.clone()
+    } else {
+        format!("{}: {}", step.group, step.name)
+    }
+}
+
+fn shown(what: Figure, value: f64) -> String {
+    match what {
+        Figure::Mean | Figure::P99 => latency(value),
+        _ => figure(value),
+    }
+}
+
+fn times(ratio: f64) -> String {
+    format!("{} ×", factor(ratio))
+}
+
+fn factor(ratio: f64) -> String {
+    if ratio >= 9999.5 { "over 9\u{2009}999".to_owned() } else { format!("{ratio:.2}") }
+}
+
+/// What is not the same and what has to be known, each sentence once with its steps.
+pub(crate) fn differences(comparison: &Comparison, test: &TestComparison) -> Vec<String> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |sentence: String, step: &StepComparison| {
+        let name = step_name(step);
+        match all.iter_mut().find(|(known, _)| *known == sentence) {
+            Some((_, steps)) if steps.contains(&name) => {}
+            Some((_, steps)) => steps.push(name),
+            None => all.push((sentence, vec![name])),
+        }
+    };
+    for step in &test.steps {
+        for against in &step.against {
+            let other = comparison.sides.get(against.side).map_or("?", |side| &side.label);
+            for difference in &against.different {
+                add(format!("different work in {other}: {difference}"), step);
+            }
+            for remark in &against.remarks {
+                add(remark.clone(), step);
+            }
+        }
+    }
+    let told = all.into_iter().map(|(sentence, steps)| match steps.as_slice() {
+        [first, .., last] if steps.len() > 4 => {
+            format!("{} steps, {first} to {last}: {sentence}.", steps.len())
+        }
+        few => format!("{}: {sentence}.", few.join(", ")),
+    });
+    told.collect()
+}

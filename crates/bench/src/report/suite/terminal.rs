@@ -1,0 +1,94 @@
+//! The results in a terminal: a table for each test, and below it what has to be said.
+
+use super::steps::{notes, table};
+use super::verdict;
+use super::words::when;
+use crate::report::figure;
+use crate::results::{Finding, Results, TestResult};
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+
+/// For the terminal that standard output is, if it is one: coloured, and as wide as it.
+#[must_use]
+pub fn terminal(results: &Results) -> String {
+    render(results, None, std::io::stdout().is_terminal())
+}
+
+/// Without colours, and never wider than `width` characters.
+#[must_use]
+pub fn terminal_within(results: &Results, width: u16) -> String {
+    render(results, Some(width), false)
+}
+
+// Writing to a string can't fail.
+fn render(results: &Results, width: Option<u16>, colour: bool) -> String {
+    let mut out = String::new();
+    let name = if results.label == results.target { "" } else { results.label.as_str() };
+    let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+    let _ = writeln!(out, "{name}{}, {}", results.target, when(results.started_unix_s));
+    for test in &results.tests {
+        let _ = writeln!(out, "\n{}", test.title);
+        render_test(&mut out, test, width, colour);
+    }
+    let (_, word, sentence) = verdict::of(results);
+    let _ = writeln!(out, "\n{word}: {sentence}");
+    for warning in &results.warnings {
+        let _ = writeln!(out, "WARNING: {warning}");
+    }
+    out
+}
+
+fn render_test(out: &mut String, test: &TestResult, width: Option<u16>, colour: bool) {
+    if let Some(waiting) = &test.waiting {
+        let _ = writeln!(out, "  not run: {waiting}");
+        return;
+    }
+    let table = table(test, true);
+    let text = width
+        .map_or_else(|| table.to_terminal(colour), |width| table.to_terminal_within(colour, width));
+    let _ = writeln!(out, "{text}");
+    let who: Vec<&str> = published_by(test);
+    if !who.is_empty() {
+        let _ = writeln!(out, "  published: {}", who.join("; "));
+    }
+    for change in &test.changes {
+        let _ = writeln!(out, "  changed: {change}");
+    }
+    for note in notes(test) {
+        let _ = writeln!(out, "  note: {note}");
+    }
+    for step in &test.steps {
+        for run in &step.runs {
+            for (what, count) in &run.total.errors {
+                let _ = writeln!(out, "  FAILED: {}: {count} × {what}", step.name);
+            }
+            for detail in run.total.verify.iter().flat_map(|verify| &verify.details) {
+                let _ = writeln!(out, "  MISMATCH: {}: {detail}", step.name);
+            }
+        }
+    }
+    for finding in &test.findings {
+        let _ = writeln!(out, "  found: {}", in_words(finding));
+    }
+}
+
+/// Whose figures stand beside the measured ones.
+pub(super) fn published_by(test: &TestResult) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for published in test.steps.iter().filter_map(|step| step.published.as_ref()) {
+        if !published.who.is_empty() && !all.contains(&published.who.as_str()) {
+            all.push(&published.who);
+        }
+    }
+    all
+}
+
+/// A finding in a sentence.
+pub(super) fn in_words(finding: &Finding) -> String {
+    let answer = if finding.answer.is_empty() {
+        format!("{} {}", figure(finding.value), finding.unit)
+    } else {
+        finding.answer.clone()
+    };
+    format!("{}: {answer}", finding.question)
+}

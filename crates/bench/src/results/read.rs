@@ -1,0 +1,186 @@
+//! Reading results back from files: bounded, and clear about versions. A result of a single run
+//! (`weir bench TARGET --json`) is read as results of one test with one step.
+
+use super::{
+    CacheProof, Environment, RESULTS_VERSION, Results, StepResult, StepRun, Summary, TestResult,
+};
+use crate::scenario::{Chart, Language};
+use crate::stats::result::{RESULT_VERSION, RunResult};
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Most bytes of a file of results.
+pub const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Why a file could not be read as results. The message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file can't be opened or read.
+    #[error("can't read {path}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is larger than results ever are.
+    #[error("{path} is over 256 MiB; results of `weir bench` are smaller", path = path.display())]
+    Large {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no JSON, or no result.
+    #[error("{path} is no result of `weir bench`: write one with --json FILE", path = path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// Where it differs.
+        source: serde_json::Error,
+    },
+    /// A newer program wrote it.
+    #[error(
+        "{path} has version {found} of the format, and this program knows {known}: use a weir at \
+         least as new as the one that wrote it",
+        path = path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The greatest that can be read.
+        known: u32,
+    },
+}
+
+/// Enough of a file to tell what it is.
+#[derive(Deserialize)]
+struct Head {
+    version: u64,
+    tests: Option<serde::de::IgnoredAny>,
+    workload: Option<serde::de::IgnoredAny>,
+}
+
+/// The results in the file at `path`.
+///
+/// # Errors
+/// [`ReadError`] if it can't be read, is over [`FILE_BYTES_MAX`], is no result, or is newer than
+/// this program.
+pub fn read(path: &Path) -> Result<Results, ReadError> {
+    let failed = |source| ReadError::File { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > FILE_BYTES_MAX) {
+        return Err(ReadError::Large { path: path.to_owned() });
+    }
+    parse(&bytes, path)
+}
+
+/// The results in `bytes`; errors name `path`.
+///
+/// # Errors
+/// As [`read`], the file's own left out.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Results, ReadError> {
+    let malformed = |source| ReadError::Form { path: path.to_owned(), source };
+    let head: Head = serde_json::from_slice(bytes).map_err(malformed)?;
+    let single = head.tests.is_none() && head.workload.is_some();
+    let known = if single { RESULT_VERSION } else { RESULTS_VERSION };
+    if head.version > u64::from(known) {
+        return Err(ReadError::Version { path: path.to_owned(), found: head.version, known });
+    }
+    if single {
+        return serde_json::from_slice(bytes).map(single_run).map_err(malformed);
+    }
+    serde_json::from_slice(bytes).map_err(malformed)
+}
+
+/// Results of one test with one step, from the result of a single run.
+#[must_use]
+pub fn single_run(run: RunResult) -> Results {
+    let (target, interrupted) = (run.target.clone(), run.interrupted);
+    let (name, started_unix_s) = (run.name.clone(), run.started_unix_s);
+    let runs = vec![StepRun {
+        total: run,
+        loads: Vec::new(),
+        workers: Vec::new(),
+        steady: None,
+        network: None,
+        client_processors: None,
+    }];
+    let step = StepResult {
+        name: name.clone(),
+        group: String::new(),
+        axis: None,
+        preparation: false,
+        published: None,
+        summary: Summary::of(&runs),
+        runs,
+        skipped: None,
+        notes: Vec::new(),
+        cache: CacheProof::default(),
+    };
+    let test = TestResult {
+        title: format!("A single run: {name}"),
+        name,
+        about: "One load, given on the command line.".to_owned(),
+        source: None,
+        language: Language::Native,
+        chart: Chart::Bars,
+        changes: Vec::new(),
+        steps: vec![step],
+        findings: Vec::new(),
+        waiting: None,
+    };
+    Results {
+        version: RESULTS_VERSION,
+        label: target.clone(),
+        target,
+        command: Vec::new(),
+        program: String::new(),
+        started_unix_s,
+        environment: Environment::default(),
+        tests: vec![test],
+        interrupted,
+        warnings: vec![
+            "Read from the result of a single run, which does not tell the machines or the command."
+                .to_owned(),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse(text.as_bytes(), Path::new("a.json")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn newer_versions_are_refused_and_say_what_helps() {
+        let message = refused(r#"{"version": 2, "tests": [], "what is this": 1}"#);
+        assert!(message.contains("a.json has version 2"), "{message}");
+        assert!(message.contains("as new as"), "{message}");
+        assert!(refused(r#"{"version": 7, "workload": {}}"#).contains("version 7"));
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused() {
+        for text in ["", "{}", "[]", r#"{"version": 1}"#, r#"{"version": -1}"#] {
+            assert!(refused(text).contains("is no result"), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_missing_or_too_large_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("big.json");
+        assert!(matches!(read(&path), Err(ReadError::File { .. })));
+        let file = File::create(&path).unwrap();
+        file.set_len(FILE_BYTES_MAX + 1).unwrap();
+        assert!(matches!(read(&path), Err(ReadError::Large { .. })));
+    }
+}
