@@ -9,8 +9,9 @@ CLIENT_COST_OUT ?= docs/performance
 CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
+REPLAY_OUT ?= docs/performance/replay
 
-.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb
+.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -61,6 +62,11 @@ many: ## a server of 10,000 volumes, 1,000 of them at their limits (docs/perform
 live: ## shared pools, and buckets of credits drained and refilled, watched live (eight minutes; LIVE=--full: three hours; docs/performance)
 	cargo build --release --locked
 	target/release/weir-live --out $(LIVE_OUT) $(LIVE)
+
+replay: ## the published tests against Weir and NFS-Ganesha, in turns (needs root; REPLAY=--only NAME; docs/performance/replay)
+	cargo xtask preflight peers
+	cargo build --release --locked
+	target/release/weir-replay --out $(REPLAY_OUT) $(REPLAY)
 
 wide: ## a directory of a million entries on ext4 and XFS (needs root)
 	tests/campaigns/wide.sh

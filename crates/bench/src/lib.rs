@@ -26,6 +26,7 @@ pub mod many;
 mod payload;
 pub mod peers;
 pub mod progress;
+pub mod replay;
 pub mod report;
 pub mod results;
 mod rng;

@@ -23,12 +23,13 @@ use anyhow::{Context, Result, bail};
 use judge::{Figures, Isolation, Row, Same, Verdict};
 use plan::{CREATE_REMOVE, TRIALS, Trial};
 use serde::Serialize;
-use servers::Peer;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use measure::Times;
 pub use plan::Filesystem;
+pub(crate) use sandbox::{check as requirements, furnish};
+pub(crate) use servers::{Peer, ganesha, weir};
 
 /// Room for the files, the catalogue and the journals.
 const DISK_BYTES: u64 = 3 << 30;
@@ -78,11 +79,11 @@ struct Report {
 /// # Errors
 /// Says what is missing on the machine, or what failed.
 pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
-    sandbox::check()?;
+    requirements()?;
     if !options.inside {
         crate::sandbox::enter()?;
     }
-    sandbox::furnish()?;
+    furnish()?;
     std::fs::create_dir_all(&options.work)?;
     std::fs::create_dir_all(&options.out)?;
     let work = options.work.canonicalize()?;
@@ -135,7 +136,7 @@ fn compare(
     }
     let disk = Disk::make(&options.work, filesystem.name(), filesystem, DISK_BYTES)?;
     eprintln!("laying files out on {}", filesystem.name());
-    let served = |exe, name, durability| servers::weir(exe, &disk, &options.work, name, durability);
+    let served = |exe, name, durability| weir(exe, &disk, &options.work, name, durability);
     let (weir, directory) = served(&options.weir, "weir", "process")?;
     measure::lay_out(&weir.target, &options.times)?;
     let before = match &options.before {
@@ -145,7 +146,7 @@ fn compare(
     if let Some(before) = &before {
         measure::lay_out(&before.target, &options.times)?;
     }
-    let ganesha = servers::ganesha(&directory, &options.work)?;
+    let ganesha = ganesha(&directory, &options.work)?;
     let bare = servers::bare(&options.bare, &directory)?;
     for trial in trials {
         let row = if let Some(before) = &before {

@@ -30,7 +30,7 @@ const VFS_PLACES: [&str; 3] = [
 ///
 /// # Errors
 /// Names all that is missing, and how to get it.
-pub(super) fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut missing = Vec::new();
     let mut packages = Vec::new();
     for (program, package) in PROGRAMS {
@@ -59,7 +59,7 @@ pub(super) fn check() -> Result<()> {
 /// Makes the fresh namespaces usable: loopback up, and a private `/run` for the port mapper's
 /// socket. Names of addresses resolve only where an address besides 127.0.0.1 exists, hence one
 /// of those kept for documentation (RFC 5737).
-pub(super) fn furnish() -> Result<()> {
+pub(crate) fn furnish() -> Result<()> {
     loopback_up()?;
     run(Command::new("ip").args(["addr", "add", "192.0.2.1/32", "dev", "lo"]))?;
     run(Command::new("mount").args(["-t", "tmpfs", "tmpfs", "/run"]))?;

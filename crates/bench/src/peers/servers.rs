@@ -21,19 +21,19 @@ const VOLUME_GIBIBYTES: u64 = 125 * 1024;
 
 /// A server under comparison, running.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Which it is.
-    pub(super) series: Series,
+    pub(crate) series: Series,
     /// Where it serves.
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// Its process.
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     _guards: Vec<Process>,
     _server: Option<Server>,
 }
 
 /// Weir on a data directory `name` in `disk`, with one volume, and the directory of that volume.
-pub(super) fn weir(
+pub(crate) fn weir(
     exe: &Path,
     disk: &Disk,
     logs: &Path,
@@ -76,7 +76,7 @@ fn volume_directory(data: &Path) -> Result<PathBuf> {
 }
 
 /// Ganesha on `directory`, and the port mapper it asks for.
-pub(super) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
+pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
     let log = work.join("ganesha.log");
     let mapper_log = work.join("rpcbind.log");
     let output = File::create(&mapper_log)?;

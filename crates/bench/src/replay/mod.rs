@@ -1,0 +1,294 @@
+//! `make replay`: the catalogue of published tests against Weir and against NFS-Ganesha, on one
+//! file system of one machine, in turns.
+//!
+//! Every test is made to fit the machine by the same scale for both servers, and applied in
+//! rounds: Weir, Ganesha, Weir, Ganesha, so that what else the machine does meets both. What is
+//! written is what `weir bench run` writes: a document of results for each server, and reports of
+//! them. Nothing is judged here.
+
+use crate::catalogue;
+use crate::control::Control;
+use crate::demo::Stop;
+use crate::disk::Disk;
+use crate::peers::{Filesystem, Peer, furnish, ganesha, requirements, weir};
+use crate::report;
+use crate::results::{Results, StepResult, Summary, TestResult};
+use crate::scenario::Scenario;
+use crate::scenario::scale::{Facts, Scale, scale};
+use crate::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use crate::suite::{Plan, memory_bytes};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// Room beside the data set: the catalogue, journals, and Weir's own files.
+const SPARE_BYTES: u64 = 2 << 30;
+
+/// What to replay, at what size, and where the results go.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `weir` program.
+    pub weir: PathBuf,
+    /// For the file system's image and logs.
+    pub work: PathBuf,
+    /// For the results and reports.
+    pub out: PathBuf,
+    /// Names of tests contain one of these; empty: all that can be run.
+    pub only: Vec<String>,
+    /// Rounds; in each the servers take turns, test by test.
+    pub rounds: u32,
+    /// Most seconds measured of a step.
+    pub time_s: f64,
+    /// Most seconds of warm-up of a step.
+    pub warmup_s: f64,
+    /// Most bytes of files at a time.
+    pub data_bytes: u64,
+    /// The program runs inside its namespaces already.
+    pub inside: bool,
+}
+
+/// Replays and writes. `true` if everything could be run and no operation failed.
+///
+/// # Errors
+/// Says what is missing on the machine, or what failed.
+pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+    requirements()?;
+    if !options.inside {
+        crate::sandbox::enter()?;
+    }
+    furnish()?;
+    std::fs::create_dir_all(&options.work)?;
+    std::fs::create_dir_all(&options.out)?;
+    let work = options.work.canonicalize()?;
+    let scenarios = chosen(options)?;
+    let size = options.data_bytes.saturating_mul(2).saturating_add(SPARE_BYTES);
+    let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
+    let (weir, directory) = weir(&options.weir, &disk, &work, "weir", "process")?;
+    let ganesha = ganesha(&directory, &work)?;
+    let mut sides = [Side::new("weir", &weir), Side::new("ganesha", &ganesha)];
+    for (number, scenario) in scenarios.iter().enumerate() {
+        eprintln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
+        for round in 0..options.rounds.max(1) {
+            for side in &mut sides {
+                if stop.asked() {
+                    break;
+                }
+                disk.sync()?;
+                eprintln!("  {}, round {}", side.label, round + 1);
+                side.apply(scenario, options, stop);
+            }
+        }
+        write(options, &sides)?;
+        if stop.asked() {
+            bail!("interrupted; what was measured until then is in {}", options.out.display());
+        }
+    }
+    for side in &sides {
+        println!("{}\n{}", side.label, report::suite::terminal(&side.results));
+    }
+    println!("Reports: {}", options.out.join("replay.html").display());
+    let failures: Vec<&String> = sides.iter().flat_map(|side| &side.failures).collect();
+    for failure in &failures {
+        eprintln!("{failure}");
+    }
+    Ok(failures.is_empty())
+}
+
+/// The tests that can be run and are wanted, made to fit.
+fn chosen(options: &Options) -> Result<Vec<Scenario>> {
+    let wanted = |name: &str| {
+        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
+    };
+    let scenarios: Vec<Scenario> = catalogue::all()
+        .iter()
+        .filter(|entry| entry.waiting.is_none() && wanted(&entry.name))
+        .filter_map(|entry| catalogue::scenario(&entry.name))
+        .map(|scenario| fitted(&scenario, options))
+        .collect();
+    if scenarios.is_empty() {
+        bail!("no test that can be run is called like {}", options.only.join(" or "));
+    }
+    Ok(scenarios)
+}
+
+fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let facts = Facts {
+        client_memory_bytes: memory_bytes(),
+        server_memory_bytes: Some(memory_bytes()),
+        same_machine: true,
+        free_bytes: Some(options.data_bytes.saturating_mul(2)),
+        processors: u32::try_from(processors).unwrap_or(1),
+    };
+    let fit = Scale {
+        max_data_bytes: Some(options.data_bytes),
+        time_s: Some(options.time_s),
+        warmup_s: Some(options.warmup_s),
+        ..Scale::automatic(scenario, facts)
+    };
+    scale(scenario, &fit)
+}
+
+/// One server, and what came of it so far.
+struct Side<'a> {
+    label: &'static str,
+    peer: &'a Peer,
+    results: Results,
+    failures: Vec<String>,
+}
+
+impl<'a> Side<'a> {
+    fn new(label: &'static str, peer: &'a Peer) -> Self {
+        Self { label, peer, results: Results::default(), failures: Vec::new() }
+    }
+
+    /// Applies `scenario` once and adds what came of it.
+    fn apply(&mut self, scenario: &Scenario, options: &Options, stop: &Stop) {
+        let suite_options = self.options();
+        let seconds = Plan::of(std::slice::from_ref(scenario), &suite_options).seconds;
+        eprintln!("  about {seconds:.0} s of load");
+        let control = Control::new();
+        let mut observer = |event: &Event<'_>| {
+            if stop.asked() {
+                control.stop();
+            }
+            if let Event::Done(step) = event
+                && let Some(summary) = &step.summary
+            {
+                let (iops, mibps) = (summary.iops.median, summary.mibps.median);
+                eprintln!("    {:<28} {iops:>9.0} op/s {mibps:>8.1} MiB/s", step.name);
+            }
+        };
+        let outcome = Suite {
+            executor: &mut Local::new(self.peer.target.clone()),
+            place: &mut TargetPlace::new(self.peer.target.clone()),
+            options: &suite_options,
+            control: &control,
+            observer: &mut observer,
+        }
+        .run(std::slice::from_ref(scenario));
+        let prefixed = outcome.failures.into_iter().map(|why| format!("{}: {why}", self.label));
+        self.failures.extend(prefixed);
+        self.add(outcome.results, options);
+    }
+
+    fn options(&self) -> SuiteOptions {
+        SuiteOptions {
+            label: self.label.to_owned(),
+            target: self.peer.target.to_string(),
+            command: std::env::args().filter(|word| word != "--inside").collect(),
+            transport: "NFSv3 in user space, over loopback".to_owned(),
+            server_pid: Some(self.peer.pid),
+            cache: CacheOptions {
+                client_memory: memory_bytes(),
+                server_memory: Some(memory_bytes()),
+                drop: true,
+                server_is_here: true,
+                ..CacheOptions::default()
+            },
+            ..SuiteOptions::default()
+        }
+    }
+
+    fn add(&mut self, new: Results, options: &Options) {
+        if self.results.tests.is_empty() {
+            self.results = Results { tests: Vec::new(), ..new.clone() };
+            let rounds = format!("{}, in turns with the other server", options.rounds);
+            self.results.environment.facts.push(("rounds".to_owned(), rounds));
+        }
+        self.results.interrupted |= new.interrupted;
+        for warning in new.warnings {
+            if !self.results.warnings.contains(&warning) {
+                self.results.warnings.push(warning);
+            }
+        }
+        for test in new.tests {
+            match self.results.tests.iter_mut().find(|own| own.name == test.name) {
+                Some(own) => join(own, test),
+                None => self.results.tests.push(test),
+            }
+        }
+    }
+}
+
+/// Adds another round of the same test.
+fn join(own: &mut TestResult, other: TestResult) {
+    for step in other.steps {
+        match own.steps.iter_mut().find(|kept| kept.name == step.name) {
+            Some(kept) => join_step(kept, step),
+            None => own.steps.push(step),
+        }
+    }
+}
+
+fn join_step(own: &mut StepResult, other: StepResult) {
+    own.runs.extend(other.runs);
+    own.summary = Summary::of(&own.runs);
+    own.skipped = own.skipped.take().or(other.skipped);
+    for note in other.notes {
+        if !own.notes.contains(&note) {
+            own.notes.push(note);
+        }
+    }
+}
+
+fn write(options: &Options, sides: &[Side<'_>]) -> Result<()> {
+    let put = |name: String, text: String| {
+        let path = options.out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
+    };
+    for side in sides {
+        put(format!("{}.json", side.label), serde_json::to_string(&side.results)? + "\n")?;
+        put(format!("{}.html", side.label), report::suite::html(&[&side.results]))?;
+        put(format!("{}.csv", side.label), report::suite::csv(&side.results))?;
+    }
+    let all: Vec<&Results> = sides.iter().map(|side| &side.results).collect();
+    put("replay.html".to_owned(), report::suite::html(&all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(only: &[&str]) -> Options {
+        Options {
+            weir: PathBuf::new(),
+            work: PathBuf::new(),
+            out: PathBuf::new(),
+            only: only.iter().map(|&name| name.to_owned()).collect(),
+            rounds: 2,
+            time_s: 2.0,
+            warmup_s: 0.5,
+            data_bytes: 1 << 30,
+            inside: true,
+        }
+    }
+
+    #[test]
+    fn tests_are_chosen_by_name_and_made_to_fit() {
+        let some = chosen(&options(&["anf-linux-4k"])).unwrap();
+        assert!(!some.is_empty() && some.iter().all(|test| test.name.contains("anf-linux-4k")));
+        assert!(some.iter().all(|test| !test.changes.is_empty()));
+        assert!(chosen(&options(&["no such test"])).is_err());
+        assert!(chosen(&options(&[])).unwrap().iter().all(|test| test.waiting.is_none()));
+    }
+
+    #[test]
+    fn rounds_of_a_test_are_its_repeats() {
+        let step = |note: &str| StepResult {
+            name: "a".to_owned(),
+            group: String::new(),
+            axis: None,
+            preparation: false,
+            published: None,
+            runs: Vec::new(),
+            summary: None,
+            skipped: None,
+            notes: vec!["same".to_owned(), note.to_owned()],
+            cache: crate::results::CacheProof::default(),
+        };
+        let mut own = step("one");
+        join_step(&mut own, StepResult { skipped: Some("why".to_owned()), ..step("two") });
+        assert_eq!(own.notes, ["same", "one", "two"]);
+        assert_eq!(own.skipped.as_deref(), Some("why"));
+    }
+}
