@@ -16,7 +16,7 @@ use crate::results::{Results, StepResult, Summary, TestResult};
 use crate::scenario::Scenario;
 use crate::scenario::scale::{Facts, Scale, scale};
 use crate::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
-use crate::suite::{Plan, memory_bytes};
+use crate::suite::{Plan, machine};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
@@ -101,9 +101,9 @@ fn chosen(options: &Options) -> Result<Vec<Scenario>> {
     let scenarios: Vec<Scenario> = catalogue::all()
         .iter()
         .filter(|entry| entry.waiting.is_none() && wanted(&entry.name))
-        .filter_map(|entry| catalogue::scenario(&entry.name))
-        .map(|scenario| fitted(&scenario, options))
-        .collect();
+        .map(|entry| catalogue::scenario(&entry.name).map(|scenario| fitted(&scenario, options)))
+        .collect::<Result<_, String>>()
+        .map_err(anyhow::Error::msg)?;
     if scenarios.is_empty() {
         bail!("no test that can be run is called like {}", options.only.join(" or "));
     }
@@ -113,8 +113,8 @@ fn chosen(options: &Options) -> Result<Vec<Scenario>> {
 fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let facts = Facts {
-        client_memory_bytes: memory_bytes(),
-        server_memory_bytes: Some(memory_bytes()),
+        client_memory_bytes: machine().memory_bytes,
+        server_memory_bytes: Some(machine().memory_bytes),
         same_machine: true,
         free_bytes: Some(options.data_bytes.saturating_mul(2)),
         processors: u32::try_from(processors).unwrap_or(1),
@@ -179,8 +179,8 @@ impl<'a> Side<'a> {
             transport: "NFSv3 in user space, over loopback".to_owned(),
             server_pid: Some(self.peer.pid),
             cache: CacheOptions {
-                client_memory: memory_bytes(),
-                server_memory: Some(memory_bytes()),
+                client_memory: machine().memory_bytes,
+                server_memory: Some(machine().memory_bytes),
                 drop: true,
                 server_is_here: true,
                 ..CacheOptions::default()
