@@ -252,7 +252,7 @@ impl Session<'_> {
         let Stage::Ready(ready) = &mut self.stage else {
             return self.out_of_turn(step);
         };
-        let Some(prepared) = ready.prepared.take().filter(|_| ready.step == step) else {
+        let Some(mut prepared) = ready.prepared.take().filter(|_| ready.step == step) else {
             return self.out_of_turn(step);
         };
         let late_ns = self.clock.now_ns().saturating_sub(at_ns);

@@ -518,9 +518,9 @@ impl<'a> Builder<'a> {
             }
         }
         for load in loads {
-            load.verify_reads = load.operation.reads();
+            load.verify_reads = load.reads();
             // What is only written is compared when it is read back.
-            if !load.operation.writes() || !self.general.read_back && load.operation.reads() {
+            if !load.writes() || !self.general.read_back && load.reads() {
                 continue;
             }
             let own = |name: &String| users.get(&(load.directory.clone(), name.clone()));

@@ -280,7 +280,7 @@ prop_compose! {
         sizes in any::<bool>(),
     ) -> Workload {
         let jobs = jobs.max(clients);
-        let writes = operation.writes();
+        let writes = Workload { operation, ..Workload::default() }.writes();
         let outstanding = u64::from(jobs) * u64::from(depth);
         let blocks = if verify { 2 * outstanding } else { 4 } + extra_blocks;
         let file_bytes = blocks * u64::from(block_bytes) + odd;
