@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 26] = [
+const FOR_TESTS: [Needed; 27] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -42,6 +42,7 @@ const FOR_TESTS: [Needed; 26] = [
     // Texts have a size only where there is a font.
     ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     ("python3", "python3"),
+    ("jq", "jq"),
 ];
 
 /// For `make peers`: the server to compare with, whose file system module is a package without a

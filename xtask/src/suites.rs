@@ -117,6 +117,16 @@ const SUITES: [Suite; 10] = [
         run: || run_script("tests/clients/locks.sh"),
     },
     Suite {
+        name: "workers",
+        needs: &[
+            Need::Root,
+            Need::Device("/dev/net/tun"),
+            Need::Program("ip"),
+            Need::Program("jq"),
+        ],
+        run: || run_script("tests/clients/bench-workers.sh"),
+    },
+    Suite {
         name: "package",
         needs: &[
             Need::Root,

@@ -12,9 +12,7 @@ use crate::control::Control;
 use crate::scenario::Scenario;
 use crate::scenario::scale::Facts;
 use crate::suite::fio::FioExecutor;
-use crate::suite::{
-    Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight,
-};
+use crate::suite::{Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight};
 use crate::target::Target;
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
@@ -123,9 +121,7 @@ pub(super) fn run(
         return Ok(Vec::new());
     }
     let to = (&args.output, format);
-    with_suite(&scenarios, target, options, &args.by, to, control, |suite| {
-        suite.run(&scenarios)
-    })
+    with_suite(&scenarios, target, options, &args.by, to, control, |suite| suite.run(&scenarios))
 }
 
 /// What is known of the machines. `room` is what is free at the target.

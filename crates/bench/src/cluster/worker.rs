@@ -154,7 +154,7 @@ struct Ready {
     step: u32,
     /// Numbers of the loads, in the order of `prepared`.
     loads: Vec<u32>,
-    prepared: Option<PreparedStep>,
+    prepared: PreparedStep,
     control: Control,
     /// Its load is over.
     ended: bool,
@@ -209,7 +209,7 @@ impl Session<'_> {
     fn clear(&mut self) {
         if let Stage::Ready(ready) = std::mem::replace(&mut self.stage, Stage::Idle) {
             // Whoever could be told has gone, or has given the step up.
-            drop(ready.prepared.map(PreparedStep::discard));
+            drop(ready.prepared.discard());
         }
     }
 
@@ -228,8 +228,7 @@ impl Session<'_> {
         };
         match prepare_step(&target, &workloads, &control, &mut progress) {
             Ok(prepared) => {
-                let (prepared, ended) = (Some(prepared), false);
-                let ready = Ready { step, loads, prepared, control, ended };
+                let ready = Ready { step, loads, prepared, control, ended: false };
                 self.stage = Stage::Ready(Box::new(ready));
                 self.outbox.send(&Report::Prepared { step })
             }
@@ -242,23 +241,26 @@ impl Session<'_> {
     }
 
     fn attach(&mut self, step: u32) -> Result<(), WireError> {
-        if !self.is_at(step) {
-            return self.out_of_turn(step);
+        match &mut self.stage {
+            Stage::Ready(ready) if ready.step == step => match ready.prepared.attach() {
+                Ok(()) => self.outbox.send(&Report::Attached { step }),
+                Err(error) => self.fail(step, &error),
+            },
+            _ => self.out_of_turn(step),
         }
-        self.outbox.send(&Report::Attached { step })
     }
 
     fn start(&mut self, step: u32, at_ns: u64) -> Result<(), WireError> {
         let Stage::Ready(ready) = &mut self.stage else {
             return self.out_of_turn(step);
         };
-        let Some(mut prepared) = ready.prepared.take().filter(|_| ready.step == step) else {
+        if ready.step != step || ready.ended {
             return self.out_of_turn(step);
-        };
+        }
         let late_ns = self.clock.now_ns().saturating_sub(at_ns);
         let outbox = &self.outbox;
         let observe = |window: &_| outbox.offer(&Report::Window { step, window: *window });
-        let outcome = prepared.run(self.clock.instant(at_ns), &ready.control, observe);
+        let outcome = ready.prepared.run(self.clock.instant(at_ns), &ready.control, observe);
         ready.ended = outcome.is_ok();
         let loads = ready.loads.clone();
         match outcome {
@@ -299,7 +301,7 @@ impl Session<'_> {
         let Stage::Ready(ready) = std::mem::replace(&mut self.stage, Stage::Idle) else {
             return Ok(());
         };
-        let failure = ready.prepared.and_then(|prepared| prepared.discard().err());
+        let failure = ready.prepared.finish().err();
         let first = ready.loads.first().copied().unwrap_or(0);
         let told = failure.map(|error| (first, format!("clean-up: {}", error.in_full())));
         self.outbox.send(&Report::Finished { step, failures: told.into_iter().collect() })

@@ -94,11 +94,16 @@ impl Coordinator {
         self.workers.is_empty()
     }
 
-    /// The machines of the workers, under the workers' names.
+    /// The machines of the workers, each once.
     #[must_use]
     pub fn machines(&self) -> Vec<Machine> {
-        let of = |worker: &Remote| Machine { name: worker.name.clone(), ..worker.machine.clone() };
-        self.workers.iter().map(of).collect()
+        let mut machines: Vec<Machine> = Vec::new();
+        for worker in &self.workers {
+            if !machines.contains(&worker.machine) {
+                machines.push(worker.machine.clone());
+            }
+        }
+        machines
     }
 
     /// Has the workers apply `loads` to `target` together.

@@ -61,8 +61,13 @@ impl Files {
     ) -> Result<Self, BenchError> {
         let workload = &plan.workload;
         let caller = Caller::sys(&Credentials::new(target.uid, target.gid), MACHINE);
+        // Of several processes each has the address of its machine, unless they are told.
+        let here = workload.part.is_some_and(|part| part.of > 1)
+            && target.sources.is_empty()
+            && !target.address.ip().is_loopback();
+        let clients = if here { 1 } else { workload.clients };
         let sources = (0..workload.clients)
-            .map(|client| target.source(client, workload.clients))
+            .map(|client| target.source(client, clients))
             .collect::<Result<Vec<_>, _>>()?;
         let root = mount(target, caller.clone())?;
         let mut session = Session::open(target.address, None, caller.clone())?;

@@ -197,12 +197,8 @@ fn once(
     load: &Workload,
     control: &Control,
 ) -> Result<f64, BenchError> {
-    let mut context = Context {
-        control,
-        layout: &mut |_, _| {},
-        ready: &mut || {},
-        observe: &mut |_| {},
-    };
+    let mut context =
+        Context { control, layout: &mut |_, _| {}, ready: &mut || {}, observe: &mut |_| {} };
     let applied = executor.apply(std::slice::from_ref(load), &mut context)?;
     let (total, _) = applied.record.results(&load.name).ok_or(BenchError::Worker)?;
     if total.error_count() > 0 {

@@ -133,8 +133,7 @@ impl Driver<'_, '_, '_> {
     fn probe(&mut self, name: &str, axis: Option<Axis>, load: Workload) -> Option<Probe> {
         let taken = |name: &str| self.test.steps.iter().any(|step| step.name == name);
         let name = if taken(name) { format!("{name}, again") } else { name.to_owned() };
-        let step =
-            Step { name, axis, loads: vec![load], shares_files: true, ..Step::default() };
+        let step = Step { name, axis, loads: vec![load], shares_files: true, ..Step::default() };
         let number = self.test.steps.len() + 1;
         (self.suite.observer)(&Event::Step { step: &step, number, of: None });
         let result = self.course.step(self.suite, self.whole, &step);
@@ -243,10 +242,8 @@ impl Driver<'_, '_, '_> {
 
     fn knee(&mut self, most: u32) -> Option<Finding> {
         let (curve, _) = self.double(Varied::Depth, most, BEYOND)?;
-        let points: Vec<Point> = curve
-            .iter()
-            .map(|(_, probe)| Point { iops: probe.iops, ms: probe.mean_ms })
-            .collect();
+        let points: Vec<Point> =
+            curve.iter().map(|(_, probe)| Point { iops: probe.iops, ms: probe.mean_ms }).collect();
         let found = knee(&points).and_then(|index| curve.get(index));
         let (value, answer) = match found {
             Some((depth, probe)) => (
@@ -257,10 +254,7 @@ impl Driver<'_, '_, '_> {
                     latency(probe.mean_ms)
                 ),
             ),
-            None => (
-                0.0,
-                format!("none up to {most} requests in flight: the curve does not bend"),
-            ),
+            None => (0.0, format!("none up to {most} requests in flight: the curve does not bend")),
         };
         Some(Finding {
             question: "knee of the latency curve".to_owned(),
@@ -277,8 +271,7 @@ impl Driver<'_, '_, '_> {
         let words = varied.words();
         let times = three_digits(enough.iops / one.max(f64::MIN_POSITIVE));
         let number = enough.number;
-        let mut answer =
-            format!("{number}: {:.0} op/s, {times} times what one gives", enough.iops);
+        let mut answer = format!("{number}: {:.0} op/s, {times} times what one gives", enough.iops);
         if enough.bounded {
             answer.push_str(&format!("; more than {most} were not tried and may give more"));
         } else {
@@ -350,9 +343,10 @@ mod tests {
         assert_eq!(finding.steps.len(), executor.applied.len());
         assert_eq!(test.steps[1].name, "100 op/s");
         assert_eq!(executor.applied[1][0].rate, Rate::Operations(executor_rate(test, 1)));
-        let laid = executor.applied.iter().filter(|loads| {
-            loads[0].layout != crate::workload::Layout::Existing
-        });
+        let laid = executor
+            .applied
+            .iter()
+            .filter(|loads| loads[0].layout != crate::workload::Layout::Existing);
         assert_eq!(laid.count(), 1, "files are laid out once");
         assert!(ground.there.is_empty() && outcome.failures.is_empty());
     }

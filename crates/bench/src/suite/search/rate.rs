@@ -70,14 +70,7 @@ impl RateSearch {
     /// A search for the highest rate with p99 under `target_ms`.
     #[must_use]
     pub const fn new(target_ms: f64) -> Self {
-        Self {
-            target_ms,
-            unlimited: None,
-            met: None,
-            missed: None,
-            again: None,
-            answer: None,
-        }
+        Self { target_ms, unlimited: None, met: None, missed: None, again: None, answer: None }
     }
 
     /// What to do next.
