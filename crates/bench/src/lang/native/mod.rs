@@ -59,13 +59,13 @@ type Table = BTreeMap<String, Item>;
 pub(crate) fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangError> {
     let text = Text { file: &source.name };
     let top = item::parse(&source.name, &source.text)?;
-    text.known(&top, "the text", |key| TOP.iter().any(|(name, _)| *name == key), names(TOP))?;
+    text.known(&top, "the text", &names(TOP))?;
     let empty = Table::new();
     let defaults = match top.get("defaults") {
         Some(item) => text.of("defaults", item, Item::table)?,
         None => &empty,
     };
-    text.known(defaults, "[defaults]", is_load_key, KEYS.iter().map(|key| key.name))?;
+    text.known(defaults, "[defaults]", &load_keys())?;
     let mut steps = Vec::new();
     let list = match top.get("step") {
         Some(item) => text.of("step", item, Item::list)?,
@@ -111,10 +111,12 @@ fn is_load_key(key: &str) -> bool {
     KEYS.iter().any(|known| known.name == key)
 }
 
-fn names(
-    table: &'static [(&'static str, &'static str)],
-) -> impl Iterator<Item = &'static str> + Clone {
-    table.iter().map(|(name, _)| *name)
+fn names(table: &[(&'static str, &'static str)]) -> Vec<&'static str> {
+    table.iter().map(|(name, _)| *name).collect()
+}
+
+fn load_keys() -> Vec<&'static str> {
+    KEYS.iter().map(|key| key.name).collect()
 }
 
 fn chart(item: &Item) -> Result<Chart, String> {
@@ -172,17 +174,11 @@ impl Text<'_> {
         read(item).map_err(|why| self.error(item.line, key, why))
     }
 
-    /// Refuses keys that are not known.
-    fn known(
-        &self,
-        table: &Table,
-        place: &str,
-        is_known: impl Fn(&str) -> bool,
-        names: impl Iterator<Item = &'static str> + Clone,
-    ) -> Result<(), LangError> {
+    /// Refuses keys that are not among `names`.
+    fn known(&self, table: &Table, place: &str, names: &[&'static str]) -> Result<(), LangError> {
         for (key, item) in table {
-            if !is_known(key) {
-                let near = super::nearest(key, names.clone());
+            if !names.contains(&key.as_str()) {
+                let near = super::nearest(key, names.iter().copied());
                 let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
                 return Err(self.error(item.line, key, format!("is no key of {place}{hint}")));
             }
@@ -193,8 +189,8 @@ impl Text<'_> {
     /// The steps of one `[[step]]`, with their lines.
     fn steps(&self, item: &Item, defaults: &Table) -> Result<Vec<(usize, Step)>, LangError> {
         let table = self.of("step", item, Item::table)?;
-        let all = || names(STEP).chain(KEYS.iter().map(|key| key.name));
-        self.known(table, "[[step]]", |key| all().any(|name| name == key), all())?;
+        let all = [names(STEP), load_keys()].concat();
+        self.known(table, "[[step]]", &all)?;
         let Some(name) = table.get("name") else {
             return Err(self.error(item.line, "name", "is missing; a step needs one"));
         };
@@ -230,7 +226,7 @@ impl Text<'_> {
         let (1, Some((key, values))) = (swept.len(), swept.first_key_value()) else {
             return Err(self.error(item.line, name, "must have exactly one key"));
         };
-        self.known(swept, name, is_load_key, KEYS.iter().map(|key| key.name))?;
+        self.known(swept, name, &load_keys())?;
         let values = self.of(key, values, Item::list)?;
         if values.is_empty() || values.len() > STEPS_MAX {
             return Err(self.error(item.line, key, "needs a list of values"));
@@ -275,8 +271,7 @@ impl Text<'_> {
 
     fn axis(&self, item: &Item) -> Result<Axis, LangError> {
         let table = self.of("axis", item, Item::table)?;
-        let known = ["label", "value"];
-        self.known(table, "axis", |key| known.contains(&key), known.into_iter())?;
+        self.known(table, "axis", &["label", "value"])?;
         let (Some(label), Some(value)) = (table.get("label"), table.get("value")) else {
             return Err(self.error(item.line, "axis", "needs label and value"));
         };
@@ -306,7 +301,7 @@ impl Text<'_> {
         for (index, item) in self.of("load", list, Item::list)?.iter().enumerate() {
             let mut load = self.of("load", item, Item::table)?.clone();
             let named = load.remove("name");
-            self.known(&load, "[[step.load]]", is_load_key, KEYS.iter().map(|key| key.name))?;
+            self.known(&load, "[[step.load]]", &load_keys())?;
             let name = match &named {
                 Some(item) => self.of("name", item, Item::text)?.to_owned(),
                 None => format!("{name} load {}", index + 1),
@@ -355,8 +350,7 @@ impl Text<'_> {
 
     fn figures(&self, item: &Item) -> Result<Published, LangError> {
         let table = self.of("published", item, Item::table)?;
-        let known = |key: &str| PUBLISHED.iter().any(|(name, _)| *name == key);
-        self.known(table, "published", known, names(PUBLISHED))?;
+        self.known(table, "published", &names(PUBLISHED))?;
         let number =
             |key: &str| table.get(key).map(|item| self.of(key, item, Item::number)).transpose();
         Ok(Published {

@@ -289,7 +289,9 @@ prop_compose! {
         delays in 0_usize..3,
     ) -> Workload {
         let jobs = jobs.max(clients);
-        let verify = verify && operation.writes();
+        let shape = Workload { operation, ..Workload::default() };
+        let (writes, moves) = (shape.writes(), shape.moves_data());
+        let verify = verify && writes;
         let outstanding = u64::from(jobs) * u64::from(depth);
         let blocks = if verify { 2 * outstanding } else { 4 } + extra_blocks;
         let block = u64::from(block_bytes);
@@ -309,7 +311,7 @@ prop_compose! {
         Workload {
             operation,
             length: match length {
-                Length::Bytes { .. } if !operation.moves_data() => Length::Seconds(9.0),
+                Length::Bytes { .. } if !moves => Length::Seconds(9.0),
                 // Verification wants whole blocks.
                 Length::Bytes { per_job, at_most_s } => {
                     Length::Bytes { per_job: per_job.div_ceil(block) * block, at_most_s }

@@ -258,6 +258,6 @@ mod tests {
     fn all_loads_can_be_said_to_fio() {
         let loads = loads(&Options::default());
         assert_eq!(loads.len(), 5);
-        super::super::jobs::job_file(&loads, std::path::Path::new("/t")).unwrap();
+        super::super::jobs::job_file(&loads, Path::new("/t")).unwrap();
     }
 }
