@@ -5,14 +5,15 @@ DEMO_OUT ?= target/demo
 PEERS_OUT ?= docs/performance
 KILLS ?= 1000
 CUTS ?= 100
+CLIENT_COST_OUT ?= docs/performance
 CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
 
-.PHONY: help demo test check bench peers crash conformance usage fuzz wide many live deb
+.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 demo: ## build, then show contracts of every model kept under load (about three minutes; target/demo)
 	cargo build --release --locked
@@ -39,6 +40,10 @@ crash: ## KILLS kills in each durability mode, CUTS power cuts on each file syst
 	cargo xtask preflight
 	cargo build --release --locked
 	target/release/weir-crash --kills $(KILLS) --cuts $(CUTS) --files 0,1000,10000,100000 --out $(CRASH_OUT)
+
+client-cost: ## what an operation costs weir bench and other NFS clients in user space (docs/performance)
+	cargo build --release --locked
+	tests/campaigns/client-cost/run.py --out $(CLIENT_COST_OUT)
 
 conformance: ## pjdfstest over the Linux kernel's client, beside NFS-Ganesha (needs root; docs/conformance.md)
 	cargo xtask conformance

@@ -14,7 +14,7 @@ const PJDFSTEST_VERSION: &str = "0.2.2";
 type Needed = (&'static str, &'static str);
 
 /// For `make test`.
-const FOR_TESTS: [Needed; 24] = [
+const FOR_TESTS: [Needed; 27] = [
     ("cc", "gcc"),
     ("c++", "g++"),
     ("make", "make"),
@@ -38,6 +38,10 @@ const FOR_TESTS: [Needed; 24] = [
     ("systemd-nspawn", "systemd-container"),
     ("curl", "curl"),
     ("openssl", "openssl"),
+    ("chromium", "chromium"),
+    // Texts have a size only where there is a font.
+    ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
+    ("python3", "python3"),
     ("jq", "jq"),
 ];
 

@@ -69,6 +69,11 @@ const SUITES: [Suite; 10] = [
         run: || run_script("tests/clients/libnfs.sh"),
     },
     Suite {
+        name: "report",
+        needs: &[Need::Program("chromium"), Need::Program("python3")],
+        run: run_report,
+    },
+    Suite {
         name: "rpcbind",
         needs: &[
             Need::Root,
@@ -240,6 +245,18 @@ fn run_script(script: &str) -> Result<Tally> {
     count_lines(Command::new(script).env("WEIR", weir), tap_line)
 }
 
+/// Has the benchmark's reports made, and looks at them in a browser.
+fn run_report() -> Result<Tally> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--package=weir-bench", "--example=reports", "--profile=test"]);
+    if !process::succeeds(build.args(["--locked", "--quiet"]))? {
+        bail!("the example reports do not build");
+    }
+    let reports = in_target("examples/reports")?;
+    let mut script = Command::new("tests/clients/report-browser.sh");
+    count_lines(script.env("REPORTS", reports), tap_line)
+}
+
 /// Kills that binary and cuts its power; `make crash` does so for longer.
 fn run_crash() -> Result<Tally> {
     let weir = built("weir-weir", "weir")?;
@@ -270,9 +287,14 @@ pub(crate) fn built(package: &str, program: &str) -> Result<PathBuf> {
     if !process::succeeds(&mut build)? {
         bail!("{package} does not build");
     }
+    in_target(program)
+}
+
+/// A file among those built in the profile of tests.
+fn in_target(file: &str) -> Result<PathBuf> {
     let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let path = Path::new(&target).join("debug").join(program);
-    path.canonicalize().with_context(|| format!("finding {program}"))
+    let path = Path::new(&target).join("debug").join(file);
+    path.canonicalize().with_context(|| format!("finding {file}"))
 }
 
 /// Passes on what `command` prints and counts results line by line. A command that fails without

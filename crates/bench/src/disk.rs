@@ -10,13 +10,19 @@ use std::process::Command;
 
 /// Where the first version of control groups throttles block devices.
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
+/// The same for operations.
+const THROTTLE_IOPS: [&str; 2] = [
+    "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device",
+    "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device",
+];
 
 /// A file system on a loop device. Dropping it unmounts it and removes the image.
 #[derive(Debug)]
 pub(crate) struct Disk {
     image: PathBuf,
     mount: PathBuf,
-    throttled: Option<String>,
+    /// What lifts each throttle: where it is written, and what.
+    throttled: Vec<(&'static str, String)>,
 }
 
 impl Disk {
@@ -28,7 +34,7 @@ impl Disk {
             File::create(&image).with_context(|| format!("can't make {}", image.display()))?;
         file.set_len(bytes)?;
         std::fs::create_dir_all(&mount)?;
-        let disk = Self { image, mount, throttled: None };
+        let disk = Self { image, mount, throttled: Vec::new() };
         let quiet = if kind == Filesystem::Ext4 { "-qF" } else { "-qf" };
         run(Command::new(format!("mkfs.{}", kind.name())).arg(quiet).arg(&disk.image))?;
         run(Command::new("mount")
@@ -44,11 +50,20 @@ impl Disk {
 
     /// Lets at most `bytes_per_second` be written to the device, by whomever.
     pub(crate) fn throttle(&mut self, bytes_per_second: u64) -> Result<()> {
+        self.hold(THROTTLE, bytes_per_second)
+    }
+
+    /// Lets at most so many reads, and so many writes, of the device begin in a second.
+    pub(crate) fn throttle_iops(&mut self, per_second: u64) -> Result<()> {
+        THROTTLE_IOPS.iter().try_for_each(|file| self.hold(file, per_second))
+    }
+
+    fn hold(&mut self, file: &'static str, rate: u64) -> Result<()> {
         let device = std::fs::metadata(&self.mount)?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        std::fs::write(THROTTLE, format!("{major}:{minor} {bytes_per_second}\n"))
-            .with_context(|| format!("can't throttle {major}:{minor} by {THROTTLE}"))?;
-        self.throttled = Some(format!("{major}:{minor} 0\n"));
+        std::fs::write(file, format!("{major}:{minor} {rate}\n"))
+            .with_context(|| format!("can't throttle {major}:{minor} by {file}"))?;
+        self.throttled.push((file, format!("{major}:{minor} 0\n")));
         Ok(())
     }
 
@@ -74,10 +89,10 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        if let Some(lift) = self.throttled.take()
-            && let Err(error) = std::fs::write(THROTTLE, lift)
-        {
-            eprintln!("the throttle of {} stays: {error}", self.mount.display());
+        for (file, lift) in self.throttled.drain(..) {
+            if let Err(error) = std::fs::write(file, lift) {
+                eprintln!("the throttle of {} stays: {error}", self.mount.display());
+            }
         }
         if let Err(error) = run(Command::new("umount").arg(&self.mount)) {
             eprintln!("{error:#}");

@@ -152,11 +152,13 @@ impl FitArgs {
         load.threads = self.threads.unwrap_or(load.threads);
         load.direct |= self.direct;
         if !self.client_delay.is_empty() {
-            load.client_delays_us.clone_from(&self.client_delay);
+            // More distances than clients would stand for nobody.
+            let clients = usize::try_from(load.clients).unwrap_or(usize::MAX);
+            load.client_delays_us = self.client_delay.iter().copied().take(clients).collect();
         }
         if let Some(scope) = self.verify {
-            load.verify = load.operation.writes().then_some(scope);
-            load.verify_reads = load.operation.reads();
+            load.verify = load.writes().then_some(scope);
+            load.verify_reads = load.reads();
         }
         if let Some(directory) = &self.dir
             && load.directory == Workload::default().directory

@@ -3,7 +3,7 @@
 use crate::error::BenchError;
 use crate::target::{NfsTarget, Target};
 use clap::Args;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 /// Who asks, and from where.
@@ -18,6 +18,10 @@ pub struct WhoArgs {
     /// Source addresses of the clients, in order.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub source: Vec<IpAddr>,
+    /// More addresses of the same server: clients are dealt to all of them in turn. The URL may name
+    /// them too, as nfs://10.0.0.4,10.0.0.5/vol.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
+    pub addresses: Vec<IpAddr>,
 }
 
 impl WhoArgs {
@@ -46,6 +50,9 @@ impl WhoArgs {
             target.gid = rustix::process::getegid().as_raw();
         }
         target.sources.clone_from(&self.source);
+        let port = target.address.port();
+        let further = self.addresses.iter().map(|ip| SocketAddr::new(*ip, port));
+        target.more.extend(further.filter(|address| *address != target.address));
         Ok(Target::Nfs(target))
     }
 }
@@ -66,7 +73,10 @@ impl Reach {
     pub(super) fn of(target: &Target) -> Self {
         match target {
             Target::Nfs(nfs) => Self {
-                transport: "NFSv3 over TCP from user space".to_owned(),
+                transport: match nfs.more.len() {
+                    0 => "NFSv3 over TCP from user space".to_owned(),
+                    more => format!("NFSv3 over TCP from user space, {} addresses", more + 1),
+                },
                 server_is_here: is_here(nfs.address.ip()),
                 on_path: false,
             },
@@ -130,6 +140,22 @@ mod tests {
         let disk = on_path(MOUNTS, Path::new("/mnt/other"));
         assert!(disk.server_is_here && disk.transport.contains("ext4"), "{disk:?}");
         assert_eq!(on_path("", Path::new("/mnt")).transport, "path");
+    }
+
+    #[test]
+    fn further_addresses_of_a_server_are_added_once() {
+        let who = WhoArgs {
+            addresses: vec!["10.0.0.4".parse().unwrap(), "10.0.0.5".parse().unwrap()],
+            uid: Some(7),
+            ..WhoArgs::default()
+        };
+        let Target::Nfs(target) = who.target("nfs://10.0.0.4:2050/vol").unwrap() else {
+            panic!("an NFS target")
+        };
+        assert_eq!(target.more, ["10.0.0.5:2050".parse().unwrap()]);
+        assert_eq!(target.uid, 7);
+        let transport = Reach::of(&Target::Nfs(target)).transport;
+        assert!(transport.ends_with("2 addresses"), "{transport}");
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl Foreign {
             ended_ns: self.ended_ns,
             notes: self.notes,
             connections: Connections::default(),
+            addresses: BTreeMap::new(),
             generator: Generator {
                 cpu_s: self.cpu_s,
                 busiest_thread_percent: self.busiest_percent,

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The language of a file of this name that holds this text; `None` if it can't be told.
 #[must_use]
 pub fn detect(name: &str, text: &str) -> Option<Language> {
-    let ending = Path::new(name).extension().map(|ending| ending.to_ascii_lowercase());
+    let ending = Path::new(name).extension().map(std::ffi::OsStr::to_ascii_lowercase);
     let by_ending = match ending.as_deref().and_then(std::ffi::OsStr::to_str) {
         Some("toml") => Some(Language::Native),
         Some("fio" | "job") => Some(Language::Fio),

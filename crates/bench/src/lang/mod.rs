@@ -10,6 +10,7 @@ mod error;
 mod fio;
 mod native;
 mod paths;
+pub mod reference;
 mod vdbench;
 mod words;
 

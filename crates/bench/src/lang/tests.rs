@@ -106,3 +106,21 @@ fn what_can_not_be_read_is_named() {
     let error = read(&path, &Options::default()).unwrap_err().to_string();
     assert!(error.contains("what.txt: its language can't be told"), "{error}");
 }
+
+/// `WEIR_LANGUAGES=write` writes the tables into the page.
+#[test]
+fn the_page_prints_the_tables_by_which_languages_are_read() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench-languages.md");
+    let mut text = std::fs::read_to_string(&page).unwrap();
+    for (name, table) in [("native", reference::native()), ("fio", reference::fio())] {
+        let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("\n<!-- {name}: end -->"));
+        let (before, rest) = text.split_once(&begin).expect(name);
+        let (printed, after) = rest.split_once(&end).expect(name);
+        if std::env::var_os("WEIR_LANGUAGES").is_some_and(|what| what == "write") {
+            text = format!("{before}{begin}{table}{end}{after}");
+            std::fs::write(&page, &text).unwrap();
+        } else {
+            assert_eq!(printed, table, "run this test with WEIR_LANGUAGES=write");
+        }
+    }
+}

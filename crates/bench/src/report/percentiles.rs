@@ -34,7 +34,7 @@ impl PercentileChart {
     /// The chart as an SVG element.
     #[must_use]
     pub fn to_svg(&self) -> String {
-        let drawn = || self.rows.iter().filter(|row| row.latency.max > 0.0);
+        let drawn = || self.rows.iter().filter(|row| drawable(&row.latency));
         let height = TOP + drawn().map(|_| ROW).sum::<f64>() + BOTTOM;
         let least = drawn().map(|row| low(&row.latency)).fold(f64::MAX, f64::min);
         let most = drawn().map(|row| row.latency.max).fold(0.0, f64::max);
@@ -87,6 +87,12 @@ fn round_latency(ms: f64) -> String {
     let value =
         if value.contains('.') { value.trim_end_matches('0').trim_end_matches('.') } else { value };
     format!("{value} {unit}")
+}
+
+/// Is it a distribution of anything?
+fn drawable(latency: &Latency) -> bool {
+    let all = [latency.mean, latency.p50, latency.p99, latency.max];
+    latency.max > 0.0 && all.iter().all(|value| value.is_finite())
 }
 
 /// The left end of a row.
@@ -153,6 +159,7 @@ mod tests {
             mean: 1.0,
             p5: 0.2,
             p50: 1.0,
+            p90: 4.0,
             p95: 5.0,
             p99: 10.0,
             p99_9: max / 2.0,

@@ -4,6 +4,9 @@ use super::escape;
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, LineStyle, presets};
 use std::fmt::Write as _;
 
+/// Names of rows up to this many letters are not broken into lines on paper.
+const SHORT: usize = 16;
+
 /// How a cell should be taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
@@ -63,6 +66,12 @@ impl Column {
     #[must_use]
     pub fn words(text: impl Into<String>) -> Self {
         Self { text: text.into(), figures: false, prose: false }
+    }
+
+    /// A column of figures with words, aligned as figures and broken into lines.
+    #[must_use]
+    pub fn mixed(text: impl Into<String>) -> Self {
+        Self { text: text.into(), figures: true, prose: true }
     }
 
     /// A column of sentences.
@@ -154,12 +163,15 @@ impl Table {
                     Tone::Muted => "muted",
                 };
                 let kind = match (column.figures, column.prose) {
-                    (true, _) => "n",
+                    (true, false) => "n",
+                    (true, true) => "n prose",
                     (false, true) => "prose",
                     (false, false) => "",
                 };
-                let class = [kind, tone].join(" ");
-                let (class, text) = (class.trim(), escape(&cell.text));
+                let short = number == 0 && cell.text.chars().count() <= SHORT;
+                let class = [kind, tone, if short { "short" } else { "" }].join(" ");
+                let class = class.split_whitespace().collect::<Vec<_>>().join(" ");
+                let text = escape(&cell.text);
                 let _ = if number == 0 {
                     write!(out, "<th scope=\"row\" class=\"{class}\">{text}</th>")
                 } else {

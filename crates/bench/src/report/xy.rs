@@ -232,7 +232,10 @@ impl XyLine {
         }
         for point in shown() {
             let place = x.at(point.x);
-            if let Some((low, high)) = point.spread {
+            if let Some((low, high)) = point.spread
+                && y.shows(low)
+                && y.shows(high)
+            {
                 let (low, high) = (y.at(low), y.at(high));
                 canvas.line(&format!("error {class}"), (place, low), (place, high));
                 for end in [low, high] {

@@ -151,9 +151,11 @@ pub(super) fn pass(load: &Workload) -> Workload {
     let jobs = load.files.min(16);
     let per_job = load.file_bytes.saturating_mul(u64::from(load.files.div_ceil(jobs)));
     let most = u32::try_from(load.file_bytes).unwrap_or(u32::MAX);
+    // What is to be verified later is laid out in stamped blocks of its own size.
+    let block = if load.verifies() { load.block_bytes } else { PASS_BLOCK };
     Workload {
         operation: Operation::Data { pattern: Pattern::Sequential, read_percent: 100 },
-        block_bytes: PASS_BLOCK.min(most).max(1),
+        block_bytes: block.min(most).max(1),
         read_sizes: Vec::new(),
         write_sizes: Vec::new(),
         mix: Vec::new(),
@@ -169,7 +171,7 @@ pub(super) fn pass(load: &Workload) -> Workload {
         client_delays_us: Vec::new(),
         region: crate::workload::Region::default(),
         verify: None,
-        verify_reads: false,
+        verify_reads: load.verifies(),
         commit_every: None,
         end_sync: false,
         align_bytes: None,

@@ -187,7 +187,7 @@ impl Course {
             Cache::Excluded | Cache::Any => return Ok(()),
         };
         let passes: Vec<Workload> =
-            loads.iter().filter(|load| load.operation.moves_data()).map(form).collect();
+            loads.iter().filter(|load| load.moves_data()).map(form).collect();
         if passes.is_empty() {
             return Ok(());
         }

@@ -1,75 +1,67 @@
 //! The files that loads use: how much they hold, and which of them are laid out already.
 
-use crate::workload::{Layout, Operation, Workload};
+use crate::workload::{Layout, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files that belong together: their directory and, where they have names of their own, these.
-type Key = (String, Vec<String>);
-
+/// What is known of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
-    files: u32,
-    file_bytes: u64,
+    bytes: u64,
+    /// The size of its stamped blocks, if it holds such: what verification wants to find.
+    stamp: Option<u32>,
 }
 
-impl Extent {
-    fn of(load: &Workload) -> Self {
-        let holds = load.operation.moves_data() || load.operation == Operation::Mix;
-        Self { files: load.files, file_bytes: if holds { load.file_bytes } else { 0 } }
-    }
-
-    const fn bytes(self) -> u64 {
-        self.file_bytes.saturating_mul(self.files as u64)
-    }
-
-    const fn covers(self, other: Self) -> bool {
-        self.files >= other.files && self.file_bytes >= other.file_bytes
-    }
-
-    fn joined(self, other: Self) -> Self {
-        Self {
-            files: self.files.max(other.files),
-            file_bytes: self.file_bytes.max(other.file_bytes),
-        }
-    }
-}
-
-fn key(load: &Workload) -> Key {
-    (load.directory.clone(), load.names.clone())
-}
-
-/// The files that exist.
+/// The files that exist, by directory and name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Laid {
-    sets: BTreeMap<Key, Extent>,
+    directories: BTreeMap<String, BTreeMap<String, Extent>>,
 }
 
 impl Laid {
-    /// Are all files of `load` there?
+    /// Are all files of `load` there, with what it needs in them?
     pub(super) fn covers(&self, load: &Workload) -> bool {
-        !load.needs_files()
-            || self.sets.get(&key(load)).is_some_and(|extent| extent.covers(Extent::of(load)))
+        if !load.needs_files() {
+            return true;
+        }
+        let Some(files) = self.directories.get(&load.directory) else { return false };
+        let (wanted, stamp) = (load.size_needed(), stamp(load));
+        (0..load.files).all(|number| {
+            files.get(&load.file_name(number)).is_some_and(|found| {
+                found.bytes >= wanted && (stamp.is_none() || stamp == found.stamp)
+            })
+        })
     }
 
-    /// The files of `loads` exist now.
+    /// `loads` were applied: their files exist now.
     pub(super) fn add(&mut self, loads: &[Workload]) {
         for load in loads.iter().filter(|load| load.needs_files()) {
-            let extent = Extent::of(load);
-            let slot = self.sets.entry(key(load)).or_insert(extent);
-            // Laying files out anew replaces what was smaller.
-            *slot = slot.joined(extent);
+            let files = self.directories.entry(load.directory.clone()).or_default();
+            let stamp = stamp(load);
+            let plain = load.writes() && stamp.is_none();
+            for number in 0..load.files {
+                let new = Extent { bytes: load.size_needed(), stamp };
+                let slot = files.entry(load.file_name(number)).or_insert(new);
+                // Laying files out anew replaces what was smaller; writes without stamps spoil them.
+                slot.bytes = slot.bytes.max(new.bytes);
+                slot.stamp = if plain { None } else { stamp.or(slot.stamp) };
+            }
         }
     }
 
     /// All files of `directory` are gone.
     pub(super) fn forget(&mut self, directory: &str) {
-        self.sets.retain(|(inside, _), _| inside != directory);
+        self.directories.remove(directory);
     }
 
     /// How much they hold.
     pub(super) fn bytes(&self) -> u64 {
-        self.sets.values().fold(0, |sum, extent| sum.saturating_add(extent.bytes()))
+        let files = self.directories.values().flat_map(BTreeMap::values);
+        files.fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
+}
+
+fn stamp(load: &Workload) -> Option<u32> {
+    load.verifies().then_some(load.block_bytes)
 }
 
 /// Bytes of the files of `loads`, each counted once.
@@ -104,6 +96,7 @@ pub(super) fn with_files(loads: &[Workload], laid: &Laid, reuse: bool) -> Vec<Wo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::{Operation, Pattern};
 
     fn load(directory: &str, files: u32, file_bytes: u64) -> Workload {
         Workload { directory: directory.to_owned(), files, file_bytes, ..Workload::default() }
@@ -145,5 +138,26 @@ mod tests {
         let mut named = load("a", 1, 1);
         named.names = vec!["x".to_owned()];
         assert!(!laid.covers(&named));
+        laid.add(&[Workload { names: vec!["x".into(), "y".into()], files: 2, ..named.clone() }]);
+        assert!(laid.covers(&named), "some of the files are there if all are");
+    }
+
+    #[test]
+    fn files_are_verified_only_if_stamps_of_that_size_are_in_them() {
+        let verified = |block_bytes| Workload {
+            verify_reads: true,
+            block_bytes,
+            ..load("a", 1, 1 << 20)
+        };
+        let mut laid = Laid::default();
+        laid.add(&[load("a", 1, 1 << 20)]);
+        assert!(!laid.covers(&verified(4096)), "plain content has none");
+        laid.add(&[verified(4096)]);
+        assert!(laid.covers(&verified(4096)) && !laid.covers(&verified(8192)));
+        laid.add(&[load("a", 1, 1 << 20)]);
+        assert!(laid.covers(&verified(4096)), "reading spoils nothing");
+        let operation = Operation::Data { pattern: Pattern::Random, read_percent: 50 };
+        laid.add(&[Workload { operation, ..load("a", 1, 1 << 20) }]);
+        assert!(!laid.covers(&verified(4096)), "writes without stamps do");
     }
 }

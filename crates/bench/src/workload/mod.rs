@@ -235,6 +235,28 @@ pub enum Operation {
     Mix,
 }
 
+impl Operation {
+    /// Does it ever change file data? Of a mixture that depends on its parts:
+    /// [`Workload::writes`].
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Data { read_percent, .. } if read_percent < 100)
+    }
+
+    /// Does it ever read file data? Of a mixture that depends on its parts: [`Workload::reads`].
+    #[must_use]
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Data { read_percent, .. } if read_percent > 0)
+    }
+
+    /// Does it move file data at all? Of a mixture that depends on its parts:
+    /// [`Workload::moves_data`].
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        matches!(self, Self::Data { .. })
+    }
+}
+
 /// How durable a write is when it is answered (RFC 1813 §3.3.7, `stable_how`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -253,7 +275,8 @@ pub enum Stability {
 pub enum Length {
     /// After this many seconds, not counting the warm-up.
     Seconds(f64),
-    /// After this many operations in all; there is no warm-up then.
+    /// After this many operations in all; there is no warm-up then. Those that belong together,
+    /// such as the removal of what was created, are done to the end, even if that is one more.
     Operations(u64),
     /// When each job has moved so many bytes, or the time is over; there is no warm-up then. The
     /// last request of a job is shorter if need be.
@@ -468,21 +491,13 @@ impl Workload {
     /// Does it ever change data of its files?
     #[must_use]
     pub fn writes(&self) -> bool {
-        match self.operation {
-            Operation::Data { read_percent, .. } => read_percent < 100,
-            Operation::Mix => self.mix.iter().any(|share| share.percent > 0 && share.op.writes()),
-            _ => false,
-        }
+        self.operation.writes() || self.mixes(MixOp::writes)
     }
 
     /// Does it ever read data of its files?
     #[must_use]
     pub fn reads(&self) -> bool {
-        match self.operation {
-            Operation::Data { read_percent, .. } => read_percent > 0,
-            Operation::Mix => self.mix.iter().any(|share| share.percent > 0 && share.op.reads()),
-            _ => false,
-        }
+        self.operation.reads() || self.mixes(MixOp::reads)
     }
 
     /// Does it move data of its files at all?
@@ -508,9 +523,15 @@ impl Workload {
     pub(crate) fn needs_files(&self) -> bool {
         match self.operation {
             Operation::Null | Operation::CreateRemove => false,
-            Operation::Mix => self.mix.iter().any(|share| share.op.needs_files()),
+            Operation::Mix => self.mixes(MixOp::needs_files),
             _ => true,
         }
+    }
+
+    /// Is there an operation of this property in the mixture?
+    fn mixes(&self, is: impl Fn(MixOp) -> bool) -> bool {
+        self.operation == Operation::Mix
+            && self.mix.iter().any(|share| share.percent > 0 && is(share.op))
     }
 
     /// Bytes that each file needs to hold.

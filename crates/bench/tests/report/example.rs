@@ -424,7 +424,6 @@ fn waiting() -> TestResult {
 }
 
 /// Results of `label`, everything `speed` times as fast.
-
 pub(crate) fn results(label: &str, speed: f64) -> Results {
     let target = "nfs://192.0.2.10:2049/vol".to_owned();
     let words = [
@@ -461,7 +460,6 @@ pub(crate) fn results(label: &str, speed: f64) -> Results {
 }
 
 /// One test that went well in every way.
-
 pub(crate) fn sound() -> Results {
     let mut sound = results("weir", 1.0);
     sound.tests.truncate(1);
@@ -472,7 +470,6 @@ pub(crate) fn sound() -> Results {
 
 /// What [`results`] of another server might be: slower, with other depths in one step, without
 /// one of the tests, and with a step of its own.
-
 pub(crate) fn other() -> Results {
     let mut other = results("ganesha", 0.83);
     other.tests.retain(|test| test.name != "gcnv-64k-sequential");

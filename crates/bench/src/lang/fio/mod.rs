@@ -31,7 +31,7 @@ pub(crate) fn scenario(source: &Source, options: &Options) -> Result<Scenario, L
     let mut reader = text::Reader::new(&source.name, options);
     reader.file(source)?;
     let jobs = Jobs { bags: reader.jobs, begins: vec![0], file: source.name.clone() };
-    let mut scenario = build(jobs, Notes::default(), options)?;
+    let mut scenario = build(&jobs, Notes::default(), options)?;
     scenario.name = source.stem();
     scenario.title.clone_from(&scenario.name);
     scenario.text = Some(source.text.clone());
@@ -61,7 +61,7 @@ pub(crate) fn command(words: &[String], options: &Options) -> Result<Scenario, L
         bags.retain(|bag| said.sections.contains(&bag.section));
     }
     let jobs = Jobs { bags, begins, file: "the command line".to_owned() };
-    let mut scenario = build(jobs, notes, options)?;
+    let mut scenario = build(&jobs, notes, options)?;
     if let Some(file) = said.files.first() {
         scenario.name = file.stem();
         scenario.text = Some(file.text.clone()).filter(|_| said.files.len() == 1);
@@ -77,7 +77,7 @@ struct Jobs {
     file: String,
 }
 
-fn build(jobs: Jobs, mut notes: Notes, options: &Options) -> Result<Scenario, LangError> {
+fn build(jobs: &Jobs, mut notes: Notes, options: &Options) -> Result<Scenario, LangError> {
     if jobs.bags.is_empty() {
         return Err(LangError::whole(&jobs.file, "holds no job; begin one with [name] or --name="));
     }

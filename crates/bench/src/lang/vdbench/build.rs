@@ -481,16 +481,20 @@ impl<'a> Builder<'a> {
         let mut without_warmup = false;
         for (load, to_end) in loads.iter_mut().zip(ends) {
             let block = u64::from(load.block_bytes);
-            // Rounded up: together the threads of a file reach its end.
             let each = |bytes: u64, jobs: u64| {
                 bytes.div_ceil(jobs.max(1)).div_ceil(block).saturating_mul(block)
             };
-            let threads = u64::from(load.jobs / load.files.max(1));
-            let threads = if load.starts == Starts::Interlocked { threads } else { 1 };
             let region = load.region.bytes.unwrap_or(load.file_bytes);
-            let end = to_end.then(|| each(region, threads));
+            let end = to_end.then(|| each(region, u64::from(load.jobs / load.files.max(1))));
             let most = data.map(|bytes| each(bytes, jobs));
-            let Some(per_job) = end.into_iter().chain(most).min() else { continue };
+            let per_job = match (end, most) {
+                (Some(end), Some(most)) if most < end => most,
+                // The threads of a file end where their common sequence does.
+                (Some(_), _) if load.starts == Starts::Interlocked => 0,
+                (Some(end), _) => end,
+                (None, Some(most)) => most,
+                (None, None) => continue,
+            };
             load.length = Length::Bytes { per_job, at_most_s: Some(run.elapsed_s) };
             without_warmup |= run.warmup_s > 0.0;
         }
@@ -518,9 +522,9 @@ impl<'a> Builder<'a> {
             }
         }
         for load in loads {
-            load.verify_reads = load.operation.reads();
+            load.verify_reads = load.reads();
             // What is only written is compared when it is read back.
-            if !load.operation.writes() || !self.general.read_back && load.operation.reads() {
+            if !load.writes() || !self.general.read_back && load.reads() {
                 continue;
             }
             let own = |name: &String| users.get(&(load.directory.clone(), name.clone()));

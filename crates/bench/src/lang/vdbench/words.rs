@@ -57,7 +57,7 @@ pub(super) const WORDS: &[Word] = &[
         General,
         "validate",
         Drives,
-        "yes, no, time, no_preread: what is read is compared with what was written; read_after_write: what was written is also read back after the run",
+        "yes, time, no_preread: what is read is compared with what was written, and what a workload only writes is read back after the run; read_after_write: what mixed workloads write too; no: neither",
     ),
     word(
         General,

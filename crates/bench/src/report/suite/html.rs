@@ -180,7 +180,11 @@ fn write_costs(page: &mut Page, test: &TestResult) {
     }
     page.subsection("Over time");
     let charts = time::charts(test);
-    page.details_grid(charts.len() <= OPEN_CHARTS_MAX, "A chart for each step", charts);
+    page.details_grid(
+        charts.len() <= OPEN_CHARTS_MAX,
+        "A chart for each step; what is shaded does not count",
+        charts,
+    );
     page.details_tables("The same as a table (first repeat)", &time::tables(test));
     page.subsection("What it cost");
     page.table(&costs::processors(test));

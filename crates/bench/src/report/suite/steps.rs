@@ -146,7 +146,10 @@ pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
         (needs.repeats, "spread"),
     ];
     let wanted = heads.into_iter().filter(|(wanted, _)| *wanted);
-    columns.extend(wanted.map(|(_, head)| Column::figures(head)));
+    columns.extend(wanted.map(|(_, head)| match head {
+        "published" => Column::mixed(head),
+        _ => Column::figures(head),
+    }));
     if needs.marks {
         columns.push(Column::prose("marks"));
     }
@@ -166,15 +169,15 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
         cells.push(with(&|one| rate(one.iops.median)));
     }
     let apart = !needs.together();
-    let rates: [(bool, fn(&Summary) -> f64); 5] = [
-        (needs.reads, |one| one.read_iops.median),
-        (needs.writes, |one| one.write_iops.median),
-        (needs.together(), |one| one.mibps.median),
-        (needs.reads && apart, |one| one.read_mibps.median),
-        (needs.writes && apart, |one| one.write_mibps.median),
+    let rates = [
+        (needs.reads, summary.map(|one| one.read_iops)),
+        (needs.writes, summary.map(|one| one.write_iops)),
+        (needs.together(), summary.map(|one| one.mibps)),
+        (needs.reads && apart, summary.map(|one| one.read_mibps)),
+        (needs.writes && apart, summary.map(|one| one.write_mibps)),
     ];
     for (_, value) in rates.into_iter().filter(|(wanted, _)| *wanted) {
-        cells.push(with(&|one| rate(value(one))));
+        cells.push(value.map_or_else(dash, |value| Cell::from(rate(value.median))));
     }
     cells.push(with(&|one| latency(one.mean_ms.median)));
     cells.push(with(&|one| latency(one.p99_ms.median)));

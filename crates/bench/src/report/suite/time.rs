@@ -71,7 +71,7 @@ fn chart(step: &StepResult, name: &str, bytes: bool) -> String {
 
 /// The time a run's series covers.
 fn span(run: &RunResult) -> (f64, f64) {
-    let last = run.series_1s.last().map_or(0.0, |point| point.at_s + 1.0);
+    let last = run.series_1s.last().map_or(0.0, |point| point.at_s);
     (0.0, last.max(run.measured.to_s))
 }
 

@@ -63,7 +63,7 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
 }
 
 fn total<'a>(runs: impl Iterator<Item = &'a StepRun>, figure: impl Fn(&StepRun) -> u64) -> u64 {
-    runs.map(|run| figure(run)).fold(0, u64::saturating_add)
+    runs.map(figure).fold(0, u64::saturating_add)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with thousands told apart")]

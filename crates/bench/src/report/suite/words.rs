@@ -97,7 +97,7 @@ pub(super) fn load(load: &Workload) -> String {
             many => format!("{many} files of {} ({})", bytes(load.file_bytes), bytes(whole)),
         });
     }
-    if load.operation.writes() {
+    if load.writes() {
         parts.push(stability(load));
     }
     parts.extend(rate(load));

@@ -113,7 +113,7 @@ fn sets(steps: &[Step]) -> BTreeMap<Key, Set> {
             let of_all = |bytes: u64| {
                 part(bytes, files, u64::from(load.files.max(1))).saturating_add(1).min(whole)
             };
-            let least = FILE_BYTES_MIN.max(FILE_REQUESTS_MIN * largest(load));
+            let least = FILE_BYTES_MIN.max(FILE_REQUESTS_MIN * reach(load));
             set.file_min = set.file_min.max(least.min(load.file_bytes));
             set.meaningful = set.meaningful.max(meaningful(load).min(whole));
             set.needed = set.needed.max(of_all(needed(load)));
@@ -122,17 +122,21 @@ fn sets(steps: &[Step]) -> BTreeMap<Key, Set> {
     sets
 }
 
-/// The least common multiple of request sizes, or the largest where that becomes large.
+/// What a file has to hold at least: the largest request, and a place to put it.
+fn reach(load: &Workload) -> u64 {
+    largest(load).max(u64::from(load.align_bytes.unwrap_or(1)))
+}
+
+/// The least common multiple of request sizes and alignment, or the largest where that becomes
+/// large.
 fn common_multiple(so_far: u64, load: &Workload) -> u64 {
     const LARGE: u64 = 64 << 20;
     let sizes = load.read_sizes.iter().chain(&load.write_sizes).map(|share| share.bytes);
-    sizes.chain([load.block_bytes]).filter(|size| *size > 0).map(u64::from).fold(
-        so_far,
-        |so_far, size| {
-            let multiple = so_far / divisor(so_far, size) * size;
-            if multiple <= LARGE { multiple } else { so_far.max(size) }
-        },
-    )
+    let all = sizes.chain([load.block_bytes, load.align_bytes.unwrap_or(1)]);
+    all.filter(|size| *size > 0).map(u64::from).fold(so_far, |so_far, size| {
+        let multiple = so_far / divisor(so_far, size) * size;
+        if multiple <= LARGE { multiple } else { so_far.max(size) }
+    })
 }
 
 const fn divisor(mut one: u64, mut other: u64) -> u64 {
@@ -153,14 +157,16 @@ fn meaningful(load: &Workload) -> u64 {
     }
 }
 
-/// Bytes below which a load is refused: with verification two blocks for each request in flight,
-/// and as much again, since a file may hold nearly a block less than its size says.
+/// Bytes below which a load is refused: with verification two blocks for each request in flight in
+/// the part of the files that is visited, and as much again, since that part is rounded.
 fn needed(load: &Workload) -> u64 {
     let block = u64::from(load.block_bytes);
-    match load.verify {
-        Some(_) => 4 * block * u64::from(load.jobs) * u64::from(load.depth),
-        None => block,
+    if load.verify.is_none() && !load.verify_reads {
+        return block;
     }
+    let blocks = 4 * u64::from(load.jobs) * u64::from(load.depth);
+    let visited = load.region.bytes.unwrap_or(load.file_bytes).min(load.file_bytes);
+    part(block.saturating_mul(blocks), load.file_bytes, visited)
 }
 
 /// Files and size that keep the proportion `factor`, but no less than is meaningful, unless `cap`
@@ -250,7 +256,7 @@ fn apply(load: &mut Workload, set: &Set, changes: &mut Changes) {
 
 /// Moves what is told in places of a file that had `before` bytes.
 fn places(load: &mut Workload, before: u64, changes: &mut Changes) {
-    let (size, block) = (load.file_bytes, largest(load).min(load.file_bytes));
+    let (size, block) = (load.file_bytes, reach(load).min(load.file_bytes));
     let unit = load.align_bytes.map_or_else(|| u64::from(load.block_bytes), u64::from).max(1);
     let less = |bytes: u64| part(bytes, size, before) / unit * unit;
     let old = load.region;

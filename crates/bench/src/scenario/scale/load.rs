@@ -23,6 +23,10 @@ pub(super) fn fewer_at_a_time(steps: &mut [Step], scale: &Scale, changes: &mut C
     }
     for (step, before) in steps.iter().zip(&before) {
         for (load, before) in step.loads.iter().zip(&before.loads) {
+            if load.client_delays_us != before.client_delays_us {
+                let (some, all) = (load.client_delays_us.len(), before.client_delays_us.len());
+                changes.say(format!("the first {some} of {all} distances of clients"));
+            }
             if (load.clients, load.jobs, load.depth) != (before.clients, before.jobs, before.depth)
             {
                 changes.say(format!("{} → {}", told(before), told(load)));
@@ -50,6 +54,8 @@ fn bound(load: &mut Workload, scale: &Scale) {
     load.jobs = times(load.jobs, u64::from(clients), u64::from(load.clients.max(1)));
     load.jobs = load.jobs.min(most(scale.jobs));
     load.clients = clients.min(load.jobs);
+    // Distances are dealt to the clients in turn: no more than there are clients.
+    load.client_delays_us.truncate(usize::try_from(load.clients).unwrap_or(usize::MAX));
     load.depth = load.depth.min(most(scale.depth));
 }
 

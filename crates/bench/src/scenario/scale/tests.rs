@@ -235,9 +235,17 @@ fn every_test_of_the_catalogue_can_be_scaled_to_any_machine() {
             let scaled = scale(&original, &Scale::automatic(&original, facts));
             assert!(data::bytes(&scaled.steps) <= memory * GIB / 4 + 16 * MIB, "{}", entry.name);
             for load in scaled.steps.iter().flat_map(|step| &step.loads) {
-                load.check().unwrap();
+                closed(load).check().unwrap();
             }
         }
+    }
+}
+
+/// `load` with a rate that is open until its scenario runs left out.
+fn closed(load: &Workload) -> Workload {
+    match load.rate {
+        Rate::Share { .. } => Workload { rate: Rate::Unlimited, ..load.clone() },
+        _ => load.clone(),
     }
 }
 
@@ -277,28 +285,49 @@ prop_compose! {
         named in any::<bool>(),
         directory in 0_u8..2,
         region in prop::option::of((0_u64..50, 1_u64..50, any::<bool>())),
-        sizes in any::<bool>(),
+        (sizes, align) in (any::<bool>(), prop::option::of(1_u64..=4)),
+        delays in 0_usize..3,
     ) -> Workload {
         let jobs = jobs.max(clients);
-        let writes = operation.writes();
+        let shape = Workload { operation, ..Workload::default() };
+        let (writes, moves) = (shape.writes(), shape.moves_data());
+        let verify = verify && writes;
         let outstanding = u64::from(jobs) * u64::from(depth);
         let blocks = if verify { 2 * outstanding } else { 4 } + extra_blocks;
-        let file_bytes = blocks * u64::from(block_bytes) + odd;
-        let region = region.map_or(Region::default(), |(offset, bytes, increment)| Region {
-            offset: file_bytes / 100 * offset / 512 * 512,
-            bytes: Some((file_bytes / 100 * bytes).max(u64::from(block_bytes))),
-            job_increment: if increment { u64::from(block_bytes) } else { 0 },
+        let block = u64::from(block_bytes);
+        let region = region.map_or(Region::default(), |(offset, part, increment)| {
+            let held = (blocks * part / 100).max(if verify { 2 * outstanding } else { 1 });
+            let offset = (blocks * offset / 100).min(blocks - held);
+            let fits = increment && offset + u64::from(jobs) + held.min(4) <= blocks;
+            Region {
+                offset: offset * block,
+                bytes: Some(held * block),
+                job_increment: if fits { block } else { 0 },
+            }
         });
+        let align = align.filter(|times| region == Region::default() && *times <= blocks);
+        let file_bytes = blocks * block + odd;
         let share = |bytes, percent| SizeShare { bytes, percent };
         Workload {
-            operation, length, block_bytes, depth, jobs, clients, files, file_bytes, region,
-            verify: (verify && writes).then_some(VerifyScope::All),
+            operation,
+            length: match length {
+                Length::Bytes { .. } if !moves => Length::Seconds(9.0),
+                // Verification wants whole blocks.
+                Length::Bytes { per_job, at_most_s } => {
+                    Length::Bytes { per_job: per_job.div_ceil(block) * block, at_most_s }
+                }
+                other => other,
+            },
+            align_bytes: align.and_then(|times| u32::try_from(times * block).ok()),
+            client_delays_us: vec![500; delays.min(usize::try_from(clients).unwrap())],
+            block_bytes, depth, jobs, clients, files, file_bytes, region,
+            verify: verify.then_some(VerifyScope::All),
             names: if named {
                 (0..files).map(|number| format!("own.{number}")).collect()
             } else {
                 Vec::new()
             },
-            read_sizes: if sizes {
+            read_sizes: if sizes && !verify {
                 vec![share(block_bytes, 50), share(block_bytes / 512 * 512, 50)]
             } else {
                 Vec::new()
@@ -348,6 +377,11 @@ fn seconds(load: &Workload) -> f64 {
     load.measured_time().map_or(f64::INFINITY, |time| time.as_secs_f64())
 }
 
+/// Bytes of all files that are visited.
+fn held_in_all(load: &Workload) -> u64 {
+    load.region.bytes.unwrap_or(load.file_bytes).min(load.file_bytes) * u64::from(load.files)
+}
+
 /// The steps of `scaled`, each beside the one it was.
 fn beside<'a>(
     scaled: &'a Scenario,
@@ -381,6 +415,14 @@ proptest! {
             }
             prop_assert!(new.region.offset < new.file_bytes);
             prop_assert!(new.region.bytes <= old.region.bytes);
+            let last = u64::from(new.jobs - 1) * new.region.job_increment + new.region.offset;
+            let held = (new.file_bytes - last).min(new.region.bytes.unwrap_or(u64::MAX));
+            prop_assert!(held >= load::largest(new).max(u64::from(new.align_bytes.unwrap_or(1))));
+            prop_assert!(new.client_delays_us.len() <= new.clients as usize);
+            if new.verify.is_some() {
+                let visited = held_in_all(new) / u64::from(new.block_bytes);
+                prop_assert!(visited >= 2 * u64::from(new.jobs) * u64::from(new.depth));
+            }
             prop_assert_eq!((new.block_bytes, new.operation), (old.block_bytes, old.operation));
         }
         prop_assert_eq!(scaled.steps == scenario.steps, scaled.changes.is_empty());

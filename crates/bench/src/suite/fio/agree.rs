@@ -2,14 +2,19 @@
 
 use super::FioExecutor;
 use crate::control::Control;
+use crate::disk::Disk;
 use crate::error::BenchError;
+use crate::peers::Filesystem;
 use crate::suite::{Context, Executor, Local};
 use crate::target::Target;
-use crate::workload::{Draw, Length, Operation, Pattern, Starts, Workload};
+use crate::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Workload};
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// How far the medians of the two may lie apart, in percent.
 pub const BAR_PERCENT: f64 = 3.0;
+/// Where the file lies.
+const DIRECTORY: &str = "weir-agree";
 
 /// How the comparison is made.
 #[derive(Clone, Debug)]
@@ -66,6 +71,8 @@ pub fn loads(options: &Options) -> Vec<Workload> {
         length: Length::Seconds(options.seconds),
         warmup_s: 1.0,
         direct: true,
+        layout: Layout::Existing,
+        directory: DIRECTORY.to_owned(),
         draw: Draw::Independent,
         starts: Starts::Together,
         ..Workload::default()
@@ -86,6 +93,18 @@ pub fn loads(options: &Options) -> Vec<Workload> {
 /// # Errors
 /// [`BenchError`] of either generator.
 pub fn compare(
+    target: &Target,
+    options: &Options,
+    control: &Control,
+    tell: &mut dyn FnMut(&str, &str, f64),
+) -> Result<Vec<Row>, BenchError> {
+    let files = LaidOut::make(target, options, control)?;
+    let rows = by_turns(target, options, control, tell);
+    files.remove()?;
+    rows
+}
+
+fn by_turns(
     target: &Target,
     options: &Options,
     control: &Control,
@@ -113,6 +132,64 @@ pub fn compare(
         rows.push(row(&load.name, ours, theirs));
     }
     Ok(rows)
+}
+
+/// As [`compare`] on a file system of its own, made in `dir`, whose device begins at most
+/// `per_second` reads and so many writes a second: the target is the limit, not the machine. Needs
+/// the rights to mount and to throttle.
+///
+/// # Errors
+/// What of that fails, in words.
+pub fn compare_throttled(
+    dir: &Path,
+    per_second: u64,
+    options: &Options,
+    control: &Control,
+    tell: &mut dyn FnMut(&str, &str, f64),
+) -> anyhow::Result<Vec<Row>> {
+    let bytes = options.file_bytes.saturating_mul(2).max(512 << 20);
+    std::fs::create_dir_all(dir)?;
+    let mut disk = Disk::make(dir, "agree", Filesystem::Ext4, bytes)?;
+    let target = Target::Path(disk.path().to_owned());
+    LaidOut::make(&target, options, control)?;
+    disk.throttle_iops(per_second)?;
+    Ok(by_turns(&target, options, control, tell)?)
+}
+
+/// The file that all turns use: written once and on the device before the first, so that no turn
+/// pays for laying it out.
+struct LaidOut {
+    directory: PathBuf,
+}
+
+impl LaidOut {
+    fn make(target: &Target, options: &Options, control: &Control) -> Result<Self, BenchError> {
+        let Target::Path(root) = target else {
+            let why = format!("fio needs a mounted path, and {target} is none");
+            return Err(BenchError::Target(why));
+        };
+        let load = Workload {
+            length: Length::Operations(1),
+            warmup_s: 0.0,
+            layout: Layout::Written { block_bytes: 1 << 20 },
+            keep: true,
+            ..loads(options).swap_remove(0)
+        };
+        once(&mut Local::new(target.clone()), &load, control)?;
+        let directory = root.join(DIRECTORY);
+        let failed = |source| BenchError::Path { path: directory.clone(), source, hint: "" };
+        let synced = std::fs::File::open(&directory).map_err(failed)?;
+        rustix::fs::syncfs(&synced).map_err(|error| failed(error.into()))?;
+        Ok(Self { directory })
+    }
+
+    fn remove(self) -> Result<(), BenchError> {
+        std::fs::remove_dir_all(&self.directory).map_err(|source| BenchError::Path {
+            path: self.directory,
+            source,
+            hint: "",
+        })
+    }
 }
 
 fn once(
@@ -181,6 +258,6 @@ mod tests {
     fn all_loads_can_be_said_to_fio() {
         let loads = loads(&Options::default());
         assert_eq!(loads.len(), 5);
-        super::super::jobs::job_file(&loads, std::path::Path::new("/t")).unwrap();
+        super::super::jobs::job_file(&loads, Path::new("/t")).unwrap();
     }
 }

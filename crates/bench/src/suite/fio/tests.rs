@@ -214,7 +214,12 @@ fn the_real_fio_applies_loads_and_leaves_nothing() {
         }
     };
     let control = Control::new();
-    let mut context = Context { control: &control, layout: &mut |_, _| {}, observe: &mut |_| {} };
+    let mut context = Context {
+        control: &control,
+        layout: &mut |_, _| {},
+        ready: &mut || {},
+        observe: &mut |_| {},
+    };
     let load = Workload {
         operation: data(Pattern::Random, 50),
         length: Length::Operations(400),
@@ -240,6 +245,7 @@ fn a_stop_ends_fio_with_what_was_measured() {
     let mut context = Context {
         control: &control,
         layout: &mut |_, _| {},
+        ready: &mut || {},
         observe: &mut |window| {
             seen += window.operations;
             stop.stop();

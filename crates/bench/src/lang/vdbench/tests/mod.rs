@@ -1,5 +1,6 @@
 //! What each word of Vdbench drives: steps, their order, and the fields of their loads.
 
+mod applied;
 mod published;
 mod runs;
 mod texts;

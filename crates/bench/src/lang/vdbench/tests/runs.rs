@@ -117,14 +117,17 @@ fn mix_order_and_sizes() {
 #[test]
 fn eof_is_once_to_the_end() {
     let fill = with("threads=1", "seekpct=eof,rdpct=0,xfersize=64k", "elapsed=1h");
-    assert_eq!(fill.length, Length::Bytes { per_job: 1 << 30, at_most_s: Some(3600.0) });
+    // 0: the threads of a file together move it once.
+    assert_eq!(fill.length, Length::Bytes { per_job: 0, at_most_s: Some(3600.0) });
     assert_eq!((fill.layout, fill.starts), (Layout::Sparse, Starts::Interlocked));
-    // Three threads: a third each, rounded up to whole requests, so that none is left out.
-    let three = with("threads=3", "seekpct=-1,rdpct=0,xfersize=64k", "");
-    let Length::Bytes { per_job, .. } = three.length else { panic!("{:?}", three.length) };
-    assert_eq!(per_job, 5462 * 65_536);
-    let part = with("threads=1", "seekpct=eof,range=(0,50)", "").length;
-    assert_eq!(part, Length::Bytes { per_job: 512 << 20, at_most_s: Some(30.0) });
+    let three = with("threads=3", "seekpct=-1,rdpct=0,xfersize=64k", "").length;
+    assert_eq!(three, Length::Bytes { per_job: 0, at_most_s: Some(30.0) });
+    let streams = with("threads=4", "seekpct=eof,streams=4", "").length;
+    assert_eq!(streams, Length::Bytes { per_job: 256 << 20, at_most_s: Some(30.0) });
+    let less = with("threads=4", "seekpct=eof", "maxdata=100m").length;
+    assert_eq!(less, Length::Bytes { per_job: 25 << 20, at_most_s: Some(30.0) });
+    let more = with("threads=4", "seekpct=eof", "maxdata=100g").length;
+    assert_eq!(more, Length::Bytes { per_job: 0, at_most_s: Some(30.0) });
     let text = format!("{BASE}wd=wd2,sd=sd1,seekpct=eof\nrd=rd1,wd=wd2,iorate=max,warmup=5\n");
     let changes = read(&text).unwrap().changes;
     assert!(changes.contains(&"rd=rd1: what ends by bytes has no warm-up".to_owned()));

@@ -1,0 +1,146 @@
+//! Results held against each other.
+
+use crate::example;
+use weir_bench::compare::{Against, Comparison, Verdict, compare, json, terminal};
+use weir_bench::report::suite::html;
+use weir_bench::results::{Results, Summary};
+use weir_bench::{Rate, Workload};
+
+fn of(comparison: &Comparison, test: &str, step: &str) -> Against {
+    let test = comparison.tests.iter().find(|one| one.name == test).unwrap();
+    test.steps.iter().find(|one| one.name == step).unwrap().against[0].clone()
+}
+
+fn compared(other: &Results) -> Comparison {
+    compare(&[&example::results("weir", 1.0), other])
+}
+
+#[test]
+fn steps_are_matched_by_name_and_judged_by_their_repeats() {
+    let comparison = compared(&example::other());
+    let slower = of(&comparison, "anf-linux-4k-random", "100-0");
+    assert_eq!(slower.verdict, Verdict::Slower);
+    let ratio = slower.ratios[0];
+    assert!(
+        (ratio.ratio - 0.83).abs() < 0.001 && ratio.low < ratio.ratio && ratio.ratio < ratio.high
+    );
+    assert!((ratio.chance.unwrap() - 0.1).abs() < 1e-9, "three repeats of each");
+    let once = of(&comparison, "anf-linux-nconnect", "nconnect=8, depth 8");
+    assert_eq!((once.verdict, once.ratios[0].chance), (Verdict::OneRun, None));
+    let same = compare(&[&example::sound(), &example::sound()]);
+    assert_eq!(of(&same, "anf-linux-4k-random", "100-0").verdict, Verdict::NoDifference);
+    let faster = compare(&[&example::other(), &example::results("weir", 1.0)]);
+    assert_eq!(of(&faster, "anf-linux-4k-random", "100-0").verdict, Verdict::Faster);
+}
+
+#[test]
+fn different_work_under_one_name_is_told_and_not_compared() {
+    let comparison = compared(&example::other());
+    let other = of(&comparison, "anf-linux-4k-random", "50-50");
+    assert_eq!(other.verdict, Verdict::DifferentWork);
+    let difference = &other.different[0];
+    assert_eq!(
+        (difference.setting.as_str(), difference.base.as_str(), difference.other.as_str()),
+        ("depth", "16", "32")
+    );
+    let changes: [fn(&mut Workload); 4] = [
+        |load| load.block_bytes = 8192,
+        |load| load.file_bytes = 1 << 20,
+        |load| load.rate = Rate::Operations(1000.0),
+        |load| load.direct = false,
+    ];
+    for change in changes {
+        let mut changed = example::sound();
+        for run in changed.tests[0].steps.iter_mut().flat_map(|step| &mut step.runs) {
+            change(&mut run.total.workload);
+        }
+        let comparison = compare(&[&example::sound(), &changed]);
+        let verdict = of(&comparison, "anf-linux-4k-random", "75-25").verdict;
+        assert_eq!(verdict, Verdict::DifferentWork);
+    }
+}
+
+#[test]
+fn conditions_of_measuring_are_told_and_compared_all_the_same() {
+    let mut longer = example::sound();
+    for run in longer.tests[0].steps.iter_mut().flat_map(|step| &mut step.runs) {
+        run.total.workload.warmup_s = 60.0;
+        run.total.workload.name = "another".to_owned();
+        run.total.workload.seed = 99;
+    }
+    let comparison = compare(&[&example::sound(), &longer]);
+    let against = of(&comparison, "anf-linux-4k-random", "100-0");
+    assert_eq!(against.verdict, Verdict::NoDifference);
+    assert_eq!(against.remarks, ["warmup s 60.0, not 5.00"]);
+}
+
+#[test]
+fn at_a_limited_rate_latency_decides() {
+    let limited = |mean_ms: f64| {
+        let mut results = example::sound();
+        for step in &mut results.tests[0].steps {
+            for run in &mut step.runs {
+                run.total.workload.rate = Rate::Operations(1000.0);
+                run.total.total.latency_ms.mean *= mean_ms;
+            }
+            step.summary = Summary::of(&step.runs);
+        }
+        results
+    };
+    let comparison = compare(&[&limited(1.0), &limited(0.5)]);
+    assert_eq!(of(&comparison, "anf-linux-4k-random", "100-0").verdict, Verdict::Faster);
+    let comparison = compare(&[&limited(1.0), &limited(2.0)]);
+    assert_eq!(of(&comparison, "anf-linux-4k-random", "100-0").verdict, Verdict::Slower);
+}
+
+#[test]
+fn what_only_one_side_has_is_listed() {
+    let comparison = compared(&example::other());
+    let partial: Vec<(&str, Option<&str>, &[usize])> = comparison
+        .partial
+        .iter()
+        .map(|one| (one.test.as_str(), one.step.as_deref(), one.sides.as_slice()))
+        .collect();
+    assert!(partial.contains(&("anf-linux-4k-random", Some("0-100, again"), &[1])), "{partial:?}");
+    assert!(partial.contains(&("gcnv-64k-sequential", None, &[0])), "{partial:?}");
+}
+
+#[test]
+fn every_form_tells_ratios_verdicts_and_doubts() {
+    let (first, second) = (example::results("weir", 1.0), example::other());
+    let comparison = compare(&[&first, &second]);
+    let text = terminal(&comparison, Some(140));
+    for part in [
+        "0.83 ×",
+        "0.81 to 0.85",
+        "slower",
+        "one run: no confidence",
+        "different work: not compared",
+        "depth 32, not 16",
+        "weir: the generator was the limit",
+        "step 0-100, again: only ganesha",
+        "Of 32 comparisons of steps",
+    ] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    let document: Comparison = serde_json::from_str(&json(&comparison).unwrap()).unwrap();
+    assert_eq!(document.tests.len(), comparison.tests.len());
+    assert_eq!(document.partial, comparison.partial);
+    let third = example::results("samba", 0.9);
+    let page = html(&[&first, &second, &third]);
+    for part in
+        ["ganesha to weir", "samba to weir", "How to read the ratios", "Not measured on all sides"]
+    {
+        assert!(page.contains(part), "{part} is missing");
+    }
+}
+
+#[test]
+fn results_without_a_common_step_say_so() {
+    let mut other = example::sound();
+    other.tests[0].name = "something-else".to_owned();
+    let comparison = compare(&[&example::sound(), &other]);
+    assert!(comparison.tests.is_empty() && comparison.partial.len() == 2);
+    assert!(terminal(&comparison, Some(100)).contains("no step in common"));
+    assert!(html(&[&example::sound(), &other]).contains("no step in common"));
+}
