@@ -7,6 +7,7 @@
 //! them. Nothing is judged here.
 
 use crate::catalogue;
+use crate::cluster::this_machine;
 use crate::control::Control;
 use crate::demo::Stop;
 use crate::disk::Disk;
@@ -15,8 +16,8 @@ use crate::report;
 use crate::results::{Results, StepResult, Summary, TestResult};
 use crate::scenario::Scenario;
 use crate::scenario::scale::{Facts, Scale, scale};
+use crate::suite::Plan;
 use crate::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
-use crate::suite::{Plan, machine};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
@@ -113,8 +114,8 @@ fn chosen(options: &Options) -> Result<Vec<Scenario>> {
 fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let facts = Facts {
-        client_memory_bytes: machine().memory_bytes,
-        server_memory_bytes: Some(machine().memory_bytes),
+        client_memory_bytes: this_machine().memory_bytes,
+        server_memory_bytes: Some(this_machine().memory_bytes),
         same_machine: true,
         free_bytes: Some(options.data_bytes.saturating_mul(2)),
         processors: u32::try_from(processors).unwrap_or(1),
@@ -179,8 +180,8 @@ impl<'a> Side<'a> {
             transport: "NFSv3 in user space, over loopback".to_owned(),
             server_pid: Some(self.peer.pid),
             cache: CacheOptions {
-                client_memory: machine().memory_bytes,
-                server_memory: Some(machine().memory_bytes),
+                client_memory: this_machine().memory_bytes,
+                server_memory: Some(this_machine().memory_bytes),
                 drop: true,
                 server_is_here: true,
                 ..CacheOptions::default()
