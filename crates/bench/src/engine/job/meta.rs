@@ -63,7 +63,7 @@ impl Job {
             }
             MixOp::ReadFile => {
                 let file = self.any_file();
-                let follow = Follow::ReadOn { file, offset: 0 };
+                let follow = Follow::ReadOn;
                 Op { request: Request::Lookup { file }, kind: OpKind::ReadFile, follow }
             }
             MixOp::WriteFile => {
@@ -76,7 +76,7 @@ impl Job {
             MixOp::Rmdir => self.unmake(true),
             MixOp::Unlink2 => {
                 let serial = self.makings.begin(false);
-                Op::then(Request::Create { serial }, Follow::Fill { serial })
+                Op::then(Request::Create { serial }, Follow::Fill)
             }
         })
     }
@@ -100,11 +100,11 @@ impl Job {
             (Some(serial), true) => Op::alone(Request::Rmdir { serial }),
             (None, false) => {
                 let serial = self.makings.begin(false);
-                Op::then(Request::Create { serial }, Follow::Remove { serial })
+                Op::then(Request::Create { serial }, Follow::Remove)
             }
             (None, true) => {
                 let serial = self.makings.begin(true);
-                Op::then(Request::Mkdir { serial }, Follow::Rmdir { serial })
+                Op::then(Request::Mkdir { serial }, Follow::Rmdir)
             }
         }
     }
@@ -119,18 +119,25 @@ impl Job {
 
     /// What follows a request that is not the last of its operation, or not the last operation.
     pub(super) fn follow(&mut self, op: &Op) -> After {
-        let next = match op.follow {
-            Follow::Nothing => return After::Whole,
-            Follow::ReadOn { file, offset } => return self.read_on(file, offset),
-            Follow::WriteOn { file, offset } => return After::Part(self.write_on(file, offset)),
-            Follow::Fill { serial } => {
-                let request = Request::Fill { serial, bytes: self.block_bytes };
-                Op::then(request, Follow::Remove { serial })
+        let next = match (op.follow, op.request) {
+            (Follow::ReadOn, Request::Lookup { file }) => return self.read_on(file, 0),
+            (Follow::ReadOn, Request::Read { file, offset, bytes }) => {
+                return self.read_on(file, offset + u64::from(bytes));
             }
-            Follow::Remove { serial } => Op::alone(Request::Remove { serial }),
-            Follow::Rmdir { serial } => Op::alone(Request::Rmdir { serial }),
-            Follow::Create => self.create(Follow::Nothing),
-            Follow::Mkdir => self.mkdir(Follow::Nothing),
+            (Follow::WriteOn, Request::Write { file, offset, bytes, .. }) => {
+                return After::Part(self.write_on(file, offset + u64::from(bytes)));
+            }
+            (Follow::Fill, Request::Create { serial }) => {
+                let request = Request::Fill { serial, bytes: self.block_bytes };
+                Op::then(request, Follow::Remove)
+            }
+            (Follow::Remove, Request::Create { serial } | Request::Fill { serial, .. }) => {
+                Op::alone(Request::Remove { serial })
+            }
+            (Follow::Rmdir, Request::Mkdir { serial }) => Op::alone(Request::Rmdir { serial }),
+            (Follow::Create, _) => self.create(Follow::Nothing),
+            (Follow::Mkdir, _) => self.mkdir(Follow::Nothing),
+            _ => return After::Whole,
         };
         self.left = self.left.saturating_sub(1);
         let due = self.due(&next);
@@ -143,10 +150,8 @@ impl Job {
         if bytes == 0 {
             return After::Whole;
         }
-        let follow = match offset + u64::from(bytes) {
-            end if end >= self.file_bytes => Follow::Nothing,
-            offset => Follow::ReadOn { file, offset },
-        };
+        let is_last = offset + u64::from(bytes) >= self.file_bytes;
+        let follow = if is_last { Follow::Nothing } else { Follow::ReadOn };
         let request = Request::Read { file, offset, bytes };
         After::Part(Op { request, kind: OpKind::ReadFile, follow })
     }
@@ -160,16 +165,15 @@ impl Job {
             if bytes == 0 {
                 return Op { request: Request::Commit { file }, kind, follow: Follow::Nothing };
             }
-            let behind = offset + u64::from(bytes);
             let claimed = match &self.ledger {
                 None => Some(0),
                 Some(ledger) => ledger.begin_this(file, ledger.block(offset)),
             };
             if let Some(generation) = claimed {
                 let request = Request::Write { file, offset, bytes, generation };
-                return Op { request, kind, follow: Follow::WriteOn { file, offset: behind } };
+                return Op { request, kind, follow: Follow::WriteOn };
             }
-            offset = behind;
+            offset += u64::from(bytes);
         }
     }
 

@@ -185,7 +185,7 @@ impl Job {
             Operation::Mix => self.mixed(),
             Operation::CreateRemove => {
                 let serial = self.makings.begin(false);
-                Some(Op::then(Request::Create { serial }, Follow::Remove { serial }))
+                Some(Op::then(Request::Create { serial }, Follow::Remove))
             }
         }
     }

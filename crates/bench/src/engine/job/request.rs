@@ -89,32 +89,20 @@ pub(crate) struct Op {
     pub(super) follow: Follow,
 }
 
-/// What follows a request.
+/// What follows a request; on what, the request itself says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follow {
     Nothing,
-    /// The rest of the file, from this offset on, is read as part of the same operation.
-    ReadOn {
-        file: u32,
-        offset: u64,
-    },
+    /// The rest of the file is read as part of the same operation.
+    ReadOn,
     /// The rest of the file is written, and all of it committed.
-    WriteOn {
-        file: u32,
-        offset: u64,
-    },
+    WriteOn,
     /// Another operation: filling what was created, and removing it then.
-    Fill {
-        serial: u64,
-    },
+    Fill,
     /// Another operation: removing what was created.
-    Remove {
-        serial: u64,
-    },
+    Remove,
     /// Another operation: removing the directory that was made.
-    Rmdir {
-        serial: u64,
-    },
+    Rmdir,
     /// Another operation: creating a file, for which there is room now.
     Create,
     /// Another operation: making a directory, for which there is room now.
@@ -143,7 +131,7 @@ impl Op {
 
     /// Will what it creates be filled?
     pub(crate) const fn fills(&self) -> bool {
-        matches!(self.follow, Follow::Fill { .. })
+        matches!(self.follow, Follow::Fill)
     }
 
     /// A request after which something follows.
