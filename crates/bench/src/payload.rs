@@ -17,7 +17,8 @@ const IO_BYTES: usize = IO_BYTES_MAX as usize;
 pub(crate) struct BlockName {
     /// The run that wrote it, so that blocks of earlier runs in the same file are told apart.
     pub(crate) run: u64,
-    pub(crate) file: u32,
+    /// What stands for the file.
+    pub(crate) file: u64,
     /// Position in the file, in bytes.
     pub(crate) offset: u64,
     /// How often this run had written the block, this time included.
@@ -27,6 +28,33 @@ pub(crate) struct BlockName {
 /// The buffer; made once and shared by all workers.
 pub(crate) struct Payload {
     bytes: Box<[u8]>,
+    /// The digest of the first so many words, so that the one of any part takes no look at it.
+    digests: Box<[u64]>,
+}
+
+/// What a word counts in a digest against the one after it: odd, so that no change of a single
+/// word is lost.
+const WEIGHT: u64 = 0x9E37_79B9_7F4A_7C15;
+const WORD: usize = 8;
+
+/// The digest of `bytes`: their words as digits of a number to the base [`WEIGHT`], modulo 2^64.
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    let mut words = bytes.chunks_exact(WORD);
+    let sum = words.by_ref().fold(0, step);
+    seal(sum, words.remainder(), bytes.len())
+}
+
+fn step(sum: u64, bytes: &[u8]) -> u64 {
+    let mut word = [0; WORD];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    sum.wrapping_mul(WEIGHT).wrapping_add(u64::from_le_bytes(word))
+}
+
+fn seal(sum: u64, rest: &[u8], len: usize) -> u64 {
+    let sum = if rest.is_empty() { sum } else { step(sum, rest) };
+    mix(sum ^ len as u64)
 }
 
 impl Payload {
@@ -34,8 +62,25 @@ impl Payload {
     pub(crate) fn new() -> Self {
         let mut rng = Rng::new(0x5745_4952);
         let len = IO_BYTES + usize::try_from(STARTS).unwrap_or(0) * 8;
-        let bytes = (0..len / 8).flat_map(|_| rng.next().to_le_bytes()).collect();
-        Self { bytes }
+        let bytes: Box<[u8]> = (0..len / WORD).flat_map(|_| rng.next().to_le_bytes()).collect();
+        let running = bytes.chunks_exact(WORD).scan(0, |sum, word| {
+            *sum = step(*sum, word);
+            Some(*sum)
+        });
+        let digests = std::iter::once(0).chain(running).collect();
+        Self { bytes, digests }
+    }
+
+    /// The digest of the `len` bytes that follow the stamp of the block `name`, which costs the
+    /// same whatever their number.
+    pub(crate) fn body_digest(&self, name: BlockName, len: usize) -> u64 {
+        let start = Self::body_start(name);
+        let (first, words) = (start / WORD, len / WORD);
+        let at = |index: usize| self.digests.get(index).copied().unwrap_or(0);
+        let weight = WEIGHT.wrapping_pow(u32::try_from(words).unwrap_or(u32::MAX));
+        let sum = at(first + words).wrapping_sub(at(first).wrapping_mul(weight));
+        let rest = self.slice(start + words * WORD, len % WORD);
+        seal(sum, rest, len)
     }
 
     /// Where bytes that need not be told apart begin; `turn` varies them a little.
@@ -46,7 +91,7 @@ impl Payload {
     /// Where the bytes begin that follow the stamp of the block `name`. Successive generations
     /// of a block never have the same body.
     pub(crate) fn body_start(name: BlockName) -> usize {
-        let place = mix(name.run ^ mix(name.offset ^ (u64::from(name.file) << 40)));
+        let place = mix(name.run ^ mix(name.offset ^ mix(name.file)));
         // An odd stride visits all starts before one comes again.
         let start = place.wrapping_add(u64::from(name.generation).wrapping_mul(0x9E37_79B1));
         usize::try_from(start % STARTS).unwrap_or(0) * 8
@@ -81,6 +126,25 @@ mod tests {
         for generation in 0..1000 {
             let name = BlockName { run: 1, file: 2, offset: 3 << 20, generation };
             assert_eq!(payload.body(name, IO_BYTES).len(), IO_BYTES);
+        }
+    }
+
+    #[test]
+    fn the_digest_of_a_body_is_that_of_its_bytes() {
+        let payload = Payload::new();
+        for (generation, len) in [(1, 0), (2, 7), (3, 8), (4, 4040), (5, 4041), (6, IO_BYTES - 56)]
+        {
+            let name = BlockName { run: 1, file: 2, offset: 4096, generation };
+            let body = payload.body(name, len);
+            assert_eq!(payload.body_digest(name, len), digest(body), "{len} bytes");
+            if let Some(last) = body.len().checked_sub(1) {
+                let mut changed = body.to_vec();
+                changed[last] ^= 0x80;
+                assert_ne!(digest(&changed), digest(body));
+                changed[last] ^= 0x80;
+                changed[0] ^= 1;
+                assert_ne!(digest(&changed), digest(body));
+            }
         }
     }
 

@@ -23,6 +23,13 @@ impl Rng {
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }
+
+    /// A number from 0 up to but not including 1, in steps of 2^-53.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    pub(crate) const fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
 }
 
 /// Spreads every bit of `value` over the whole word; one to one.

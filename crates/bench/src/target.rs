@@ -22,6 +22,9 @@ pub enum Target {
 pub struct NfsTarget {
     /// Where NFS is served.
     pub address: SocketAddr,
+    /// More addresses of the same server. Clients are dealt to all of them in turn, this first
+    /// one first; files are laid out through the first.
+    pub more: Vec<SocketAddr>,
     /// Where MOUNT is served.
     pub mount_address: SocketAddr,
     /// The export, with its leading slash.
@@ -41,6 +44,7 @@ impl NfsTarget {
     pub fn new(address: SocketAddr, export: impl Into<String>) -> Self {
         Self {
             address,
+            more: Vec::new(),
             mount_address: address,
             export: export.into(),
             uid: 0,
@@ -49,8 +53,9 @@ impl NfsTarget {
         }
     }
 
-    /// Reads `nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`. Host names are resolved
-    /// now; the first address is taken.
+    /// Reads `nfs://HOST[,HOST...][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`. A port behind the
+    /// last host is that of all hosts that have none of their own. Host names are resolved now;
+    /// the first address of each is taken. MOUNT is asked for on the first host.
     ///
     /// # Errors
     /// [`BenchError::Target`] says what is wrong with the text.
@@ -62,8 +67,11 @@ impl NfsTarget {
         let slash = place
             .find('/')
             .ok_or_else(|| refuse(url, "the export is missing, as in nfs://127.0.0.1/vol"))?;
-        let (host, export) = place.split_at(slash);
-        let mut target = Self::new(resolve(url, host)?, export);
+        let (hosts, export) = place.split_at(slash);
+        let mut addresses = resolve_all(url, hosts)?.into_iter();
+        let first = addresses.next().ok_or_else(|| refuse(url, "the host is missing"))?;
+        let mut target = Self::new(first, export);
+        target.more = addresses.collect();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let number = value.parse::<u32>().map_err(|_| {
@@ -79,6 +87,13 @@ impl NfsTarget {
             }
         }
         Ok(target)
+    }
+
+    /// The address that client `index` talks to.
+    pub(crate) fn address_of(&self, index: u32) -> SocketAddr {
+        let place = usize::try_from(index).unwrap_or(0) % (self.more.len() + 1);
+        let further = place.checked_sub(1).and_then(|place| self.more.get(place));
+        further.copied().unwrap_or(self.address)
     }
 
     /// The source address of client `index` of `clients`; `None` leaves it to the system.
@@ -113,12 +128,39 @@ impl NfsTarget {
     }
 }
 
-fn resolve(url: &str, host: &str) -> Result<SocketAddr, BenchError> {
+fn resolve_all(url: &str, hosts: &str) -> Result<Vec<SocketAddr>, BenchError> {
+    let last = hosts.rsplit(',').next().unwrap_or(hosts);
+    let common = match port_of(last) {
+        None => NFS_PORT,
+        Some(port) => {
+            port.parse().map_err(|_| refuse(url, &format!("{port:?} is no port number")))?
+        }
+    };
+    let addresses: Vec<SocketAddr> =
+        hosts.split(',').map(|host| resolve(url, host, common)).collect::<Result<_, _>>()?;
+    let mut different = std::collections::HashSet::new();
+    match addresses.iter().find(|address| !different.insert(**address)) {
+        Some(twice) => Err(refuse(url, &format!("{twice} is there twice"))),
+        None => Ok(addresses),
+    }
+}
+
+/// The port in `HOST:PORT` or `[ADDRESS]:PORT`.
+fn port_of(host: &str) -> Option<&str> {
+    let outside = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
+    let bare = host.parse::<std::net::Ipv6Addr>().is_ok();
+    if bare { None } else { outside.rsplit_once(':').map(|(_, port)| port) }
+}
+
+fn resolve(url: &str, host: &str, port: u16) -> Result<SocketAddr, BenchError> {
+    if host.is_empty() {
+        return Err(refuse(url, "a host is missing"));
+    }
     let bare = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(host);
     if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, NFS_PORT));
+        return Ok(SocketAddr::new(ip, port));
     }
-    let named = if host.contains(':') { host.to_owned() } else { format!("{host}:{NFS_PORT}") };
+    let named = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
     let mut found = named
         .to_socket_addrs()
         .map_err(|error| refuse(url, &format!("{host:?} is no address: {error}")))?;
@@ -132,7 +174,13 @@ fn refuse(url: &str, why: &str) -> BenchError {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nfs(nfs) => write!(f, "nfs://{}{}", nfs.address, nfs.export),
+            Self::Nfs(nfs) => {
+                write!(f, "nfs://{}", nfs.address)?;
+                for address in &nfs.more {
+                    write!(f, ",{address}")?;
+                }
+                f.write_str(&nfs.export)
+            }
             Self::Path(path) => write!(f, "{}", path.display()),
         }
     }
@@ -154,12 +202,27 @@ mod tests {
     }
 
     #[test]
+    fn several_hosts_share_the_port_behind_the_last_and_clients_take_them_in_turn() {
+        let target = NfsTarget::parse("nfs://127.0.0.1,127.0.0.2:99,127.0.0.3:2050/vol").unwrap();
+        let all = [0, 1, 2, 3].map(|client| target.address_of(client).to_string());
+        assert_eq!(all, ["127.0.0.1:2050", "127.0.0.2:99", "127.0.0.3:2050", "127.0.0.1:2050"]);
+        let text = Target::Nfs(target.clone()).to_string();
+        assert_eq!(text, "nfs://127.0.0.1:2050,127.0.0.2:99,127.0.0.3:2050/vol");
+        assert_eq!(NfsTarget::parse(&text).unwrap(), target);
+        let six = NfsTarget::parse("nfs://[::1],[::2]:7/v").unwrap();
+        assert_eq!((six.address.port(), six.more), (7, vec!["[::2]:7".parse().unwrap()]));
+    }
+
+    #[test]
     fn wrong_urls_say_what_is_wrong() {
         let message = |url| NfsTarget::parse(url).unwrap_err().to_string();
         assert!(message("127.0.0.1:/vol").contains("must start with nfs://"));
         assert!(message("nfs://127.0.0.1").contains("export is missing"));
         assert!(message("nfs://127.0.0.1/v?mountport=x").contains("must be a number"));
         assert!(message("nfs://127.0.0.1/v?port=1").contains("none of mountport"));
+        assert!(message("nfs://127.0.0.1,127.0.0.1/v").contains("there twice"));
+        assert!(message("nfs://127.0.0.1,,127.0.0.2/v").contains("a host is missing"));
+        assert!(message("nfs://127.0.0.1:x/v").contains("no port number"));
     }
 
     #[test]

@@ -306,6 +306,7 @@ mod tests {
             jobs: Vec::new(),
             errors: BTreeMap::new(),
             connections: Connections::default(),
+            addresses: BTreeMap::new(),
             series_1s: Vec::new(),
             series_100ms: Vec::new(),
             series_10ms: Vec::new(),

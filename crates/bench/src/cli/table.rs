@@ -82,20 +82,25 @@ fn shares(result: &RunResult) -> Option<String> {
 fn failures(result: &RunResult) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(verify) = &result.verify {
-        let verdict = match (verify.checked, verify.mismatches) {
+        let verdict = match (verify.checked + verify.in_passing, verify.mismatches) {
             (0, _) => "nothing compared".to_owned(),
             (_, 0) => "all as written".to_owned(),
             (_, mismatches) => format!("{mismatches} MISMATCHES"),
         };
         let open = match verify.uncertain {
             0 => String::new(),
-            count => format!(", {count} left open by unanswered writes"),
+            count => format!(", {count} left open by writes under way"),
         };
         let unread = match verify.unread {
             0 => String::new(),
             count => format!(", {count} NOT READ BACK"),
         };
-        lines.push(format!("verified: {} blocks, {verdict}{open}{unread}", verify.checked));
+        let passing = match verify.in_passing {
+            0 => String::new(),
+            count => format!(" and {count} in passing"),
+        };
+        lines
+            .push(format!("verified: {} blocks{passing}, {verdict}{open}{unread}", verify.checked));
         lines.extend(verify.details.iter().map(|detail| format!("  {detail}")));
     }
     for (status, count) in &result.errors {
@@ -160,6 +165,7 @@ mod tests {
             unread: 7,
             mismatches: 1,
             details: vec!["file.00000 at 0: lost write".into()],
+            ..VerifyResult::default()
         });
         let text = render(&result);
         for part in [

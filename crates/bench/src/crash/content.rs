@@ -197,7 +197,10 @@ impl Content {
         let mut parts = bytes.chunks(whole);
         for (number, facts) in (0u64..).zip(&self.blocks) {
             let part = parts.next().unwrap_or(&[]);
-            let name = |generation| BlockName { run, file, offset: number * BLOCK, generation };
+            let name = |generation| {
+                let file = u64::from(file);
+                BlockName { run, file, offset: number * BLOCK, generation }
+            };
             let mut wrong = None;
             let fits = facts.now.iter().any(|&write| match write {
                 0 => part.iter().all(|byte| *byte == 0),
@@ -234,8 +237,8 @@ pub(super) fn bytes(
     let mut out = Vec::with_capacity(whole * usize::try_from(count).unwrap_or(0));
     for block in first..first + count {
         let offset = u64::from(block) * BLOCK;
-        let name = BlockName { run, file, offset, generation: number };
-        out.extend_from_slice(&stamp(name));
+        let name = BlockName { run, file: u64::from(file), offset, generation: number };
+        out.extend_from_slice(&stamp(name, whole, payload));
         out.extend_from_slice(payload.body(name, whole - STAMP_BYTES));
     }
     out

@@ -284,6 +284,7 @@ mod tests {
             jobs: (0..4).map(job).collect(),
             errors: Default::default(),
             connections: Default::default(),
+            addresses: Default::default(),
             series_1s: Vec::new(),
             series_100ms: Vec::new(),
             series_10ms: Vec::new(),

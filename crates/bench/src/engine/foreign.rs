@@ -78,6 +78,7 @@ impl Foreign {
             target: self.target,
             workload: self.workload,
             clients: Vec::new(),
+            addresses: BTreeMap::new(),
             started_unix_s: self.started_unix_s,
             measure_ns: self.measure_ns,
             planned_ns: self.ended_ns.saturating_add(u64::from(self.stopped)),

@@ -5,6 +5,7 @@
 //! starts them, watches them, and makes one result of their notes.
 
 mod collect;
+mod content;
 mod drive;
 mod foreign;
 mod job;
@@ -12,6 +13,7 @@ mod nfs;
 mod path;
 mod record;
 mod schedule;
+mod share;
 mod step;
 mod usage;
 
@@ -19,23 +21,29 @@ use crate::control::Control;
 use crate::error::BenchError;
 use crate::payload::Payload;
 use crate::rng::mix;
-use crate::stats::result::RunResult;
+use crate::stats::result::{RunResult, VerifyResult};
 use crate::stats::{Notes, Recorder};
 use crate::target::Target;
-use crate::verify::{Checker, Ledger};
+use crate::verify::Checker;
 use crate::workload::Workload;
+use job::Common;
 use schedule::Schedule;
+use share::FileSpec;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use usage::Usage;
 
 pub use collect::{Phase, Window};
 pub(crate) use foreign::Foreign;
-pub(crate) use job::file_name;
 pub(crate) use nfs::{Session, mount, status_name};
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};
+
+/// How long the part that made the directory waits for the others to clear their files away.
+const PARTS_PATIENCE: Duration = Duration::from_secs(10);
+const PARTS_LOOK: Duration = Duration::from_millis(50);
 
 /// A run that can start at once: connected, permissions checked, files laid out.
 ///
@@ -51,8 +59,12 @@ pub struct Prepared {
 pub(crate) struct Plan {
     pub(crate) workload: Arc<Workload>,
     pub(crate) payload: Arc<Payload>,
-    ledger: Option<Arc<Ledger>>,
-    /// Tells this run's blocks and names from those of others.
+    /// The files, by number.
+    files: Arc<[FileSpec]>,
+    /// The directory stays when the step is over.
+    keep_directory: bool,
+    common: Common,
+    /// Tells the blocks of this step from those of others.
     pub(crate) run: u64,
 }
 
@@ -72,6 +84,8 @@ struct Outcome {
     ended_ns: u64,
     lost: u64,
     unanswered: u64,
+    /// What comparing in passing found.
+    verify: Option<VerifyResult>,
     /// What ended it before its time.
     fault: Option<BenchError>,
 }
@@ -96,26 +110,8 @@ pub fn prepare_with(
     control: &Control,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Prepared, BenchError> {
-    workload.check()?;
-    let ledger = match workload.verify {
-        Some(_) => {
-            let ledger = Ledger::new(workload.files, workload.blocks());
-            Some(Arc::new(ledger.map_err(BenchError::Workload)?))
-        }
-        None => None,
-    };
-    let plan = Plan {
-        workload: Arc::new(workload.clone()),
-        payload: Arc::new(Payload::new()),
-        ledger,
-        run: run_number(),
-    };
-    let mut layout = Layingout { control, progress };
-    let backend = match target {
-        Target::Nfs(nfs) => Backend::Nfs(nfs::Files::prepare(nfs, &plan, &mut layout)?),
-        Target::Path(path) => Backend::Path(path::Files::prepare(path, &plan, &mut layout)?),
-    };
-    Ok(Prepared { target: target.clone(), plan, backend })
+    let step = prepare_step(target, std::slice::from_ref(workload), control, progress)?;
+    step.into_only().ok_or(BenchError::Worker)
 }
 
 /// Whom to tell how far the laying out is, and who may stop it.
@@ -155,7 +151,11 @@ impl Prepared {
         observe: impl FnMut(&Window),
     ) -> Result<RunResult, BenchError> {
         let name = self.plan.workload.name.clone();
-        let record = PreparedStep::from(self).run(Instant::now(), control, observe)?;
+        let mut step = PreparedStep::from(self);
+        let record = step.run(Instant::now(), control, observe);
+        let finished = step.finish();
+        let record = record?;
+        finished?;
         record.results(&name).map(|(total, _)| total).ok_or(BenchError::Worker)
     }
 
@@ -181,11 +181,15 @@ impl Prepared {
     /// # Errors
     /// [`BenchError`] if the target can't be reached or refuses.
     pub fn discard(self) -> Result<(), BenchError> {
-        self.clean_up()
+        PreparedStep::from(self).finish()
     }
 
-    fn clean_up(&self) -> Result<(), BenchError> {
-        self.backend.clean_up(&self.plan)
+    /// Looks up the files that others laid out.
+    fn attach(&mut self) -> Result<(), BenchError> {
+        match &mut self.backend {
+            Backend::Nfs(files) => files.attach(&self.plan),
+            Backend::Path(files) => files.attach(&self.plan),
+        }
     }
 
     fn workers(&self) -> Result<Vec<Worker>, BenchError> {
@@ -195,35 +199,66 @@ impl Prepared {
         }
     }
 
+    /// What has to happen after the load and before anybody looks at the files.
+    fn settle(&self, record: &mut Record) {
+        let workload = &self.plan.workload;
+        if !workload.end_sync || !workload.writes() {
+            return;
+        }
+        let synced = match &self.backend {
+            Backend::Nfs(files) => files.sync(&self.plan),
+            Backend::Path(files) => files.sync(&self.plan),
+        };
+        if let Err(error) = synced {
+            record.add_failure("sync", &error);
+        }
+    }
+
     /// Reads back what was written, if that was asked for, and notes what it finds.
     fn check(&self, record: &mut Record, control: &Control) {
-        let (Some(scope), Some(ledger)) = (self.plan.workload.verify, &self.plan.ledger) else {
+        let (Some(scope), Some(ledger)) = (self.plan.workload.verify, &self.plan.common.ledger)
+        else {
             return;
         };
-        let blocks = crate::verify::choose(ledger, scope);
-        let mut checker = Checker::new(&self.plan, ledger, blocks.len() as u64);
+        let own = |number: &u32| {
+            let is_free = || ledger.file(*number).is_some_and(crate::verify::FileLedger::take);
+            self.plan.workload.uses(*number) && is_free()
+        };
+        let files: Vec<u32> = (0..ledger.files()).filter(own).collect();
+        let blocks = crate::verify::choose(ledger, &files, scope);
+        let plan = &self.plan;
+        let mut checker = Checker::new(&plan.payload, ledger, plan.run, blocks.len() as u64);
         let outcome = match &self.backend {
             Backend::Nfs(files) => files.verify(&mut checker, blocks, control),
-            Backend::Path(files) => files.verify(&self.plan, &mut checker, blocks, control),
+            Backend::Path(files) => files.verify(plan, &mut checker, blocks, control),
         };
-        record.verify = Some(checker.finish());
+        record.add_verify(checker.finish());
         if let Err(error) = outcome {
             record.add_failure("verification", &error);
+        }
+    }
+
+    /// Removes the files that the preparation made, and what jobs left.
+    fn remove_files(&self) -> Result<(), BenchError> {
+        let left = self.plan.common.leftovers.take();
+        match &self.backend {
+            Backend::Nfs(files) => files.remove_files(&self.plan, &left),
+            Backend::Path(files) => files.remove_files(&left),
+        }
+    }
+
+    /// Removes the directory, if the preparation made it and it need not stay. Other processes may
+    /// have files in it for a while if the load is one of several parts.
+    fn remove_directory(&self) -> Result<(), BenchError> {
+        let keep = self.plan.keep_directory;
+        match &self.backend {
+            Backend::Nfs(files) => files.remove_directory(&self.plan, keep),
+            Backend::Path(files) => files.remove_directory(&self.plan, keep),
         }
     }
 }
 
 impl Backend {
-    fn clean_up(&self, plan: &Plan) -> Result<(), BenchError> {
-        if plan.workload.keep {
-            return Ok(());
-        }
-        match self {
-            Self::Nfs(files) => files.clean_up(plan),
-            Self::Path(files) => files.clean_up(),
-        }
-    }
-
     fn client_names(&self) -> Vec<String> {
         match self {
             Self::Nfs(files) => files.client_names(),
@@ -231,11 +266,28 @@ impl Backend {
         }
     }
 
-    fn connections(&self, workload: &Workload) -> u64 {
+    /// How many connections go to each address.
+    fn addresses(&self, workload: &Workload) -> BTreeMap<String, u64> {
         match self {
-            Self::Nfs(_) => u64::from(workload.clients) * u64::from(workload.connections),
-            Self::Path(_) => 0,
+            Self::Nfs(files) => files.addresses(workload),
+            Self::Path(_) => BTreeMap::new(),
         }
+    }
+}
+
+/// Tries `remove` for as long as the directory is not empty and other parts of the load may still
+/// be removing their files. `remove` says whether it is not empty.
+fn remove_patiently(
+    workload: &Workload,
+    mut remove: impl FnMut() -> Result<bool, BenchError>,
+) -> Result<bool, BenchError> {
+    let patience = Instant::now() + PARTS_PATIENCE;
+    loop {
+        let occupied = remove()?;
+        if !occupied || workload.part.is_none() || Instant::now() >= patience {
+            return Ok(occupied);
+        }
+        std::thread::sleep(PARTS_LOOK);
     }
 }
 

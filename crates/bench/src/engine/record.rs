@@ -7,6 +7,7 @@ use crate::stats::result::{
     Connections, Generator, Interval, JobResult, Mark, OpResult, RESULT_VERSION, RunResult,
     VerifyResult,
 };
+use crate::verify::DETAILS_MAX;
 use crate::workload::{Length, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,9 +17,6 @@ use super::collect::seconds;
 
 /// A worker that waits for the target less than the rest of this is the limit itself.
 const SATURATED_PERCENT: f64 = 95.0;
-/// Mismatches described in words; the others are only counted.
-const DETAILS_MAX: usize = 20;
-
 /// What came of one load in one process, or in several together. Times count from the start of
 /// the load, which all processes share.
 #[derive(Clone, Serialize, Deserialize)]
@@ -34,6 +32,9 @@ pub struct Record {
     pub(super) ended_ns: u64,
     pub(super) notes: Notes,
     pub(super) connections: Connections,
+    /// Connections to each address.
+    #[serde(default)]
+    pub(super) addresses: BTreeMap<String, u64>,
     pub(super) generator: Generator,
     /// What ended workers before their time, and what failed after the load, in words.
     pub(super) faults: BTreeMap<String, u64>,
@@ -57,6 +58,14 @@ impl Record {
         }
         self.ended_ns = self.ended_ns.max(outcome.ended_ns);
         self.notes.merge(outcome.notes);
+        if let Some(verify) = outcome.verify {
+            self.add_verify(verify);
+        }
+    }
+
+    /// Adds what a comparison found.
+    pub(super) fn add_verify(&mut self, found: VerifyResult) {
+        self.verify.get_or_insert_default().merge(found, DETAILS_MAX);
     }
 
     /// Notes that `what`, which follows the load, failed.
@@ -80,10 +89,13 @@ impl Record {
         self.broken |= other.broken;
         self.marks.extend(other.marks);
         self.notes.merge(other.notes);
-        match (&mut self.verify, other.verify) {
-            (Some(own), Some(other)) => own.merge(other, DETAILS_MAX),
-            (own @ None, other) => *own = other,
-            (Some(_), None) => {}
+        self.generator.machine_busy_percent =
+            self.generator.machine_busy_percent.max(other.generator.machine_busy_percent);
+        for (address, count) in other.addresses {
+            *self.addresses.entry(address).or_default() += count;
+        }
+        if let Some(verify) = other.verify {
+            self.add_verify(verify);
         }
     }
 
@@ -105,7 +117,7 @@ impl Record {
     pub fn result(self) -> RunResult {
         let measured = self.interval();
         let total = self.notes.total(measured.seconds());
-        let generator = completed(self.generator, &total);
+        let generator = completed(self.generator, &total, self.addresses.is_empty());
         let interrupted = self.interrupted();
         let jobs = self.jobs(total.operations);
         let mut errors = self.notes.errors.clone();
@@ -124,6 +136,7 @@ impl Record {
             by_operation: self.notes.by_operation(measured.seconds()),
             errors,
             connections: self.connections,
+            addresses: self.addresses,
             series_1s: self.notes.series.points_1s(),
             series_100ms: self.notes.series.points_100ms(),
             series_10ms: self.notes.series.points_10ms(),
@@ -171,10 +184,12 @@ impl Record {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 52 bits")]
-fn completed(generator: Generator, total: &OpResult) -> Generator {
+fn completed(generator: Generator, total: &OpResult, on_path: bool) -> Generator {
+    // On a path each request in flight has a thread, so that none is ever busy by itself.
+    let machine = on_path && generator.machine_busy_percent >= SATURATED_PERCENT;
     Generator {
         cpu_us_per_op: generator.cpu_s * 1e6 / total.operations.max(1) as f64,
-        saturated: generator.busiest_thread_percent >= SATURATED_PERCENT,
+        saturated: machine || generator.busiest_thread_percent >= SATURATED_PERCENT,
         ..generator
     }
 }

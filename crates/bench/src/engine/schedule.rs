@@ -3,10 +3,12 @@
 use crate::workload::Workload;
 use std::time::{Duration, Instant};
 
-/// The times of a run, in nanoseconds since the load started.
+/// The times of a load, in nanoseconds since its step started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     start: Instant,
+    /// The first request is sent.
+    pub(crate) begin_ns: u64,
     /// The measured interval begins.
     pub(crate) measure_ns: u64,
     /// The measured interval ends and no request is sent any more; `u64::MAX` for a run that
@@ -17,19 +19,21 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of `workload` if its load starts at `start`.
+    /// The schedule of `workload` in a step that starts at `start`.
     pub(crate) fn starting_at(start: Instant, workload: &Workload) -> Self {
-        let measure_ns = nanos(workload.warmup());
+        let begin_ns = nanos(Duration::from_secs_f64(workload.start_delay_s));
+        let measure_ns = begin_ns.saturating_add(nanos(workload.warmup()));
         let length = workload.measured_time();
         Self {
             start,
+            begin_ns,
             measure_ns,
             end_ns: length.map_or(u64::MAX, |length| measure_ns.saturating_add(nanos(length))),
             drain_ns: nanos(Duration::from_secs_f64(workload.drain_s)),
         }
     }
 
-    /// The present, in nanoseconds since the load started.
+    /// The present, in nanoseconds since the step started.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         nanos(self.start.elapsed())
@@ -40,4 +44,23 @@ impl Schedule {
 #[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Length;
+
+    #[test]
+    fn warm_up_and_measurement_follow_the_start_delay() {
+        let length = Length::Seconds(3.0);
+        let load = Workload { start_delay_s: 1.0, warmup_s: 2.0, length, ..Workload::default() };
+        let schedule = Schedule::starting_at(Instant::now(), &load);
+        let second = 1_000_000_000;
+        assert_eq!(schedule.begin_ns, second);
+        assert_eq!((schedule.measure_ns, schedule.end_ns), (3 * second, 6 * second));
+        let counted = Workload { length: Length::Operations(1), ..load };
+        let schedule = Schedule::starting_at(Instant::now(), &counted);
+        assert_eq!((schedule.measure_ns, schedule.end_ns), (second, u64::MAX));
+    }
 }

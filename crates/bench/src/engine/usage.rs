@@ -1,7 +1,8 @@
 //! What a worker itself used in the measured interval: processor time, and time spent waiting
 //! for the target.
 
-use crate::stats::cpu;
+use super::collect::{Phase, Window};
+use crate::stats::cpu::{self, MachineTime};
 use std::time::Duration;
 
 /// Measures one worker; it lives on that worker's thread.
@@ -68,6 +69,35 @@ impl Usage {
         }
         let busy = self.span_ns.saturating_sub(self.waited_ns);
         busy as f64 * 100.0 / self.span_ns as f64
+    }
+}
+
+/// Measures how busy this machine is while a load is measured.
+#[derive(Default)]
+pub(crate) struct MachineMeter {
+    from: Option<MachineTime>,
+    to: Option<MachineTime>,
+}
+
+impl MachineMeter {
+    /// Notes that `window` has just ended.
+    pub(crate) fn window(&mut self, window: &Window) {
+        if window.phase != Phase::Measure {
+            return;
+        }
+        let now = cpu::machine().ok();
+        if self.from.is_none() {
+            self.from = now;
+        }
+        self.to = now;
+    }
+
+    /// Share of the time, 0 to 100; 0 if nothing was measured.
+    pub(crate) fn busy_percent(&self) -> f64 {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => to.busy_percent_since(from),
+            _ => 0.0,
+        }
     }
 }
 

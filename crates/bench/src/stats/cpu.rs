@@ -47,6 +47,41 @@ pub fn this_thread() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// How much time all processors of the machine together were busy, and had in all, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MachineTime {
+    busy: u64,
+    all: u64,
+}
+
+/// The time of all processors so far, from `/proc/stat`.
+pub(crate) fn machine() -> io::Result<MachineTime> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    MachineTime::parse(&stat).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "/proc/stat is not as proc(5) says")
+    })
+}
+
+impl MachineTime {
+    fn parse(stat: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are part of the users.
+        let ticks = line.split_ascii_whitespace().take(8).map(str::parse::<u64>);
+        let ticks = ticks.collect::<Result<Vec<_>, _>>().ok()?;
+        let all = ticks.iter().sum();
+        let idle: u64 = ticks.iter().skip(3).take(2).sum();
+        (ticks.len() >= 5).then(|| Self { busy: all - idle, all })
+    }
+
+    /// Share of the time since `before` that they were busy, 0 to 100.
+    #[expect(clippy::cast_precision_loss, reason = "a percentage")]
+    pub(crate) fn busy_percent_since(self, before: Self) -> f64 {
+        let all = self.all.saturating_sub(before.all);
+        let busy = self.busy.saturating_sub(before.busy);
+        if all == 0 { 0.0 } else { busy as f64 * 100.0 / all as f64 }
+    }
+}
+
 /// The process whose children are the kernel's threads.
 const KTHREADD: u32 = 2;
 
@@ -94,6 +129,16 @@ mod tests {
         assert_eq!(ProcStat::parse(line), Some(ProcStat { parent: 7, ticks: 123 }));
         assert_eq!(ProcStat::parse(b"42 (x) S 7"), None);
         assert_eq!(ProcStat::parse(b""), None);
+    }
+
+    #[test]
+    fn waiting_for_a_disk_is_no_work_of_a_processor() {
+        let before = MachineTime::parse("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 1 2 3").unwrap();
+        let after = MachineTime::parse("cpu  40 0 30 90 40 0 0 0 0 0").unwrap();
+        assert!((after.busy_percent_since(before) - 50.0).abs() < 1e-9);
+        assert!(before.busy_percent_since(before).abs() < 1e-9);
+        assert_eq!(MachineTime::parse("cpu  1 2"), None);
+        assert!(machine().is_ok());
     }
 
     #[test]

@@ -25,10 +25,17 @@ pub(crate) enum OpKind {
     Lookup,
     Create,
     Remove,
+    Setattr,
+    Mkdir,
+    Rmdir,
+    /// A whole file read, in as many requests as it takes.
+    ReadFile,
+    /// A whole file written.
+    WriteFile,
 }
 
 impl OpKind {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Read,
         Self::Write,
         Self::Commit,
@@ -38,6 +45,11 @@ impl OpKind {
         Self::Lookup,
         Self::Create,
         Self::Remove,
+        Self::Setattr,
+        Self::Mkdir,
+        Self::Rmdir,
+        Self::ReadFile,
+        Self::WriteFile,
     ];
 
     /// Its key in results.
@@ -52,6 +64,11 @@ impl OpKind {
             Self::Lookup => "lookup",
             Self::Create => "create",
             Self::Remove => "remove",
+            Self::Setattr => "setattr",
+            Self::Mkdir => "mkdir",
+            Self::Rmdir => "rmdir",
+            Self::ReadFile => "read-file",
+            Self::WriteFile => "write-file",
         }
     }
 }
@@ -307,9 +324,11 @@ fn latency(histogram: &Histogram<u32>) -> Latency {
         mean: histogram.mean() / 1e6,
         p5: at(0.05),
         p50: at(0.50),
+        p90: at(0.90),
         p95: at(0.95),
         p99: at(0.99),
         p99_9: at(0.999),
+        p99_99: at(0.9999),
         max: histogram.max() as f64 / 1e6,
     }
 }
@@ -346,9 +365,11 @@ mod tests {
             (latency.p5, 50.0),
             (latency.p50, 500.0),
             (latency.mean, 500.5),
+            (latency.p90, 900.0),
             (latency.p95, 950.0),
             (latency.p99, 990.0),
             (latency.p99_9, 999.0),
+            (latency.p99_99, 1000.0),
             (latency.max, 1000.0),
         ] {
             assert!((seen - wanted).abs() <= wanted * 0.002, "{seen} is not {wanted}");

@@ -26,7 +26,8 @@ pub struct RunResult {
     /// All operations together.
     pub total: OpResult,
     /// By kind: `read`, `write`, `commit`, `null`, `getattr`, `access`, `lookup`, `create`,
-    /// `remove`. Kinds that did not occur are left out.
+    /// `remove`, `setattr`, `mkdir`, `rmdir`, `read-file`, `write-file`. Kinds that did not occur
+    /// are left out.
     pub by_operation: BTreeMap<String, OpResult>,
     /// One for each job, in order.
     pub jobs: Vec<JobResult>,
@@ -35,6 +36,9 @@ pub struct RunResult {
     pub errors: BTreeMap<String, u64>,
     /// What became of the connections.
     pub connections: Connections,
+    /// How many of them go to each address of the server; none of a path.
+    #[serde(default)]
+    pub addresses: BTreeMap<String, u64>,
     /// Completions per second.
     pub series_1s: Vec<Point>,
     /// Completions per 100 ms.
@@ -141,12 +145,18 @@ pub struct Latency {
     pub p5: f64,
     /// Median.
     pub p50: f64,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: f64,
     /// 95th percentile.
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
     /// 99.9th percentile.
     pub p99_9: f64,
+    /// 99.99th percentile.
+    #[serde(default)]
+    pub p99_99: f64,
     /// Greatest.
     pub max: f64,
 }
@@ -206,9 +216,14 @@ pub struct Generator {
     pub cpu_us_per_op: f64,
     /// Share of the time that the busiest worker did not wait for the server, 0 to 100.
     pub busiest_thread_percent: f64,
-    /// The generator was the limit (busiest worker at 95 % or more): the figures say what it
+    /// The generator was the limit: the busiest worker at 95 % or more, or, on a path, where each
+    /// request has a thread of its own, all processors of this machine. The figures say what it
     /// can do, not what the target can.
     pub saturated: bool,
+    /// Share of the time that the processors of this machine were busy, with whatever, in the
+    /// measured interval; the busiest machine's of several. 0 to 100; 0 if that is not known.
+    #[serde(default)]
+    pub machine_busy_percent: f64,
 }
 
 /// What the server's process used while it was measured.
@@ -223,16 +238,22 @@ pub struct ServerCpu {
 /// What reading back found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyResult {
-    /// Blocks read back and compared.
+    /// Blocks read back after the run and compared.
     pub checked: u64,
-    /// Blocks whose content is open because their last write was never answered.
+    /// Blocks that the load itself read, and that were compared in passing.
+    #[serde(default)]
+    pub in_passing: u64,
+    /// Blocks whose content is open: their last write was never answered, or a read met a write.
     pub uncertain: u64,
     /// Blocks that were to be read back and were not, because the run was stopped, lost a
     /// connection, or could not reach the target any more.
     #[serde(default)]
     pub unread: u64,
-    /// Blocks that did not hold what was written.
+    /// Blocks that did not hold what was written, in passing or afterwards.
     pub mismatches: u64,
+    /// Those of them that were found in passing.
+    #[serde(default)]
+    pub in_passing_mismatches: u64,
     /// The first of them, in words.
     pub details: Vec<String>,
 }
@@ -241,6 +262,8 @@ impl VerifyResult {
     /// Adds what another process found; at most `details_max` mismatches are told in words.
     pub(crate) fn merge(&mut self, other: Self, details_max: usize) {
         self.checked += other.checked;
+        self.in_passing += other.in_passing;
+        self.in_passing_mismatches += other.in_passing_mismatches;
         self.uncertain += other.uncertain;
         self.unread += other.unread;
         self.mismatches += other.mismatches;

@@ -68,7 +68,7 @@ impl Executor for Local {
         loads: &[Workload],
         context: &mut Context<'_>,
     ) -> Result<Applied, BenchError> {
-        let step = prepare_step(&self.target, loads, context.control, context.layout)?;
+        let mut step = prepare_step(&self.target, loads, context.control, context.layout)?;
         let record =
             step.run(Instant::now(), context.control, |window| (context.observe)(window))?;
         Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })

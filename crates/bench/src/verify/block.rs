@@ -1,12 +1,13 @@
-//! The content of a verified block: a stamp that names it, sealed by a checksum, and a body that
-//! follows from the name.
+//! The content of a verified block: a stamp that names it, with a digest of the rest, sealed by a
+//! checksum, and a body that follows from the name.
 
-use crate::payload::{BlockName, Payload};
+use crate::payload::{BlockName, Payload, digest};
 use crate::rng::mix;
 
 /// Bytes of the stamp at the front of a block.
-pub(crate) const STAMP_BYTES: usize = 48;
-const MAGIC: u64 = u64::from_be_bytes(*b"weirblk1");
+pub(crate) const STAMP_BYTES: usize = 56;
+const MAGIC: u64 = u64::from_be_bytes(*b"weirblk2");
+const SEALED_WORDS: usize = 6;
 
 /// How a block differs from what was written last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,11 +19,14 @@ pub(crate) enum Mismatch {
     #[error("lost write: the file ends {0} bytes into the block")]
     Short(usize),
     /// No valid stamp: what was there before the run, or damage in the stamp itself.
-    #[error("no valid stamp: never written by this run, or damaged in its first 48 bytes")]
+    #[error(
+        "no valid stamp: never written in verified blocks of this size, or damaged in its first \
+         {STAMP_BYTES} bytes"
+    )]
     Unstamped,
     /// The valid content of another place.
     #[error("misplaced: it holds the block of file {file} at {offset}")]
-    Misplaced { file: u32, offset: u64 },
+    Misplaced { file: u64, offset: u64 },
     /// An older content of this very place.
     #[error("stale: it holds write {found}, the last one answered was write {wanted}")]
     Stale { found: u32, wanted: u32 },
@@ -32,44 +36,45 @@ pub(crate) enum Mismatch {
     /// The stamp is right, the body is not.
     #[error("corrupt: byte {at} is not what was written")]
     Corrupt { at: usize },
+    /// Something where nothing was written.
+    #[error("stray data: byte {at} is not zero, and nothing was ever written there")]
+    Stray { at: usize },
 }
 
-/// The stamp of the block `name`.
-pub(crate) fn stamp(name: BlockName) -> [u8; STAMP_BYTES] {
-    let words = [
-        MAGIC,
-        name.run,
-        u64::from(name.file),
-        name.offset,
-        u64::from(name.generation),
-        checksum(name),
-    ];
+/// The stamp of the block `name`, which is `length` bytes long with it.
+pub(crate) fn stamp(name: BlockName, length: usize, payload: &Payload) -> [u8; STAMP_BYTES] {
+    seal(name, length, payload.body_digest(name, length.saturating_sub(STAMP_BYTES)))
+}
+
+fn seal(name: BlockName, length: usize, body: u64) -> [u8; STAMP_BYTES] {
+    let size = (length as u64) << 32;
+    let words: [u64; SEALED_WORDS] =
+        [MAGIC, name.run, name.file, name.offset, size | u64::from(name.generation), body];
+    let sum = words.iter().fold(0, |sum, word| mix(sum ^ word));
     let mut bytes = [0; STAMP_BYTES];
-    for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+    for (to, word) in bytes.chunks_exact_mut(8).zip(words.into_iter().chain([sum])) {
         to.copy_from_slice(&word.to_be_bytes());
     }
     bytes
 }
 
-fn checksum(name: BlockName) -> u64 {
-    let place = mix(name.run ^ mix(name.offset));
-    mix(place ^ mix((u64::from(name.file) << 32) | u64::from(name.generation)))
+/// A stamp that was read, and what it says of the body.
+struct Stamp {
+    name: BlockName,
+    body: u64,
 }
 
-/// Reads a stamp back; `None` if it is none of `run`.
-fn read_stamp(block: &[u8], run: u64) -> Option<BlockName> {
-    let stamp_bytes: &[u8; STAMP_BYTES] = block.first_chunk()?;
-    let mut words = stamp_bytes
+/// Reads a stamp back; `None` if it is damaged, or that of a block of another length.
+fn read_stamp(block: &[u8], length: usize) -> Option<Stamp> {
+    let found: &[u8; STAMP_BYTES] = block.first_chunk()?;
+    let mut words = found
         .chunks_exact(8)
         .filter_map(|word| word.first_chunk::<8>().map(|word| u64::from_be_bytes(*word)));
     let _magic = words.next()?;
-    let name = BlockName {
-        run: words.next()?,
-        file: u32::try_from(words.next()?).ok()?,
-        offset: words.next()?,
-        generation: u32::try_from(words.next()?).ok()?,
-    };
-    (name.run == run && stamp(name) == *stamp_bytes).then_some(name)
+    let (run, file, offset) = (words.next()?, words.next()?, words.next()?);
+    let generation = u32::try_from(words.next()? & u64::from(u32::MAX)).ok()?;
+    let (name, body) = (BlockName { run, file, offset, generation }, words.next()?);
+    (seal(name, length, body) == *found).then_some(Stamp { name, body })
 }
 
 /// Compares what was read at the place of `wanted` with what was written there last. `length` is
@@ -80,26 +85,84 @@ pub(crate) fn inspect(
     wanted: BlockName,
     payload: &Payload,
 ) -> Result<(), Mismatch> {
-    if block.len() < length {
-        return Err(Mismatch::Short(block.len()));
-    }
-    let Some(found) = read_stamp(block, wanted.run) else {
-        let zeros = block.iter().all(|byte| *byte == 0);
-        return Err(if zeros { Mismatch::Lost } else { Mismatch::Unstamped });
-    };
-    if (found.file, found.offset) != (wanted.file, wanted.offset) {
-        return Err(Mismatch::Misplaced { file: found.file, offset: found.offset });
-    }
-    let body = block.get(STAMP_BYTES..length).unwrap_or(&[]);
+    let found = at_its_place(block, length, wanted, Some(wanted.run))?.name;
     if found.generation != wanted.generation {
         return Err(Mismatch::Stale { found: found.generation, wanted: wanted.generation });
     }
+    let body = block.get(STAMP_BYTES..length).unwrap_or(&[]);
     let right = payload.body(wanted, body.len());
     if body == right {
         return Ok(());
     }
     let first = body.iter().zip(right).position(|(a, b)| a != b).unwrap_or(0);
     Err(torn(body, first, wanted, payload).unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
+}
+
+/// Compares a block that was read while it was written: any write from `wanted` up to `newest` is
+/// right. `false` if it can't be told, because the read may have met two of them half and half.
+pub(crate) fn inspect_racing(
+    block: &[u8],
+    length: usize,
+    wanted: BlockName,
+    newest: u32,
+    payload: &Payload,
+) -> Result<bool, Mismatch> {
+    let found = at_its_place(block, length, wanted, Some(wanted.run))?;
+    let generation = found.name.generation;
+    if !(wanted.generation..=newest).contains(&generation) {
+        return Err(Mismatch::Stale { found: generation, wanted: wanted.generation });
+    }
+    let body = block.get(STAMP_BYTES..length).unwrap_or(&[]);
+    Ok(body == payload.body(found.name, body.len()))
+}
+
+/// Judges a block that an earlier run wrote by what it says itself: its place is right, and the
+/// body is the one that its stamp was made for.
+pub(crate) fn inspect_alone(
+    block: &[u8],
+    length: usize,
+    (file, offset): (u64, u64),
+    payload: &Payload,
+) -> Result<(), Mismatch> {
+    let place = BlockName { run: 0, file, offset, generation: 0 };
+    let found = at_its_place(block, length, place, None)?;
+    let body = block.get(STAMP_BYTES..length).unwrap_or(&[]);
+    if digest(body) == found.body {
+        return Ok(());
+    }
+    let right = payload.body(found.name, body.len());
+    let first = body.iter().zip(right).position(|(a, b)| a != b).unwrap_or(0);
+    Err(torn(body, first, found.name, payload)
+        .unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
+}
+
+/// Is it a hole still?
+pub(crate) fn inspect_hole(block: &[u8]) -> Result<(), Mismatch> {
+    let stray = block.iter().position(|byte| *byte != 0);
+    stray.map_or(Ok(()), |at| Err(Mismatch::Stray { at }))
+}
+
+/// The stamp of a block that is whole and belongs to the place of `wanted`, of `run` if that is
+/// known.
+fn at_its_place(
+    block: &[u8],
+    length: usize,
+    wanted: BlockName,
+    run: Option<u64>,
+) -> Result<Stamp, Mismatch> {
+    if block.len() < length {
+        return Err(Mismatch::Short(block.len()));
+    }
+    let found =
+        read_stamp(block, length).filter(|stamp| run.is_none_or(|run| run == stamp.name.run));
+    let Some(found) = found else {
+        let zeros = block.iter().all(|byte| *byte == 0);
+        return Err(if zeros { Mismatch::Lost } else { Mismatch::Unstamped });
+    };
+    if (found.name.file, found.name.offset) != (wanted.file, wanted.offset) {
+        return Err(Mismatch::Misplaced { file: found.name.file, offset: found.name.offset });
+    }
+    Ok(found)
 }
 
 /// Is everything from byte `first` of the body on the content of a recent older write?
@@ -125,7 +188,7 @@ mod tests {
     }
 
     fn content(payload: &Payload, name: BlockName) -> Vec<u8> {
-        [&stamp(name)[..], payload.body(name, BLOCK - STAMP_BYTES)].concat()
+        [&stamp(name, BLOCK, payload)[..], payload.body(name, BLOCK - STAMP_BYTES)].concat()
     }
 
     fn check(block: &[u8], payload: &Payload) -> Result<(), Mismatch> {
@@ -175,5 +238,46 @@ mod tests {
         let payload = Payload::new();
         let earlier = content(&payload, BlockName { run: 76, ..name(5) });
         assert_eq!(check(&earlier, &payload), Err(Mismatch::Unstamped));
+    }
+
+    #[test]
+    fn a_block_can_be_judged_by_itself() {
+        let payload = Payload::new();
+        let place = (name(5).file, name(5).offset);
+        let mut block = content(&payload, BlockName { run: 5, ..name(5) });
+        assert_eq!(inspect_alone(&block, BLOCK, place, &payload), Ok(()));
+        let elsewhere = inspect_alone(&block, BLOCK, (4, place.1), &payload);
+        assert_eq!(elsewhere, Err(Mismatch::Misplaced { file: 3, offset: 8192 }));
+        let shorter = inspect_alone(&block, BLOCK / 2, place, &payload);
+        assert_eq!(shorter, Err(Mismatch::Unstamped));
+        for at in STAMP_BYTES..BLOCK {
+            block[at] ^= 1 << (at % 8);
+            let found = inspect_alone(&block, BLOCK, place, &payload);
+            assert_eq!(found, Err(Mismatch::Corrupt { at }));
+            block[at] ^= 1 << (at % 8);
+        }
+    }
+
+    #[test]
+    fn a_read_that_met_a_write_may_show_either_and_nothing_older() {
+        let payload = Payload::new();
+        let judge = |block: &[u8]| inspect_racing(block, BLOCK, name(5), 6, &payload);
+        let (old, new) = (content(&payload, name(5)), content(&payload, name(6)));
+        assert_eq!(judge(&old), Ok(true));
+        assert_eq!(judge(&new), Ok(true));
+        let mut both = new.clone();
+        both[1024..].copy_from_slice(&old[1024..]);
+        assert_eq!(judge(&both), Ok(false));
+        let stale = content(&payload, name(4));
+        assert_eq!(judge(&stale), Err(Mismatch::Stale { found: 4, wanted: 5 }));
+        assert_eq!(judge(&[0; BLOCK]), Err(Mismatch::Lost));
+    }
+
+    #[test]
+    fn a_hole_is_empty() {
+        assert_eq!(inspect_hole(&[0; 512]), Ok(()));
+        let mut block = [0; 512];
+        block[511] = 1;
+        assert_eq!(inspect_hole(&block), Err(Mismatch::Stray { at: 511 }));
     }
 }

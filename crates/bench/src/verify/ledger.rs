@@ -1,60 +1,128 @@
-//! What was written to each block, shared by all workers.
+//! What was written to each block, shared by all workers of all loads of a step.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Set while a write of the block has no answer yet.
 const IN_FLIGHT: u32 = 1 << 31;
-/// Most blocks that are kept track of: 1 GiB of memory.
-const BLOCKS_MAX: u64 = 1 << 28;
+/// Most blocks that are kept track of in one step: 1 GiB of memory.
+pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
-/// What a block should hold after the run.
+/// What the blocks of a file hold before the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// What was there before.
+    Unknown,
+    /// Nothing: it is one hole.
+    Hole,
+    /// The first write of each block, done while laying out.
+    Stamped,
+}
+
+/// What a block should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// This run never wrote it.
-    Untouched,
+    /// Nobody wrote it: what was there before.
+    Untouched(Base),
     /// The content of its last answered write.
     Generation(u32),
     /// A write of it was never answered, so old and new content are both right.
     Uncertain,
 }
 
-/// For each block of each file how often it was written, and whether a write is under way. There
+/// For each block of one file how often it was written, and whether a write is under way. There
 /// is never more than one write of a block in flight, so that its last content is certain.
-pub(crate) struct Ledger {
-    blocks_per_file: u64,
+pub(crate) struct FileLedger {
+    /// Its name in the directory.
+    pub(crate) name: String,
+    /// What stands for the file in stamps.
+    pub(crate) id: u64,
+    base: Base,
     blocks: Box<[AtomicU32]>,
+    checked: AtomicBool,
+}
+
+impl FileLedger {
+    /// The file `name`, of `blocks` blocks.
+    pub(crate) fn new(name: String, id: u64, base: Base, blocks: u64) -> Self {
+        let first = u32::from(base == Base::Stamped);
+        let blocks = (0..blocks).map(|_| AtomicU32::new(first)).collect();
+        Self { name, id, base, blocks, checked: AtomicBool::new(false) }
+    }
+
+    /// Takes it over for reading back; `false` if another load of the step has done so.
+    pub(crate) fn take(&self) -> bool {
+        !self.checked.swap(true, Ordering::Relaxed)
+    }
+
+    fn cell(&self, block: u64) -> Option<&AtomicU32> {
+        self.blocks.get(usize::try_from(block).ok()?)
+    }
+}
+
+/// The state of a block at one time, kept until a read of it is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen(u32);
+
+/// The files of one load, by number.
+pub(crate) struct Ledger {
+    files: Vec<Arc<FileLedger>>,
+    block_bytes: u32,
 }
 
 impl Ledger {
-    /// No block is written yet.
-    ///
-    /// # Errors
-    /// A sentence, if there are too many blocks to keep track of.
-    pub(crate) fn new(files: u32, blocks_per_file: u64) -> Result<Self, String> {
-        let total = u64::from(files).saturating_mul(blocks_per_file);
-        if total > BLOCKS_MAX {
-            return Err(format!(
-                "verification keeps track of at most {BLOCKS_MAX} blocks, and these files hold \
-                 {total}: use fewer or smaller files, or larger blocks"
-            ));
-        }
-        let blocks = (0..total).map(|_| AtomicU32::new(0)).collect();
-        Ok(Self { blocks_per_file, blocks })
+    /// A ledger of these files, in blocks of `block_bytes` bytes.
+    pub(crate) const fn new(files: Vec<Arc<FileLedger>>, block_bytes: u32) -> Self {
+        Self { files, block_bytes }
     }
 
-    /// Claims `block` of `file` for a write, or the next one after it that has none in flight.
-    /// Returns the block and the generation to write. `None` only if a write of every block of
-    /// the file is in flight.
-    pub(crate) fn begin(&self, file: u32, block: u64) -> Option<(u64, u32)> {
-        for step in 0..self.blocks_per_file {
-            let candidate = (block + step) % self.blocks_per_file;
-            let cell = self.cell(file, candidate)?;
-            let claim = |state| (state & IN_FLIGHT == 0).then_some((state + 1) | IN_FLIGHT);
-            if let Ok(before) = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim) {
-                return Some((candidate, before + 1));
-            }
-        }
-        None
+    /// File `number`.
+    pub(crate) fn file(&self, number: u32) -> Option<&FileLedger> {
+        self.files.get(usize::try_from(number).ok()?).map(AsRef::as_ref)
+    }
+
+    /// The name of the file that `id` stands for in stamps, if it is one of these.
+    pub(crate) fn name_of(&self, id: u64) -> Option<&str> {
+        self.files.iter().find(|file| file.id == id).map(|file| file.name.as_str())
+    }
+
+    /// Bytes of a block.
+    pub(crate) const fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    /// The block at `offset`.
+    pub(crate) fn block(&self, offset: u64) -> u64 {
+        offset / u64::from(self.block_bytes.max(1))
+    }
+
+    /// Where `block` begins.
+    pub(crate) fn offset(&self, block: u64) -> u64 {
+        block * u64::from(self.block_bytes)
+    }
+
+    /// Claims `block` of `file` for a write, or the next one after it among the `count` blocks
+    /// from `first` on that has none in flight. Returns the block and the generation to write.
+    /// `None` only if a write of every one of them is in flight.
+    pub(crate) fn begin(
+        &self,
+        file: u32,
+        block: u64,
+        (first, count): (u64, u64),
+    ) -> Option<(u64, u32)> {
+        let at = block.saturating_sub(first);
+        (0..count).map(|step| first + (at + step) % count).find_map(|candidate| {
+            self.begin_this(file, candidate).map(|generation| (candidate, generation))
+        })
+    }
+
+    /// Claims `block` of `file` for a write and gives the generation to write. `None` if one is in
+    /// flight.
+    pub(crate) fn begin_this(&self, file: u32, block: u64) -> Option<u32> {
+        let claim = |state: u32| (state & IN_FLIGHT == 0).then_some((state + 1) | IN_FLIGHT);
+        let cell = self.cell(file, block)?;
+        let before = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
+        Some(before + 1)
     }
 
     /// The write of `block` was answered with success.
@@ -64,29 +132,61 @@ impl Ledger {
         }
     }
 
+    /// The claimed write of `block` was never sent.
+    pub(crate) fn cancel(&self, file: u32, block: u64) {
+        if let Some(cell) = self.cell(file, block) {
+            let undo = |state: u32| (state & IN_FLIGHT != 0).then_some((state & !IN_FLIGHT) - 1);
+            // Without a claim there is nothing to undo.
+            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, undo);
+        }
+    }
+
+    /// The state of `block` of `file` now.
+    pub(crate) fn look(&self, file: u32, block: u64) -> Seen {
+        Seen(self.cell(file, block).map_or(0, |cell| cell.load(Ordering::Relaxed)))
+    }
+
     /// What `block` of `file` should hold.
     pub(crate) fn expected(&self, file: u32, block: u64) -> Expected {
-        match self.cell(file, block).map_or(0, |cell| cell.load(Ordering::Relaxed)) {
-            0 => Expected::Untouched,
+        match self.look(file, block).0 {
+            0 => Expected::Untouched(self.base(file)),
             state if state & IN_FLIGHT != 0 => Expected::Uncertain,
             generation => Expected::Generation(generation),
         }
     }
 
-    /// Every written block, as file and block number, in order.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let place = |index: usize| {
-            let index = index as u64;
-            let file = u32::try_from(index / self.blocks_per_file).unwrap_or(u32::MAX);
-            (file, index % self.blocks_per_file)
-        };
-        let touched = |(_, cell): &(usize, &AtomicU32)| cell.load(Ordering::Relaxed) != 0;
-        self.blocks.iter().enumerate().filter(touched).map(move |(index, _)| place(index))
+    /// What `file` held before.
+    pub(crate) fn base(&self, file: u32) -> Base {
+        self.file(file).map_or(Base::Unknown, |file| file.base)
+    }
+
+    /// Every block of `file` of which the content is known by a write, in order.
+    pub(crate) fn written(&self, file: u32) -> impl Iterator<Item = u64> + '_ {
+        let cells = self.file(file).map_or(&[][..], |file| &file.blocks);
+        let touched = |(_, cell): &(u64, &AtomicU32)| cell.load(Ordering::Relaxed) != 0;
+        (0..).zip(cells).filter(touched).map(|(block, _)| block)
+    }
+
+    /// How many files there are.
+    pub(crate) fn files(&self) -> u32 {
+        u32::try_from(self.files.len()).unwrap_or(u32::MAX)
     }
 
     fn cell(&self, file: u32, block: u64) -> Option<&AtomicU32> {
-        let index = u64::from(file) * self.blocks_per_file + block;
-        self.blocks.get(usize::try_from(index).ok()?)
+        self.file(file)?.cell(block)
+    }
+}
+
+impl Seen {
+    /// Nothing was looked at.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The oldest and the newest write that a read may show that was sent at `self` and answered
+    /// at `after`.
+    pub(crate) const fn until(self, after: Self) -> (u32, u32) {
+        let before = self.0 & !IN_FLIGHT;
+        let oldest = if self.0 & IN_FLIGHT == 0 { before } else { before.saturating_sub(1) };
+        (oldest, after.0 & !IN_FLIGHT)
     }
 }
 
@@ -94,29 +194,57 @@ impl Ledger {
 mod tests {
     use super::*;
 
+    fn ledger(files: u32, blocks: u64, base: Base) -> Ledger {
+        let file = |number: u32| {
+            let name = format!("f{number}");
+            Arc::new(FileLedger::new(name, u64::from(number), base, blocks))
+        };
+        Ledger::new((0..files).map(file).collect(), 4096)
+    }
+
     #[test]
     fn a_block_in_flight_is_passed_over_and_generations_count_up() {
-        let ledger = Ledger::new(2, 4).unwrap();
-        assert_eq!(ledger.begin(1, 3), Some((3, 1)));
-        assert_eq!(ledger.begin(1, 3), Some((0, 1)), "it wraps within the file");
+        let ledger = ledger(2, 4, Base::Hole);
+        assert_eq!(ledger.begin(1, 3, (0, 4)), Some((3, 1)));
+        assert_eq!(ledger.begin(1, 3, (0, 4)), Some((0, 1)), "it wraps within the file");
         ledger.done(1, 3);
-        assert_eq!(ledger.begin(1, 3), Some((3, 2)));
+        assert_eq!(ledger.begin(1, 3, (0, 4)), Some((3, 2)));
         assert_eq!(ledger.expected(1, 3), Expected::Uncertain);
         ledger.done(1, 3);
         assert_eq!(ledger.expected(1, 3), Expected::Generation(2));
-        assert_eq!(ledger.expected(0, 3), Expected::Untouched);
-        assert_eq!(ledger.written().collect::<Vec<_>>(), [(1, 0), (1, 3)]);
+        assert_eq!(ledger.expected(0, 3), Expected::Untouched(Base::Hole));
+        assert_eq!(ledger.written(1).collect::<Vec<_>>(), [0, 3]);
     }
 
     #[test]
     fn with_every_block_in_flight_there_is_none_to_claim() {
-        let ledger = Ledger::new(1, 2).unwrap();
-        assert!(ledger.begin(0, 0).is_some() && ledger.begin(0, 0).is_some());
-        assert_eq!(ledger.begin(0, 0), None);
+        let ledger = ledger(1, 4, Base::Hole);
+        assert_eq!(ledger.begin(0, 3, (2, 2)), Some((3, 1)));
+        assert_eq!(ledger.begin(0, 3, (2, 2)), Some((2, 1)), "it wraps within the region");
+        assert_eq!(ledger.begin(0, 3, (2, 2)), None);
     }
 
     #[test]
-    fn too_many_blocks_are_refused_before_memory_is_taken() {
-        assert!(Ledger::new(u32::MAX, u64::MAX).is_err());
+    fn what_was_laid_out_is_the_first_write_and_what_was_never_sent_is_none() {
+        let ledger = ledger(1, 2, Base::Stamped);
+        assert_eq!(ledger.expected(0, 0), Expected::Generation(1));
+        assert_eq!(ledger.written(0).count(), 2);
+        assert_eq!(ledger.begin_this(0, 0), Some(2));
+        assert_eq!(ledger.begin_this(0, 0), None);
+        ledger.cancel(0, 0);
+        assert_eq!(ledger.expected(0, 0), Expected::Generation(1));
+    }
+
+    #[test]
+    fn a_read_may_show_what_was_in_flight_at_its_time_and_no_more() {
+        let ledger = ledger(1, 1, Base::Stamped);
+        let quiet = ledger.look(0, 0);
+        assert_eq!(quiet.until(ledger.look(0, 0)), (1, 1));
+        ledger.begin_this(0, 0);
+        assert_eq!(quiet.until(ledger.look(0, 0)), (1, 2));
+        let during = ledger.look(0, 0);
+        ledger.done(0, 0);
+        assert_eq!(during.until(ledger.look(0, 0)), (1, 2));
+        assert_eq!(ledger.look(0, 0).until(ledger.look(0, 0)), (2, 2));
     }
 }

@@ -5,16 +5,76 @@
 
 mod failures;
 mod loads;
+mod metadata;
+mod pacing;
+mod parts;
+mod passing;
 mod paths;
+mod places;
 mod responder;
+mod sharing;
 mod verification;
 
-use weir_bench::{Layout, Length, Operation, Pattern, Workload};
+use responder::Responder;
+use weir_bench::{
+    Control, Layout, Length, Operation, Pattern, RunResult, Target, Workload, prepare,
+};
 
 const READ: u32 = 6;
 const WRITE: u32 = 7;
 const MKDIR: u32 = 9;
 const REMOVE: u32 = 12;
+const COMMIT: u32 = 21;
+
+/// A target of either engine, empty at first.
+enum Site {
+    Server(Responder),
+    Directory(tempfile::TempDir),
+}
+
+impl Site {
+    /// One of each engine.
+    fn both() -> [Self; 2] {
+        [Self::Server(Responder::start()), Self::Directory(tempfile::tempdir().unwrap())]
+    }
+
+    fn target(&self) -> Target {
+        match self {
+            Self::Server(server) => server.target(),
+            Self::Directory(directory) => Target::Path(directory.path().to_owned()),
+        }
+    }
+
+    /// Names in it.
+    fn names(&self) -> Vec<String> {
+        self.names_in(&[])
+    }
+
+    /// Names in the directory at this path below it.
+    fn names_in(&self, path: &[&str]) -> Vec<String> {
+        match self {
+            Self::Server(server) => server.names_in(path),
+            Self::Directory(directory) => {
+                let place = path.iter().fold(directory.path().to_owned(), |at, name| at.join(name));
+                let entries = std::fs::read_dir(place).unwrap();
+                let name = |entry: std::io::Result<std::fs::DirEntry>| {
+                    entry.unwrap().file_name().into_string().unwrap()
+                };
+                let mut names: Vec<_> = entries.map(name).collect();
+                names.sort();
+                names
+            }
+        }
+    }
+
+    /// Applies `load`, which has to go well.
+    fn run(&self, load: &Workload) -> RunResult {
+        let prepared = prepare(&self.target(), load).unwrap();
+        let result = prepared.run(&Control::new(), |_| {}).unwrap();
+        assert!(result.is_clean(), "{:?} {:?}", result.errors, result.verify);
+        result
+    }
+}
 
 /// A small workload that ends by a count.
 fn workload(pattern: Pattern, read_percent: u8, operations: u64) -> Workload {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use weir_bench::{NfsTarget, Target};
 use weir_core::testing::{MemStore, block_on};
-use weir_core::{Credentials, HandleKey, Shared, Store, VolumeId};
+use weir_core::{Credentials, HandleKey, Name, Shared, Store, VolumeId};
 use weir_nfs::mount::wire::{Flavors, MountStatus};
 use weir_nfs::mount::{Export, Exports, Mount, MountGrant};
 use weir_nfs::rpc::{Call, Credential, Deframer, Step};
@@ -34,6 +34,8 @@ struct World {
     volume: Arc<Volume<MemStore>>,
     hook: Hook,
     peers: Mutex<BTreeSet<IpAddr>>,
+    /// Own addresses that clients connected to.
+    locals: Mutex<BTreeSet<SocketAddr>>,
 }
 
 impl Responder {
@@ -51,15 +53,23 @@ impl Responder {
             keys: HandleKey::new(&[7; 16]),
             verifier: [1; 8],
         });
-        let shared = Arc::new(World { volume, hook, peers: Mutex::default() });
-        let world = Arc::clone(&shared);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let world = Arc::clone(&world);
-                std::thread::spawn(move || world.talk(stream));
-            }
-        });
+        let (peers, locals) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(World { volume, hook, peers, locals });
+        World::listen(&shared, listener);
         Self { address, shared }
+    }
+
+    /// Serves the same at another address.
+    pub(crate) fn also_at(&self, ip: &str) -> SocketAddr {
+        let listener = TcpListener::bind((ip, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        World::listen(&self.shared, listener);
+        address
+    }
+
+    /// Own addresses that clients connected to.
+    pub(crate) fn locals(&self) -> BTreeSet<SocketAddr> {
+        self.shared.locals.lock().unwrap().clone()
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -77,8 +87,18 @@ impl Responder {
 
     /// Names in the export's top directory.
     pub(crate) fn names(&self) -> Vec<String> {
+        self.names_in(&[])
+    }
+
+    /// Names in the directory at this path.
+    pub(crate) fn names_in(&self, path: &[&str]) -> Vec<String> {
         let store = &self.shared.volume.store;
-        let page = block_on(store.read_dir(&store.root(), 0, 1000, 1 << 20, false)).unwrap();
+        let mut at = store.root();
+        for name in path {
+            let name = Name::new(name.as_bytes()).unwrap();
+            at = block_on(store.lookup(&at, name)).unwrap().0;
+        }
+        let page = block_on(store.read_dir(&at, 0, 1000, 1 << 20, false)).unwrap();
         let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut names: Vec<_> = page.entries.iter().map(|entry| name(&entry.name)).collect();
         names.retain(|name| name != "." && name != "..");
@@ -87,9 +107,20 @@ impl Responder {
 }
 
 impl World {
+    fn listen(world: &Arc<Self>, listener: TcpListener) {
+        let world = Arc::clone(world);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let world = Arc::clone(&world);
+                std::thread::spawn(move || world.talk(stream));
+            }
+        });
+    }
+
     fn talk(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
         self.peers.lock().unwrap().insert(stream.peer_addr().unwrap().ip());
+        self.locals.lock().unwrap().insert(stream.local_addr().unwrap());
         let (mut deframer, mut bytes) = (Deframer::new(), Vec::new());
         let mut chunk = vec![0; 1 << 16];
         while let Ok(len) = stream.read(&mut chunk)
@@ -171,6 +202,12 @@ pub(crate) fn offset_at(args: &[u8]) -> usize {
 pub(crate) fn offset(args: &[u8]) -> u64 {
     let at = offset_at(args);
     u64::from_be_bytes(args[at..at + 8].try_into().unwrap())
+}
+
+/// The length in the arguments of READ and WRITE.
+pub(crate) fn count(args: &[u8]) -> u32 {
+    let at = offset_at(args) + 8;
+    u32::from_be_bytes(args[at..at + 4].try_into().unwrap())
 }
 
 /// Moves a READ or WRITE elsewhere.

@@ -92,7 +92,7 @@ fn content_of_another_block_is_found() {
     };
     assert_found(
         &verify(Arc::new(hook)),
-        &format!("misplaced: it holds the block of file 0 at {}", 9 * BLOCK),
+        &format!("misplaced: it holds the block of file.00000 at {}", 9 * BLOCK),
     );
 }
 

@@ -2,47 +2,50 @@
 
 use super::outbox::Outbox;
 use crate::engine::Plan;
-use crate::engine::job::{Request, created_name, file_name};
+use crate::engine::job::{Request, created_name, directory_name};
 use crate::payload::{BlockName, Payload};
 use crate::verify::{STAMP_BYTES, stamp};
 use crate::workload::Stability;
+use std::collections::HashMap;
 use weir_nfs::client::{Caller, Null, padding};
 use weir_nfs::v3::wire::{
     AccessArgs, AccessBits, CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, FileHandle3,
-    GetattrArgs, LookupArgs, ReadArgs, RemoveArgs, Sattr3, StableHow, WriteHead,
+    GetattrArgs, LookupArgs, MkdirArgs, ReadArgs, RemoveArgs, RmdirArgs, Sattr3, SetattrArgs,
+    StableHow, WriteHead,
 };
 
+/// Modes that SETATTR sets in turn, so that each changes something.
+const MODES: [u32; 2] = [0o600, 0o644];
+
 /// The handles of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Handles {
     pub(super) directory: Box<[u8]>,
-    /// By file number.
-    pub(super) files: Vec<Box<[u8]>>,
-    /// Names of the files, by number; only for LOOKUP.
-    pub(super) names: Vec<String>,
+    /// By file number; empty where this process has no use for the file.
+    files: Vec<Box<[u8]>>,
 }
 
 impl Handles {
-    /// No files yet.
-    pub(super) const fn new(directory: Box<[u8]>) -> Self {
-        Self { directory, files: Vec::new(), names: Vec::new() }
+    /// Of `count` files, none of which is known yet.
+    pub(super) fn new(directory: Box<[u8]>, count: usize) -> Self {
+        Self { directory, files: vec![Box::default(); count] }
     }
 
-    /// The next file.
-    pub(super) fn push(&mut self, handle: Box<[u8]>) {
-        let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
-        self.names.push(file_name(number));
-        self.files.push(handle);
+    /// File `index` is there.
+    pub(super) fn set(&mut self, index: usize, handle: Box<[u8]>) {
+        if let Some(place) = self.files.get_mut(index) {
+            *place = handle;
+        }
+    }
+
+    /// Is file `index` known?
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.files.get(index).is_some_and(|handle| !handle.is_empty())
     }
 
     pub(super) fn file(&self, number: u32) -> FileHandle3<'_> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         FileHandle3(self.files.get(index).map_or(&[], AsRef::as_ref))
-    }
-
-    fn name(&self, number: u32) -> &[u8] {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        self.names.get(index).map_or(&[], String::as_bytes)
     }
 
     pub(super) fn entry<'a>(&'a self, name: &'a [u8]) -> DirOpArgs3<'a> {
@@ -55,6 +58,8 @@ pub(super) struct Encoder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) caller: &'a Caller,
     pub(super) handles: &'a Handles,
+    /// Handles of what jobs created and will fill, by job and serial number.
+    pub(super) made: HashMap<(u32, u64), Box<[u8]>>,
     /// Varies plain payload.
     pub(super) turn: u64,
 }
@@ -63,15 +68,23 @@ impl Encoder<'_> {
     /// Appends the call for `request` of `job` to `out`.
     pub(super) fn encode(&mut self, out: &mut Outbox, xid: u32, job: u32, request: &Request) {
         let (caller, handles) = (self.caller, self.handles);
-        let count = self.plan.workload.block_bytes;
         match *request {
-            Request::Read { file, block } => {
-                let offset = block * u64::from(count);
-                let args = ReadArgs { file: handles.file(file), offset, count };
+            Request::Read { file, offset, bytes } => {
+                let args = ReadArgs { file: handles.file(file), offset, count: bytes };
                 out.head(|out| caller.call(out, xid, &args));
             }
-            Request::Write { file, block, generation } => {
-                self.write(out, xid, file, block, generation);
+            Request::Write { file, offset, bytes, generation: 0 } => {
+                self.write_plain(out, xid, handles.file(file), offset, bytes);
+            }
+            Request::Write { file, offset, bytes, generation } => {
+                let id = self.plan.common.ledger.as_ref().and_then(|ledger| ledger.file(file));
+                let id = id.map_or(0, |file| file.id);
+                let name = BlockName { run: self.plan.run, file: id, offset, generation };
+                self.write_stamped(out, xid, handles.file(file), name, bytes);
+            }
+            Request::Fill { serial, bytes } => {
+                let handle = self.made.remove(&(job, serial)).unwrap_or_default();
+                self.write_plain(out, xid, FileHandle3(&handle), 0, bytes);
             }
             Request::Commit { file } => {
                 let args = CommitArgs { file: handles.file(file), offset: 0, count: 0 };
@@ -87,8 +100,31 @@ impl Encoder<'_> {
                 let args = AccessArgs { object: handles.file(file), access };
                 out.head(|out| caller.call(out, xid, &args));
             }
+            Request::Lookup { .. }
+            | Request::Setattr { .. }
+            | Request::Create { .. }
+            | Request::Remove { .. }
+            | Request::Mkdir { .. }
+            | Request::Rmdir { .. } => self.names(out, xid, job, request),
+        }
+    }
+
+    /// Calls about names, and about attributes.
+    fn names(&mut self, out: &mut Outbox, xid: u32, job: u32, request: &Request) {
+        let (caller, handles) = (self.caller, self.handles);
+        match *request {
             Request::Lookup { file } => {
-                let args = LookupArgs { what: handles.entry(handles.name(file)) };
+                let index = usize::try_from(file).unwrap_or(usize::MAX);
+                let name = self.plan.files.get(index).map_or(&[][..], |spec| spec.name.as_bytes());
+                let args = LookupArgs { what: handles.entry(name) };
+                out.head(|out| caller.call(out, xid, &args));
+            }
+            Request::Setattr { file } => {
+                self.turn = self.turn.wrapping_add(1);
+                let [odd, even] = MODES;
+                let mode = if self.turn.is_multiple_of(2) { even } else { odd };
+                let new_attributes = Sattr3 { mode: Some(mode), ..Sattr3::NONE };
+                let args = SetattrArgs { object: handles.file(file), new_attributes, guard: None };
                 out.head(|out| caller.call(out, xid, &args));
             }
             Request::Create { serial } => {
@@ -102,34 +138,74 @@ impl Encoder<'_> {
                 let args = RemoveArgs { object: handles.entry(name.as_bytes()) };
                 out.head(|out| caller.call(out, xid, &args));
             }
+            Request::Mkdir { serial } => {
+                let name = directory_name(job, serial);
+                let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
+                let args = MkdirArgs { location: handles.entry(name.as_bytes()), attributes };
+                out.head(|out| caller.call(out, xid, &args));
+            }
+            Request::Rmdir { serial } => {
+                let name = directory_name(job, serial);
+                let args = RmdirArgs { object: handles.entry(name.as_bytes()) };
+                out.head(|out| caller.call(out, xid, &args));
+            }
+            _ => {}
         }
     }
 
-    fn write(&mut self, out: &mut Outbox, xid: u32, file: u32, block: u64, generation: u32) {
-        let workload = &self.plan.workload;
-        let count = workload.block_bytes;
-        let len = usize::try_from(count).unwrap_or(0);
-        let offset = block * u64::from(count);
+    fn write_plain(
+        &mut self,
+        out: &mut Outbox,
+        xid: u32,
+        file: FileHandle3<'_>,
+        offset: u64,
+        bytes: u32,
+    ) {
+        self.write_head(out, xid, file, offset, bytes);
+        self.turn = self.turn.wrapping_add(1);
+        out.payload(Payload::plain_start(self.turn), usize::try_from(bytes).unwrap_or(0));
+        pad(out, bytes);
+    }
+
+    fn write_stamped(
+        &self,
+        out: &mut Outbox,
+        xid: u32,
+        file: FileHandle3<'_>,
+        name: BlockName,
+        bytes: u32,
+    ) {
+        self.write_head(out, xid, file, name.offset, bytes);
+        let len = usize::try_from(bytes).unwrap_or(0);
+        let front = stamp(name, len, &self.plan.payload);
+        out.head(|out| out.extend_from_slice(&front));
+        out.payload(Payload::body_start(name), len.saturating_sub(STAMP_BYTES));
+        pad(out, bytes);
+    }
+
+    fn write_head(
+        &self,
+        out: &mut Outbox,
+        xid: u32,
+        file: FileHandle3<'_>,
+        offset: u64,
+        bytes: u32,
+    ) {
         let head = WriteHead {
-            file: self.handles.file(file),
+            file,
             offset,
-            count,
-            stable: stable_how(workload.stability),
-            data_len: count,
+            count: bytes,
+            stable: stable_how(self.plan.workload.stability),
+            data_len: bytes,
         };
         out.head(|out| self.caller.write_head(out, xid, &head));
-        if generation > 0 {
-            let name = BlockName { run: self.plan.run, file, offset, generation };
-            out.head(|out| out.extend_from_slice(&stamp(name)));
-            out.payload(Payload::body_start(name), len - STAMP_BYTES);
-        } else {
-            self.turn = self.turn.wrapping_add(1);
-            out.payload(Payload::plain_start(self.turn), len);
-        }
-        let pad = padding(count);
-        if !pad.is_empty() {
-            out.head(|out| out.extend_from_slice(pad));
-        }
+    }
+}
+
+fn pad(out: &mut Outbox, bytes: u32) {
+    let pad = padding(bytes);
+    if !pad.is_empty() {
+        out.head(|out| out.extend_from_slice(pad));
     }
 }
 

@@ -4,13 +4,14 @@
 use super::inbox::{Event, Inbox};
 use super::outbox::Outbox;
 use super::reply::{self, Outcome};
-use crate::engine::job::Request;
+use crate::engine::job::Op;
 use crate::payload::Payload;
+use crate::verify::Seen;
 use crate::workload::Stability;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use weir_nfs::rpc::FrameError;
 use weir_nfs::xdr::XdrError;
@@ -27,13 +28,26 @@ pub(super) struct Slot {
     pub(super) job: usize,
     /// What is in flight.
     pub(super) request: Option<InFlight>,
+    /// What leaves later; a timer brings the loop back to it.
+    pub(super) waiting: Option<Work>,
+}
+
+/// A request, and what is known of the operation that it is part of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) op: Op,
+    /// When the operation was due, from where its latency counts.
+    pub(super) queued_ns: u64,
+    /// Bytes that earlier requests of it moved.
+    pub(super) moved: u64,
+    /// The state of the block when a read of it was sent.
+    pub(super) seen: Seen,
 }
 
 /// A request without an answer yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
-    pub(super) request: Request,
-    pub(super) queued_ns: u64,
+    pub(super) work: Work,
     xid: u32,
 }
 
@@ -59,13 +73,17 @@ impl From<Errno> for Fault {
 /// What a successful reply must say.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
-    pub(super) block: u32,
     pub(super) stability: Stability,
+    /// The data of reads is wanted.
+    pub(super) data: bool,
 }
 
 /// One connection.
 pub(super) struct Conn {
     stream: TcpStream,
+    pub(super) address: SocketAddr,
+    /// The added network distance of its client.
+    pub(super) delay_ns: u64,
     inbox: Inbox,
     pub(super) outbox: Outbox,
     pub(super) slots: Vec<Slot>,
@@ -81,18 +99,22 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    /// A connection over `stream`, not blocking any more, with a slot for each of `jobs`.
+    /// A connection over `stream` to `address`, not blocking any more, with a slot for each of
+    /// `jobs`. Records are given whole, up to this length, if there is one.
     pub(super) fn new(
-        stream: TcpStream,
+        (stream, address): (TcpStream, SocketAddr),
         jobs: impl Iterator<Item = usize>,
         sequence: u32,
+        whole: Option<usize>,
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
-            inbox: Inbox::default(),
+            address,
+            delay_ns: 0,
+            inbox: whole.map_or_else(Inbox::default, Inbox::whole),
             outbox: Outbox::default(),
-            slots: jobs.map(|job| Slot { job, request: None }).collect(),
+            slots: jobs.map(|job| Slot { job, request: None, waiting: None }).collect(),
             finished: Vec::new(),
             sequence,
             pending: None,
@@ -106,14 +128,14 @@ impl Conn {
         &self.stream
     }
 
-    /// Puts `request` into slot `index` and gives the xid to send it under.
+    /// Puts `work` into slot `index` and gives the xid to send it under.
     #[inline]
-    pub(super) fn occupy(&mut self, index: usize, request: Request, queued_ns: u64) -> u32 {
+    pub(super) fn occupy(&mut self, index: usize, work: Work) -> u32 {
         self.sequence = self.sequence.wrapping_add(1);
         let number = u32::try_from(index).unwrap_or(0);
         let xid = (self.sequence << SLOT_BITS) | number;
         if let Some(slot) = self.slots.get_mut(index) {
-            slot.request = Some(InFlight { request, queued_ns, xid });
+            slot.request = Some(InFlight { work, xid });
         }
         xid
     }
@@ -152,12 +174,15 @@ impl Conn {
         self.closing = true;
     }
 
-    /// Receives until the socket is empty, or to the end if it is closing. `done` gets each request whose reply is there in
-    /// full, with its slot, which is free again, and what the reply says.
+    /// Receives until the socket is empty, or to the end if it is closing. `done` gets each request
+    /// whose reply is there in
+    /// full, with its slot, which is free again, and what the reply says; `look` gets the data of
+    /// reads, if it is expected.
     pub(super) fn receive(
         &mut self,
         buffer: &mut [u8],
         expected: &Expected,
+        mut look: impl FnMut(&Work, &[u8]),
         mut done: impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         loop {
@@ -176,7 +201,7 @@ impl Conn {
             };
             if !dropping {
                 let bytes = buffer.get(..kept + count).unwrap_or(&[]);
-                self.take(bytes, expected, &mut done)?;
+                self.take(bytes, expected, &mut look, &mut done)?;
             } else if count > 0 && self.inbox.dropped(count) {
                 self.end(&mut done);
             }
@@ -192,6 +217,7 @@ impl Conn {
         &mut self,
         bytes: &[u8],
         expected: &Expected,
+        look: &mut impl FnMut(&Work, &[u8]),
         done: &mut impl FnMut(usize, &InFlight, Outcome),
     ) -> Result<(), Fault> {
         let mut inbox = std::mem::take(&mut self.inbox);
@@ -200,8 +226,13 @@ impl Conn {
                 Event::Head(head) => {
                     let xid = reply::xid(head).ok_or(Fault::Unasked(0))?;
                     let (slot, sent) = self.answered(xid)?;
-                    let Expected { block, stability } = *expected;
-                    let outcome = reply::outcome(head, &sent.request, block, stability)?;
+                    let request = &sent.work.op.request;
+                    let outcome = reply::outcome(head, request, expected.stability)?;
+                    if expected.data
+                        && let Some(data) = reply::read_data(head, request, &outcome)?
+                    {
+                        look(&sent.work, data);
+                    }
                     self.pending = Some((slot, outcome));
                 }
                 Event::End => self.end(done),

@@ -1,17 +1,22 @@
 //! Replies out of the byte stream of a connection. Only the front of a record is looked at; the
-//! data of a READ is passed over where it lies, or not even copied out of the kernel.
+//! data of a READ is passed over where it lies, or not even copied out of the kernel. Where data is
+//! verified, records are gathered whole.
 
 use weir_nfs::rpc::{Deframer, FrameError, Step};
 
 /// As much of a record as is needed to understand any reply: RPC header with the largest
 /// verifier (428 bytes), status, and the largest result before data (WRITE, 248 bytes).
 pub(super) const HEAD_BYTES: usize = 704;
-const MARK_BYTES: usize = 4;
+pub(super) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
 
 /// The state of the stream between two receives.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inbox {
+    /// As much of a record as is looked at.
+    head_bytes: usize,
+    /// A longer record is a fault, because all of it is wanted.
+    whole: bool,
     /// Bytes of the present record that are still to come and of no interest.
     skip: usize,
     /// A beginning of a record too short to be understood.
@@ -35,7 +40,19 @@ pub(super) enum Event<'a> {
     End,
 }
 
+impl Default for Inbox {
+    fn default() -> Self {
+        let (skip, partial, fragments) = (0, Vec::new(), None);
+        Self { head_bytes: HEAD_BYTES, whole: false, skip, partial, fragments }
+    }
+}
+
 impl Inbox {
+    /// Gives records whole, which are at most `most` bytes long.
+    pub(super) fn whole(most: usize) -> Self {
+        Self { head_bytes: most, whole: true, ..Self::default() }
+    }
+
     /// Bytes that may be dropped unseen.
     #[inline]
     pub(super) const fn skip(&self) -> usize {
@@ -85,7 +102,12 @@ impl Inbox {
                 return self.fragments.insert(Box::default()).feed(rest, each);
             }
             let len = (mark & !LAST_FRAGMENT) as usize;
-            let Some((head, after)) = record.split_at_checked(len.min(HEAD_BYTES)) else { break };
+            if self.whole && len > self.head_bytes {
+                return Err(FrameError::TooLong { bytes: len }.into());
+            }
+            let Some((head, after)) = record.split_at_checked(len.min(self.head_bytes)) else {
+                break;
+            };
             each(Event::Head(head))?;
             rest = after;
             self.skip = len - head.len();
@@ -188,6 +210,29 @@ mod tests {
         for step in [1, 7, 128, stream.len()] {
             assert_eq!(run(&stream, step), (vec![first.clone(), second.clone()], 2));
         }
+    }
+
+    #[test]
+    fn whole_records_come_in_one_piece_and_none_is_longer_than_agreed() {
+        let mut inbox = Inbox::whole(2000);
+        let stream = [record(&[7; 1999], 1), record(&[8; 3], 1)].concat();
+        let mut heads = Vec::new();
+        for chunk in stream.chunks(700) {
+            let mut buffer = vec![0; 4000];
+            let kept = inbox.restore(&mut buffer);
+            buffer[kept..kept + chunk.len()].copy_from_slice(chunk);
+            inbox
+                .feed::<FrameError>(&buffer[..kept + chunk.len()], |event| {
+                    if let Event::Head(head) = event {
+                        heads.push(head.to_vec());
+                    }
+                    Ok(())
+                })
+                .unwrap();
+        }
+        assert_eq!(heads, [vec![7; 1999], vec![8; 3]]);
+        let longer = record(&[9; 2001], 1);
+        assert!(inbox.feed::<FrameError>(&longer[..8], |_| Ok(())).is_err());
     }
 
     #[test]

@@ -3,10 +3,9 @@
 use super::calls::Handles;
 use super::session::{Session, malformed};
 use super::status::{hint, name};
-use crate::engine::job::file_name;
-use crate::engine::{Layingout, Plan};
+use crate::engine::share::{FileSpec, Role};
+use crate::engine::{Layingout, Plan, content};
 use crate::error::BenchError;
-use crate::payload::Payload;
 use crate::workload::{Layout, Workload};
 use std::collections::VecDeque;
 use weir_nfs::client::padding;
@@ -33,17 +32,17 @@ pub(super) struct Limits {
 impl Limits {
     /// Refuses blocks that the server would cut short.
     pub(super) fn check(&self, workload: &Workload) -> Result<(), BenchError> {
-        let operation = workload.operation;
         let checks = [
-            (operation.reads(), "reads", self.read_bytes_max),
-            (operation.writes(), "writes", self.write_bytes_max),
+            (workload.reads(), "reads", &workload.read_sizes, self.read_bytes_max),
+            (workload.writes(), "writes", &workload.write_sizes, self.write_bytes_max),
         ];
-        for (wanted, what, most) in checks {
-            if wanted && workload.block_bytes > most {
-                let block = workload.block_bytes;
+        for (wanted, what, sizes, most) in checks {
+            let largest = sizes.iter().map(|share| share.bytes).max();
+            let largest = largest.unwrap_or(workload.block_bytes);
+            if wanted && largest > most {
                 return Err(BenchError::Workload(format!(
                     "the server takes {what} of at most {most} bytes, and the block size is \
-                     {block}"
+                     {largest}"
                 )));
             }
         }
@@ -75,23 +74,24 @@ pub(super) fn directory(
     let args = MkdirArgs { location: entry(root, wanted), attributes };
     let made = session.call(&args, |result| match result {
         Res::Ok(ok) => Ok(ok.object.map(|handle| handle.0.into())),
-        Res::Fail(status, _) => Err(refused(&format!("making the directory {wanted}"), status)),
-    })??;
-    Ok((given_or_found(session, root, wanted, made)?, true))
+        Res::Fail(status, _) => Err(status),
+    })?;
+    match made {
+        Ok(made) => Ok((given_or_found(session, root, wanted, made)?, true)),
+        // Another process was faster.
+        Err(Status::EXIST) => Ok((given_or_found(session, root, wanted, None)?, false)),
+        Err(status) => Err(refused(&format!("making the directory {wanted}"), status)),
+    }
 }
 
-/// Finds or makes one file of `size` bytes. What is to be written comes later.
+/// Makes one file. What is to be written comes later.
 pub(super) fn file(
     session: &mut Session,
     directory: &[u8],
-    wanted: &str,
-    plan: &Plan,
-    size: u64,
+    spec: &FileSpec,
+    layout: Layout,
 ) -> Result<Handle, BenchError> {
-    let layout = plan.workload.layout;
-    if layout == Layout::Existing {
-        return existing(session, directory, wanted, size);
-    }
+    let (wanted, size) = (&spec.name, spec.size);
     // A file that is to be written starts empty, so that its old layout is gone.
     let attributes = Sattr3 { mode: Some(0o644), size: Some(0), ..Sattr3::NONE };
     let how = CreateHow3::Unchecked(attributes);
@@ -126,12 +126,13 @@ fn set_size(
     })?
 }
 
-fn existing(
+/// Finds one file that is there already, and has its size.
+pub(super) fn existing(
     session: &mut Session,
     directory: &[u8],
-    wanted: &str,
-    size: u64,
+    spec: &FileSpec,
 ) -> Result<Handle, BenchError> {
+    let (wanted, size) = (&spec.name, spec.size);
     let (handle, attributes) = lookup(session, directory, wanted)?
         .map_err(|status| refused(&format!("looking {wanted} up"), status))?;
     let found = attributes.map_or(size, |attributes| attributes.size);
@@ -169,36 +170,37 @@ fn given_or_found(
         .map_err(|status| refused(&format!("looking {wanted} up"), status))
 }
 
-/// Writes all files from front to back and commits each.
+/// Writes all files of this load from front to back and commits each.
 pub(super) fn write(
     session: &mut Session,
     handles: &Handles,
     plan: &Plan,
-    size: u64,
     block_bytes: u32,
     progress: &mut Layingout<'_>,
 ) -> Result<(), BenchError> {
-    let count = plan.workload.files;
-    let total = size * u64::from(count);
-    for number in 0..count {
-        let before = size * u64::from(number);
+    let own = || (0..).zip(plan.files.iter()).filter(|(_, spec)| spec.role == Role::Make);
+    let total = own().map(|(_, spec)| spec.size).sum();
+    let mut before = 0;
+    for (number, spec) in own() {
+        let size = spec.size;
         let mut pending = VecDeque::with_capacity(WINDOW);
         let (mut offset, mut told) = (0, 0);
         while offset < size || !pending.is_empty() {
             while offset < size && pending.len() < WINDOW {
                 let most = u64::from(block_bytes).min(size - offset);
                 let len = u32::try_from(most).unwrap_or(block_bytes);
-                let xid = queue_write(session, handles.file(number), plan, offset, len);
+                let xid = queue_write(session, handles.file(number), (plan, spec), offset, len);
                 pending.push_back((xid, len));
                 offset += u64::from(len);
             }
-            await_write(session, &mut pending, number)?;
+            await_write(session, &mut pending, &spec.name)?;
             if offset - told >= PROGRESS_BYTES || offset == size {
                 told = offset;
                 progress.at(before + offset, total)?;
             }
         }
-        commit(session, handles.file(number), number)?;
+        before += size;
+        commit(session, handles.file(number), &spec.name)?;
     }
     Ok(())
 }
@@ -206,16 +208,16 @@ pub(super) fn write(
 fn queue_write(
     session: &mut Session,
     file: FileHandle3<'_>,
-    plan: &Plan,
+    (plan, spec): (&Plan, &FileSpec),
     offset: u64,
     len: u32,
 ) -> u32 {
     let head = WriteHead { file, offset, count: len, stable: StableHow::Unstable, data_len: len };
-    let start = Payload::plain_start(offset / 4096);
-    let data = plan.payload.slice(start, usize::try_from(len).unwrap_or(0));
     session.queue(|caller, out, xid| {
         caller.write_head(out, xid, &head);
-        out.extend_from_slice(data);
+        let start = out.len();
+        out.resize(start + usize::try_from(len).unwrap_or(0), 0);
+        content::fill(plan, spec, offset, out.get_mut(start..).unwrap_or(&mut []));
         out.extend_from_slice(padding(len));
     })
 }
@@ -223,7 +225,7 @@ fn queue_write(
 fn await_write(
     session: &mut Session,
     pending: &mut VecDeque<(u32, u32)>,
-    number: u32,
+    wanted: &str,
 ) -> Result<(), BenchError> {
     let address = session.address();
     let (xid, written) = session.answer(|reply| {
@@ -231,9 +233,7 @@ fn await_write(
             reply.results::<WriteArgs<'_>>().map_err(|error| malformed(address, &error))?;
         match result {
             Res::Ok(ok) => Ok((reply.xid, ok.count)),
-            Res::Fail(status, _) => {
-                Err(refused(&format!("laying out {}", file_name(number)), status))
-            }
+            Res::Fail(status, _) => Err(refused(&format!("laying out {wanted}"), status)),
         }
     })?;
     // Replies may come in any order.
@@ -249,39 +249,49 @@ fn await_write(
     Ok(())
 }
 
-fn commit(session: &mut Session, file: FileHandle3<'_>, number: u32) -> Result<(), BenchError> {
+/// Has the server put all data of a file on stable storage.
+pub(super) fn commit(
+    session: &mut Session,
+    file: FileHandle3<'_>,
+    wanted: &str,
+) -> Result<(), BenchError> {
     session.call(&CommitArgs { file, offset: 0, count: 0 }, |result| match result {
         Res::Ok(_) => Ok(()),
-        Res::Fail(status, _) => Err(refused(&format!("committing {}", file_name(number)), status)),
+        Res::Fail(status, _) => Err(refused(&format!("committing {wanted}"), status)),
     })?
 }
 
-/// Removes the files, and the directory if this run made it.
+/// Removes the file `wanted`, if it is there.
 pub(super) fn remove(
     session: &mut Session,
-    root: &[u8],
-    plan: &Plan,
-    handles: &Handles,
-    with_directory: bool,
+    directory: &[u8],
+    wanted: &str,
 ) -> Result<(), BenchError> {
-    if plan.workload.layout != Layout::Existing {
-        for wanted in &handles.names {
-            let args = RemoveArgs { object: entry(&handles.directory, wanted) };
-            let status = session.call(&args, |result| result.status())?;
-            if !matches!(status, Status::OK | Status::NOENT) {
-                return Err(refused(&format!("removing {wanted}"), status));
-            }
-        }
+    let args = RemoveArgs { object: entry(directory, wanted) };
+    let status = session.call(&args, |result| result.status())?;
+    if matches!(status, Status::OK | Status::NOENT) {
+        return Ok(());
     }
-    if with_directory {
-        let wanted = &plan.workload.directory;
-        let args = RmdirArgs { object: entry(root, wanted) };
-        let status = session.call(&args, |result| result.status())?;
-        if !status.is_ok() {
-            return Err(refused(&format!("removing the directory {wanted}"), status));
-        }
+    Err(refused(&format!("removing {wanted}"), status))
+}
+
+/// Removes the directory `wanted`, if it is there; `true` if it can't be because it is not empty.
+pub(super) fn remove_directory(
+    session: &mut Session,
+    parent: &[u8],
+    wanted: &str,
+) -> Result<bool, BenchError> {
+    let args = RmdirArgs { object: entry(parent, wanted) };
+    match session.call(&args, |result| result.status())? {
+        Status::OK | Status::NOENT => Ok(false),
+        Status::NOTEMPTY => Ok(true),
+        status => Err(not_removed(wanted, status)),
     }
-    Ok(())
+}
+
+/// The directory `wanted` could not be removed.
+pub(super) fn not_removed(wanted: &str, status: Status) -> BenchError {
+    refused(&format!("removing the directory {wanted}"), status)
 }
 
 fn entry<'a>(dir: &'a [u8], wanted: &'a str) -> DirOpArgs3<'a> {

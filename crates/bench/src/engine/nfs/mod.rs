@@ -10,10 +10,12 @@ mod outbox;
 mod reply;
 mod session;
 mod status;
+mod timers;
 mod verify;
 mod worker;
 
-use super::job::{Job, file_name};
+use super::job::{Job, Made};
+use super::share::Role;
 use super::{Layingout, Plan, Worker};
 use crate::error::BenchError;
 use crate::rng::mix;
@@ -21,11 +23,14 @@ use crate::target::NfsTarget;
 use crate::workload::{DEPTH_MAX, Layout, Workload};
 use calls::Handles;
 use conn::Conn;
+use inbox::HEAD_BYTES;
 use session::connect;
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use weir_core::Credentials;
 use weir_nfs::client::Caller;
+use weir_nfs::v3::wire::Status;
 use worker::NfsWorker;
 
 pub(crate) use mount::mount;
@@ -43,6 +48,8 @@ pub(super) struct Files {
     root: Box<[u8]>,
     handles: Arc<Handles>,
     created_directory: bool,
+    /// Names of the files that this load made and that need not stay.
+    made: Vec<String>,
 }
 
 impl Files {
@@ -59,6 +66,10 @@ impl Files {
             .collect::<Result<Vec<_>, _>>()?;
         let root = mount(target, caller.clone())?;
         let mut session = Session::open(target.address, None, caller.clone())?;
+        for further in &target.more {
+            // A wrong address is told before anything is made.
+            drop(connect(*further, None)?);
+        }
         let limits = layout::limits(&mut session, &root)?;
         limits.check(workload)?;
         let (directory, created_directory) =
@@ -68,13 +79,15 @@ impl Files {
             caller,
             sources,
             root,
-            handles: Arc::new(Handles::new(directory)),
+            handles: Arc::new(Handles::new(directory, plan.files.len())),
             created_directory,
+            made: Vec::new(),
         };
         let made = files.make(&mut session, plan, limits, progress);
         if made.is_err() {
             // The first failure is the one to tell.
-            drop(files.clean_up(plan));
+            drop(files.remove_files(plan, &[]));
+            drop(files.remove_directory(plan, false));
         }
         made.map(|()| files)
     }
@@ -87,27 +100,41 @@ impl Files {
         progress: &mut Layingout<'_>,
     ) -> Result<(), BenchError> {
         let workload = &plan.workload;
-        if !workload.needs_files() {
-            return Ok(());
-        }
-        let mut handles = Handles::new(self.handles.directory.clone());
-        let size = if workload.operation.moves_data() { workload.file_bytes } else { 0 };
-        let mut result = Ok(());
-        for number in 0..workload.files {
-            let made = layout::file(session, &handles.directory, &file_name(number), plan, size);
-            match made {
-                Ok(handle) => handles.push(handle),
-                Err(error) => {
-                    result = Err(error);
-                    break;
+        let handles = Arc::make_mut(&mut self.handles);
+        for ((index, spec), number) in plan.files.iter().enumerate().zip(0..) {
+            let handle = match spec.role {
+                Role::Make => layout::file(session, &handles.directory, spec, workload.layout)?,
+                Role::Existing if workload.uses(number) => {
+                    layout::existing(session, &handles.directory, spec)?
                 }
+                Role::Existing | Role::Find => continue,
+            };
+            handles.set(index, handle);
+            if spec.role == Role::Make && !spec.keep {
+                self.made.push(spec.name.clone());
             }
         }
-        self.handles = Arc::new(handles);
-        result?;
         if let Layout::Written { block_bytes } = workload.layout {
             let block_bytes = block_bytes.min(limits.write_bytes_max);
-            layout::write(session, &self.handles, plan, size, block_bytes, progress)?;
+            layout::write(session, handles, plan, block_bytes, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Looks up the files that others made.
+    pub(super) fn attach(&mut self, plan: &Plan) -> Result<(), BenchError> {
+        let handles = Arc::make_mut(&mut self.handles);
+        let mut session = None;
+        for ((index, spec), number) in plan.files.iter().enumerate().zip(0..) {
+            if handles.has(index) || !plan.workload.uses(number) {
+                continue;
+            }
+            let session = match &mut session {
+                Some(session) => session,
+                none => none.insert(Session::open(self.target.address, None, self.caller.clone())?),
+            };
+            let handle = layout::existing(session, &handles.directory, spec)?;
+            handles.set(index, handle);
         }
         Ok(())
     }
@@ -118,7 +145,6 @@ impl Files {
         let mut workers: Vec<NfsWorker> = (0..workload.threads)
             .map(|_| NfsWorker {
                 plan: plan.clone(),
-                address: self.target.address,
                 caller: self.caller.clone(),
                 handles: Arc::clone(&self.handles),
                 jobs: Vec::new(),
@@ -147,7 +173,7 @@ impl Files {
         let workload = &plan.workload;
         let first = worker.jobs.len();
         for index in &unit.jobs {
-            worker.jobs.push(Job::new(workload, *index, plan.run, plan.ledger.clone()));
+            worker.jobs.push(Job::new(workload, *index, &plan.common));
         }
         let depth = usize::try_from(workload.depth).unwrap_or(0);
         // Each job in turn takes one place on the next connection.
@@ -161,14 +187,16 @@ impl Files {
         }
         let client = usize::try_from(unit.client).unwrap_or(0);
         let source = self.sources.get(client).copied().flatten();
+        let address = self.target.address_of(unit.client);
+        let whole = workload.verify_reads.then(|| record_bytes_max(workload));
         for number in 0..unit.connections {
-            let stream = connect(self.target.address, source)?;
+            let stream = connect(address, source)?;
             let slots = places.iter().skip(number).step_by(unit.connections).copied();
             let place = (u64::from(unit.client) << 32) | u64::from(stream_port(&stream));
             let sequence = u32::try_from(mix(plan.run ^ place) >> 32).unwrap_or(0);
-            let conn = Conn::new(stream, slots, sequence).map_err(|source| {
-                BenchError::Connection { address: self.target.address, source }
-            })?;
+            let conn = Conn::new((stream, address), slots, sequence, whole);
+            let mut conn = conn.map_err(|source| BenchError::Connection { address, source })?;
+            conn.delay_ns = delay_ns(workload, unit.client);
             worker.conns.push(conn);
         }
         Ok(())
@@ -180,17 +208,78 @@ impl Files {
         self.sources.iter().map(name).collect()
     }
 
-    /// Removes what the preparation made, and unmounts.
-    pub(super) fn clean_up(&self, plan: &Plan) -> Result<(), BenchError> {
+    /// How many connections the load has to each address.
+    pub(super) fn addresses(&self, workload: &Workload) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for unit in units(workload) {
+            let address: SocketAddr = self.target.address_of(unit.client);
+            *counts.entry(address.to_string()).or_default() += unit.connections as u64;
+        }
+        counts
+    }
+
+    /// A COMMIT of every file that this process works on.
+    pub(super) fn sync(&self, plan: &Plan) -> Result<(), BenchError> {
         let mut session = self.session()?;
-        let with_directory = self.created_directory;
-        layout::remove(&mut session, &self.root, plan, &self.handles, with_directory)?;
+        for (number, spec) in (0..).zip(plan.files.iter()) {
+            if plan.workload.uses(number) {
+                layout::commit(&mut session, self.handles.file(number), &spec.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files that the preparation made, and what jobs left.
+    pub(super) fn remove_files(&self, plan: &Plan, left: &[Made]) -> Result<(), BenchError> {
+        let mut session = self.session()?;
+        let directory = &self.handles.directory;
+        for wanted in &self.made {
+            layout::remove(&mut session, directory, wanted)?;
+        }
+        for made in left {
+            if made.directory {
+                layout::remove_directory(&mut session, directory, &made.name())?;
+            } else {
+                layout::remove(&mut session, directory, &made.name())?;
+            }
+        }
+        if plan.keep_directory || !self.created_directory {
+            return mount::unmount(&self.target, self.caller.clone());
+        }
+        Ok(())
+    }
+
+    /// Removes the directory if the preparation made it and it need not stay, and unmounts.
+    pub(super) fn remove_directory(&self, plan: &Plan, keep: bool) -> Result<(), BenchError> {
+        if keep || !self.created_directory {
+            return Ok(());
+        }
+        let wanted = &plan.workload.directory;
+        let mut session = self.session()?;
+        let occupied = super::remove_patiently(&plan.workload, || {
+            layout::remove_directory(&mut session, &self.root, wanted)
+        })?;
+        if occupied {
+            return Err(layout::not_removed(wanted, Status::NOTEMPTY));
+        }
         mount::unmount(&self.target, self.caller.clone())
     }
 
     fn session(&self) -> Result<Session, BenchError> {
         Session::open(self.target.address, None, self.caller.clone())
     }
+}
+
+/// The longest reply to a read of the load.
+fn record_bytes_max(workload: &Workload) -> usize {
+    HEAD_BYTES + usize::try_from(workload.request_bytes_max()).unwrap_or(0).next_multiple_of(4)
+}
+
+/// The network distance added to `client`.
+fn delay_ns(workload: &Workload, client: u32) -> u64 {
+    let delays = &workload.client_delays_us;
+    let place = usize::try_from(client).unwrap_or(0).checked_rem(delays.len());
+    place.and_then(|place| delays.get(place)).map_or(0, |us| us.saturating_mul(1000))
 }
 
 fn stream_port(stream: &std::net::TcpStream) -> u16 {
@@ -205,7 +294,8 @@ struct Unit {
     connections: usize,
 }
 
-/// The smallest units the load falls into.
+/// The smallest units that this process's part of the load falls into. Jobs of different processes
+/// that would share connections in one process have them apart.
 fn units(workload: &Workload) -> Vec<Unit> {
     let mut units = Vec::new();
     for client in 0..workload.clients {
@@ -215,11 +305,12 @@ fn units(workload: &Workload) -> Vec<Unit> {
         let connections = usize::try_from(workload.connections).unwrap_or(1);
         let parts = jobs.len().min(connections);
         for part in 0..parts {
-            units.push(Unit {
-                client,
-                jobs: jobs.iter().skip(part).step_by(parts).copied().collect(),
-                connections: (connections - part).div_ceil(parts),
-            });
+            let jobs = jobs.iter().skip(part).step_by(parts).copied();
+            let jobs: Vec<u32> = jobs.filter(|job| workload.has_job(*job)).collect();
+            if !jobs.is_empty() {
+                let connections = (connections - part).div_ceil(parts);
+                units.push(Unit { client, jobs, connections });
+            }
         }
     }
     units
@@ -228,6 +319,34 @@ fn units(workload: &Workload) -> Vec<Unit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_part_has_its_jobs_and_together_they_have_all() {
+        use crate::workload::Part;
+        let load = Workload { jobs: 10, clients: 3, connections: 2, ..Workload::default() };
+        let mut seen = Vec::new();
+        for index in 0..4 {
+            let part = Some(Part { index, of: 4 });
+            for unit in units(&Workload { part, ..load.clone() }) {
+                assert!(unit.jobs.iter().all(|job| job % 4 == index && job % 3 == unit.client));
+                seen.extend(unit.jobs);
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn distances_are_dealt_to_the_clients_in_turn() {
+        let load = |delays: &[u64]| Workload {
+            clients: 5,
+            client_delays_us: delays.to_vec(),
+            ..Workload::default()
+        };
+        let of = |load: &Workload| [0, 1, 2, 3, 4].map(|client| delay_ns(load, client) / 1000);
+        assert_eq!(of(&load(&[10, 500])), [10, 500, 10, 500, 10]);
+        assert_eq!(of(&load(&[])), [0; 5]);
+    }
 
     fn unit(client: u32, jobs: &[u32], connections: usize) -> Unit {
         Unit { client, jobs: jobs.to_vec(), connections }

@@ -3,8 +3,8 @@
 use super::status;
 use crate::engine::job::Request;
 use crate::workload::Stability;
-use weir_nfs::client::Reply;
-use weir_nfs::v3::wire::{Fattr3, Status, WccData, WriteOk};
+use weir_nfs::client::{RemoteCall, Reply};
+use weir_nfs::v3::wire::{CreateArgs, Fattr3, ReadArgs, Res, Status, WccData, WriteOk};
 use weir_nfs::xdr::{Decode, Reader, XdrError};
 
 /// What a reply says.
@@ -12,6 +12,10 @@ use weir_nfs::xdr::{Decode, Reader, XdrError};
 pub(super) enum Outcome {
     /// The operation succeeded and moved so many bytes.
     Done(u64),
+    /// A file was created, and this is its handle, if the server gave it.
+    Created(Option<Box<[u8]>>),
+    /// It did not succeed, because there is no such name.
+    Absent,
     /// It did not, for the reason in words.
     Failed(String),
 }
@@ -22,13 +26,12 @@ pub(super) fn xid(head: &[u8]) -> Option<u32> {
     head.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// What the reply that begins with `head` says about `request`, which asked for a block of
-/// `block` bytes, written with `stability`.
+/// What the reply that begins with `head` says about `request`, which asked for `stability` if it
+/// writes.
 #[inline]
 pub(super) fn outcome(
     head: &[u8],
     request: &Request,
-    block: u32,
     stability: Stability,
 ) -> Result<Outcome, XdrError> {
     let body = match Reply::parse(head)?.body {
@@ -40,36 +43,66 @@ pub(super) fn outcome(
     }
     let mut input = Reader::new(body);
     let status = Status::decode(&mut input)?;
+    if status == Status::NOENT {
+        return Ok(Outcome::Absent);
+    }
     if !status.is_ok() {
         return Ok(Outcome::Failed(status::name(status)));
     }
     match request {
-        Request::Read { .. } => read(&mut input, block),
-        Request::Write { .. } => write(&mut input, block, stability),
+        Request::Read { bytes, .. } => read(&mut input, *bytes),
+        Request::Write { bytes, .. } | Request::Fill { bytes, .. } => {
+            write(&mut input, *bytes, stability)
+        }
+        Request::Create { .. } => created(body),
         _ => Ok(Outcome::Done(0)),
     }
 }
 
 /// RFC 1813 §3.3.6, up to the data.
-fn read(input: &mut Reader<'_>, block: u32) -> Result<Outcome, XdrError> {
+fn read(input: &mut Reader<'_>, wanted: u32) -> Result<Outcome, XdrError> {
     if input.bool()? {
         input.bytes(Fattr3::BYTES)?;
     }
     let count = input.u32()?;
-    if count != block {
-        return Ok(Outcome::Failed(format!("short read: {count} of {block} bytes")));
+    if count != wanted {
+        return Ok(Outcome::Failed(format!("short read: {count} of {wanted} bytes")));
     }
     Ok(Outcome::Done(u64::from(count)))
 }
 
+/// The data in `record`, the whole reply to `request`; `None` if it is no successful read.
+pub(super) fn read_data<'a>(
+    record: &'a [u8],
+    request: &Request,
+    outcome: &Outcome,
+) -> Result<Option<&'a [u8]>, XdrError> {
+    if !matches!((request, outcome), (Request::Read { .. }, Outcome::Done(_))) {
+        return Ok(None);
+    }
+    let Ok(body) = Reply::parse(record)?.body else { return Ok(None) };
+    match <ReadArgs<'_> as RemoteCall>::Results::decode(&mut Reader::new(body))? {
+        Res::Ok(ok) => Ok(Some(ok.data)),
+        Res::Fail(..) => Ok(None),
+    }
+}
+
 /// RFC 1813 §3.3.7.
-fn write(input: &mut Reader<'_>, block: u32, stability: Stability) -> Result<Outcome, XdrError> {
+fn write(input: &mut Reader<'_>, wanted: u32, stability: Stability) -> Result<Outcome, XdrError> {
     let WriteOk { file_wcc: WccData { .. }, count, committed, .. } = WriteOk::decode(input)?;
-    if count != block {
-        return Ok(Outcome::Failed(format!("short write: {count} of {block} bytes")));
+    if count != wanted {
+        return Ok(Outcome::Failed(format!("short write: {count} of {wanted} bytes")));
     }
     if (committed as u32) < super::calls::stable_how(stability) as u32 {
         return Ok(Outcome::Failed("write less stable than asked for".to_owned()));
     }
     Ok(Outcome::Done(u64::from(count)))
+}
+
+/// RFC 1813 §3.3.8.
+fn created(body: &[u8]) -> Result<Outcome, XdrError> {
+    match <CreateArgs<'_> as RemoteCall>::Results::decode(&mut Reader::new(body))? {
+        Res::Ok(ok) => Ok(Outcome::Created(ok.object.map(|handle| handle.0.into()))),
+        Res::Fail(status, _) => Ok(Outcome::Failed(status::name(status))),
+    }
 }

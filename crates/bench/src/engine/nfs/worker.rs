@@ -1,22 +1,27 @@
 //! One thread of the load: an epoll loop over its connections.
 //!
 //! All replies that are there are taken first, then everything that follows from them leaves in
-//! one send, so that the batches of the server come back as batches.
+//! one send, so that the batches of the server come back as batches. What leaves later (a limited
+//! rate, a pause, an added distance) waits in its slot for a timer.
 
 use super::calls::{Encoder, Handles};
-use super::conn::{Conn, Expected, Fault, InFlight};
+use super::conn::{Conn, Expected, Fault, InFlight, Work};
+use super::inbox::MARK_BYTES;
 use super::reply::Outcome as ReplyOutcome;
+use super::timers::{Place, Timers};
 use crate::control::Control;
-use crate::engine::job::{Job, Request};
+use crate::engine::job::{After, Job, Next, Op, Request};
 use crate::engine::schedule::Schedule;
 use crate::engine::usage::{Usage, UsageMeter};
 use crate::engine::{Outcome, Plan};
 use crate::error::BenchError;
 use crate::stats::{Recorder, Span};
+use crate::verify::{Checker, Ledger, Seen};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::Timespec;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use weir_nfs::client::Caller;
@@ -38,7 +43,6 @@ const ENDS: epoll::EventFlags =
 /// A thread's part of the load.
 pub(super) struct NfsWorker {
     pub(super) plan: Plan,
-    pub(super) address: SocketAddr,
     pub(super) caller: Caller,
     pub(super) handles: Arc<Handles>,
     pub(super) jobs: Vec<Job>,
@@ -50,12 +54,16 @@ struct Loop<'a> {
     plan: &'a Plan,
     encoder: Encoder<'a>,
     jobs: Vec<Job>,
+    /// Slots that wait for their job's pause to begin, by job.
+    parked: Vec<Vec<Place>>,
+    timers: Timers,
     recorder: Recorder,
+    checker: Option<(&'a Ledger, Checker<'a>)>,
     meter: UsageMeter,
     schedule: Schedule,
     outstanding: usize,
     lost: u64,
-    fault: Option<Fault>,
+    fault: Option<(Fault, SocketAddr)>,
     ended: Option<Ended>,
 }
 
@@ -68,12 +76,18 @@ struct Ended {
 impl NfsWorker {
     /// Applies the load until it is over.
     pub(super) fn run(self, schedule: Schedule, control: &Control, recorder: Recorder) -> Outcome {
-        let Self { plan, address, caller, handles, jobs, mut conns } = self;
+        let Self { plan, caller, handles, jobs, mut conns } = self;
+        let made = HashMap::new();
+        let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
         let mut run = Loop {
             plan: &plan,
-            encoder: Encoder { plan: &plan, caller: &caller, handles: &handles, turn: 0 },
+            encoder: Encoder { plan: &plan, caller: &caller, handles: &handles, made, turn: 0 },
+            parked: vec![Vec::new(); jobs.len()],
             jobs,
+            timers: Timers::default(),
             recorder,
+            checker: ledger
+                .map(|ledger| (ledger, Checker::new(&plan.payload, ledger, plan.run, 0))),
             meter: UsageMeter::new(schedule.measure_ns),
             schedule,
             outstanding: 0,
@@ -82,7 +96,7 @@ impl NfsWorker {
             ended: None,
         };
         let result = run.drive(&mut conns, control);
-        run.finish(result.err(), address)
+        run.finish(result.err())
     }
 }
 
@@ -103,12 +117,13 @@ impl Loop<'_> {
             self.meter.tick(now_ns);
             self.recorder.tick(now_ns);
             if self.ended.is_none() && (now_ns >= self.schedule.end_ns || control.stopped()) {
-                self.end(now_ns);
+                self.end(now_ns, conns);
             }
-            if self.outstanding == 0 || self.drained(now_ns) {
+            self.fire(now_ns, conns);
+            if (self.outstanding == 0 && self.timers.is_empty()) || self.drained(now_ns) {
                 return Ok(());
             }
-            let count = self.wait(&epoll, &mut events, now_ns)?;
+            let count = self.wait(&epoll, &mut events)?;
             for event in events.iter().take(count) {
                 let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
                 let Some(conn) = conns.get_mut(index) else { continue };
@@ -119,7 +134,7 @@ impl Loop<'_> {
                 if flags.intersects(ENDS) {
                     conn.set_closing();
                 }
-                if let Err(fault) = self.serve(conn, &mut buffer) {
+                if let Err(fault) = self.serve(conn, index, &mut buffer) {
                     self.lose(conn, fault, control);
                 }
             }
@@ -128,16 +143,20 @@ impl Loop<'_> {
 
     fn buffer_bytes(&self) -> usize {
         let workload = &self.plan.workload;
-        let large = workload.operation.reads() && workload.block_bytes >= LARGE_READ_BYTES;
+        if workload.verify_reads {
+            // Room for a record that is nearly complete, and for a good part of the next ones.
+            return super::record_bytes_max(workload) + MARK_BYTES + BUFFER_BYTES;
+        }
+        let large = workload.reads() && workload.request_bytes_max() >= LARGE_READ_BYTES;
         if large { BUFFER_BYTES_LARGE_READS } else { BUFFER_BYTES }
     }
 
     /// Fills every slot.
     fn start(&mut self, conns: &mut [Conn]) {
-        for conn in conns {
+        for (number, conn) in conns.iter_mut().enumerate() {
             let now_ns = self.schedule.now_ns();
-            for index in 0..conn.slots.len() {
-                self.send_next(conn, index, None, now_ns);
+            for slot in 0..conn.slots.len() {
+                self.send_next(conn, Place { conn: number, slot }, now_ns);
             }
             if let Err(fault) = conn.flush(&self.plan.payload) {
                 self.bury(conn, fault);
@@ -146,72 +165,197 @@ impl Loop<'_> {
     }
 
     /// Takes every reply that is there and sends what follows from them.
-    fn serve(&mut self, conn: &mut Conn, buffer: &mut [u8]) -> Result<(), Fault> {
+    fn serve(&mut self, conn: &mut Conn, number: usize, buffer: &mut [u8]) -> Result<(), Fault> {
         if !conn.alive {
             return Ok(());
         }
-        let workload = &self.plan.workload;
-        let expected = Expected { block: workload.block_bytes, stability: workload.stability };
+        let stability = self.plan.workload.stability;
+        let expected = Expected { stability, data: self.checker.is_some() };
         let mut finished = std::mem::take(&mut conn.finished);
-        let received = conn.receive(buffer, &expected, |index, sent, outcome| {
-            finished.push((index, *sent, outcome));
+        let checker = &mut self.checker;
+        let look = |work: &Work, data: &[u8]| {
+            if let (Some((ledger, checker)), Request::Read { file, offset, .. }) =
+                (checker.as_mut(), work.op.request)
+            {
+                checker.compare_in_passing(file, ledger.block(offset), work.seen, data);
+            }
+        };
+        let received = conn.receive(buffer, &expected, look, |slot, sent, outcome| {
+            finished.push((slot, *sent, outcome));
         });
         let now_ns = self.schedule.now_ns();
-        for (index, sent, outcome) in finished.drain(..) {
-            let job = conn.slots.get(index).map_or(0, |slot| slot.job);
-            let succeeded = self.settle(job, &sent, outcome, now_ns);
-            self.send_next(conn, index, succeeded.then_some(&sent.request), now_ns);
+        for (slot, sent, outcome) in finished.drain(..) {
+            self.settle(conn, Place { conn: number, slot }, &sent, outcome, now_ns);
         }
         conn.finished = finished;
         received?;
         conn.flush(&self.plan.payload)
     }
 
-    /// Notes what became of a request; says whether it succeeded.
-    fn settle(&mut self, job: usize, sent: &InFlight, outcome: ReplyOutcome, now_ns: u64) -> bool {
-        self.outstanding -= 1;
-        let bytes = match outcome {
-            ReplyOutcome::Done(bytes) => bytes,
-            ReplyOutcome::Failed(status) => {
-                self.recorder.fail(&status);
-                return false;
-            }
-        };
-        if let (Request::Write { file, block, .. }, Some(ledger)) =
-            (sent.request, &self.plan.ledger)
-        {
-            ledger.done(file, block);
-        }
-        let number = self.jobs.get(job).map_or(u32::MAX, Job::index);
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let span = Span { queued_ns: sent.queued_ns, done_ns: now_ns };
-        self.recorder.complete(sent.request.kind(), number, span, bytes);
-        true
-    }
-
-    /// Sends what the job of slot `index` does next, if anything.
-    fn send_next(
+    /// Notes what became of a request, and sends what its slot does next.
+    fn settle(
         &mut self,
         conn: &mut Conn,
-        index: usize,
-        previous: Option<&Request>,
+        place: Place,
+        sent: &InFlight,
+        outcome: ReplyOutcome,
         now_ns: u64,
     ) {
-        let ending = self.ended.is_some();
-        let Some(job) = conn.slots.get(index).and_then(|slot| self.jobs.get_mut(slot.job)) else {
+        self.outstanding -= 1;
+        let Some(index) = conn.slots.get(place.slot).map(|slot| slot.job) else { return };
+        let Some(job) = self.jobs.get_mut(index) else { return };
+        let work = &sent.work;
+        let bytes = match outcome {
+            ReplyOutcome::Done(bytes) => bytes,
+            ReplyOutcome::Created(handle) => {
+                if let (Request::Create { serial }, true, Some(handle)) =
+                    (work.op.request, work.op.fills(), handle)
+                {
+                    self.encoder.made.insert((job.index(), serial), handle);
+                }
+                0
+            }
+            ReplyOutcome::Absent => {
+                self.recorder.fail("NFS3ERR_NOENT");
+                job.failed(&work.op, true);
+                return self.free(conn, place, index, now_ns);
+            }
+            ReplyOutcome::Failed(status) => {
+                self.recorder.fail(&status);
+                job.failed(&work.op, false);
+                return self.free(conn, place, index, now_ns);
+            }
+        };
+        let moved = work.moved + bytes;
+        let number = usize::try_from(job.index()).unwrap_or(usize::MAX);
+        let after = job.after(&work.op);
+        if let After::Part(op) = after {
+            let work = Work { op, moved, ..*work };
+            return self.go_on(conn, place, index, work, now_ns);
+        }
+        let span = Span { queued_ns: work.queued_ns, done_ns: now_ns };
+        self.recorder.complete(work.op.kind, number, span, moved);
+        if let After::Then(op, due) = after {
+            let work = fresh(op, due.unwrap_or(now_ns));
+            return self.go_on(conn, place, index, work, now_ns);
+        }
+        self.free(conn, place, index, now_ns);
+    }
+
+    /// Sends what follows in the same slot, unless the load is over.
+    fn go_on(&mut self, conn: &mut Conn, place: Place, job: usize, work: Work, now_ns: u64) {
+        if self.ended.is_none() {
+            return self.dispatch(conn, place, work, now_ns);
+        }
+        if let Some(job) = self.jobs.get_mut(job) {
+            job.dropped(&work.op);
+        }
+    }
+
+    /// A slot has done what it had to do.
+    #[inline]
+    fn free(&mut self, conn: &mut Conn, place: Place, job: usize, now_ns: u64) {
+        if self.jobs.get_mut(job).is_some_and(|job| job.freed(now_ns))
+            && let Some(parked) = self.parked.get_mut(job)
+        {
+            for place in parked.drain(..) {
+                self.timers.set(now_ns, place);
+            }
+        }
+        self.send_next(conn, place, now_ns);
+    }
+
+    /// Sends what the job of a free slot does next, if anything.
+    #[inline]
+    fn send_next(&mut self, conn: &mut Conn, place: Place, now_ns: u64) {
+        if self.ended.is_some() {
+            return;
+        }
+        let Some(index) = conn.slots.get(place.slot).map(|slot| slot.job) else { return };
+        let Some(job) = self.jobs.get_mut(index) else { return };
+        match job.next(now_ns) {
+            Next::Op(op, due) => {
+                self.dispatch(conn, place, fresh(op, due.unwrap_or(now_ns)), now_ns);
+            }
+            Next::Wait(until_ns) => self.timers.set(until_ns, place),
+            Next::Held => {
+                if let Some(parked) = self.parked.get_mut(index) {
+                    parked.push(place);
+                }
+            }
+            Next::Done => {}
+        }
+    }
+
+    /// Sends `work` when its time has come and it has gone the added distance.
+    #[inline]
+    fn dispatch(&mut self, conn: &mut Conn, place: Place, work: Work, now_ns: u64) {
+        let leaves_ns = work.queued_ns.max(now_ns).saturating_add(conn.delay_ns);
+        if leaves_ns <= now_ns {
+            return self.transmit(conn, place.slot, work);
+        }
+        if let Some(slot) = conn.slots.get_mut(place.slot) {
+            slot.waiting = Some(work);
+            self.timers.set(leaves_ns, place);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, conn: &mut Conn, slot: usize, mut work: Work) {
+        let Some(job) = conn.slots.get(slot).and_then(|slot| self.jobs.get(slot.job)) else {
             return;
         };
-        let Some(request) = job.next(previous, ending) else { return };
+        if let (Some((ledger, _)), Request::Read { file, offset, .. }) =
+            (&self.checker, work.op.request)
+        {
+            work.seen = ledger.look(file, ledger.block(offset));
+        }
         let number = job.index();
-        let xid = conn.occupy(index, request, now_ns);
+        let request = work.op.request;
+        let xid = conn.occupy(slot, work);
         self.encoder.encode(&mut conn.outbox, xid, number, &request);
         self.outstanding += 1;
     }
 
-    fn end(&mut self, now_ns: u64) {
+    /// Sends everything whose time has come.
+    fn fire(&mut self, now_ns: u64, conns: &mut [Conn]) {
+        let mut last = None;
+        while let Some(place) = self.timers.take(now_ns) {
+            if last.is_some_and(|last| last != place.conn) {
+                self.flush(conns, last);
+            }
+            last = Some(place.conn);
+            let Some(conn) = conns.get_mut(place.conn) else { continue };
+            let waiting = conn.slots.get_mut(place.slot).and_then(|slot| slot.waiting.take());
+            match waiting {
+                _ if !conn.alive => {}
+                Some(work) => self.transmit(conn, place.slot, work),
+                None => self.send_next(conn, place, now_ns),
+            }
+        }
+        self.flush(conns, last);
+    }
+
+    fn flush(&mut self, conns: &mut [Conn], number: Option<usize>) {
+        if let Some(conn) = number.and_then(|number| conns.get_mut(number))
+            && conn.alive
+            && let Err(fault) = conn.flush(&self.plan.payload)
+        {
+            self.bury(conn, fault);
+        }
+    }
+
+    /// Sends nothing more; what waits for its time is dropped.
+    fn end(&mut self, now_ns: u64, conns: &mut [Conn]) {
         let at_ns = now_ns.min(self.schedule.end_ns);
         self.recorder.close(at_ns);
         self.ended = Some(Ended { at_ns, usage: self.meter.finish(at_ns) });
+        self.timers.clear();
+        for slot in conns.iter_mut().flat_map(|conn| &mut conn.slots) {
+            if let (Some(work), Some(job)) = (slot.waiting.take(), self.jobs.get_mut(slot.job)) {
+                job.dropped(&work.op);
+            }
+        }
     }
 
     /// Is the time over in which late replies are waited for?
@@ -221,12 +365,7 @@ impl Loop<'_> {
     }
 
     /// Waits for events. A wait that has to sleep counts as time spent waiting for the server.
-    fn wait(
-        &mut self,
-        epoll: &OwnedFd,
-        events: &mut [epoll::Event],
-        now_ns: u64,
-    ) -> Result<usize, Errno> {
+    fn wait(&mut self, epoll: &OwnedFd, events: &mut [epoll::Event]) -> Result<usize, Errno> {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let ready = epoll::wait(epoll, &mut *events, Some(&zero))?;
         if ready > 0 {
@@ -237,7 +376,10 @@ impl Loop<'_> {
         if self.ended.is_none() {
             due_ns = due_ns.min(self.schedule.end_ns);
         }
-        let timeout = timespec(due_ns.saturating_sub(now_ns));
+        if let Some(timer_ns) = self.timers.next_ns() {
+            due_ns = due_ns.min(timer_ns);
+        }
+        let timeout = timespec(due_ns.saturating_sub(before_ns));
         let ready = match epoll::wait(epoll, events, Some(&timeout)) {
             Err(Errno::INTR) => 0,
             other => other?,
@@ -259,14 +401,14 @@ impl Loop<'_> {
         conn.alive = false;
         self.lost += 1;
         self.outstanding -= conn.in_flight();
-        self.fault.get_or_insert(fault);
+        self.fault.get_or_insert((fault, conn.address));
     }
 
-    fn finish(self, local: Option<Errno>, address: SocketAddr) -> Outcome {
+    fn finish(self, local: Option<Errno>) -> Outcome {
         let now_ns = self.schedule.now_ns().min(self.schedule.end_ns);
         let ended =
             self.ended.unwrap_or_else(|| Ended { at_ns: now_ns, usage: self.meter.finish(now_ns) });
-        let fault = self.fault.map(|fault| match fault {
+        let fault = self.fault.map(|(fault, address)| match fault {
             Fault::Io(source) => BenchError::Connection { address, source },
             other => BenchError::Protocol { address, detail: other.to_string() },
         });
@@ -280,9 +422,15 @@ impl Loop<'_> {
             ended_ns: ended.at_ns,
             lost: self.lost,
             unanswered: self.outstanding as u64,
+            verify: self.checker.map(|(_, checker)| checker.finish()),
             fault: fault.or(local),
         }
     }
+}
+
+/// An operation that has just been decided.
+const fn fresh(op: Op, queued_ns: u64) -> Work {
+    Work { op, queued_ns, moved: 0, seen: Seen::NONE }
 }
 
 fn register(conns: &[Conn]) -> Result<OwnedFd, Errno> {

@@ -2,21 +2,25 @@
 //! flight.
 
 mod buffer;
+mod layout;
+mod turn;
 mod worker;
 
-use super::job::{Job, file_name};
+use super::job::{Job, Made};
+use super::share::{FileSpec, Role};
 use super::{Layingout, Plan, Worker};
 use crate::control::Control;
 use crate::error::BenchError;
 use crate::verify::Checker;
-use crate::workload::{Layout, Operation, Stability};
+use crate::workload::{Operation, Stability, Workload};
 use buffer::AlignedBuffer;
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use turn::Shared;
 
 /// Most threads: jobs times depth.
 const THREADS_MAX: u64 = 4096;
@@ -25,7 +29,8 @@ const THREADS_MAX: u64 = 4096;
 pub(super) struct Files {
     directory: PathBuf,
     created_directory: bool,
-    created: Vec<PathBuf>,
+    /// The files that this load made and that need not stay.
+    made: Vec<PathBuf>,
 }
 
 impl Files {
@@ -40,7 +45,8 @@ impl Files {
             let message = "a path has no NULL operation; measure it on an nfs:// target";
             return Err(BenchError::Workload(message.to_owned()));
         }
-        let threads = u64::from(workload.jobs) * u64::from(workload.depth);
+        let jobs = (0..workload.jobs).filter(|job| workload.has_job(*job)).count() as u64;
+        let threads = jobs * u64::from(workload.depth);
         if threads > THREADS_MAX {
             return Err(BenchError::Workload(format!(
                 "a path needs a thread for each request in flight, and {threads} are more than \
@@ -56,48 +62,44 @@ impl Files {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(at(&directory, error)),
         };
-        let mut files = Self { directory, created_directory, created: Vec::new() };
+        let mut files = Self { directory, created_directory, made: Vec::new() };
         match files.lay_out(plan, layout) {
             Ok(()) => Ok(files),
             Err(error) => {
                 // The first failure is the one to tell.
-                drop(files.clean_up());
+                drop(files.remove_files(&[]));
+                drop(files.remove_directory(plan, false));
                 Err(error)
             }
         }
     }
 
-    fn lay_out(&mut self, plan: &Plan, layout: &mut Layingout<'_>) -> Result<(), BenchError> {
-        let workload = &plan.workload;
-        if !workload.needs_files() {
-            return Ok(());
-        }
-        let size = if workload.operation.moves_data() { workload.file_bytes } else { 0 };
-        let total = size * u64::from(workload.files);
-        for number in 0..workload.files {
-            let path = self.path(number);
-            if workload.layout == Layout::Existing {
-                check_existing(&path, size)?;
-                continue;
+    fn lay_out(&mut self, plan: &Plan, progress: &mut Layingout<'_>) -> Result<(), BenchError> {
+        let own = plan.files.iter().filter(|spec| spec.role == Role::Make);
+        let total = own.map(|spec| spec.size).sum();
+        let mut before = 0;
+        for (number, spec) in (0..).zip(plan.files.iter()) {
+            let path = self.path(spec);
+            match spec.role {
+                Role::Make => {
+                    if !spec.keep {
+                        self.made.push(path.clone());
+                    }
+                    layout::make(&path, spec, plan, |done| progress.at(before + done, total))?;
+                    before += spec.size;
+                }
+                Role::Existing if plan.workload.uses(number) => layout::check(&path, spec)?,
+                Role::Existing | Role::Find => {}
             }
-            let file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&path)
-                .map_err(|source| at(&path, source))?;
-            self.created.push(path.clone());
-            let before = u64::from(number) * size;
-            match workload.layout {
-                Layout::Written { block_bytes } => {
-                    write_through(&file, size, block_bytes, plan, |done| {
-                        layout.at(before + done, total)
-                    })
-                    .map_err(|error| error.or_at(&path))?;
-                }
-                Layout::Existing | Layout::Sparse => {
-                    file.set_len(size).map_err(|source| at(&path, source))?;
-                }
+        }
+        Ok(())
+    }
+
+    /// Checks that the files are there that others made.
+    pub(super) fn attach(&self, plan: &Plan) -> Result<(), BenchError> {
+        for (number, spec) in (0..).zip(plan.files.iter()) {
+            if spec.role == Role::Find && plan.workload.uses(number) {
+                layout::check(&self.path(spec), spec)?;
             }
         }
         Ok(())
@@ -106,11 +108,10 @@ impl Files {
     /// One closure for each request in flight.
     pub(super) fn workers(&self, plan: &Plan) -> Result<Vec<Worker>, BenchError> {
         let workload = &plan.workload;
-        let files = Arc::new(self.open(plan)?);
+        let files = Arc::new(self.open(plan, workload.invalidate)?);
         let mut workers: Vec<Worker> = Vec::new();
-        for index in 0..workload.jobs {
-            let job = Job::new(workload, index, plan.run, plan.ledger.clone());
-            let job = Arc::new(Mutex::new(job));
+        for index in (0..workload.jobs).filter(|job| workload.has_job(*job)) {
+            let job = Arc::new(Shared::new(Job::new(workload, index, &plan.common)));
             for _ in 0..workload.depth {
                 let worker = worker::PathWorker::new(
                     plan.clone(),
@@ -126,30 +127,37 @@ impl Files {
         Ok(workers)
     }
 
-    fn open(&self, plan: &Plan) -> Result<worker::OpenFiles, BenchError> {
+    /// Opens the files that this process works on, by number; drops them from the page cache if
+    /// `invalidate`.
+    fn open(&self, plan: &Plan, invalidate: bool) -> Result<worker::OpenFiles, BenchError> {
         let workload = &plan.workload;
-        let mut flags = OFlags::empty();
-        if workload.direct {
-            flags |= OFlags::DIRECT;
-        }
-        match workload.stability {
-            Stability::Unstable => {}
-            Stability::DataSync => flags |= OFlags::DSYNC,
-            Stability::FileSync => flags |= OFlags::SYNC,
-        }
         let mut files = Vec::new();
-        let count = if workload.needs_files() { workload.files } else { 0 };
-        for number in 0..count {
-            let path = self.path(number);
-            let file = OpenOptions::new()
-                .read(true)
-                .write(workload.operation.writes())
-                .custom_flags(flags.bits().cast_signed())
-                .open(&path)
-                .map_err(|source| at(&path, source))?;
-            files.push((path, file));
+        for (number, spec) in (0..).zip(plan.files.iter()) {
+            let path = self.path(spec);
+            if !workload.uses(number) {
+                files.push((path, None));
+                continue;
+            }
+            let file =
+                open(&path, workload).map_err(|source| not_opened(&path, source, workload))?;
+            if invalidate {
+                drop_cached(&file).map_err(|source| at(&path, source))?;
+            }
+            files.push((path, Some(file)));
         }
         Ok(worker::OpenFiles { directory: self.directory.clone(), files })
+    }
+
+    /// Puts all data of the files that this process works on, on stable storage.
+    pub(super) fn sync(&self, plan: &Plan) -> Result<(), BenchError> {
+        for (number, spec) in (0..).zip(plan.files.iter()) {
+            if plan.workload.uses(number) {
+                let path = self.path(spec);
+                let synced = File::open(&path).and_then(|file| file.sync_all());
+                synced.map_err(|source| at(&path, source))?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads `blocks` back and has them compared, until all are or the run is stopped.
@@ -160,13 +168,13 @@ impl Files {
         blocks: Vec<(u32, u64)>,
         control: &Control,
     ) -> Result<(), BenchError> {
-        let files = self.open(plan)?;
+        let files = self.open(plan, false)?;
         let mut buffer = AlignedBuffer::new(usize::try_from(checker.block_bytes()).unwrap_or(0));
         for (number, block) in blocks {
             if control.stopped() {
                 break;
             }
-            let Some((_, file)) = files.get(number) else { continue };
+            let Some((_, Some(file))) = files.get(number) else { continue };
             match read_full(file, buffer.bytes_mut(), checker.offset(block)) {
                 Ok(len) => {
                     let bytes = buffer.bytes_mut().get(..len).unwrap_or(&[]);
@@ -178,70 +186,82 @@ impl Files {
         Ok(())
     }
 
-    /// Removes what the preparation made.
-    pub(super) fn clean_up(&self) -> Result<(), BenchError> {
-        for path in &self.created {
-            match std::fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(at(path, error));
-                }
-                _ => {}
-            }
+    /// Removes the files that the preparation made, and what jobs left.
+    pub(super) fn remove_files(&self, left: &[Made]) -> Result<(), BenchError> {
+        for path in &self.made {
+            gone(std::fs::remove_file(path)).map_err(|source| at(path, source))?;
         }
-        if self.created_directory {
-            std::fs::remove_dir(&self.directory).map_err(|source| at(&self.directory, source))?;
+        for made in left {
+            let path = self.directory.join(made.name());
+            let removed = match made.directory {
+                true => std::fs::remove_dir(&path),
+                false => std::fs::remove_file(&path),
+            };
+            gone(removed).map_err(|source| at(&path, source))?;
         }
         Ok(())
     }
 
-    fn path(&self, number: u32) -> PathBuf {
-        self.directory.join(file_name(number))
-    }
-}
-
-fn check_existing(path: &Path, size: u64) -> Result<(), BenchError> {
-    let found = std::fs::metadata(path).map_err(|source| at(path, source))?.len();
-    if found >= size {
-        return Ok(());
-    }
-    Err(BenchError::Workload(format!(
-        "{} holds {found} bytes and {size} are wanted: run once with --keep and that size, or \
-         leave --reuse out",
-        path.display()
-    )))
-}
-
-/// Either kind of failure while laying out.
-enum LayoutError {
-    Io(io::Error),
-    Stopped(BenchError),
-}
-
-impl LayoutError {
-    fn or_at(self, path: &Path) -> BenchError {
-        match self {
-            Self::Io(source) => at(path, source),
-            Self::Stopped(error) => error,
+    /// Removes the directory if the preparation made it and it need not stay.
+    pub(super) fn remove_directory(&self, plan: &Plan, keep: bool) -> Result<(), BenchError> {
+        if keep || !self.created_directory {
+            return Ok(());
         }
+        let refused = |source| at(&self.directory, source);
+        let occupied = super::remove_patiently(&plan.workload, || {
+            match gone(std::fs::remove_dir(&self.directory)) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
+                other => other.map(|()| false).map_err(refused),
+            }
+        })?;
+        if occupied {
+            return Err(refused(io::Error::from(io::ErrorKind::DirectoryNotEmpty)));
+        }
+        Ok(())
+    }
+
+    fn path(&self, spec: &FileSpec) -> PathBuf {
+        self.directory.join(&spec.name)
     }
 }
 
-fn write_through(
-    file: &File,
-    size: u64,
-    block_bytes: u32,
-    plan: &Plan,
-    mut progress: impl FnMut(u64) -> Result<(), BenchError>,
-) -> Result<(), LayoutError> {
-    let mut offset = 0;
-    while offset < size {
-        let len = u64::from(block_bytes).min(size - offset);
-        let data = plan.payload.plain(offset / 4096, usize::try_from(len).unwrap_or(0));
-        file.write_all_at(data, offset).map_err(LayoutError::Io)?;
-        offset += len;
-        progress(offset).map_err(LayoutError::Stopped)?;
+/// What is gone already need not be removed.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
-    Ok(())
+}
+
+fn open(path: &Path, workload: &Workload) -> io::Result<File> {
+    let mut flags = OFlags::empty();
+    if workload.direct {
+        flags |= OFlags::DIRECT;
+    }
+    match workload.stability {
+        Stability::Unstable => {}
+        Stability::DataSync => flags |= OFlags::DSYNC,
+        Stability::FileSync => flags |= OFlags::SYNC,
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(workload.writes())
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
+/// Drops what the page cache holds of `file`, which it can only once it is written out.
+fn drop_cached(file: &File) -> io::Result<()> {
+    file.sync_data()?;
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+fn not_opened(path: &Path, source: io::Error, workload: &Workload) -> BenchError {
+    if workload.direct && source.kind() == io::ErrorKind::InvalidInput {
+        let hint = "; this file system takes no direct I/O: leave --direct out";
+        return BenchError::Path { path: path.to_owned(), source, hint };
+    }
+    at(path, source)
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -263,6 +283,9 @@ fn at(path: &Path, source: io::Error) -> BenchError {
         io::ErrorKind::PermissionDenied => "; run as a user that may write there",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; choose a smaller --size or fewer --files"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; the file system is read-only: measure reads with --reuse, or mount it for writing"
         }
         io::ErrorKind::NotFound => "; name an existing directory, or leave --reuse out",
         io::ErrorKind::NotADirectory => "; name a directory",

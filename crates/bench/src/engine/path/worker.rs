@@ -1,51 +1,71 @@
 //! One thread of the path engine: one request at a time.
 
 use super::buffer::AlignedBuffer;
+use super::turn::{Shared, is_over, sleep_until};
 use crate::control::Control;
-use crate::engine::job::{Job, Request};
-use crate::engine::schedule::Schedule;
+use crate::engine::job::{After, Op, Request, created_name, directory_name};
+use crate::engine::schedule::{Schedule, nanos};
 use crate::engine::usage::UsageMeter;
 use crate::engine::{Outcome, Plan};
 use crate::payload::BlockName;
 use crate::stats::{Recorder, Span};
-use crate::verify::{STAMP_BYTES, stamp};
+use crate::verify::{Checker, Ledger, STAMP_BYTES, stamp};
 use rustix::fs::{Access, access};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-/// The files of a run, open.
+/// Modes that a change of mode sets in turn.
+const MODES: [u32; 2] = [0o600, 0o644];
+
+/// The files of a run, open; those that this process has no use for are not.
 pub(super) struct OpenFiles {
     pub(super) directory: PathBuf,
-    pub(super) files: Vec<(PathBuf, File)>,
+    pub(super) files: Vec<(PathBuf, Option<File>)>,
 }
 
 impl OpenFiles {
-    pub(super) fn get(&self, number: u32) -> Option<&(PathBuf, File)> {
+    pub(super) fn get(&self, number: u32) -> Option<&(PathBuf, Option<File>)> {
         self.files.get(usize::try_from(number).ok()?)
     }
 
-    fn expect(&self, number: u32) -> io::Result<&(PathBuf, File)> {
-        self.get(number).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    fn path(&self, number: u32) -> io::Result<&PathBuf> {
+        let found = self.get(number).map(|(path, _)| path);
+        found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn file(&self, number: u32) -> io::Result<&File> {
+        let found = self.get(number).and_then(|(_, file)| file.as_ref());
+        found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 }
 
 /// One request in flight of one job.
 pub(super) struct PathWorker {
     plan: Plan,
-    job: Arc<Mutex<Job>>,
+    job: Arc<Shared>,
     index: u32,
     files: Arc<OpenFiles>,
     buffer: AlignedBuffer,
     turn: u64,
 }
 
+/// What a thread needs besides itself.
+struct Run<'a> {
+    schedule: Schedule,
+    control: &'a Control,
+    recorder: Recorder,
+    meter: UsageMeter,
+    checker: Option<(&'a Ledger, Checker<'a>)>,
+    delay_ns: u64,
+}
+
 impl PathWorker {
-    pub(super) fn new(plan: Plan, job: Arc<Mutex<Job>>, index: u32, files: Arc<OpenFiles>) -> Self {
-        let buffer = AlignedBuffer::new(usize::try_from(plan.workload.block_bytes).unwrap_or(0));
-        Self { plan, job, index, files, buffer, turn: 0 }
+    pub(super) fn new(plan: Plan, job: Arc<Shared>, index: u32, files: Arc<OpenFiles>) -> Self {
+        let longest = usize::try_from(plan.workload.request_bytes_max()).unwrap_or(0);
+        Self { plan, job, index, files, buffer: AlignedBuffer::new(longest), turn: 0 }
     }
 
     /// Applies the load until it is over.
@@ -53,109 +73,208 @@ impl PathWorker {
         mut self,
         schedule: Schedule,
         control: &Control,
-        mut recorder: Recorder,
+        recorder: Recorder,
     ) -> Outcome {
-        let mut meter = UsageMeter::new(schedule.measure_ns);
-        let job_number = usize::try_from(self.index).unwrap_or(usize::MAX);
-        let mut previous = None;
-        let mut queued_ns = schedule.now_ns();
+        let plan = self.plan.clone();
+        let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
+        let mut run = Run {
+            schedule,
+            control,
+            recorder,
+            meter: UsageMeter::new(schedule.measure_ns),
+            checker: ledger
+                .map(|ledger| (ledger, Checker::new(&plan.payload, ledger, plan.run, 0))),
+            delay_ns: self.delay_ns(),
+        };
+        let pauses = plan.workload.think.is_some();
         loop {
-            meter.tick(queued_ns);
-            recorder.tick(queued_ns);
-            let ending = queued_ns >= schedule.end_ns || control.stopped();
-            let next = {
-                let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
-                job.next(previous.as_ref(), ending)
-            };
-            let Some(request) = next else { break };
-            let outcome = self.perform(&request);
-            let done_ns = schedule.now_ns();
+            let now_ns = schedule.now_ns();
+            run.meter.tick(now_ns);
+            run.recorder.tick(now_ns);
+            let Some((op, queued_ns)) = self.job.next(&schedule, control) else { break };
+            self.carry_out(op, queued_ns, &mut run);
+            if pauses {
+                self.job.freed(schedule.now_ns());
+            }
+        }
+        let ended_ns = schedule.now_ns().min(schedule.end_ns);
+        run.recorder.close(ended_ns);
+        let mut usage = run.meter.finish(ended_ns);
+        // What the thread does not compute it waits for.
+        usage.waited_ns = usage.span_ns.saturating_sub(nanos(usage.cpu));
+        Outcome {
+            notes: run.recorder.finish(),
+            usage,
+            ended_ns,
+            lost: 0,
+            unanswered: 0,
+            verify: run.checker.map(|(_, checker)| checker.finish()),
+            fault: None,
+        }
+    }
+
+    /// The added distance of the client that the job belongs to.
+    fn delay_ns(&self) -> u64 {
+        let workload = &self.plan.workload;
+        let client = usize::try_from(self.index % workload.clients.max(1)).unwrap_or(0);
+        let delays = &workload.client_delays_us;
+        let place = client.checked_rem(delays.len());
+        place.and_then(|place| delays.get(place)).map_or(0, |us| us.saturating_mul(1000))
+    }
+
+    /// An operation and everything that belongs to it, request after request.
+    fn carry_out(&mut self, first: Op, mut queued_ns: u64, run: &mut Run<'_>) {
+        let job_number = usize::try_from(self.index).unwrap_or(usize::MAX);
+        let (mut op, mut moved) = (first, 0);
+        loop {
+            let away = run.schedule.now_ns().saturating_add(run.delay_ns);
+            if run.delay_ns > 0 && !sleep_until(away, &run.schedule, run.control) {
+                return self.job.job().dropped(&op);
+            }
+            let outcome = self.perform(&op.request, run);
+            let done_ns = run.schedule.now_ns();
             match outcome {
-                Ok(bytes) => {
-                    self.settle(&request);
-                    let span = Span { queued_ns, done_ns };
-                    recorder.complete(request.kind(), job_number, span, bytes);
-                    previous = Some(request);
-                }
+                Ok(bytes) => moved += bytes,
                 Err(error) => {
-                    recorder.fail(&error.kind().to_string());
-                    previous = None;
+                    run.recorder.fail(&words(&error, self.plan.workload.direct));
+                    let absent = error.kind() == io::ErrorKind::NotFound;
+                    return self.job.job().failed(&op, absent);
                 }
             }
-            queued_ns = done_ns;
+            let after = if op.leaves_no_trace() { After::Whole } else { self.job.job().after(&op) };
+            let over = is_over(done_ns, &run.schedule, run.control);
+            if !matches!(after, After::Part(_)) {
+                let span = Span { queued_ns, done_ns };
+                run.recorder.complete(op.kind, job_number, span, moved);
+                moved = 0;
+            }
+            op = match after {
+                After::Whole => return,
+                After::Part(next) | After::Then(next, _) if over => {
+                    return self.job.job().dropped(&next);
+                }
+                After::Part(next) => next,
+                After::Then(next, due) => {
+                    queued_ns = due.unwrap_or(done_ns);
+                    if !sleep_until(queued_ns, &run.schedule, run.control) {
+                        return self.job.job().dropped(&next);
+                    }
+                    next
+                }
+            };
         }
-        let ended_ns = queued_ns.min(schedule.end_ns);
-        recorder.close(ended_ns);
-        let mut usage = meter.finish(ended_ns);
-        // What the thread does not compute it waits for.
-        usage.waited_ns = usage.span_ns.saturating_sub(super::super::schedule::nanos(usage.cpu));
-        Outcome { notes: recorder.finish(), usage, ended_ns, lost: 0, unanswered: 0, fault: None }
     }
 
-    fn settle(&self, request: &Request) {
-        if let (Request::Write { file, block, .. }, Some(ledger)) = (request, &self.plan.ledger) {
-            ledger.done(*file, *block);
-        }
-    }
-
-    fn perform(&mut self, request: &Request) -> io::Result<u64> {
+    fn perform(&mut self, request: &Request, run: &mut Run<'_>) -> io::Result<u64> {
         match *request {
-            Request::Read { file, block } => self.read(file, block),
-            Request::Write { file, block, generation } => self.write(file, block, generation),
-            Request::Commit { file } => self.files.expect(file)?.1.sync_data().map(|()| 0),
+            Request::Read { file, offset, bytes } => self.read(file, offset, bytes, run),
+            Request::Write { file, offset, bytes, generation } => {
+                self.write(file, offset, bytes, generation)
+            }
+            Request::Commit { file } => self.files.file(file)?.sync_data().map(|()| 0),
             Request::Null => Ok(0),
-            Request::Getattr { file } => self.files.expect(file)?.1.metadata().map(|_| 0),
+            Request::Getattr { file } => self.files.file(file)?.metadata().map(|_| 0),
             Request::Access { file } => {
-                access(&self.files.expect(file)?.0, Access::READ_OK)?;
+                access(self.files.path(file)?, Access::READ_OK)?;
                 Ok(0)
             }
             Request::Lookup { file } => {
-                std::fs::symlink_metadata(&self.files.expect(file)?.0).map(|_| 0)
+                std::fs::symlink_metadata(self.files.path(file)?).map(|_| 0)
             }
-            Request::Create { serial } => OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(self.created_path(serial))
-                .map(|_| 0),
+            Request::Setattr { file } => {
+                self.turn += 1;
+                let [odd, even] = MODES;
+                let mode = if self.turn.is_multiple_of(2) { even } else { odd };
+                let permissions = Permissions::from_mode(mode);
+                std::fs::set_permissions(self.files.path(file)?, permissions).map(|()| 0)
+            }
+            Request::Create { serial } => {
+                let path = self.created_path(serial);
+                OpenOptions::new().write(true).create_new(true).open(path).map(|_| 0)
+            }
+            Request::Fill { serial, bytes } => self.fill(serial, bytes),
             Request::Remove { serial } => {
                 std::fs::remove_file(self.created_path(serial)).map(|()| 0)
+            }
+            Request::Mkdir { serial } => {
+                std::fs::create_dir(self.directory_path(serial)).map(|()| 0)
+            }
+            Request::Rmdir { serial } => {
+                std::fs::remove_dir(self.directory_path(serial)).map(|()| 0)
             }
         }
     }
 
     fn created_path(&self, serial: u64) -> PathBuf {
-        self.files.directory.join(crate::engine::job::created_name(self.index, serial))
+        self.files.directory.join(created_name(self.index, serial))
     }
 
-    fn read(&mut self, file: u32, block: u64) -> io::Result<u64> {
-        let offset = block * u64::from(self.plan.workload.block_bytes);
-        let file = &self.files.expect(file)?.1;
-        let buffer = self.buffer.bytes_mut();
+    fn directory_path(&self, serial: u64) -> PathBuf {
+        self.files.directory.join(directory_name(self.index, serial))
+    }
+
+    fn read(&mut self, number: u32, offset: u64, bytes: u32, run: &mut Run<'_>) -> io::Result<u64> {
+        let file = self.files.file(number)?;
+        let seen =
+            run.checker.as_ref().map(|(ledger, _)| ledger.look(number, ledger.block(offset)));
+        let buffer = front(&mut self.buffer, bytes);
         let len = file.read_at(buffer, offset)?;
         if len < buffer.len() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         }
+        if let (Some((ledger, checker)), Some(seen)) = (&mut run.checker, seen) {
+            checker.compare_in_passing(number, ledger.block(offset), seen, buffer);
+        }
         Ok(len as u64)
     }
 
-    fn write(&mut self, number: u32, block: u64, generation: u32) -> io::Result<u64> {
-        let offset = block * u64::from(self.plan.workload.block_bytes);
-        let file = &self.files.expect(number)?.1;
+    fn write(&mut self, number: u32, offset: u64, bytes: u32, generation: u32) -> io::Result<u64> {
+        let file = self.files.file(number)?;
+        let plan = &self.plan;
         self.turn += 1;
-        let buffer = self.buffer.bytes_mut();
+        let buffer = front(&mut self.buffer, bytes);
         if generation > 0 {
-            let name = BlockName { run: self.plan.run, file: number, offset, generation };
-            if let Some((head, body)) = buffer.split_at_mut_checked(STAMP_BYTES) {
-                head.copy_from_slice(&stamp(name));
-                body.copy_from_slice(self.plan.payload.body(name, body.len()));
+            let ledger = plan.common.ledger.as_ref().and_then(|ledger| ledger.file(number));
+            let id = ledger.map_or(0, |file| file.id);
+            let name = BlockName { run: plan.run, file: id, offset, generation };
+            let head = stamp(name, buffer.len(), &plan.payload);
+            if let Some((stamped, body)) = buffer.split_at_mut_checked(STAMP_BYTES) {
+                stamped.copy_from_slice(&head);
+                body.copy_from_slice(plan.payload.body(name, body.len()));
             }
         } else {
-            buffer.copy_from_slice(self.plan.payload.plain(self.turn, buffer.len()));
+            buffer.copy_from_slice(plan.payload.plain(self.turn, buffer.len()));
         }
-        let len = file.write_at(buffer, offset)?;
-        if len < buffer.len() {
-            return Err(io::Error::from(io::ErrorKind::WriteZero));
-        }
-        Ok(len as u64)
+        full(file.write_at(buffer, offset)?, buffer.len())
     }
+
+    fn fill(&mut self, serial: u64, bytes: u32) -> io::Result<u64> {
+        let path = self.created_path(serial);
+        let buffer = front(&mut self.buffer, bytes);
+        buffer.copy_from_slice(self.plan.payload.plain(self.turn, buffer.len()));
+        let file = OpenOptions::new().write(true).open(path)?;
+        full(file.write_at(buffer, 0)?, buffer.len())
+    }
+}
+
+fn front(buffer: &mut AlignedBuffer, bytes: u32) -> &mut [u8] {
+    let len = usize::try_from(bytes).unwrap_or(0);
+    buffer.bytes_mut().get_mut(..len).unwrap_or(&mut [])
+}
+
+fn full(written: usize, wanted: usize) -> io::Result<u64> {
+    if written < wanted {
+        return Err(io::Error::from(io::ErrorKind::WriteZero));
+    }
+    Ok(written as u64)
+}
+
+/// The failure as it is counted.
+fn words(error: &io::Error, direct: bool) -> String {
+    if direct && error.kind() == io::ErrorKind::InvalidInput {
+        return "invalid input parameter: direct I/O may want larger multiples than these sizes and \
+                offsets are"
+            .to_owned();
+    }
+    error.kind().to_string()
 }

@@ -1,7 +1,6 @@
 //! Loads as a job file of fio. Each job of a load becomes a section of its own, so that it gets its
 //! own files, seed and figures.
 
-use crate::engine::file_name;
 use crate::error::BenchError;
 use crate::workload::{
     Draw, Length, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Starts, Workload,
@@ -217,8 +216,7 @@ fn own(load: &Workload, job: u32, root: &Path) -> Result<String, BenchError> {
     };
     let mut paths = Vec::with_capacity(files.len());
     for file in &files {
-        let named = usize::try_from(*file).ok().and_then(|file| load.names.get(file)).cloned();
-        let path = root.join(&load.directory).join(named.unwrap_or_else(|| file_name(*file)));
+        let path = root.join(&load.directory).join(load.file_name(*file));
         paths.push(escaped(load, &path)?);
     }
     let offset = load.region.job_increment.saturating_mul(u64::from(job));

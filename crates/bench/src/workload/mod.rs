@@ -1,14 +1,12 @@
 //! What load to apply: the terms shared by every engine.
 
-use crate::error::BenchError;
+mod check;
+
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use weir_core::limits::IO_BYTES_MAX;
 
 /// Most requests that one connection keeps in flight.
 pub(crate) const DEPTH_MAX: u32 = 4096;
-/// Most jobs, connections or files in one run.
-const PARTS_MAX: u32 = 65_536;
 
 /// The order in which blocks of a file are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +17,8 @@ pub enum Pattern {
     /// One after the other, starting over at the end. Where jobs that share a file start, says
     /// [`Workload::starts`].
     Sequential,
-    /// So many of a hundred requests at a random place, the others after the one before them.
+    /// So many of a hundred requests at a random place, the others right behind the one before
+    /// them, wherever that was.
     Mixed {
         /// 1 to 99.
         random_percent: u8,
@@ -33,10 +32,13 @@ pub enum Draw {
     /// Each time every block equally likely (fio's `norandommap`).
     #[default]
     Independent,
-    /// Every block once, in an order of chance, before any comes again (fio's random map).
+    /// Every block of the job's files once, in an order of chance, before any comes again (fio's
+    /// random map). Each pass has an order of its own. With several sizes a block is as long as
+    /// the alignment, or as the smallest size without one.
     Permuted,
     /// Few blocks often and many seldom: the k-th most wanted with a weight of k^-theta, the
-    /// wanted ones strewn over the file.
+    /// wanted ones strewn over the file. They are the same for every job. With several sizes a
+    /// block is what it is for [`Draw::Permuted`].
     Zipf {
         /// Over 0, not 1, at most 5.
         theta: f64,
@@ -52,9 +54,10 @@ pub enum Starts {
     Apart,
     /// All at its beginning, each with a cursor of its own.
     Together,
-    /// All share one cursor: together they visit each block once a pass.
+    /// All of one file share one cursor: together they visit each block once a pass.
     Interlocked,
-    /// Job k of a file k times so many bytes behind its beginning.
+    /// The k-th job of a file k times so many bytes behind its beginning, going round at the end
+    /// of the region.
     Stride {
         /// A multiple of the block size is not needed; offsets keep their alignment to the start.
         bytes: u64,
@@ -77,7 +80,8 @@ pub enum Rate {
     /// As fast as they are answered, with the depth in flight.
     #[default]
     Unlimited,
-    /// So many operations a second, all jobs of the load together. A request that can't leave at
+    /// So many operations a second, all jobs of the load together, each with the same part of
+    /// them. A request that can't leave at
     /// its time because the depth is used up counts as late from its time on: latencies are
     /// measured from when a request was due, so that a stall is not hidden by the requests that
     /// it kept back (no "coordinated omission").
@@ -105,7 +109,7 @@ pub enum Pacing {
     Poisson,
 }
 
-/// A pause of a job after so many of its requests.
+/// A pause of a job after so many of its requests. It begins when all of these are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Think {
     /// Microseconds.
@@ -121,45 +125,69 @@ pub struct Region {
     pub offset: u64,
     /// Its length; the rest of the file without.
     pub bytes: Option<u64>,
-    /// Job k begins k times this further on (fio's `offset_increment`).
+    /// The job with number k (of all jobs of the load) begins k times this further on (fio's
+    /// `offset_increment`).
     pub job_increment: u64,
 }
 
 /// One kind of operation among those of [`Operation::Mix`].
+///
+/// What an operation makes is the job's own, named anew in every run, and removed at the end. A
+/// job keeps at most 64 empty files and 64 directories: beyond these it removes the oldest before
+/// it makes the next. An operation that finds nothing to remove makes it first. What is done
+/// besides what was drawn counts under its own kind, so that results show how much it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixOp {
-    /// GETATTR of a file.
+    /// GETATTR of a file; counts as `getattr`.
     Stat,
-    /// ACCESS of a file.
+    /// ACCESS of a file; counts as `access`.
     Access,
-    /// LOOKUP of a file.
+    /// LOOKUP of a file; counts as `lookup`.
     Lookup,
-    /// READ of one block at a random place of a file.
+    /// READ of one block at a random place of a file; counts as `read`.
     ReadRandom,
-    /// WRITE of one block at a random place of a file.
+    /// WRITE of one block at a random place of a file; counts as `write`.
     WriteRandom,
-    /// READ of one block, the next of its file.
+    /// READ of one block, the next of its file; counts as `read`.
     ReadSequential,
-    /// WRITE of one block, the next of its file.
+    /// WRITE of one block, the next of its file; counts as `write`. Reads and writes each have a
+    /// place of their own in the file.
     WriteSequential,
     /// LOOKUP of a file and READ of all of it, block after block; counts as one `read-file`.
     ReadFile,
     /// All of a file WRITTEN anew, block after block, and a COMMIT; counts as one `write-file`.
     WriteFile,
-    /// CREATE of a new empty file.
+    /// CREATE of a new empty file; counts as `create`.
     Create,
-    /// SETATTR of a file's mode.
+    /// SETATTR of a file's mode; counts as `setattr`.
     Chmod,
-    /// MKDIR of a new directory.
+    /// MKDIR of a new directory; counts as `mkdir`.
     Mkdir,
-    /// RMDIR of a directory that the mix made; nothing is sent, and another operation drawn, while
-    /// there is none.
+    /// RMDIR of the oldest directory that the job made; counts as `rmdir`.
     Rmdir,
-    /// REMOVE of a file that the mix created; as with `rmdir`.
+    /// REMOVE of the oldest empty file that the job made; counts as `remove`.
     Unlink,
-    /// REMOVE of a name under which a file of the set had been linked or created with data before.
+    /// REMOVE of a file that holds a block of data; counts as `remove`. It is made for the purpose,
+    /// by a CREATE and a WRITE, which count as `create` and `write`.
     Unlink2,
+}
+
+impl MixOp {
+    /// Does it change data of the laid-out files?
+    const fn writes(self) -> bool {
+        matches!(self, Self::WriteRandom | Self::WriteSequential | Self::WriteFile)
+    }
+
+    /// Does it read file data?
+    const fn reads(self) -> bool {
+        matches!(self, Self::ReadRandom | Self::ReadSequential | Self::ReadFile)
+    }
+
+    /// Does it work on the laid-out files?
+    const fn needs_files(self) -> bool {
+        !matches!(self, Self::Create | Self::Mkdir | Self::Rmdir | Self::Unlink | Self::Unlink2)
+    }
 }
 
 /// How many operations of a hundred are of this kind.
@@ -171,8 +199,9 @@ pub struct OpShare {
     pub percent: u8,
 }
 
-/// The part that one of several processes takes in a load: jobs and files whose number leaves
-/// this remainder.
+/// The part that one of several processes takes in a load: the jobs whose number leaves this
+/// remainder, and the laying out of the files whose number does. Counts, rates and sizes of the
+/// workload stay those of the whole load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// From 0.
@@ -207,19 +236,21 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Does it ever change file data?
+    /// Does it ever change file data? Of a mixture that depends on its parts:
+    /// [`Workload::writes`].
     #[must_use]
     pub const fn writes(self) -> bool {
         matches!(self, Self::Data { read_percent, .. } if read_percent < 100)
     }
 
-    /// Does it ever read file data?
+    /// Does it ever read file data? Of a mixture that depends on its parts: [`Workload::reads`].
     #[must_use]
     pub const fn reads(self) -> bool {
         matches!(self, Self::Data { read_percent, .. } if read_percent > 0)
     }
 
-    /// Does it move file data at all?
+    /// Does it move file data at all? Of a mixture that depends on its parts:
+    /// [`Workload::moves_data`].
     #[must_use]
     pub const fn moves_data(self) -> bool {
         matches!(self, Self::Data { .. })
@@ -244,12 +275,14 @@ pub enum Stability {
 pub enum Length {
     /// After this many seconds, not counting the warm-up.
     Seconds(f64),
-    /// After this many operations in all; there is no warm-up then.
+    /// After this many operations in all; there is no warm-up then. Those that belong together,
+    /// such as the removal of what was created, are done to the end, even if that is one more.
     Operations(u64),
-    /// When each job has moved so many bytes (its region once: up to the end of the file), or the
-    /// time is over; there is no warm-up then.
+    /// When each job has moved so many bytes, or the time is over; there is no warm-up then. The
+    /// last request of a job is shorter if need be.
     Bytes {
-        /// Of one job.
+        /// Of one job. Zero: as many as its region of all its files holds, once; of jobs that
+        /// share a cursor, all together.
         per_job: u64,
         /// Seconds after which it ends in any case.
         at_most_s: Option<f64>,
@@ -260,11 +293,12 @@ pub enum Length {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// They are there already, with at least the wanted size; nothing is created.
+    /// They are there already; nothing is created. They have at least the wanted size, unless the
+    /// load only writes: what it writes behind the end makes them longer.
     Existing,
     /// They get their size as one hole.
     Sparse,
-    /// They are written from front to back.
+    /// They are written from front to back, in stamped blocks if anything is verified.
     Written {
         /// Bytes in one write. It matters: ext4 keeps data laid out by large writes in large
         /// folios, and overwrites small parts of those at twenty times the cost.
@@ -276,7 +310,7 @@ pub enum Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifyScope {
-    /// Every block that was written.
+    /// Every block that was written, be it while laying out.
     All,
     /// This many of them, spread evenly.
     Sample(u64),
@@ -332,13 +366,15 @@ pub struct Workload {
     pub direct: bool,
     /// Start of the pseudo-random sequences; the same seed visits the same blocks.
     pub seed: u64,
-    /// Names of the files below the directory, in place of `file.00000` and up; as many as files.
+    /// Names of the files in the directory, in place of `file.00000` and up; as many as files, or
+    /// none. Loads of a step that name the same file in the same directory share it.
     pub names: Vec<String>,
     /// Sizes of reads; [`Workload::block_bytes`] alone if empty.
     pub read_sizes: Vec<SizeShare>,
     /// Sizes of writes; as with reads.
     pub write_sizes: Vec<SizeShare>,
-    /// Random offsets are multiples of this; of the block size without.
+    /// Random offsets are multiples of this, counted from the beginning of the region; without, of
+    /// the size of the request.
     pub align_bytes: Option<u32>,
     /// Which blocks come up in random order.
     pub draw: Draw,
@@ -354,17 +390,20 @@ pub struct Workload {
     pub pacing: Pacing,
     /// Pauses of each job.
     pub think: Option<Think>,
-    /// Seconds that this load waits when its step starts.
+    /// Seconds that this load waits when its step starts; its warm-up begins after them.
     pub start_delay_s: f64,
     /// Microseconds of network distance (there and back together) added between clients and
-    /// server, dealt to the clients in turn; none if empty.
+    /// server, dealt to the clients in turn; none if empty. Each request leaves that much later,
+    /// and its latency includes it.
     pub client_delays_us: Vec<u64>,
-    /// A COMMIT (or `fsync`) of each file after the last write.
+    /// A COMMIT (or `fsync`) of each file after the last write of the load, outside the measured
+    /// interval.
     pub end_sync: bool,
     /// Compare what is read during the run with what was written, block by block, laid-out data
     /// included.
     pub verify_reads: bool,
-    /// The path engine drops the files from the page cache when it opens them.
+    /// The path engine drops the files from the page cache when it opens them for the load. The
+    /// NFS engine has no cache.
     pub invalidate: bool,
     /// Hosts that take part; all of them if empty.
     pub hosts: Vec<String>,
@@ -445,156 +484,90 @@ impl Workload {
         }
     }
 
+    /// Does it ever change data of its files?
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.operation.writes() || self.mixes(MixOp::writes)
+    }
+
+    /// Does it ever read data of its files?
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        self.operation.reads() || self.mixes(MixOp::reads)
+    }
+
+    /// Does it move data of its files at all?
+    #[must_use]
+    pub fn moves_data(&self) -> bool {
+        self.reads() || self.writes()
+    }
+
+    /// Does it compare what it reads, in passing or afterwards? Its blocks are stamped then.
+    #[must_use]
+    pub const fn verifies(&self) -> bool {
+        self.verify.is_some() || self.verify_reads
+    }
+
+    /// The name of file `number` in the directory.
+    #[must_use]
+    pub fn file_name(&self, number: u32) -> String {
+        let given = usize::try_from(number).ok().and_then(|index| self.names.get(index));
+        given.map_or_else(|| format!("file.{number:05}"), Clone::clone)
+    }
+
     /// The files the run needs: metadata operations may run on empty ones.
     pub(crate) fn needs_files(&self) -> bool {
-        !matches!(self.operation, Operation::Null | Operation::CreateRemove)
+        match self.operation {
+            Operation::Null | Operation::CreateRemove => false,
+            Operation::Mix => self.mixes(MixOp::needs_files),
+            _ => true,
+        }
     }
 
-    /// Checks that the parts fit together.
-    ///
-    /// # Errors
-    /// [`BenchError::Workload`] says which setting to change, and to what.
-    pub fn check(&self) -> Result<(), BenchError> {
-        let counts = [
-            ("jobs", self.jobs, PARTS_MAX),
-            ("clients", self.clients, PARTS_MAX),
-            ("connections", self.connections, PARTS_MAX),
-            ("files", self.files, PARTS_MAX),
-            ("depth", self.depth, DEPTH_MAX),
-            ("threads", self.threads, 256),
-            ("block size", self.block_bytes, IO_BYTES_MAX),
-        ];
-        for (name, value, most) in counts {
-            if value == 0 || value > most {
-                return refuse(format!("{name} is {value}; it must be from 1 to {most}"));
-            }
-        }
-        if self.clients > self.jobs {
-            let (clients, jobs) = (self.clients, self.jobs);
-            return refuse(format!("{clients} clients need at least {clients} jobs, not {jobs}"));
-        }
-        if self.operation.moves_data() && self.blocks() == 0 {
-            let (size, block) = (self.file_bytes, self.block_bytes);
-            return refuse(format!("a file of {size} bytes holds no block of {block} bytes"));
-        }
-        self.check_times()?;
-        self.check_names()?;
-        self.check_verify()
+    /// Is there an operation of this property in the mixture?
+    fn mixes(&self, is: impl Fn(MixOp) -> bool) -> bool {
+        self.operation == Operation::Mix
+            && self.mix.iter().any(|share| share.percent > 0 && is(share.op))
     }
 
-    fn check_times(&self) -> Result<(), BenchError> {
-        let seconds = match self.length {
-            Length::Seconds(seconds) => seconds,
-            Length::Operations(0) => {
-                return refuse("a run of 0 operations measures nothing".into());
-            }
-            Length::Operations(_) | Length::Bytes { .. } => 1.0,
-        };
-        let all = [("run time", seconds), ("warm-up", self.warmup_s), ("drain", self.drain_s)];
-        for (name, value) in all {
-            if !(0.0..=604_800.0).contains(&value) {
-                return refuse(format!("{name} is {value} s; it must be from 0 to a week"));
-            }
-        }
-        if seconds == 0.0 {
-            return refuse("a run of 0 s measures nothing".into());
-        }
-        Ok(())
+    /// Bytes that each file needs to hold.
+    pub(crate) fn size_needed(&self) -> u64 {
+        if self.moves_data() { self.file_bytes } else { 0 }
     }
 
-    fn check_names(&self) -> Result<(), BenchError> {
-        let name = &self.directory;
-        if name.is_empty() || name.len() > 200 || name.contains('/') || name.starts_with('.') {
-            return refuse(format!(
-                "directory {name:?} must be one plain name of 1 to 200 bytes, not starting with a dot"
-            ));
-        }
-        if let Operation::Data { read_percent, .. } = self.operation
-            && read_percent > 100
-        {
-            return refuse(format!("read percentage {read_percent} is over 100"));
-        }
-        if let Layout::Written { block_bytes } = self.layout
-            && !(512..=IO_BYTES_MAX).contains(&block_bytes)
-        {
-            return refuse(format!(
-                "layout block {block_bytes} must be from 512 to {IO_BYTES_MAX} bytes"
-            ));
-        }
-        Ok(())
+    /// The largest request of the load, in bytes: what buffers have to hold.
+    pub(crate) fn request_bytes_max(&self) -> u32 {
+        let sizes = self.read_sizes.iter().chain(&self.write_sizes).map(|share| share.bytes);
+        sizes.chain([self.block_bytes]).max().unwrap_or(self.block_bytes)
     }
 
-    fn check_verify(&self) -> Result<(), BenchError> {
-        if self.verify.is_none() {
-            return Ok(());
+    /// Does job `index` belong to the part of the load that this process takes?
+    pub(crate) const fn has_job(&self, index: u32) -> bool {
+        match self.part {
+            None => true,
+            Some(part) => index % part.of == part.index,
         }
-        if !self.operation.writes() {
-            return refuse("verification needs a workload that writes".into());
+    }
+
+    /// Does this process lay file `number` out?
+    pub(crate) const fn lays_out(&self, number: u32) -> bool {
+        self.has_job(number)
+    }
+
+    /// Do the jobs of this process work on files that it lays out itself, and nobody else does?
+    pub(crate) const fn parts_are_apart(&self) -> bool {
+        let Some(part) = self.part else { return true };
+        match (self.jobs, self.files) {
+            (jobs, files) if jobs > files => files.is_multiple_of(part.of),
+            (jobs, files) if jobs < files => jobs.is_multiple_of(part.of),
+            _ => true,
         }
-        if self.block_bytes < crate::verify::STAMP_BYTES_MIN {
-            let least = crate::verify::STAMP_BYTES_MIN;
-            return refuse(format!("verification needs blocks of at least {least} bytes"));
-        }
-        let outstanding = u64::from(self.jobs) * u64::from(self.depth);
-        let blocks = self.blocks().saturating_mul(u64::from(self.files));
-        if blocks < outstanding.saturating_mul(2) {
-            return refuse(format!(
-                "verification needs at least two blocks for each of {outstanding} requests in \
-                 flight, and the files hold {blocks}: make them larger or the depth smaller"
-            ));
-        }
-        Ok(())
-    }
-}
-
-fn refuse(message: String) -> Result<(), BenchError> {
-    Err(BenchError::Workload(message))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(change: impl FnOnce(&mut Workload)) -> String {
-        let mut workload = Workload::default();
-        change(&mut workload);
-        workload.check().unwrap_err().to_string()
     }
 
-    #[test]
-    fn the_default_is_sound() {
-        Workload::default().check().unwrap();
-    }
-
-    #[test]
-    fn refusals_name_the_setting_and_the_bound() {
-        assert_eq!(message(|w| w.depth = 0), "depth is 0; it must be from 1 to 4096");
-        assert_eq!(message(|w| w.clients = 2), "2 clients need at least 2 jobs, not 1");
-        assert!(message(|w| w.file_bytes = 100).contains("holds no block"));
-        assert!(message(|w| w.directory = "../x".into()).contains("one plain name"));
-        assert!(message(|w| w.length = Length::Seconds(0.0)).contains("measures nothing"));
-        assert!(message(|w| w.warmup_s = f64::NAN).contains("warm-up"));
-        assert!(message(|w| w.verify = Some(VerifyScope::All)).contains("writes"));
-    }
-
-    #[test]
-    fn verification_wants_room_for_requests_in_flight() {
-        let small = |w: &mut Workload| {
-            w.operation = Operation::Data { pattern: Pattern::Random, read_percent: 0 };
-            w.verify = Some(VerifyScope::All);
-            w.file_bytes = 4096 * 31;
-        };
-        assert!(message(small).contains("make them larger"));
-        let mut workload = Workload::default();
-        small(&mut workload);
-        workload.file_bytes = 4096 * 32;
-        workload.check().unwrap();
-    }
-
-    #[test]
-    fn a_workload_survives_json() {
-        let workload = Workload { verify: Some(VerifyScope::Sample(9)), ..Workload::default() };
-        let json = serde_json::to_string(&workload).unwrap();
-        assert_eq!(serde_json::from_str::<Workload>(&json).unwrap(), workload);
+    /// Does any job of this process visit file `number`?
+    pub(crate) fn uses(&self, number: u32) -> bool {
+        let Some(_) = self.part else { return true };
+        let step = usize::try_from(self.files.min(self.jobs)).unwrap_or(1).max(1);
+        (number % self.jobs.min(self.files)..self.jobs).step_by(step).any(|job| self.has_job(job))
     }
 }

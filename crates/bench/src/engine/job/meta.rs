@@ -1,0 +1,183 @@
+//! Operations that consist of several requests, or that make what others work on: the mixture of
+//! data and metadata.
+
+use super::request::Follow;
+use super::{After, Job, Op, Request, read};
+use crate::rng::Rng;
+use crate::stats::OpKind;
+use crate::workload::{MixOp, OpShare};
+
+/// The mixture, and the place of its writes in order.
+pub(super) struct Mix {
+    /// Each kind with a bound: the numbers below it that are not below the one before.
+    bounds: Vec<(u64, MixOp)>,
+    write_cursor: u64,
+}
+
+impl Mix {
+    /// As `shares` say.
+    pub(super) fn new(shares: &[OpShare]) -> Self {
+        let mut bound = 0;
+        let add = |share: &OpShare| {
+            bound += u64::from(share.percent);
+            (bound, share.op)
+        };
+        Self { bounds: shares.iter().map(add).collect(), write_cursor: 0 }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> Option<MixOp> {
+        let number = rng.below(100);
+        let drawn = self.bounds.iter().find(|(bound, _)| number < *bound);
+        drawn.or(self.bounds.last()).map(|(_, op)| *op)
+    }
+}
+
+impl Job {
+    /// The next operation of the mixture.
+    pub(super) fn mixed(&mut self) -> Option<Op> {
+        let drawn = self.mix.draw(&mut self.rng)?;
+        Some(match drawn {
+            MixOp::Stat => Op::alone(Request::Getattr { file: self.any_file() }),
+            MixOp::Access => Op::alone(Request::Access { file: self.any_file() }),
+            MixOp::Lookup => Op::alone(Request::Lookup { file: self.any_file() }),
+            MixOp::Chmod => Op::alone(Request::Setattr { file: self.any_file() }),
+            MixOp::ReadRandom => {
+                let bytes = self.read_sizes.draw(&mut self.rng);
+                read(self.place.random(bytes, &mut self.rng))
+            }
+            MixOp::ReadSequential => {
+                let bytes = self.read_sizes.draw(&mut self.rng);
+                read(self.place.sequential(bytes)?)
+            }
+            MixOp::WriteRandom => {
+                let bytes = self.write_sizes.draw(&mut self.rng);
+                let spot = self.place.random(bytes, &mut self.rng);
+                self.write(spot)?
+            }
+            MixOp::WriteSequential => {
+                let bytes = self.write_sizes.draw(&mut self.rng);
+                let mut cursor = self.mix.write_cursor;
+                let spot = self.place.advance(&mut cursor, bytes);
+                self.mix.write_cursor = cursor;
+                self.write(spot)?
+            }
+            MixOp::ReadFile => {
+                let file = self.any_file();
+                let follow = Follow::ReadOn { file, offset: 0 };
+                Op { request: Request::Lookup { file }, kind: OpKind::ReadFile, follow }
+            }
+            MixOp::WriteFile => {
+                let file = self.any_file();
+                self.write_on(file, 0)
+            }
+            MixOp::Create => self.make(false),
+            MixOp::Mkdir => self.make(true),
+            MixOp::Unlink => self.unmake(false),
+            MixOp::Rmdir => self.unmake(true),
+            MixOp::Unlink2 => {
+                let serial = self.makings.begin(false);
+                Op::then(Request::Create { serial }, Follow::Fill { serial })
+            }
+        })
+    }
+
+    /// Makes a file or directory, after it has made room for it.
+    fn make(&mut self, directory: bool) -> Op {
+        let oldest =
+            if self.makings.is_full(directory) { self.makings.oldest(directory) } else { None };
+        match (oldest, directory) {
+            (None, false) => self.create(Follow::Nothing),
+            (None, true) => self.mkdir(Follow::Nothing),
+            (Some(serial), false) => Op::then(Request::Remove { serial }, Follow::Create),
+            (Some(serial), true) => Op::then(Request::Rmdir { serial }, Follow::Mkdir),
+        }
+    }
+
+    /// Removes the oldest file or directory; makes one for it if there is none.
+    fn unmake(&mut self, directory: bool) -> Op {
+        match (self.makings.oldest(directory), directory) {
+            (Some(serial), false) => Op::alone(Request::Remove { serial }),
+            (Some(serial), true) => Op::alone(Request::Rmdir { serial }),
+            (None, false) => {
+                let serial = self.makings.begin(false);
+                Op::then(Request::Create { serial }, Follow::Remove { serial })
+            }
+            (None, true) => {
+                let serial = self.makings.begin(true);
+                Op::then(Request::Mkdir { serial }, Follow::Rmdir { serial })
+            }
+        }
+    }
+
+    fn create(&mut self, follow: Follow) -> Op {
+        Op::then(Request::Create { serial: self.makings.begin(false) }, follow)
+    }
+
+    fn mkdir(&mut self, follow: Follow) -> Op {
+        Op::then(Request::Mkdir { serial: self.makings.begin(true) }, follow)
+    }
+
+    /// What follows a request that is not the last of its operation, or not the last operation.
+    pub(super) fn follow(&mut self, op: &Op) -> After {
+        let next = match op.follow {
+            Follow::Nothing => return After::Whole,
+            Follow::ReadOn { file, offset } => return self.read_on(file, offset),
+            Follow::WriteOn { file, offset } => return After::Part(self.write_on(file, offset)),
+            Follow::Fill { serial } => {
+                let request = Request::Fill { serial, bytes: self.block_bytes };
+                Op::then(request, Follow::Remove { serial })
+            }
+            Follow::Remove { serial } => Op::alone(Request::Remove { serial }),
+            Follow::Rmdir { serial } => Op::alone(Request::Rmdir { serial }),
+            Follow::Create => self.create(Follow::Nothing),
+            Follow::Mkdir => self.mkdir(Follow::Nothing),
+        };
+        self.left = self.left.saturating_sub(1);
+        let due = self.due(&next);
+        After::Then(next, due)
+    }
+
+    /// The block at `offset` as part of reading all of `file`.
+    fn read_on(&self, file: u32, offset: u64) -> After {
+        let bytes = self.block_at(offset);
+        if bytes == 0 {
+            return After::Whole;
+        }
+        let follow = match offset + u64::from(bytes) {
+            end if end >= self.file_bytes => Follow::Nothing,
+            offset => Follow::ReadOn { file, offset },
+        };
+        let request = Request::Read { file, offset, bytes };
+        After::Part(Op { request, kind: OpKind::ReadFile, follow })
+    }
+
+    /// The block at `offset`, or the first one behind it that nobody writes just now, as part of
+    /// writing all of `file`; the COMMIT at the end of it.
+    fn write_on(&mut self, file: u32, mut offset: u64) -> Op {
+        let kind = OpKind::WriteFile;
+        loop {
+            let bytes = self.block_at(offset);
+            if bytes == 0 {
+                return Op { request: Request::Commit { file }, kind, follow: Follow::Nothing };
+            }
+            let behind = offset + u64::from(bytes);
+            let claimed = match &self.ledger {
+                None => Some(0),
+                Some(ledger) => ledger.begin_this(file, ledger.block(offset)),
+            };
+            if let Some(generation) = claimed {
+                let request = Request::Write { file, offset, bytes, generation };
+                return Op { request, kind, follow: Follow::WriteOn { file, offset: behind } };
+            }
+            offset = behind;
+        }
+    }
+
+    /// The length of the block at `offset` of a file; zero at its end, and before an incomplete
+    /// block that can't be verified.
+    fn block_at(&self, offset: u64) -> u32 {
+        let left = self.file_bytes.saturating_sub(offset);
+        let bytes = self.block_bytes.min(u32::try_from(left).unwrap_or(u32::MAX));
+        if self.ledger.is_some() && bytes < self.block_bytes { 0 } else { bytes }
+    }
+}

@@ -1,0 +1,255 @@
+//! A job: one stream of requests, decided one at a time. Nothing here does I/O or asks for the
+//! time: what a job does follows from its workload, its number and the times it is told.
+
+mod made;
+mod meta;
+mod order;
+mod pace;
+mod place;
+mod request;
+mod size;
+
+pub(crate) use made::{Leftovers, Made, created_name, directory_name};
+pub(crate) use place::Cursors;
+pub(crate) use request::{After, Next, Op, Request};
+
+use crate::rng::{Rng, mix};
+use crate::verify::Ledger;
+use crate::workload::{Length, Operation, Pattern, Workload};
+use made::Makings;
+use meta::Mix;
+use pace::{Leave, Pace, Pause};
+use place::{Place, Spot};
+use request::Follow;
+use size::Sizes;
+use std::sync::Arc;
+
+/// What the jobs of a load share.
+#[derive(Clone, Default)]
+pub(crate) struct Common {
+    /// Makes the names unique that jobs create.
+    pub(crate) run: u64,
+    /// When the load begins, in nanoseconds since its step does.
+    pub(crate) begin_ns: u64,
+    pub(crate) ledger: Option<Arc<Ledger>>,
+    pub(crate) cursors: Cursors,
+    pub(crate) leftovers: Leftovers,
+}
+
+/// Decides what a job does next.
+pub(crate) struct Job {
+    index: u32,
+    operation: Operation,
+    rng: Rng,
+    place: Place,
+    read_sizes: Sizes,
+    write_sizes: Sizes,
+    block_bytes: u32,
+    file_bytes: u64,
+    mix: Mix,
+    makings: Makings,
+    pace: Option<Pace>,
+    pause: Option<Pause>,
+    last_written: u32,
+    commit_every: Option<u32>,
+    writes_since_commit: u32,
+    left: u64,
+    left_bytes: u64,
+    ledger: Option<Arc<Ledger>>,
+}
+
+impl Job {
+    /// Job number `index` of `workload`.
+    pub(crate) fn new(workload: &Workload, index: u32, common: &Common) -> Self {
+        let jobs = u64::from(workload.jobs);
+        let read_sizes = Sizes::new(&workload.read_sizes, workload.block_bytes);
+        let write_sizes = Sizes::new(&workload.write_sizes, workload.block_bytes);
+        let sizes = match (workload.reads(), workload.writes()) {
+            (true, false) => [&read_sizes, &read_sizes],
+            (false, true) => [&write_sizes, &write_sizes],
+            _ => [&read_sizes, &write_sizes],
+        };
+        let place = Place::new(workload, index, common.cursors.clone(), sizes);
+        let left = match workload.length {
+            Length::Seconds(_) | Length::Bytes { .. } => u64::MAX,
+            Length::Operations(total) => total / jobs + u64::from(u64::from(index) < total % jobs),
+        };
+        let left_bytes = match workload.length {
+            Length::Bytes { per_job: 0, .. } if place.is_shared() => u64::MAX,
+            Length::Bytes { per_job: 0, .. } => place.total(),
+            Length::Bytes { per_job, .. } => per_job,
+            Length::Seconds(_) | Length::Operations(_) => u64::MAX,
+        };
+        Self {
+            index,
+            operation: workload.operation,
+            rng: Rng::new(mix(workload.seed ^ mix(u64::from(index)))),
+            place,
+            read_sizes,
+            write_sizes,
+            block_bytes: workload.block_bytes,
+            file_bytes: workload.file_bytes,
+            mix: Mix::new(&workload.mix),
+            makings: Makings::new(index, mix(common.run) << 32, common.leftovers.clone()),
+            pace: Pace::new(workload, index, common.begin_ns),
+            pause: workload.think.map(Pause::new),
+            last_written: index % workload.files,
+            commit_every: workload.commit_every,
+            writes_since_commit: 0,
+            left,
+            left_bytes,
+            ledger: common.ledger.clone(),
+        }
+    }
+
+    /// Its number.
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// What a free slot does at `now_ns`.
+    #[inline]
+    pub(crate) fn next(&mut self, now_ns: u64) -> Next {
+        if self.left == 0 || self.left_bytes == 0 {
+            return Next::Done;
+        }
+        if let Some(pause) = &mut self.pause {
+            match pause.ask(now_ns) {
+                Leave::Now => pause.sent(),
+                Leave::At(until_ns) => return Next::Wait(until_ns),
+                Leave::Held => return Next::Held,
+            }
+        }
+        let Some(op) = self.decide() else {
+            self.left = 0;
+            return Next::Done;
+        };
+        self.left -= 1;
+        let due = self.due(&op);
+        Next::Op(op, due)
+    }
+
+    /// What follows `op`, whose request has succeeded.
+    #[inline]
+    pub(crate) fn after(&mut self, op: &Op) -> After {
+        self.settle(op);
+        if op.follow == Follow::Nothing {
+            return After::Whole;
+        }
+        self.follow(op)
+    }
+
+    /// The request of `op` was answered with a failure; `absent` says that there is no such name.
+    pub(crate) fn failed(&mut self, op: &Op, absent: bool) {
+        match op.request {
+            Request::Create { serial } => self.makings.gone(serial, false),
+            Request::Mkdir { serial } => self.makings.gone(serial, true),
+            Request::Remove { serial } if absent => self.makings.gone(serial, false),
+            Request::Rmdir { serial } if absent => self.makings.gone(serial, true),
+            _ => {}
+        }
+    }
+
+    /// The request of `op` was never sent, and will not be.
+    pub(crate) fn dropped(&mut self, op: &Op) {
+        if let (Request::Write { file, offset, generation: 1.., .. }, Some(ledger)) =
+            (op.request, &self.ledger)
+        {
+            ledger.cancel(file, ledger.block(offset));
+        }
+    }
+
+    /// A slot is free again at `now_ns`. `true` if slots that were held may ask again.
+    #[inline]
+    pub(crate) fn freed(&mut self, now_ns: u64) -> bool {
+        self.pause.as_mut().is_some_and(|pause| pause.answered(now_ns))
+    }
+
+    fn due(&mut self, op: &Op) -> Option<u64> {
+        self.pace.as_mut().map(|pace| pace.due(op.request.bytes()))
+    }
+
+    fn decide(&mut self) -> Option<Op> {
+        if let Some(every) = self.commit_every
+            && self.writes_since_commit >= every
+        {
+            self.writes_since_commit = 0;
+            return Some(Op::alone(Request::Commit { file: self.last_written }));
+        }
+        match self.operation {
+            Operation::Data { pattern, read_percent } => self.data(pattern, read_percent),
+            Operation::Null => Some(Op::alone(Request::Null)),
+            Operation::Getattr => Some(Op::alone(Request::Getattr { file: self.any_file() })),
+            Operation::Access => Some(Op::alone(Request::Access { file: self.any_file() })),
+            Operation::Lookup => Some(Op::alone(Request::Lookup { file: self.any_file() })),
+            Operation::Mix => self.mixed(),
+            Operation::CreateRemove => {
+                let serial = self.makings.begin(false);
+                Some(Op::then(Request::Create { serial }, Follow::Remove { serial }))
+            }
+        }
+    }
+
+    fn data(&mut self, pattern: Pattern, read_percent: u8) -> Option<Op> {
+        let reads = match read_percent {
+            0 => false,
+            100 => true,
+            percent => self.rng.below(100) < u64::from(percent),
+        };
+        let sizes = if reads { &self.read_sizes } else { &self.write_sizes };
+        let bytes = sizes.draw(&mut self.rng);
+        let bytes = bytes.min(u32::try_from(self.left_bytes).unwrap_or(u32::MAX));
+        let spot = self.place.next(pattern, bytes, &mut self.rng)?;
+        self.left_bytes -= u64::from(spot.bytes);
+        if reads { Some(read(spot)) } else { self.write(spot) }
+    }
+
+    /// A write at `spot`, or at the next free block if data is verified and the block is being
+    /// written.
+    fn write(&mut self, spot: Spot) -> Option<Op> {
+        let Spot { file, mut offset, bytes } = spot;
+        self.writes_since_commit += 1;
+        self.last_written = file;
+        let mut generation = 0;
+        if let Some(ledger) = &self.ledger {
+            let within = self.place.blocks(self.block_bytes);
+            let (block, claimed) = ledger.begin(file, ledger.block(offset), within)?;
+            offset = ledger.offset(block);
+            generation = claimed;
+        }
+        Some(Op::alone(Request::Write { file, offset, bytes, generation }))
+    }
+
+    fn any_file(&mut self) -> u32 {
+        self.place.any_file(&mut self.rng)
+    }
+
+    /// Notes what a successful request changed.
+    #[inline]
+    fn settle(&mut self, op: &Op) {
+        match op.request {
+            Request::Write { file, offset, generation: 1.., .. } => {
+                if let Some(ledger) = &self.ledger {
+                    ledger.done(file, ledger.block(offset));
+                }
+            }
+            Request::Create { serial } if op.follow == Follow::Nothing => {
+                self.makings.keep(serial, false);
+            }
+            Request::Mkdir { serial } if op.follow == Follow::Nothing => {
+                self.makings.keep(serial, true);
+            }
+            Request::Remove { serial } => self.makings.gone(serial, false),
+            Request::Rmdir { serial } => self.makings.gone(serial, true),
+            _ => {}
+        }
+    }
+}
+
+const fn read(spot: Spot) -> Op {
+    let Spot { file, offset, bytes } = spot;
+    Op::alone(Request::Read { file, offset, bytes })
+}
+
+#[cfg(test)]
+mod tests;

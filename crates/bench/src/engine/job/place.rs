@@ -1,0 +1,386 @@
+//! Where requests go: the files of a job, the region of each, and the order of visits.
+
+use super::order::{Permutation, Zipf};
+use super::size::Sizes;
+use crate::rng::{Rng, mix};
+use crate::workload::{Draw, Length, Pattern, Starts, Workload};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A stretch of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) file: u32,
+    pub(super) offset: u64,
+    pub(super) bytes: u32,
+}
+
+/// The cursors that jobs of one file share, by file; none if each has its own.
+#[derive(Clone, Default)]
+pub(crate) struct Cursors(Arc<[AtomicU64]>);
+
+impl Cursors {
+    /// Those that `workload` needs.
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let shared = workload.starts == Starts::Interlocked && workload.jobs > workload.files;
+        let count = if shared { workload.files } else { 0 };
+        Self((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn of(&self, file: u32) -> Option<&AtomicU64> {
+        self.0.get(usize::try_from(file).ok()?)
+    }
+}
+
+/// How random places are drawn. A unit is the distance between two of them.
+enum Drawer {
+    Independent,
+    Permuted { order: Permutation, index: u64, units: u64, key: u64 },
+    Zipf { ranks: Zipf, order: Permutation },
+}
+
+/// The places of one job. The files of the job, or rather their regions, are taken as if they
+/// were one behind the other; a position counts bytes in that row.
+pub(super) struct Place {
+    first_file: u32,
+    file_stride: u32,
+    file_count: u32,
+    begin: u64,
+    len: u64,
+    align: Option<u64>,
+    unit: u64,
+    drawer: Drawer,
+    cursor: u64,
+    shared: Cursors,
+    /// Shared cursors stop at the end.
+    once: bool,
+}
+
+impl Place {
+    /// Of job `index` of `workload`.
+    pub(super) fn new(
+        workload: &Workload,
+        index: u32,
+        shared: Cursors,
+        sizes: [&Sizes; 2],
+    ) -> Self {
+        let (jobs, files) = (workload.jobs, workload.files);
+        let region = &workload.region;
+        let begin = region.offset + u64::from(index) * region.job_increment;
+        let held = workload.file_bytes.saturating_sub(begin);
+        let mut len = held.min(region.bytes.unwrap_or(u64::MAX));
+        let block = u64::from(workload.block_bytes);
+        if workload.verifies() {
+            len -= len % block;
+        }
+        let file_count = if files > index { (files - index).div_ceil(jobs) } else { 1 };
+        let least = sizes.iter().map(|sizes| sizes.least()).min().unwrap_or(1);
+        let align = workload.align_bytes.map(u64::from);
+        let unit = align.unwrap_or(u64::from(least)).max(1);
+        let units = (len / unit).max(1) * u64::from(file_count);
+        let key = mix(workload.seed ^ mix(u64::from(index)));
+        let drawer = match workload.draw {
+            Draw::Independent => Drawer::Independent,
+            Draw::Permuted => {
+                Drawer::Permuted { order: Permutation::new(units, key), index: 0, units, key }
+            }
+            Draw::Zipf { theta } => Drawer::Zipf {
+                ranks: Zipf::new(units, theta),
+                order: Permutation::new(units, mix(workload.seed)),
+            },
+        };
+        let rank = if files >= jobs { 0 } else { u64::from(index / files) };
+        let cursor = match workload.starts {
+            Starts::Apart => {
+                let sharers = u64::from(if files >= jobs { 1 } else { jobs.div_ceil(files) });
+                rank * (len / block.max(1)) / sharers * block
+            }
+            Starts::Together | Starts::Interlocked => 0,
+            Starts::Stride { bytes } => rank.wrapping_mul(bytes) % len.max(1),
+        };
+        Self {
+            first_file: index % files,
+            file_stride: jobs,
+            file_count,
+            begin,
+            len: len.max(1),
+            align,
+            unit,
+            drawer,
+            cursor,
+            shared,
+            once: matches!(workload.length, Length::Bytes { per_job: 0, .. }),
+        }
+    }
+
+    /// Bytes in the regions of all files together.
+    pub(super) fn total(&self) -> u64 {
+        self.len.saturating_mul(u64::from(self.file_count))
+    }
+
+    /// Do jobs of other numbers move the same cursor?
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.of(self.first_file).is_some()
+    }
+
+    /// The first block of the region and the number of its blocks of `block_bytes` bytes.
+    pub(super) const fn blocks(&self, block_bytes: u32) -> (u64, u64) {
+        let block = if block_bytes == 0 { 1 } else { block_bytes as u64 };
+        (self.begin / block, self.len / block)
+    }
+
+    /// The place of the next request, which is to be `bytes` long: less at the end of a region.
+    /// `None` if a shared cursor has reached the end of its only pass.
+    #[inline]
+    pub(super) fn next(&mut self, pattern: Pattern, bytes: u32, rng: &mut Rng) -> Option<Spot> {
+        match pattern {
+            Pattern::Random => Some(self.random(bytes, rng)),
+            Pattern::Sequential => self.sequential(bytes),
+            Pattern::Mixed { random_percent } => {
+                if rng.below(100) >= u64::from(random_percent) {
+                    return self.sequential(bytes);
+                }
+                let position = self.random_position(u64::from(bytes), rng);
+                self.cursor = (position + u64::from(bytes)) % self.total();
+                Some(self.spot(position, bytes))
+            }
+        }
+    }
+
+    /// A random place.
+    pub(super) fn random(&mut self, bytes: u32, rng: &mut Rng) -> Spot {
+        let position = self.random_position(u64::from(bytes), rng);
+        self.spot(position, bytes)
+    }
+
+    /// The next place in order.
+    pub(super) fn sequential(&mut self, bytes: u32) -> Option<Spot> {
+        if let Some(shared) = self.shared.of(self.first_file) {
+            let (len, once) = (self.len, self.once);
+            let step = |at: u64| {
+                let left = len - at % len;
+                (!once || at < len).then(|| at + u64::from(bytes).min(left))
+            };
+            let at = shared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
+            return Some(self.spot(at % len, bytes));
+        }
+        let mut cursor = self.cursor;
+        let spot = self.advance(&mut cursor, bytes);
+        self.cursor = cursor;
+        Some(spot)
+    }
+
+    /// The next place in order, with a cursor of the caller's.
+    pub(super) fn advance(&self, cursor: &mut u64, bytes: u32) -> Spot {
+        let spot = self.spot(*cursor, bytes);
+        *cursor = (*cursor + u64::from(spot.bytes)) % self.total();
+        spot
+    }
+
+    /// One of the files, each equally likely.
+    #[inline]
+    pub(super) fn any_file(&self, rng: &mut Rng) -> u32 {
+        if self.file_count == 1 {
+            return self.first_file;
+        }
+        self.file_at(rng.below(u64::from(self.file_count)))
+    }
+
+    fn random_position(&mut self, bytes: u64, rng: &mut Rng) -> u64 {
+        let per_file = (self.len / self.unit).max(1);
+        let unit = match &mut self.drawer {
+            Drawer::Independent => {
+                let align = self.align.unwrap_or(bytes).max(1);
+                let places = self.len.saturating_sub(bytes) / align + 1;
+                let file = match self.file_count {
+                    1 => 0,
+                    count => rng.below(u64::from(count)),
+                };
+                return file * self.len + rng.below(places) * align;
+            }
+            Drawer::Permuted { order, index, units, key } => {
+                if *index > 0 && (*index).is_multiple_of(*units) {
+                    *order = Permutation::new(*units, mix(*key ^ mix(*index)));
+                }
+                let unit = order.at(*index % *units);
+                *index += 1;
+                unit
+            }
+            Drawer::Zipf { ranks, order } => order.at(ranks.draw(rng)),
+        };
+        // The last units of a region have no room for the longest requests: these move forward.
+        let last = self.len.saturating_sub(bytes) / self.unit;
+        unit / per_file * self.len + (unit % per_file).min(last) * self.unit
+    }
+
+    fn spot(&self, position: u64, bytes: u32) -> Spot {
+        let within = position % self.len;
+        let left = u32::try_from(self.len - within).unwrap_or(u32::MAX);
+        Spot {
+            file: self.file_at(position / self.len),
+            offset: self.begin + within,
+            bytes: bytes.min(left),
+        }
+    }
+
+    fn file_at(&self, position: u64) -> u32 {
+        let position = u32::try_from(position).unwrap_or(0) % self.file_count.max(1);
+        self.first_file + position * self.file_stride
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Region;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const BLOCK: u64 = 4096;
+
+    fn workload() -> Workload {
+        Workload { file_bytes: 8 * BLOCK, ..Workload::default() }
+    }
+
+    fn place(workload: &Workload, index: u32) -> Place {
+        let sizes = Sizes::new(&workload.read_sizes, workload.block_bytes);
+        Place::new(workload, index, Cursors::new(workload), [&sizes, &sizes])
+    }
+
+    /// Files and blocks of `count` requests of a block.
+    fn visits(place: &mut Place, pattern: Pattern, count: usize) -> Vec<(u32, u64)> {
+        let mut rng = Rng::new(1);
+        let visit = |spot: Spot| (spot.file, spot.offset / BLOCK);
+        (0..count).map_while(|_| place.next(pattern, 4096, &mut rng).map(visit)).collect()
+    }
+
+    #[test]
+    fn a_sequential_job_visits_all_its_files_in_order_and_starts_over() {
+        let workload = Workload { files: 4, jobs: 2, ..workload() };
+        let seen = visits(&mut place(&workload, 1), Pattern::Sequential, 17);
+        assert_eq!((seen[0], seen[7], seen[8], seen[16]), ((1, 0), (1, 7), (3, 0), (1, 0)));
+    }
+
+    #[test]
+    fn sequential_jobs_start_where_they_are_told() {
+        let starts = |starts| {
+            let workload = Workload { jobs: 4, starts, ..workload() };
+            let first = |index| visits(&mut place(&workload, index), Pattern::Sequential, 1)[0].1;
+            [0, 1, 2, 3].map(first)
+        };
+        assert_eq!(starts(Starts::Apart), [0, 2, 4, 6]);
+        assert_eq!(starts(Starts::Together), [0; 4]);
+        assert_eq!(starts(Starts::Stride { bytes: 3 * BLOCK }), [0, 3, 6, 1]);
+    }
+
+    #[test]
+    fn interlocked_jobs_visit_each_block_once_a_pass() {
+        let workload = Workload { jobs: 4, files: 2, starts: Starts::Interlocked, ..workload() };
+        let cursors = Cursors::new(&workload);
+        let sizes = Sizes::new(&[], 4096);
+        let mut jobs: Vec<_> = (0..4)
+            .map(|index| Place::new(&workload, index, cursors.clone(), [&sizes, &sizes]))
+            .collect();
+        let mut seen = BTreeMap::new();
+        for turn in 0..16 {
+            for spot in visits(&mut jobs[turn % 4], Pattern::Sequential, 1) {
+                *seen.entry(spot).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(seen.len(), 16);
+        assert!(seen.values().all(|count| *count == 1));
+    }
+
+    #[test]
+    fn a_shared_cursor_stops_at_the_end_of_its_only_pass() {
+        let length = Length::Bytes { per_job: 0, at_most_s: None };
+        let workload = Workload { jobs: 2, starts: Starts::Interlocked, length, ..workload() };
+        let mut first = place(&workload, 0);
+        assert_eq!(visits(&mut first, Pattern::Sequential, 20).len(), 8);
+    }
+
+    #[test]
+    fn the_last_request_of_a_region_is_as_long_as_what_is_left() {
+        let region = Region { offset: 1000, bytes: Some(10_000), job_increment: 500 };
+        let mut place = place(&Workload { region, jobs: 2, ..workload() }, 1);
+        let mut rng = Rng::new(1);
+        let mut next = || place.next(Pattern::Sequential, 4096, &mut rng).unwrap();
+        let spots = [next(), next(), next(), next()].map(|spot| (spot.offset, spot.bytes));
+        assert_eq!(spots, [(5596, 4096), (9692, 1808), (1500, 4096), (5596, 4096)]);
+    }
+
+    #[test]
+    fn random_jobs_stay_in_their_files_and_reach_every_block() {
+        let workload = Workload { files: 5, jobs: 2, ..workload() };
+        let seen = visits(&mut place(&workload, 0), Pattern::Random, 1000);
+        let seen: BTreeSet<_> = seen.into_iter().collect();
+        assert_eq!(seen.len(), 24);
+        assert!(seen.iter().all(|(file, block)| [0, 2, 4].contains(file) && *block < 8));
+    }
+
+    #[test]
+    fn permuted_jobs_visit_every_block_once_in_each_pass_and_not_in_the_same_order() {
+        let workload = Workload { files: 4, jobs: 2, draw: Draw::Permuted, ..workload() };
+        let seen = visits(&mut place(&workload, 0), Pattern::Random, 32);
+        let (first, second) = seen.split_at(16);
+        for pass in [first, second] {
+            assert_eq!(pass.iter().collect::<BTreeSet<_>>().len(), 16, "{pass:?}");
+        }
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn the_wanted_blocks_are_the_same_for_every_job() {
+        let draw = Draw::Zipf { theta: 1.5 };
+        let workload = Workload { jobs: 2, file_bytes: 1 << 22, draw, ..workload() };
+        let hottest = |index| {
+            let mut counts = BTreeMap::new();
+            for visit in visits(&mut place(&workload, index), Pattern::Random, 5000) {
+                *counts.entry(visit).or_insert(0) += 1;
+            }
+            counts.into_iter().max_by_key(|(_, count)| *count).unwrap()
+        };
+        let (one, other) = (hottest(0), hottest(1));
+        assert_eq!(one.0, other.0);
+        assert!(one.1 > 1500, "{}", one.1);
+    }
+
+    #[test]
+    fn a_mixed_job_goes_on_where_it_jumped_to() {
+        let workload = Workload { file_bytes: 1 << 30, ..workload() };
+        let pattern = Pattern::Mixed { random_percent: 25 };
+        let seen = visits(&mut place(&workload, 0), pattern, 10_000);
+        let on = seen.windows(2).filter(|pair| pair[1].1 == pair[0].1 + 1).count();
+        assert!((7300..7700).contains(&on), "{on}");
+    }
+
+    #[test]
+    fn alignment_and_sizes_never_lead_past_the_region() {
+        for draw in [Draw::Independent, Draw::Permuted, Draw::Zipf { theta: 0.8 }] {
+            for align_bytes in [None, Some(512), Some(8192)] {
+                let region = Region { offset: 4096, bytes: Some(100_000), job_increment: 0 };
+                let workload = Workload {
+                    file_bytes: 1 << 20,
+                    region,
+                    draw,
+                    align_bytes,
+                    read_sizes: vec![
+                        crate::workload::SizeShare { bytes: 4096, percent: 50 },
+                        crate::workload::SizeShare { bytes: 65_536, percent: 50 },
+                    ],
+                    ..workload()
+                };
+                let mut place = place(&workload, 0);
+                let mut rng = Rng::new(5);
+                for turn in 0..2000 {
+                    let bytes = if turn % 2 == 0 { 4096 } else { 65_536 };
+                    let spot = place.next(Pattern::Random, bytes, &mut rng).unwrap();
+                    assert_eq!(spot.bytes, bytes);
+                    assert!(spot.offset >= 4096);
+                    assert!(spot.offset + u64::from(bytes) <= 104_096, "{spot:?}");
+                    let unit = u64::from(align_bytes.unwrap_or(4096));
+                    assert_eq!((spot.offset - 4096) % unit, 0, "{spot:?}");
+                }
+            }
+        }
+    }
+}

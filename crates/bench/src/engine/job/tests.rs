@@ -1,0 +1,271 @@
+//! What jobs ask for, given their workload, their number and the time.
+
+use super::made::KEPT_MAX;
+use super::*;
+use crate::verify::{Base, FileLedger};
+use crate::workload::{MixOp, OpShare, Pacing, Rate, SizeShare, Starts, Think};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn workload(pattern: Pattern, read_percent: u8) -> Workload {
+    Workload {
+        operation: Operation::Data { pattern, read_percent },
+        file_bytes: 4096 * 8,
+        ..Workload::default()
+    }
+}
+
+fn job(workload: &Workload, index: u32) -> Job {
+    Job::new(workload, index, &Common::default())
+}
+
+/// The next operation at once; `None` at the end.
+fn next(job: &mut Job) -> Option<Op> {
+    match job.next(0) {
+        Next::Op(op, _) => Some(op),
+        Next::Done => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn requests(job: &mut Job, count: usize) -> Vec<Request> {
+    (0..count).map_while(|_| next(job).map(|op| op.request)).collect()
+}
+
+/// Does `count` operations, each with all that belongs to it; gives what counts, by kind, and the
+/// requests that were sent for it.
+fn carry_out(job: &mut Job, count: usize) -> (BTreeMap<&'static str, u32>, Vec<Request>) {
+    let (mut counts, mut sent) = (BTreeMap::new(), Vec::new());
+    for _ in 0..count {
+        let Some(mut op) = next(job) else { break };
+        loop {
+            sent.push(op.request);
+            let after = job.after(&op);
+            if !matches!(after, After::Part(_)) {
+                *counts.entry(op.kind.name()).or_insert(0) += 1;
+            }
+            op = match after {
+                After::Part(next) | After::Then(next, _) => next,
+                After::Whole => break,
+            };
+        }
+    }
+    (counts, sent)
+}
+
+fn mix(shares: &[(MixOp, u8)]) -> Workload {
+    let mix = shares.iter().map(|(op, percent)| OpShare { op: *op, percent: *percent });
+    Workload {
+        operation: Operation::Mix,
+        mix: mix.collect(),
+        file_bytes: 10_000,
+        ..Workload::default()
+    }
+}
+
+#[test]
+fn reads_and_writes_mix_in_the_wanted_part_and_have_sizes_of_their_own() {
+    let load = Workload {
+        read_sizes: vec![SizeShare { bytes: 4096, percent: 100 }],
+        write_sizes: vec![SizeShare { bytes: 8192, percent: 100 }],
+        ..workload(Pattern::Random, 30)
+    };
+    let seen = requests(&mut job(&load, 0), 10_000);
+    let reads = seen.iter().filter(|r| matches!(r, Request::Read { bytes: 4096, .. })).count();
+    let writes = seen.iter().filter(|r| matches!(r, Request::Write { bytes: 8192, .. })).count();
+    assert!((2800..3200).contains(&reads), "{reads}");
+    assert_eq!(reads + writes, 10_000);
+}
+
+#[test]
+fn a_commit_follows_every_so_many_writes() {
+    let load = Workload { commit_every: Some(3), ..workload(Pattern::Random, 0) };
+    let seen = requests(&mut job(&load, 0), 8);
+    let commits: Vec<_> = (0..8).filter(|i| matches!(seen[*i], Request::Commit { .. })).collect();
+    assert_eq!(commits, [3, 7]);
+}
+
+#[test]
+fn counts_are_dealt_to_the_jobs_with_none_lost() {
+    let length = Length::Operations(10);
+    let load = Workload { jobs: 3, length, ..workload(Pattern::Random, 100) };
+    let total: usize = (0..3).map(|index| requests(&mut job(&load, index), 100).len()).sum();
+    assert_eq!(total, 10);
+}
+
+#[test]
+fn a_length_in_bytes_ends_exactly_there() {
+    let length = |per_job| Length::Bytes { per_job, at_most_s: None };
+    let sum = |load: &Workload, index| {
+        let seen = requests(&mut job(load, index), 1000);
+        (seen.len(), seen.iter().map(|request| u64::from(request.bytes())).sum::<u64>())
+    };
+    let load = Workload { length: length(10_000), ..workload(Pattern::Sequential, 0) };
+    assert_eq!(sum(&load, 0), (3, 10_000));
+    let once = Workload { file_bytes: 10_000, files: 3, length: length(0), ..load.clone() };
+    assert_eq!(sum(&once, 0), (9, 30_000));
+    let apart = Workload { jobs: 2, files: 1, ..once };
+    assert_eq!(sum(&apart, 1).1, 10_000);
+    let random = Workload { length: length(10_000), ..workload(Pattern::Random, 100) };
+    assert_eq!(sum(&random, 0), (3, 10_000));
+}
+
+#[test]
+fn interlocked_jobs_end_together_when_all_is_done_once() {
+    let load = Workload {
+        jobs: 3,
+        starts: Starts::Interlocked,
+        length: Length::Bytes { per_job: 0, at_most_s: None },
+        ..workload(Pattern::Sequential, 0)
+    };
+    let common = Common { cursors: Cursors::new(&load), ..Common::default() };
+    let mut jobs = [0, 1, 2].map(|index| Job::new(&load, index, &common));
+    let mut seen = Vec::new();
+    for turn in 0..30 {
+        seen.extend(requests(&mut jobs[turn % 3], 1));
+    }
+    let offsets: BTreeSet<_> = seen
+        .iter()
+        .map(|request| match request {
+            Request::Write { offset, .. } => *offset,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!((seen.len(), offsets.len()), (8, 8));
+}
+
+#[test]
+fn operations_are_due_at_the_wanted_rate_and_chains_count_as_what_they_are() {
+    let rate = Rate::Operations(1000.0);
+    let load = Workload {
+        operation: Operation::CreateRemove,
+        rate,
+        pacing: Pacing::Even,
+        ..Workload::default()
+    };
+    let mut job = job(&load, 0);
+    let Next::Op(create, Some(0)) = job.next(0) else { panic!("due at once") };
+    let After::Then(remove, Some(1_000_000)) = job.after(&create) else { panic!("due next") };
+    assert_eq!(job.after(&remove), After::Whole);
+    let Next::Op(_, Some(2_000_000)) = job.next(5) else { panic!("due after both") };
+}
+
+#[test]
+fn a_job_that_pauses_says_when_to_come_back() {
+    let load =
+        Workload { think: Some(Think { us: 7, every: 1 }), ..workload(Pattern::Random, 100) };
+    let mut job = job(&load, 0);
+    assert!(matches!(job.next(0), Next::Op(..)));
+    assert_eq!(job.next(0), Next::Held);
+    assert!(job.freed(100));
+    assert_eq!(job.next(100), Next::Wait(7100));
+    assert!(matches!(job.next(7100), Next::Op(..)));
+}
+
+#[test]
+fn what_was_created_is_removed_or_left_to_the_clean_up() {
+    let load = Workload { operation: Operation::CreateRemove, ..Workload::default() };
+    let common = Common { run: 5, ..Common::default() };
+    let mut one = Job::new(&load, 0, &common);
+    carry_out(&mut one, 3);
+    let Some(open) = next(&mut one) else { panic!("no end") };
+    drop(one);
+    let Request::Create { serial } = open.request else { panic!("{open:?}") };
+    assert_eq!(common.leftovers.take(), [Made { job: 0, serial, directory: false }]);
+    assert_eq!(common.leftovers.take(), []);
+}
+
+#[test]
+fn with_a_ledger_writes_carry_generations_and_an_unsent_one_is_taken_back() {
+    let file = FileLedger::new("f".into(), 1, Base::Hole, 8);
+    let ledger = Arc::new(Ledger::new(vec![Arc::new(file)], 4096));
+    let common = Common { ledger: Some(Arc::clone(&ledger)), ..Common::default() };
+    let load = Workload { verify_reads: true, ..workload(Pattern::Random, 0) };
+    let mut job = Job::new(&load, 0, &common);
+    let ops: Vec<_> = (0..8).map(|_| next(&mut job).unwrap()).collect();
+    for op in &ops {
+        assert!(matches!(op.request, Request::Write { generation: 1, .. }), "{op:?}");
+    }
+    assert_eq!(next(&mut job), None, "every block is being written");
+    assert_eq!(ledger.written(0).count(), 8);
+    job.dropped(&ops[3]);
+    assert_eq!(ledger.written(0).count(), 7);
+}
+
+#[test]
+fn a_whole_file_is_read_and_written_block_by_block_and_counts_once() {
+    let (counts, sent) = carry_out(&mut job(&mix(&[(MixOp::ReadFile, 100)]), 0), 1);
+    assert_eq!(counts, BTreeMap::from([("read-file", 1)]));
+    let read = |offset, bytes| Request::Read { file: 0, offset, bytes };
+    let lookup = Request::Lookup { file: 0 };
+    assert_eq!(sent, [lookup, read(0, 4096), read(4096, 4096), read(8192, 1808)]);
+    let (counts, sent) = carry_out(&mut job(&mix(&[(MixOp::WriteFile, 100)]), 0), 1);
+    assert_eq!(counts, BTreeMap::from([("write-file", 1)]));
+    let write = |offset, bytes| Request::Write { file: 0, offset, bytes, generation: 0 };
+    let commit = Request::Commit { file: 0 };
+    assert_eq!(sent, [write(0, 4096), write(4096, 4096), write(8192, 1808), commit]);
+}
+
+#[test]
+fn the_mixture_has_the_wanted_parts() {
+    let shares =
+        [(MixOp::Stat, 40), (MixOp::Access, 20), (MixOp::ReadFile, 30), (MixOp::Chmod, 10)];
+    let (counts, _) = carry_out(&mut job(&mix(&shares), 0), 10_000);
+    for (kind, percent) in [("getattr", 40), ("access", 20), ("read-file", 30), ("setattr", 10)] {
+        assert!(counts[kind].abs_diff(percent * 100) < 300, "{kind}: {counts:?}");
+    }
+}
+
+#[test]
+fn what_is_to_be_removed_is_made_first_if_there_is_nothing() {
+    let (counts, sent) = carry_out(&mut job(&mix(&[(MixOp::Rmdir, 100)]), 0), 10);
+    assert_eq!(counts, BTreeMap::from([("mkdir", 10), ("rmdir", 10)]));
+    assert!(
+        matches!(sent[..2], [Request::Mkdir { serial: a }, Request::Rmdir { serial: b }] if a == b)
+    );
+    let (counts, _) = carry_out(&mut job(&mix(&[(MixOp::Unlink2, 100)]), 0), 10);
+    assert_eq!(counts, BTreeMap::from([("create", 10), ("remove", 10), ("write", 10)]));
+}
+
+#[test]
+fn no_more_is_kept_than_agreed_and_the_oldest_goes_first() {
+    for (kind, directory) in [(MixOp::Create, false), (MixOp::Mkdir, true)] {
+        let common = Common { run: 9, ..Common::default() };
+        let mut one = Job::new(&mix(&[(kind, 100)]), 0, &common);
+        let (_, sent) = carry_out(&mut one, KEPT_MAX + 10);
+        let first = sent.iter().find_map(|request| match request {
+            Request::Create { serial } | Request::Mkdir { serial } => Some(*serial),
+            _ => None,
+        });
+        let removed = sent.iter().find_map(|request| match request {
+            Request::Remove { serial } | Request::Rmdir { serial } => Some(*serial),
+            _ => None,
+        });
+        assert_eq!(first, removed);
+        drop(one);
+        let left = common.leftovers.take();
+        assert_eq!(left.len(), KEPT_MAX);
+        assert!(left.iter().all(|made| made.directory == directory));
+    }
+}
+
+#[test]
+fn sequential_reads_and_writes_of_a_mixture_each_have_their_place() {
+    let shares = [(MixOp::ReadSequential, 50), (MixOp::WriteSequential, 50)];
+    let load = Workload { file_bytes: 1 << 20, ..mix(&shares) };
+    let seen = requests(&mut job(&load, 0), 40);
+    let (mut reads, mut writes) = (0, 0);
+    for request in seen {
+        match request {
+            Request::Read { offset, .. } => {
+                assert_eq!(offset, reads * 4096);
+                reads += 1;
+            }
+            Request::Write { offset, .. } => {
+                assert_eq!(offset, writes * 4096);
+                writes += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(reads > 5 && writes > 5);
+}

@@ -1,0 +1,194 @@
+//! Where requests go and how long they are, as a server sees it, and on a path.
+
+use crate::responder::{Responder, Verdict, count, offset};
+use crate::{COMMIT, READ, Site, WRITE, workload};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use weir_bench::{
+    Control, Draw, Layout, Length, Operation, Pattern, Region, SizeShare, Starts, Workload, prepare,
+};
+
+const BLOCK: u64 = 4096;
+
+/// Offset and length of every READ and WRITE, in the order of arrival.
+type Seen = Arc<Mutex<Vec<(u32, u64, u32)>>>;
+
+fn observed() -> (Responder, Seen) {
+    let seen = Seen::default();
+    let notes = Arc::clone(&seen);
+    let server = Responder::with_hook(Arc::new(move |procedure, args| {
+        if procedure == READ || procedure == WRITE {
+            notes.lock().unwrap().push((procedure, offset(args), count(args)));
+        } else if procedure == COMMIT {
+            notes.lock().unwrap().push((procedure, 0, 0));
+        }
+        Verdict::Serve
+    }));
+    (server, seen)
+}
+
+/// What a server sees of `load`.
+fn seen(load: &Workload) -> Vec<(u32, u64, u32)> {
+    let (server, seen) = observed();
+    let result = prepare(&server.target(), load).unwrap().run(&Control::new(), |_| {}).unwrap();
+    assert!(result.is_clean(), "{:?}", result.errors);
+    assert_eq!(server.names(), Vec::<String>::new());
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let data = seen.iter().filter(|(procedure, ..)| *procedure != COMMIT);
+    assert_eq!(data.map(|(_, _, len)| u64::from(*len)).sum::<u64>(), result.total.bytes);
+    seen
+}
+
+fn once() -> Length {
+    Length::Bytes { per_job: 0, at_most_s: None }
+}
+
+fn load(pattern: Pattern, read_percent: u8) -> Workload {
+    Workload { layout: Layout::Sparse, ..workload(pattern, read_percent, 1) }
+}
+
+#[test]
+fn a_file_is_written_once_to_its_very_end() {
+    let load = Workload {
+        file_bytes: 10 * BLOCK + 100,
+        length: once(),
+        depth: 1,
+        end_sync: true,
+        ..load(Pattern::Sequential, 0)
+    };
+    let mut wanted: Vec<_> = (0..10).map(|block| (WRITE, block * BLOCK, 4096)).collect();
+    wanted.push((WRITE, 10 * BLOCK, 100));
+    wanted.push((COMMIT, 0, 0));
+    assert_eq!(seen(&load), wanted);
+    for site in Site::both() {
+        let result = site.run(&load);
+        assert_eq!((result.total.operations, result.total.bytes), (11, 10 * BLOCK + 100));
+    }
+}
+
+#[test]
+fn requests_stay_in_the_region_and_have_the_sizes_in_their_parts() {
+    let sizes = [(2048, 50), (8192, 30), (16_384, 20)];
+    let sizes: Vec<_> = sizes.map(|(bytes, percent)| SizeShare { bytes, percent }).to_vec();
+    let load = Workload {
+        region: Region { offset: 100_000, bytes: Some(200_000), job_increment: 0 },
+        read_sizes: sizes.clone(),
+        align_bytes: Some(512),
+        length: Length::Operations(2000),
+        ..load(Pattern::Random, 100)
+    };
+    let mut counts = BTreeMap::new();
+    for (procedure, at, len) in seen(&load) {
+        assert_eq!(procedure, READ);
+        assert!(at >= 100_000 && at + u64::from(len) <= 300_000, "{at} {len}");
+        assert_eq!((at - 100_000) % 512, 0);
+        *counts.entry(len).or_insert(0_u32) += 1;
+    }
+    for share in sizes {
+        let found = counts[&share.bytes];
+        assert!(found.abs_diff(u32::from(share.percent) * 20) < 150, "{counts:?}");
+    }
+    for site in Site::both() {
+        assert_eq!(site.run(&load).total.operations, 2000);
+    }
+}
+
+#[test]
+fn a_permuted_load_touches_every_block_once_in_a_pass() {
+    let load = Workload { draw: Draw::Permuted, length: once(), ..load(Pattern::Random, 0) };
+    let seen = seen(&load);
+    let offsets: BTreeSet<_> = seen.iter().map(|(_, at, _)| *at).collect();
+    assert_eq!((seen.len(), offsets.len()), (256, 256));
+    assert!(seen.windows(2).any(|pair| pair[1].1 < pair[0].1), "not in order");
+}
+
+#[test]
+fn a_skewed_load_wants_few_blocks_often() {
+    let load = Workload {
+        draw: Draw::Zipf { theta: 1.2 },
+        length: Length::Operations(2000),
+        ..load(Pattern::Random, 100)
+    };
+    let mut counts = BTreeMap::new();
+    for (_, at, _) in seen(&load) {
+        *counts.entry(at).or_insert(0) += 1;
+    }
+    let hottest = counts.values().max().copied().unwrap_or(0);
+    assert!(hottest > 300, "{hottest} of 2000 on the block most wanted");
+}
+
+#[test]
+fn interlocked_jobs_fill_a_file_together() {
+    let load = Workload {
+        jobs: 4,
+        clients: 2,
+        threads: 2,
+        starts: Starts::Interlocked,
+        length: once(),
+        ..load(Pattern::Sequential, 0)
+    };
+    let seen = seen(&load);
+    let offsets: BTreeSet<_> = seen.iter().map(|(_, at, _)| *at).collect();
+    assert_eq!((seen.len(), offsets.len()), (256, 256));
+    for site in Site::both() {
+        assert_eq!(site.run(&load).total.operations, 256);
+    }
+}
+
+#[test]
+fn a_fill_makes_a_file_that_a_later_load_finds_under_its_name() {
+    let names = vec!["data.1".to_owned(), "data.2".to_owned()];
+    let fill = Workload {
+        files: 2,
+        jobs: 2,
+        names: names.clone(),
+        length: once(),
+        keep: true,
+        ..load(Pattern::Sequential, 0)
+    };
+    let reads = Workload {
+        layout: Layout::Existing,
+        operation: Operation::Data { pattern: Pattern::Sequential, read_percent: 100 },
+        keep: false,
+        ..fill.clone()
+    };
+    for site in Site::both() {
+        assert_eq!(site.run(&fill).total.bytes, 2 << 20);
+        assert_eq!(site.names_in(&["weir-bench"]), names);
+        assert_eq!(site.run(&reads).total.bytes, 2 << 20);
+        assert_eq!(site.names_in(&["weir-bench"]), names);
+    }
+}
+
+#[test]
+fn a_load_that_only_writes_makes_a_short_file_longer() {
+    let short = Workload { keep: true, length: once(), ..load(Pattern::Sequential, 0) };
+    let longer = Workload { file_bytes: 2 << 20, layout: Layout::Existing, ..short.clone() };
+    let reads = Workload {
+        operation: Operation::Data { pattern: Pattern::Random, read_percent: 100 },
+        length: Length::Operations(10),
+        ..longer.clone()
+    };
+    for site in Site::both() {
+        site.run(&short);
+        let error = prepare(&site.target(), &reads).err().unwrap().to_string();
+        assert!(error.contains("holds 1048576 bytes and 2097152 are wanted"), "{error}");
+        site.run(&longer);
+        site.run(&reads);
+    }
+}
+
+#[test]
+fn direct_requests_that_do_not_fit_a_sector_are_refused_with_a_reason() {
+    let load = Workload { direct: true, block_bytes: 1000, ..load(Pattern::Random, 100) };
+    let error = load.check().unwrap_err().to_string();
+    assert!(error.contains("multiples of 512 bytes, and the block size is 1000"), "{error}");
+}
+
+#[test]
+fn files_are_dropped_from_the_cache_and_read_all_the_same() {
+    let load = Workload { invalidate: true, ..workload(Pattern::Sequential, 100, 500) };
+    for site in Site::both() {
+        assert_eq!(site.run(&load).total.operations, 500);
+    }
+}

@@ -1,0 +1,101 @@
+//! Several loads of a step: files they share, and addresses they are spread over.
+
+use crate::responder::Responder;
+use crate::{Site, workload};
+use std::collections::BTreeSet;
+use std::time::Instant;
+use weir_bench::{
+    Control, Layout, NfsTarget, Operation, Pattern, StepRecord, Target, VerifyScope, Workload,
+    prepare, prepare_step,
+};
+
+fn apply(site: &Site, loads: &[Workload]) -> StepRecord {
+    let control = Control::new();
+    let mut step = prepare_step(&site.target(), loads, &control, &mut |_, _| {}).unwrap();
+    step.run(Instant::now(), &control, |_| {}).unwrap()
+}
+
+#[test]
+fn loads_on_the_same_files_lay_them_out_once_and_remove_them_once() {
+    let writes = Workload { name: "writes".into(), files: 3, ..workload(Pattern::Random, 0, 300) };
+    let reads = Workload {
+        name: "reads".into(),
+        operation: Operation::Data { pattern: Pattern::Random, read_percent: 100 },
+        file_bytes: 2 << 20,
+        files: 2,
+        ..writes.clone()
+    };
+    let lists = Workload { operation: Operation::Getattr, files: 1, ..writes.clone() };
+    for site in Site::both() {
+        let record = apply(&site, &[writes.clone(), reads.clone(), lists.clone()]);
+        let (total, each) = record.results("step").unwrap();
+        assert!(total.is_clean() && each.len() == 3, "{:?}", total.errors);
+        assert_eq!(total.total.operations, 900);
+        assert_eq!(site.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_file_that_one_load_keeps_stays() {
+    let keeps = Workload { keep: true, ..workload(Pattern::Random, 0, 10) };
+    let other = Workload { files: 2, keep: false, ..keeps.clone() };
+    for site in Site::both() {
+        let (total, _) = apply(&site, &[other.clone(), keeps.clone()]).results("step").unwrap();
+        assert!(total.is_clean(), "{:?}", total.errors);
+        assert_eq!(site.names_in(&["weir-bench"]), ["file.00000"]);
+    }
+}
+
+#[test]
+fn a_load_that_reads_sees_what_the_other_one_writes() {
+    let writes = Workload {
+        name: "writes".into(),
+        verify: Some(VerifyScope::All),
+        jobs: 2,
+        ..workload(Pattern::Random, 0, 1000)
+    };
+    let reads = Workload {
+        name: "reads".into(),
+        operation: Operation::Data { pattern: Pattern::Random, read_percent: 100 },
+        verify: None,
+        verify_reads: true,
+        ..writes.clone()
+    };
+    for site in Site::both() {
+        let (total, _) = apply(&site, &[reads.clone(), writes.clone()]).results("step").unwrap();
+        assert!(total.is_clean(), "{:?} {:?}", total.errors, total.verify);
+        let verify = total.verify.unwrap();
+        assert_eq!((verify.in_passing, verify.checked), (1000, 256));
+    }
+}
+
+#[test]
+fn a_step_that_cannot_be_prepared_leaves_nothing() {
+    let fine = workload(Pattern::Random, 100, 10);
+    let missing =
+        Workload { layout: Layout::Existing, names: vec!["nowhere".into()], ..fine.clone() };
+    for site in Site::both() {
+        let control = Control::new();
+        let loads = [fine.clone(), missing.clone()];
+        let step = prepare_step(&site.target(), &loads, &control, &mut |_, _| {});
+        assert!(step.is_err());
+        assert_eq!(site.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn clients_are_spread_evenly_over_several_addresses() {
+    let server = Responder::start();
+    let more = ["127.0.0.2", "127.0.0.3"].map(|ip| server.also_at(ip));
+    let target = NfsTarget { more: more.to_vec(), ..server.nfs_target("/vol") };
+    let load =
+        Workload { jobs: 6, clients: 6, connections: 2, ..workload(Pattern::Random, 100, 600) };
+    let prepared = prepare(&Target::Nfs(target.clone()), &load).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert!(result.is_clean(), "{:?}", result.errors);
+    assert_eq!(result.connections.opened, 12);
+    let all: Vec<_> = [target.address].into_iter().chain(more).collect();
+    let counts: Vec<_> = all.iter().map(|address| result.addresses[&address.to_string()]).collect();
+    assert_eq!(counts, [4, 4, 4]);
+    assert_eq!(server.locals(), all.into_iter().collect::<BTreeSet<_>>());
+}
