@@ -323,7 +323,8 @@ mod tests {
         assert_eq!(workload("").rate, Rate::Unlimited);
         assert_eq!(workload("--rate 5000").rate, Rate::Operations(5000.0));
         assert_eq!(workload("--rate 64MiB/s").rate, Rate::Bytes(67_108_864.0));
-        let delays = workload("--jobs 3 --clients 3 --client-delay 200us,2ms,0.5ms").client_delays_us;
+        let delays =
+            workload("--jobs 3 --clients 3 --client-delay 200us,2ms,0.5ms").client_delays_us;
         assert_eq!(delays, [200, 2000, 500]);
         for line in ["/mnt --rate 0", "/mnt --rate fast", "/mnt --client-delay 2"] {
             assert!(parse(line).is_err(), "{line}");

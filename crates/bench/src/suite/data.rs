@@ -144,11 +144,8 @@ mod tests {
 
     #[test]
     fn files_are_verified_only_if_stamps_of_that_size_are_in_them() {
-        let verified = |block_bytes| Workload {
-            verify_reads: true,
-            block_bytes,
-            ..load("a", 1, 1 << 20)
-        };
+        let verified =
+            |block_bytes| Workload { verify_reads: true, block_bytes, ..load("a", 1, 1 << 20) };
         let mut laid = Laid::default();
         laid.add(&[load("a", 1, 1 << 20)]);
         assert!(!laid.covers(&verified(4096)), "plain content has none");
