@@ -29,8 +29,8 @@ pub(super) struct Builder<'a> {
     pub(super) default_load: Load,
     pub(super) changes: &'a mut Vec<String>,
     pub(super) steps: Vec<Step>,
-    /// Files that an earlier step laid out, by directory and name.
-    laid: BTreeSet<(String, String)>,
+    /// Files that are laid out, by directory and name: in which step, for requests of which size.
+    laid: BTreeMap<(String, String), (usize, u32)>,
     names: BTreeSet<String>,
     pause_s: f64,
     /// Files of all steps until now.
@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
             default_load,
             changes,
             steps: Vec::new(),
-            laid: BTreeSet::new(),
+            laid: BTreeMap::new(),
             names: BTreeSet::new(),
             pause_s: 0.0,
             step_files: 0,
@@ -393,9 +393,21 @@ impl<'a> Builder<'a> {
     /// in one write.
     fn layout(&mut self, load: &Load, storage: &Storage) -> u32 {
         let fills = load.read_percent == 0 && matches!(load.seek, Seek::Sequential | Seek::Eof);
-        if !self.laid.insert((storage.directory.clone(), storage.file.clone())) {
-            return 0;
+        let file = (storage.directory.clone(), storage.file.clone());
+        let now = (self.steps.len(), load.block_bytes());
+        if let Some(before) = self.laid.get(&file).copied() {
+            if !self.general.validate || before.0 == now.0 || before.1 == now.1 {
+                return 0;
+            }
+            // What is compared is found by the blocks it was written in.
+            self.laid.insert(file, now);
+            self.note(
+                "with validate= files are written anew before a run with requests of another size"
+                    .to_owned(),
+            );
+            return self.general.format_bytes;
         }
+        self.laid.insert(file, now);
         match self.general.format {
             Some(true) => self.general.format_bytes,
             Some(false) => 1,

@@ -347,6 +347,16 @@ fn validation() {
     assert_eq!(with("yes", "rdpct=0"), (false, all));
     assert_eq!(with("(read_after_write,time)", "rdpct=50"), (true, all));
     assert_eq!(with("no", "rdpct=0"), (false, None));
+    let layouts = |validate: &str| -> Vec<Layout> {
+        let text = format!(
+            "validate={validate}\n{BASE}rd=rd1,wd=wd1,iorate=max,forxfersize=(4k,8k),forrdpct=(50,100)\n"
+        );
+        steps(&text).iter().map(|step| step.loads[0].layout).collect()
+    };
+    let written = Layout::Written { block_bytes: 128 << 10 };
+    let existing = Layout::Existing;
+    assert_eq!(layouts("yes"), [written, existing, written, existing]);
+    assert_eq!(layouts("no"), [written, existing, existing, existing]);
 }
 
 #[test]
