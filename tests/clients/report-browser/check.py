@@ -106,7 +106,8 @@ def on_paper(browser, path, shots):
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     report(path.stem + "-paper-is-white", [] if paper == "rgb(255, 255, 255)" else [paper])
     page.close()
-    page = Page(browser)
+    # No medium is feigned here: the browser prints as it does for people.
+    page = Page(browser, media="")
     page.open(url(path))
     # 8.27 by 11.69 inches: A4.
     printed = page.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True)

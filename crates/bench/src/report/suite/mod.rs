@@ -1,6 +1,6 @@
 //! The suite's results for people and for spreadsheets: the terminal, CSV and one HTML file.
 //!
-//! Everything is made from [`Results`](crate::results::Results) alone, so that a report can be
+//! Everything is made from [`Results`] alone, so that a report can be
 //! made again, anywhere, from the JSON. What is *not* here: how results are held against each
 //! other ([`crate::compare`]), and any measuring.
 
