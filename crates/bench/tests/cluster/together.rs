@@ -4,7 +4,7 @@ use crate::crew::{apply, counted, crew, endless};
 use crate::responder::Responder;
 use weir_bench::cluster::Farewell;
 use weir_bench::suite::Executor;
-use weir_bench::{Control, Layout, Length, Operation, Pattern, Workload};
+use weir_bench::{Control, Layout, Length, Operation, Pattern, VerifyScope, Workload};
 
 #[test]
 fn what_eight_workers_did_is_the_sum_of_what_each_did() {
@@ -34,7 +34,7 @@ fn what_eight_workers_did_is_the_sum_of_what_each_did() {
     assert_eq!(total.total.operations, sum);
     // What was in flight at the end completed outside the measured interval.
     let completed = total.series_10ms.iter().map(|point| point.operations).sum::<u64>();
-    assert!((sum..=sum + 8 * 16 * 8).contains(&completed), "{completed} {sum}");
+    assert!((sum..=sum + 8 * 16).contains(&completed), "{completed} {sum}");
     assert_eq!(total.workload.part, None);
     assert!(total.interrupted && total.is_clean(), "{:?}", total.errors);
     assert_eq!(total.marks[0].label, "enough");
@@ -83,6 +83,44 @@ fn files_are_laid_out_by_workers_and_gone_afterwards() {
     let (total, _) = applied.record.results("x").unwrap();
     assert_eq!(total.total.bytes, 500 * 4096);
     assert!(total.is_clean(), "{:?}", total.errors);
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+/// Data of eight jobs, on as many files.
+fn data(files: u32) -> Workload {
+    Workload {
+        operation: Operation::Data { pattern: Pattern::Random, read_percent: 50 },
+        files,
+        file_bytes: 1 << 20,
+        layout: Layout::Written { block_bytes: 64 << 10 },
+        ..counted(8, 4004)
+    }
+}
+
+#[test]
+fn a_load_on_files_is_dealt_out_to_the_last_operation() {
+    for files in [1, 8, 12] {
+        let server = Responder::start();
+        let (mut workers, _hands) = crew(server.target(), 5);
+        let applied = apply(&mut workers, &[data(files)], &Control::new(), |_| {}).unwrap();
+        let (total, _) = applied.record.results("x").unwrap();
+        assert!(total.is_clean() && !total.interrupted, "{files}: {:?}", total.errors);
+        assert_eq!(total.total.operations, 4004, "{files}");
+        let jobs: Vec<u64> = total.jobs.iter().map(|job| job.operations).collect();
+        assert_eq!(jobs, [501, 501, 501, 501, 500, 500, 500, 500]);
+        assert_eq!(server.names(), Vec::<String>::new(), "{files}");
+    }
+}
+
+#[test]
+fn what_several_workers_wrote_is_verified() {
+    let server = Responder::start();
+    let (mut workers, _hands) = crew(server.target(), 4);
+    let load = Workload { verify: Some(VerifyScope::All), depth: 4, ..data(8) };
+    let applied = apply(&mut workers, &[load], &Control::new(), |_| {}).unwrap();
+    let (total, _) = applied.record.results("x").unwrap();
+    let verify = total.verify.clone().unwrap();
+    assert!(total.is_clean() && verify.checked > 0, "{:?} {verify:?}", total.errors);
     assert_eq!(server.names(), Vec::<String>::new());
 }
 

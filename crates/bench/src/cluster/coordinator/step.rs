@@ -91,7 +91,6 @@ impl<'a, 'c> Step<'a, 'c> {
             Some(Order::Prepare(Box::new(Preparation { step, target, loads })))
         })?;
         self.wait(|seat| seat.is_awaited(Progress::Prepared), true)?;
-        (self.context.ready)();
         self.order(|_| Some(Order::Attach { step }))?;
         self.wait(|seat| seat.is_awaited(Progress::Attached), true)?;
         (self.context.ready)();
