@@ -40,7 +40,7 @@ const WORD: usize = 8;
 /// The digest of `bytes`: their words as digits of a number to the base [`WEIGHT`], modulo 2^64.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(WORD);
-    let sum = words.by_ref().fold(0, |sum, word| step(sum, word));
+    let sum = words.by_ref().fold(0, step);
     seal(sum, words.remainder(), bytes.len())
 }
 

@@ -29,6 +29,16 @@ fn a_refused_connection_asks_whether_the_server_runs() {
 }
 
 #[test]
+fn a_further_address_that_is_not_served_is_told_before_anything_is_made() {
+    let server = Responder::start();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let target = NfsTarget { more: vec![closed], ..server.nfs_target("/vol") };
+    let message = refusal(&Target::Nfs(target), &workload(Pattern::Random, 100, 10));
+    assert!(message.contains(&closed.to_string()), "{message}");
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
 fn a_user_without_rights_is_told_which_option_helps() {
     let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
         MKDIR => Verdict::Fail(Status::ACCES),

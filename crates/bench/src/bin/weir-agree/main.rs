@@ -30,6 +30,9 @@ struct Arguments {
     /// Only loads whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
+    /// Jobs with a file each in place of a depth: a thread or process for each request in both.
+    #[arg(long)]
+    apart: bool,
     /// File for the figures as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -52,6 +55,7 @@ fn measure(arguments: &Arguments) -> Result<bool> {
         seconds: arguments.seconds,
         file_bytes: arguments.mib << 20,
         only: arguments.only.clone(),
+        apart: arguments.apart,
     };
     let control = Control::new();
     let mut tell = |load: &str, who: &str, rate: f64| {

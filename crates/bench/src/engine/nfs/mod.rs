@@ -71,6 +71,10 @@ impl Files {
             .collect::<Result<Vec<_>, _>>()?;
         let root = mount(target, caller.clone())?;
         let mut session = Session::open(target.address, None, caller.clone())?;
+        for further in &target.more {
+            // A wrong address is told before anything is made.
+            drop(connect(*further, None)?);
+        }
         let limits = layout::limits(&mut session, &root)?;
         limits.check(workload)?;
         let (directory, created_directory) =

@@ -329,6 +329,18 @@ fn say(
             "[{job}]: fio reads and writes at two places of each file, one after the other here"
         ));
     }
+    let smallest = |sizes: &[crate::workload::SizeShare]| sizes.iter().map(|size| size.bytes).min();
+    if direction.random
+        && bag.set("ba").is_none()
+        && smallest(&load.read_sizes) != smallest(&load.write_sizes)
+        && direction.mixed()
+    {
+        notes.say(format!(
+            "[{job}]: reads and writes both begin at multiples of {} bytes; fio aligns each to its \
+             own smallest size",
+            load.block_bytes
+        ));
+    }
     let order = bag.text("file_service_type").unwrap_or("roundrobin");
     let (order, every) = order.split_once(':').unwrap_or((order, "1"));
     if !["roundrobin", "sequential", "random"].contains(&order) {

@@ -323,7 +323,12 @@ impl Text<'_> {
         let load = draft.finish(name).map_err(|(key, why)| {
             self.error(keys.get(key).map_or(line, |item| item.line), key, why)
         })?;
-        load.check().map_err(|error| self.error(line, name, error.to_string()))?;
+        // What a share of another step's rate comes to is known only when that step is done.
+        let mut known = load.clone();
+        if matches!(known.rate, Rate::Share { .. }) {
+            known.rate = Rate::Unlimited;
+        }
+        known.check().map_err(|error| self.error(line, name, error.to_string()))?;
         Ok(load)
     }
 

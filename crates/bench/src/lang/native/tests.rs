@@ -82,7 +82,9 @@ const DRIVEN: &[(&str, &str, Check)] = &[
     ("think-every", "think = \"2ms\"\nthink-every = 4", |w| {
         w.think == Some(Think { us: 2000, every: 4 })
     }),
-    ("client-delays", "client-delays = [\"0us\", \"1ms\"]", |w| w.client_delays_us == [0, 1000]),
+    ("client-delays", "client-delays = [\"0us\", \"1ms\"]\nclients = 2\njobs = 2", |w| {
+        w.client_delays_us == [0, 1000]
+    }),
     ("verify", "verify = 9\nread-percent = 0", |w| w.verify == Some(VerifyScope::Sample(9))),
     ("verify-reads", "verify-reads = true", |w| w.verify_reads),
     ("direct", "direct = true", |w| w.direct),
@@ -110,7 +112,7 @@ fn words_of_values_are_all_known() {
         ("order = \"sequential\"", (|w| w.operation == data(Pattern::Sequential, 100)) as Check),
         ("draw = \"each-once\"", |w| w.draw == Draw::Permuted),
         ("draw = \"independent\"", |w| w.draw == Draw::Independent),
-        ("starts = \"interlocked\"", |w| w.starts == Starts::Interlocked),
+        ("order = \"sequential\"\nstarts = \"interlocked\"", |w| w.starts == Starts::Interlocked),
         ("starts = \"together\"", |w| w.starts == Starts::Together),
         ("rate = \"64MiB/s\"", |w| w.rate == Rate::Bytes(67_108_864.0)),
         ("rate = \"1.5M/s\"", |w| w.rate == Rate::Operations(1_500_000.0)),

@@ -27,11 +27,14 @@ pub struct Options {
     pub file_bytes: u64,
     /// Only loads whose names contain this.
     pub only: String,
+    /// In place of a depth so many jobs of depth 1, each with a file of its own: then both have a
+    /// thread or process for each request, and the machine deals with both alike.
+    pub apart: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rounds: 5, seconds: 5.0, file_bytes: 256 << 20, only: String::new() }
+        Self { rounds: 5, seconds: 5.0, file_bytes: 256 << 20, only: String::new(), apart: false }
     }
 }
 
@@ -78,13 +81,21 @@ pub fn loads(options: &Options) -> Vec<Workload> {
         ..Workload::default()
     };
     let (random, sequential) = (Pattern::Random, Pattern::Sequential);
-    vec![
+    let mut all = vec![
         load("4 KiB random read, depth 8", random, 100, 4096, 8),
         load("8 KiB random write, depth 8", random, 0, 8192, 8),
         load("64 KiB sequential read, depth 4", sequential, 100, 65_536, 4),
         load("64 KiB sequential write, depth 4", sequential, 0, 65_536, 4),
         load("4 KiB random, 70 % reads, depth 8", random, 70, 4096, 8),
-    ]
+    ];
+    if options.apart {
+        for load in &mut all {
+            (load.jobs, load.files, load.depth) = (load.depth, load.depth, 1);
+            load.file_bytes = (options.file_bytes / 8).max(1 << 20);
+            load.name = load.name.replace("depth", "jobs");
+        }
+    }
+    all
 }
 
 /// Compares the generators on `target`, a path. `tell` is called after each turn with what ran and

@@ -257,3 +257,59 @@ fn a_stop_ends_fio_with_what_was_measured() {
     assert!(total.interrupted && total.total.operations > 0 && seen > 0);
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
 }
+
+/// Reads and writes, and their bytes.
+fn moved(executor: &mut dyn Executor, loads: &[Workload]) -> [(u64, u64); 2] {
+    let control = Control::new();
+    let mut context = Context { control: &control, layout: &mut |_, _| {}, observe: &mut |_| {} };
+    let applied = executor.apply(loads, &mut context).unwrap();
+    let (total, _) = applied.record.results("x").unwrap();
+    assert_eq!(total.error_count(), 0, "{}: {:?}", executor.name(), total.errors);
+    ["read", "write"].map(|kind| {
+        let done = total.by_operation.get(kind).copied().unwrap_or_default();
+        (done.operations, done.bytes)
+    })
+}
+
+/// Jobs that end by what they move do the same, to the operation, in our engine, in fio through
+/// our job file, and in fio as they were written.
+#[test]
+fn jobs_move_the_same_in_both_engines_and_in_fio_itself() {
+    let root = tempfile::tempdir().unwrap();
+    let target = Target::Path(root.path().to_owned());
+    let Ok(mut fio) = FioExecutor::new(&target) else { return };
+    let mut native = crate::suite::Local::new(target.clone());
+    for options in [
+        "--rw=read --size=1m",
+        "--rw=randread --size=1m --numjobs=2 --iodepth=4 --ioengine=libaio --direct=1",
+        "--rw=write --size=1m --bs=64k --loops=3",
+        "--rw=randwrite --size=1m --bs=8k --filename=shared --numjobs=2",
+        "--rw=randwrite --size=1m --io_size=256k --norandommap",
+        "--rw=read --size=1m --nrfiles=4 --bs=16k",
+        "--rw=write --size=256k --offset=64k --offset_increment=256k --numjobs=2 --filename=shared",
+        "--rw=randread --size=1m --number_ios=17",
+        "--rw=randread --filesize=512k --size=1m",
+    ] {
+        let line = format!("fio --name=a {options}");
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let scenario = crate::lang::command(&words, &crate::lang::Options::default()).unwrap();
+        let loads = &scenario.steps[0].loads;
+        let ours = moved(&mut native, loads);
+        assert_eq!(moved(&mut fio, loads), ours, "{options}");
+        let own = tempfile::tempdir().unwrap();
+        let output = Command::new(&fio.program)
+            .current_dir(own.path())
+            .args(words.iter().skip(1))
+            .args(["--output-format=json", "--eta=never"])
+            .output()
+            .unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let sum = |kind: &str, what: &str| -> u64 {
+            let jobs = answer["jobs"].as_array().unwrap();
+            jobs.iter().map(|job| job[kind][what].as_u64().unwrap()).sum()
+        };
+        let theirs = ["read", "write"].map(|kind| (sum(kind, "total_ios"), sum(kind, "io_bytes")));
+        assert_eq!(theirs, ours, "{options}");
+    }
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+}
