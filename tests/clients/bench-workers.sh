@@ -32,7 +32,8 @@ serve() {
     server=$!
     for _ in $(seq 300); do
         if (: </dev/tcp/10.78.0.1/2049) 2>/dev/null && weir pool list 2>/dev/null; then
-            weir pool create main --level ultra --size 4TiB && weir volume create vol --pool main --quota 1TiB
+            weir pool create main --level ultra --size 4TiB && weir volume create vol --pool main --quota 1TiB &&
+                weir export add vol --network 10.78.0.0/24 --access rw --squash none
             return
         fi
         sleep 0.1
@@ -47,7 +48,7 @@ start_worker() {
         >"$work/w$1.log" 2>&1 &
     worker_pids[$1]=$!
     for _ in $(seq 100); do
-        ! grep -q 'listens on' "$work/w$1.log" || return 0
+        ! grep -qs 'listens on' "$work/w$1.log" || return 0
         sleep 0.1
     done
     cat "$work/w$1.log"
@@ -73,11 +74,12 @@ runtime=$1s
 END
 }
 
-# run NAME SECONDS OPTION...: a measurement whose results are NAME.json and NAME.html.
+# run NAME SECONDS OPTION...: a measurement in a directory of its own, whose results are NAME.json
+# and NAME.html.
 run() {
     local name=$1 seconds=$2
     shift 2
-    "$WEIR" bench run "$work/job-$seconds.fio" "$target" "$@" --json "$work/$name.json" --html "$work/$name.html" 2>&1
+    "$WEIR" bench run "$work/job-$seconds.fio" "$target" --dir "$name" "$@" --json "$work/$name.json" --html "$work/$name.html" 2>&1
 }
 
 # all_workers: the options that name all that listen.
@@ -107,8 +109,8 @@ eight_are_the_sum() {
 }
 
 nothing_is_left() {
-    "$WEIR" bench run "$work/job-1.fio" "$target" --quiet --reuse >"$work/left.log" 2>&1
-    grep -q -e 'no such' -e NOENT -e 'not there' "$work/left.log" || { cat "$work/left.log"; return 1; }
+    refused run sum 1 --reuse >"$work/left.log"
+    complains left 'NOENT'
 }
 
 # shows FILE WORDS: returns when the file has these words.
@@ -139,12 +141,19 @@ one_killed_is_marked() {
         holds killed '$step.summary.iops.median > 0' && grep -q 'worker w3 was lost' "$work/killed.html"
 }
 
-others_were_told_busy() { grep -q 'busy with another coordinator' "$work/busy.log"; }
+# complains NAME WORDS: that run said so.
+complains() {
+    cat "$work/$1.log"
+    grep -q -e "$2" "$work/$1.log"
+}
+
+others_were_told_busy() { complains busy 'busy with another coordinator'; }
 
 wrong_token_is_refused() {
     head -c 32 /dev/urandom | base64 >"$work/wrong"
     chmod 600 "$work/wrong"
-    refused run wrong 1 --workers 10.78.0.11 --token-file "$work/wrong" | grep 'the token is not that of this worker'
+    refused run wrong 1 --workers 10.78.0.11 --token-file "$work/wrong" >"$work/wrong.log"
+    complains wrong 'the token is not that of this worker'
 }
 
 # The coordinator is killed in mid-run: workers stop, and serve the next one.
@@ -157,7 +166,7 @@ coordinator_killed() {
     kill -KILL "$running"
     wait "$running"
     shows "$work/w1.log" 'lost the coordinator' && shows "$work/w2.log" 'lost the coordinator' &&
-        run next 1 --workers 10.78.0.11,10.78.0.12 --token-file "$work/token" --dir next &&
+        run next 1 --workers 10.78.0.11,10.78.0.12 --token-file "$work/token" &&
         holds next '($run.workers | length) == 2'
 }
 
@@ -174,7 +183,8 @@ END
 }
 
 by_ssh_in_vain() {
-    refused run vain 1 --worker ssh:nowhere --ssh "$work/ssh" --worker-program "$WEIR" | grep 'worker nowhere: .*it said: .*nowhere'
+    refused run vain 1 --worker ssh:nowhere --ssh "$work/ssh" --worker-program "$WEIR" >"$work/vain.log"
+    complains vain 'worker nowhere: .*it said: .*nowhere'
 }
 
 on_this_machine() { run local 1 --local-workers 3 && holds local '($run.workers | length) == 3'; }

@@ -118,7 +118,7 @@ impl Launch {
                 .map_err(|source| BenchError::Local { what: "starting a thread", source })?;
             threads.push(thread);
         }
-        let joined = threads.into_iter().map(|thread| thread.join());
+        let joined = threads.into_iter().map(std::thread::JoinHandle::join);
         joined.map(|outcome| outcome.map_err(|_| BenchError::Worker)?).collect()
     }
 

@@ -400,7 +400,7 @@ mod tests {
             [(Kind::Greeting, 16 << 10), (Kind::Control, 1 << 20), (Kind::Record, 64 << 20)]
         {
             let mut header = vec![kind as u8];
-            header.extend_from_slice(&(most as u32 + 1).to_be_bytes());
+            header.extend_from_slice(&u32::try_from(most + 1).unwrap().to_be_bytes());
             let error = refused(&header, &ANY);
             assert!(matches!(error, WireError::TooLong { bytes, .. } if bytes == most + 1));
         }

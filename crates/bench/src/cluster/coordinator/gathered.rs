@@ -178,10 +178,11 @@ mod tests {
         let mut recorder = Recorder::new(JOBS as usize, 0, u64::MAX, std::sync::mpsc::channel().0);
         let mut rng = Rng::new(3);
         for number in 0..20_000_u64 {
-            let job = (number % u64::from(JOBS)) as u32;
+            let job = u32::try_from(number % u64::from(JOBS)).unwrap();
+            let digits = 4 + u32::try_from(number % 6).unwrap();
             let queued_ns = number * 1_000_000;
             // From microseconds to seconds, with a long tail.
-            let latency_ns = 1_000 + rng.below(10_u64.pow(4 + (number % 6) as u32));
+            let latency_ns = 1_000 + rng.below(10_u64.pow(digits));
             let span = Span { queued_ns, done_ns: queued_ns + latency_ns };
             let kind = if number % 3 == 0 { OpKind::Write } else { OpKind::Read };
             if which(job % of) {
