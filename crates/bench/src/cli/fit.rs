@@ -32,7 +32,7 @@ pub struct FitArgs {
     pub scale: Option<ScaleBy>,
     /// Most data of a test.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Size")]
-    pub data: Option<u64>,
+    pub max_data: Option<u64>,
     /// Longest measured time of a step.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
     pub time: Option<Duration>,
@@ -115,7 +115,7 @@ impl FitArgs {
             }
             None => Scale { facts: Some(facts), ..Scale::default() },
         };
-        to.max_data_bytes = self.data.or(to.max_data_bytes);
+        to.max_data_bytes = self.max_data.or(to.max_data_bytes);
         to.time_s = self.time.map(|time| time.as_secs_f64()).or(to.time_s);
         to.warmup_s = self.warmup.map(|time| time.as_secs_f64()).or(to.warmup_s);
         to.clients = self.clients.or(to.clients);

@@ -60,8 +60,8 @@ pub(super) fn run(args: &ListArgs, format: Format) -> Result<(), CliError> {
 
 fn table(rows: &[Row<'_>]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["name", "protocol", "steps", "takes", "what"]);
+    table.load_style(presets::NOTHING);
+    table.set_header(["NAME", "PROTOCOL", "STEPS", "TAKES", "WHAT"]);
     for row in rows {
         let what = row.waiting.map_or_else(
             || row.title.to_owned(),
@@ -75,10 +75,14 @@ fn table(rows: &[Row<'_>]) -> String {
             what,
         ]);
     }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     for column in table.column_iter_mut().skip(2).take(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\n")
+    // Lines end where their text does, for whoever cuts them up.
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 #[cfg(test)]

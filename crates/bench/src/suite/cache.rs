@@ -44,7 +44,7 @@ fn client(proof: &mut CacheProof, loads: &[Workload], options: &CacheOptions) {
     } else if proof.data_bytes < memory {
         proof.open.push(format!(
             "the data set ({}) fits into the client's memory ({}): what was read once may come \
-             from its page cache; use --direct or a larger --data",
+             from its page cache; use --direct or a larger --max-data",
             Bytes(proof.data_bytes),
             Bytes(memory)
         ));
@@ -62,7 +62,7 @@ fn server(proof: &mut CacheProof, options: &CacheOptions) {
         ),
         Some(memory) if proof.data_bytes < memory => proof.open.push(format!(
             "the data set ({}) fits into the server's memory ({}): what was read once may come \
-             from it; use a larger --data",
+             from it; use a larger --max-data",
             Bytes(proof.data_bytes),
             Bytes(memory)
         )),

@@ -39,7 +39,7 @@ pub fn preflight(
         && room < wanted
     {
         return Err(BenchError::Workload(format!(
-            "the files hold {} and the target has room for {}: choose less with --data or --scale, \
+            "the files hold {} and the target has room for {}: choose less with --max-data or --scale, \
              or make room",
             Bytes(wanted),
             Bytes(room)

@@ -5,7 +5,7 @@ use super::Global;
 use super::print::usage;
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_bench::Control;
 use weir_bench::cli::{self, BenchCommand, CliError};
 
@@ -24,12 +24,12 @@ pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
 /// Exit status after a second signal, as shells have it for SIGINT.
 const SECOND_SIGNAL: i32 = 130;
 
-/// Waits for SIGINT or SIGTERM.
-async fn next() -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
+/// Waits for SIGINT or SIGTERM. Both are kept through all waits, so that none is missed between.
+async fn next(signals: &mut [Signal; 2]) {
+    let [interrupt, terminate] = signals;
     tokio::select! {
-        interrupt = tokio::signal::ctrl_c() => interrupt,
-        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
 }
 
@@ -38,17 +38,19 @@ async fn next() -> std::io::Result<()> {
 fn stop_on_interrupt(control: Control) -> Result<()> {
     let runtime =
         Builder::new_current_thread().enable_io().build().context("can't watch for Ctrl-C")?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+        [interrupt.context("can't watch for Ctrl-C")?, terminate.context("can't watch for SIGTERM")?]
+    };
     std::thread::Builder::new()
         .name("interrupt".to_owned())
         .spawn(move || {
-            // Without the signal the run just can't be ended early.
-            if runtime.block_on(next()).is_ok() {
-                control.stop();
-            }
-            if runtime.block_on(next()).is_ok() {
-                eprintln!("weir: ended at once; files may be left at the target");
-                std::process::exit(SECOND_SIGNAL);
-            }
+            runtime.block_on(next(&mut signals));
+            control.stop();
+            runtime.block_on(next(&mut signals));
+            eprintln!("weir: ended at once; files may be left at the target");
+            std::process::exit(SECOND_SIGNAL);
         })
         .context("can't watch for Ctrl-C")?;
     Ok(())

@@ -1,0 +1,295 @@
+//! `weir bench` with its subcommands against a server: what it leaves, what it writes, and what it
+//! says where it can't.
+
+use crate::test_server::TestServer;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Tenths of a second that something may take to happen.
+const TRIES: u32 = 600;
+
+/// A server with a volume, and a place for files of the test's.
+struct Bench {
+    server: TestServer,
+    place: TempDir,
+}
+
+impl Bench {
+    fn new(quota: &str) -> Self {
+        let server = TestServer::start();
+        server.volume("vol", quota);
+        Self { server, place: TempDir::new().unwrap() }
+    }
+
+    fn url(&self) -> String {
+        format!("nfs://{}/vol", self.server.address())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// Two steps of reads in the language of fio, of two jobs each with a file of `size`.
+    fn job(&self, size: &str, seconds: u32) -> String {
+        let path = self.file("job.fio");
+        let text = format!(
+            "[global]\nrw=randread\nbs=4k\nsize={size}\nnumjobs=2\ntime_based\n\
+             runtime={seconds}\n[one]\n[two]\nstonewall\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// What is in the volume.
+    fn left(&self) -> Vec<String> {
+        let tree = self.server.data().join("pools/1/volumes/1/root");
+        let names = std::fs::read_dir(tree).unwrap();
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn refused(&self, args: &[&str]) -> String {
+        let done = self.server.try_weir(args);
+        assert_eq!(done.status.code(), Some(1), "{args:?}");
+        String::from_utf8(done.stderr).unwrap()
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn signal(process: &Child, name: &str) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    for _ in 0..TRIES {
+        if what() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("it never happened");
+}
+
+#[test]
+fn a_load_of_another_language_runs_is_written_in_every_form_and_leaves_nothing() {
+    let bench = Bench::new("10GiB");
+    let (job, url) = (bench.job("4m", 1), bench.url());
+    let out = bench.file("out");
+    let shown = bench.server.weir(&[
+        "bench",
+        "run",
+        &job,
+        &url,
+        "--repeats",
+        "2",
+        "--warmup",
+        "0s",
+        "--label",
+        "mine",
+        "--quiet",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert!(shown.contains("one") && shown.contains("two"), "{shown}");
+    let results = read(&out.join("results.json"));
+    assert_eq!(results["label"], "mine");
+    assert_eq!(results["interrupted"], false);
+    let steps = results["tests"][0]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    for step in steps {
+        assert_eq!(step["summary"]["repeats"], 2);
+        assert!(step["summary"]["iops"]["median"].as_f64() > Some(0.0));
+    }
+    let html = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.starts_with("<!") && html.contains("mine"));
+    let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
+    assert_eq!(csv.trim_end().lines().count(), 5, "a head and two runs of two steps");
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    let json = out.join("results.json");
+    let again = bench.server.weir(&["bench", "report", json.to_str().unwrap()]);
+    assert_eq!(again, shown);
+}
+
+#[test]
+fn a_dry_run_tells_everything_and_contacts_nobody() {
+    let bench = Bench::new("10GiB");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    nobody.set_nonblocking(true).unwrap();
+    let url = format!("nfs://{}/vol", nobody.local_addr().unwrap());
+    let told = bench.server.weir(&[
+        "bench",
+        "run",
+        &bench.job("64m", 30),
+        &url,
+        "--time",
+        "7s",
+        "--dry-run",
+    ]);
+    assert!(told.contains("random 4 KiB reads") && told.contains("64 MiB"), "{told}");
+    assert!(told.contains("7 s") && told.contains("2 steps"), "{told}");
+    assert_eq!(nobody.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let listed = bench.server.weir(&["bench", "list"]);
+    let name = listed.split_whitespace().find(|word| word.starts_with("anf-")).unwrap();
+    let told = bench.server.weir(&["bench", "run", name, &url, "--scale", "auto", "--dry-run"]);
+    assert!(told.contains(name) && told.contains("changed:"), "{told}");
+    assert_eq!(nobody.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn what_can_t_be_run_is_told_before_anything_is_made() {
+    let bench = Bench::new("1GiB");
+    let (job, url) = (bench.job("4m", 1), bench.url());
+    let wrong = format!("nfs://{}/other", bench.server.address());
+    let told = bench.refused(&["bench", "run", &job, &wrong]);
+    assert!(told.contains("no such export") && told.contains("/vol"), "{told}");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let told = bench.refused(&["bench", "run", &job, &format!("nfs://{closed}/vol")]);
+    assert!(told.contains("nothing listens there"), "{told}");
+    let large = bench.job("2g", 1);
+    let told = bench.refused(&["bench", "run", &large, &url]);
+    assert!(told.contains("has room for") && told.contains("--max-data"), "{told}");
+    let told = bench.refused(&["bench", "run", &large, &url, "--json", "/proc/no/such.json"]);
+    assert!(told.contains("/proc/no/such.json"), "{told}");
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    for args in [&["bench", "run", "no-such-test", &url][..], &["bench", "run", &url]] {
+        let done = bench.server.try_weir(args);
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_writes_its_results_and_leaves_nothing() {
+    let bench = Bench::new("10GiB");
+    let (job, url) = (bench.job("4m", 600), bench.url());
+    let json = bench.file("results.json");
+    let mut run = bench.spawn(&[
+        "bench",
+        "run",
+        &job,
+        &url,
+        "--warmup",
+        "0s",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    // The first line of figures: the load is under way.
+    let stderr = run.stderr.take().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stderr)).map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("measuring")), "it ended");
+    let reader = thread::spawn(move || lines.collect::<Vec<_>>());
+    assert_eq!(bench.left().len(), 1);
+    signal(&run, "INT");
+    let status = run.wait().unwrap();
+    let said = reader.join().unwrap().join("\n");
+    assert_eq!(status.code(), Some(1), "{said}");
+    let results = read(&json);
+    assert_eq!(results["interrupted"], true);
+    let steps = results["tests"][0]["steps"].as_array().unwrap();
+    assert!(steps[0]["summary"]["iops"]["median"].as_f64() > Some(0.0));
+    assert_eq!(steps[1]["skipped"], "interrupted");
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let bench = Bench::new("10GiB");
+    let (job, url) = (bench.job("4m", 600), bench.url());
+    let mut run = bench.spawn(&["bench", "run", &job, &url, "--quiet"]);
+    wait_until(|| !bench.left().is_empty());
+    // A server that answers nothing keeps the good order from coming.
+    let id = bench.server.id().to_string();
+    let to_server = |name: &str| {
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    };
+    to_server("STOP");
+    signal(&run, "INT");
+    signal(&run, "TERM");
+    let status = run.wait().unwrap();
+    to_server("CONT");
+    assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn files_are_kept_and_used_again_when_asked_and_never_written_over() {
+    let bench = Bench::new("10GiB");
+    let (job, url) = (bench.job("4m", 1), bench.url());
+    let run = ["bench", "run", &job, &url, "--warmup", "0s", "--quiet"];
+    bench.server.weir(&[&run[..], &["--keep"]].concat());
+    assert_eq!(bench.left().len(), 1);
+    let told = bench.refused(&run);
+    assert!(told.contains("not empty") && told.contains("--reuse"), "{told}");
+    bench.server.weir(&[&run[..], &["--reuse"]].concat());
+    assert_eq!(bench.left().len(), 1, "what was there stays");
+}
+
+#[test]
+fn a_search_ends_with_what_it_learnt() {
+    let bench = Bench::new("10GiB");
+    let json = bench.file("results.json");
+    let shown = bench.server.weir(&[
+        "bench",
+        "search",
+        &bench.url(),
+        "--size",
+        "4MiB",
+        "--time",
+        "1s",
+        "--warmup",
+        "0s",
+        "--scaling",
+        "depth",
+        "--most",
+        "2",
+        "--quiet",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    assert!(shown.contains("requests in flight"), "{shown}");
+    let finding = &read(&json)["tests"][0]["findings"][0];
+    assert!(finding["value"].as_f64() >= Some(1.0), "{finding}");
+    assert!(bench.left().is_empty());
+}
+
+#[test]
+fn workers_of_this_machine_apply_a_load_together() {
+    let bench = Bench::new("10GiB");
+    let (job, url) = (bench.job("4m", 1), bench.url());
+    let json = bench.file("results.json");
+    bench.server.weir(&[
+        "bench",
+        "run",
+        &job,
+        &url,
+        "--warmup",
+        "0s",
+        "--quiet",
+        "--local-workers",
+        "2",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    let run = &read(&json)["tests"][0]["steps"][0]["runs"][0];
+    let workers = run["workers"].as_array().unwrap();
+    assert_eq!(workers.len(), 2);
+    let each = workers.iter().map(|worker| worker["operations"].as_u64().unwrap());
+    assert_eq!(each.sum::<u64>(), run["total"]["total"]["operations"].as_u64().unwrap());
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
