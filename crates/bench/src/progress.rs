@@ -106,6 +106,7 @@ impl Progress {
         let phase = match window.phase {
             Phase::Warmup => "warm-up",
             Phase::Measure => "measuring",
+            Phase::Cooldown => "cool-down",
             Phase::Drain => "draining",
         };
         let rate = three_digits(mibps(self.bytes, seconds));

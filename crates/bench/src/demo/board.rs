@@ -102,6 +102,7 @@ impl Row {
         let doing = match window.phase {
             Phase::Warmup => "warming up",
             Phase::Measure => "measuring",
+            Phase::Cooldown => "cooling down",
             Phase::Drain => "waiting for the last replies",
         };
         self.bar.set_position(tenths(window.at_s));

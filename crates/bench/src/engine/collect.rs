@@ -16,6 +16,8 @@ pub enum Phase {
     Warmup,
     /// The measured interval.
     Measure,
+    /// Load is still applied, and not measured any more.
+    Cooldown,
     /// No more requests are sent; the last ones are waited for.
     Drain,
 }
@@ -88,20 +90,21 @@ impl Watcher {
     #[expect(clippy::cast_precision_loss, reason = "latencies and window lengths are small")]
     fn take(&mut self) -> Window {
         let now_ns = self.schedule.now_ns();
-        let end_ns = self.schedule.end_ns;
+        let stop_ns = self.schedule.stop_ns;
         let window = Window {
             at_s: seconds(now_ns),
             seconds: seconds(now_ns - self.shown_ns),
             phase: match now_ns {
                 now if now < self.schedule.measure_ns => Phase::Warmup,
-                now if now < end_ns => Phase::Measure,
+                now if now < self.schedule.end_ns => Phase::Measure,
+                now if now < stop_ns => Phase::Cooldown,
                 _ => Phase::Drain,
             },
             operations: std::mem::take(&mut self.operations),
             bytes: std::mem::take(&mut self.bytes),
             errors: std::mem::take(&mut self.errors),
             p99_ms: self.latency.value_at_quantile(0.99) as f64 / 1e6,
-            left_s: (end_ns != u64::MAX).then(|| seconds(end_ns.saturating_sub(now_ns))),
+            left_s: (stop_ns != u64::MAX).then(|| seconds(stop_ns.saturating_sub(now_ns))),
         };
         self.latency.reset();
         self.shown_ns = now_ns;

@@ -56,7 +56,7 @@ pub(super) fn drive(
     }
     drop(sender);
     let mut machine = MachineMeter::default();
-    if let Some(longest) = schedules.iter().max_by_key(|schedule| schedule.end_ns) {
+    if let Some(longest) = schedules.iter().max_by_key(|schedule| schedule.stop_ns) {
         Watcher::new(*longest).watch(&reports, &mut |window| {
             machine.window(window);
             observe(window);

@@ -11,9 +11,10 @@ pub(crate) struct Schedule {
     pub(crate) begin_ns: u64,
     /// The measured interval begins.
     pub(crate) measure_ns: u64,
-    /// The measured interval ends and no request is sent any more; `u64::MAX` for a run that
-    /// ends by a count.
+    /// The measured interval ends; `u64::MAX` for a run that ends by a count.
     pub(crate) end_ns: u64,
+    /// No request is sent any more: the end and the cool-down after it.
+    pub(crate) stop_ns: u64,
     /// How long to wait after the end for what is in flight.
     pub(crate) drain_ns: u64,
 }
@@ -24,11 +25,13 @@ impl Schedule {
         let begin_ns = nanos(Duration::from_secs_f64(workload.start_delay_s));
         let measure_ns = begin_ns.saturating_add(nanos(workload.warmup()));
         let length = workload.measured_time();
+        let end_ns = length.map_or(u64::MAX, |length| measure_ns.saturating_add(nanos(length)));
         Self {
             start,
             begin_ns,
             measure_ns,
-            end_ns: length.map_or(u64::MAX, |length| measure_ns.saturating_add(nanos(length))),
+            end_ns,
+            stop_ns: end_ns.saturating_add(nanos(Duration::from_secs_f64(workload.cooldown_s))),
             drain_ns: nanos(Duration::from_secs_f64(workload.drain_s)),
         }
     }
@@ -59,6 +62,10 @@ mod tests {
         let second = 1_000_000_000;
         assert_eq!(schedule.begin_ns, second);
         assert_eq!((schedule.measure_ns, schedule.end_ns), (3 * second, 6 * second));
+        assert_eq!(schedule.stop_ns, 6 * second);
+        let cooled = Workload { cooldown_s: 0.5, ..load.clone() };
+        let schedule = Schedule::starting_at(Instant::now(), &cooled);
+        assert_eq!((schedule.end_ns, schedule.stop_ns), (6 * second, 6 * second + second / 2));
         let counted = Workload { length: Length::Operations(1), ..load };
         let schedule = Schedule::starting_at(Instant::now(), &counted);
         assert_eq!((schedule.measure_ns, schedule.end_ns), (second, u64::MAX));

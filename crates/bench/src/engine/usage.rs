@@ -8,7 +8,10 @@ use std::time::Duration;
 /// Measures one worker; it lives on that worker's thread.
 pub(crate) struct UsageMeter {
     measure_ns: u64,
+    end_ns: u64,
     begun: Option<Begun>,
+    /// What was used until the interval's end, once that is past.
+    ended: Option<Usage>,
 }
 
 struct Begun {
@@ -29,9 +32,9 @@ pub(crate) struct Usage {
 }
 
 impl UsageMeter {
-    /// Starts counting when `measure_ns` is reached.
-    pub(crate) const fn new(measure_ns: u64) -> Self {
-        Self { measure_ns, begun: None }
+    /// Counts from `measure_ns` to `end_ns`.
+    pub(crate) const fn new(measure_ns: u64, end_ns: u64) -> Self {
+        Self { measure_ns, end_ns, begun: None, ended: None }
     }
 
     /// Notes that it is `now_ns`. Called once per turn of the worker's loop.
@@ -39,6 +42,8 @@ impl UsageMeter {
     pub(crate) fn tick(&mut self, now_ns: u64) {
         if self.begun.is_none() && now_ns >= self.measure_ns {
             self.begun = Some(Begun { at_ns: now_ns, cpu: cpu::this_thread(), waited_ns: 0 });
+        } else if now_ns >= self.end_ns && self.ended.is_none() {
+            self.ended = Some(self.until(self.end_ns));
         }
     }
 
@@ -50,8 +55,12 @@ impl UsageMeter {
         }
     }
 
-    /// What was used until now, the end of the measured interval.
+    /// What was used until now, or until the end of the interval if that is past.
     pub(crate) fn finish(&self, now_ns: u64) -> Usage {
+        self.ended.unwrap_or_else(|| self.until(now_ns.min(self.end_ns)))
+    }
+
+    fn until(&self, now_ns: u64) -> Usage {
         self.begun.as_ref().map_or_else(Usage::default, |begun| Usage {
             cpu: cpu::this_thread().saturating_sub(begun.cpu),
             waited_ns: begun.waited_ns,
@@ -107,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_waiting_inside_the_interval_counts() {
-        let mut meter = UsageMeter::new(100);
+        let mut meter = UsageMeter::new(100, 300);
         meter.tick(99);
         meter.waited(50);
         meter.tick(100);
@@ -115,10 +124,16 @@ mod tests {
         let usage = meter.finish(200);
         assert_eq!((usage.waited_ns, usage.span_ns), (25, 100));
         assert!((usage.busy_percent() - 75.0).abs() < 1e-9);
+        meter.waited(25);
+        meter.tick(300);
+        meter.waited(1000);
+        meter.tick(1300);
+        let usage = meter.finish(1300);
+        assert_eq!((usage.waited_ns, usage.span_ns), (50, 200), "the cool-down is no part of it");
     }
 
     #[test]
     fn a_run_that_never_reached_its_interval_used_nothing() {
-        assert!(UsageMeter::new(100).finish(50).busy_percent() < 1e-9);
+        assert!(UsageMeter::new(100, 200).finish(50).busy_percent() < 1e-9);
     }
 }

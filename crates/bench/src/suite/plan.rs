@@ -25,7 +25,7 @@ pub struct Plan {
 pub fn step_seconds(step: &Step) -> Option<f64> {
     let seconds = |load: &Workload| {
         let measured = load.measured_time()?;
-        Some(load.start_delay_s + (load.warmup() + measured).as_secs_f64())
+        Some(load.start_delay_s + (load.warmup() + measured).as_secs_f64() + load.cooldown_s)
     };
     step.loads.iter().map(seconds).try_fold(0.0, |most: f64, one| one.map(|one| most.max(one)))
 }

@@ -117,6 +117,7 @@ impl Workload {
         let all = [
             ("run time", seconds),
             ("warm-up", self.warmup_s),
+            ("cool-down", self.cooldown_s),
             ("drain", self.drain_s),
             ("start delay", self.start_delay_s),
         ];

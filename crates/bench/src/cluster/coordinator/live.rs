@@ -22,8 +22,9 @@ impl Live {
         self.errors = self.errors.saturating_add(window.errors);
         self.p99_ms = self.p99_ms.max(window.p99_ms);
         let rank = |phase: Phase| match phase {
-            Phase::Measure => 2,
-            Phase::Warmup => 1,
+            Phase::Measure => 3,
+            Phase::Warmup => 2,
+            Phase::Cooldown => 1,
             Phase::Drain => 0,
         };
         if self.phase.is_none_or(|phase| rank(window.phase) > rank(phase)) {

@@ -76,6 +76,9 @@ pub(super) struct Expected {
     pub(super) stability: Stability,
     /// The data of reads is wanted.
     pub(super) data: bool,
+    /// Most bytes to take at once where they are looked at; the whole buffer where they are
+    /// dropped.
+    pub(super) take_bytes: usize,
 }
 
 /// One connection.
@@ -188,9 +191,10 @@ impl Conn {
         loop {
             let dropping = self.inbox.skip() >= DROP_BYTES_MIN;
             let kept = if dropping { 0 } else { self.inbox.restore(buffer) };
-            let space = buffer.get_mut(kept..).unwrap_or(&mut []);
-            let wanted = if dropping { self.inbox.skip().min(space.len()) } else { space.len() };
-            let space = space.get_mut(..wanted).unwrap_or(&mut []);
+            let most = if dropping { self.inbox.skip() } else { expected.take_bytes };
+            let end = kept.saturating_add(most).min(buffer.len());
+            let space = buffer.get_mut(kept..end).unwrap_or(&mut []);
+            let wanted = space.len();
             // On TCP this flag drops the bytes instead of copying them (tcp(7)).
             let flags = if dropping { RecvFlags::TRUNC } else { RecvFlags::empty() };
             let (count, empty) = match recv(&self.stream, space, flags) {

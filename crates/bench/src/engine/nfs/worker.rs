@@ -28,11 +28,10 @@ use weir_nfs::client::Caller;
 
 /// Events taken at once.
 const EVENTS: usize = 256;
-/// Receive buffer where replies are small, or their data is looked at in passing.
+/// Receive buffer; the more of a large reply it can drop at once the fewer calls it takes.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// Receive buffer where replies carry much data: enough for heads, so that the data itself is
-/// dropped in the kernel.
-const BUFFER_BYTES_LARGE_READS: usize = 4096;
+/// Bytes taken at once where replies carry much data.
+const HEAD_BYTES: usize = 4096;
 /// Reads from this size on are large.
 const LARGE_READ_BYTES: u32 = 32 * 1024;
 
@@ -88,7 +87,7 @@ impl NfsWorker {
             recorder,
             checker: ledger
                 .map(|ledger| (ledger, Checker::new(&plan.payload, ledger, plan.run, 0))),
-            meter: UsageMeter::new(schedule.measure_ns),
+            meter: UsageMeter::new(schedule.measure_ns, schedule.end_ns),
             schedule,
             outstanding: 0,
             lost: 0,
@@ -116,7 +115,7 @@ impl Loop<'_> {
             let now_ns = self.schedule.now_ns();
             self.meter.tick(now_ns);
             self.recorder.tick(now_ns);
-            if self.ended.is_none() && (now_ns >= self.schedule.end_ns || control.stopped()) {
+            if self.ended.is_none() && (now_ns >= self.schedule.stop_ns || control.stopped()) {
                 self.end(now_ns, conns);
             }
             self.fire(now_ns, conns);
@@ -147,8 +146,15 @@ impl Loop<'_> {
             // Room for a record that is nearly complete, and for a good part of the next ones.
             return super::record_bytes_max(workload) + MARK_BYTES + BUFFER_BYTES;
         }
+        BUFFER_BYTES
+    }
+
+    /// Where replies carry much data, enough for heads alone is taken at once, so that the data
+    /// itself is dropped in the kernel.
+    fn take_bytes(&self) -> usize {
+        let workload = &self.plan.workload;
         let large = workload.reads() && workload.request_bytes_max() >= LARGE_READ_BYTES;
-        if large { BUFFER_BYTES_LARGE_READS } else { BUFFER_BYTES }
+        if large && !workload.verify_reads { HEAD_BYTES } else { usize::MAX }
     }
 
     /// Fills every slot.
@@ -170,7 +176,8 @@ impl Loop<'_> {
             return Ok(());
         }
         let stability = self.plan.workload.stability;
-        let expected = Expected { stability, data: self.checker.is_some() };
+        let expected =
+            Expected { stability, data: self.checker.is_some(), take_bytes: self.take_bytes() };
         let mut finished = std::mem::take(&mut conn.finished);
         let checker = &mut self.checker;
         let look = |work: &Work, data: &[u8]| {
@@ -347,7 +354,7 @@ impl Loop<'_> {
 
     /// Sends nothing more; what waits for its time is dropped.
     fn end(&mut self, now_ns: u64, conns: &mut [Conn]) {
-        let at_ns = now_ns.min(self.schedule.end_ns);
+        let at_ns = now_ns.min(self.schedule.stop_ns);
         self.recorder.close(at_ns);
         self.ended = Some(Ended { at_ns, usage: self.meter.finish(at_ns) });
         self.timers.clear();
@@ -374,7 +381,7 @@ impl Loop<'_> {
         let before_ns = self.schedule.now_ns();
         let mut due_ns = self.recorder.window_end_ns();
         if self.ended.is_none() {
-            due_ns = due_ns.min(self.schedule.end_ns);
+            due_ns = due_ns.min(self.schedule.stop_ns);
         }
         if let Some(timer_ns) = self.timers.next_ns() {
             due_ns = due_ns.min(timer_ns);
@@ -405,7 +412,7 @@ impl Loop<'_> {
     }
 
     fn finish(self, local: Option<Errno>) -> Outcome {
-        let now_ns = self.schedule.now_ns().min(self.schedule.end_ns);
+        let now_ns = self.schedule.now_ns().min(self.schedule.stop_ns);
         let ended =
             self.ended.unwrap_or_else(|| Ended { at_ns: now_ns, usage: self.meter.finish(now_ns) });
         let fault = self.fault.map(|(fault, address)| match fault {

@@ -71,7 +71,7 @@ impl Shared {
 
 /// Is the load over?
 pub(super) fn is_over(now_ns: u64, schedule: &Schedule, control: &Control) -> bool {
-    now_ns >= schedule.end_ns || control.stopped()
+    now_ns >= schedule.stop_ns || control.stopped()
 }
 
 /// Sleeps until `at_ns`; `false` if the load is over before.

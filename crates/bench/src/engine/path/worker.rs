@@ -81,7 +81,7 @@ impl PathWorker {
             schedule,
             control,
             recorder,
-            meter: UsageMeter::new(schedule.measure_ns),
+            meter: UsageMeter::new(schedule.measure_ns, schedule.end_ns),
             checker: ledger
                 .map(|ledger| (ledger, Checker::new(&plan.payload, ledger, plan.run, 0))),
             delay_ns: self.delay_ns(),
@@ -97,7 +97,7 @@ impl PathWorker {
                 self.job.freed(schedule.now_ns());
             }
         }
-        let ended_ns = schedule.now_ns().min(schedule.end_ns);
+        let ended_ns = schedule.now_ns().min(schedule.stop_ns);
         run.recorder.close(ended_ns);
         let mut usage = run.meter.finish(ended_ns);
         // What the thread does not compute it waits for.
