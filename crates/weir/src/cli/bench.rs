@@ -41,7 +41,10 @@ fn stop_on_interrupt(control: Control) -> Result<()> {
     let mut signals = {
         let _inside = runtime.enter();
         let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-        [interrupt.context("can't watch for Ctrl-C")?, terminate.context("can't watch for SIGTERM")?]
+        [
+            interrupt.context("can't watch for Ctrl-C")?,
+            terminate.context("can't watch for SIGTERM")?,
+        ]
     };
     std::thread::Builder::new()
         .name("interrupt".to_owned())
