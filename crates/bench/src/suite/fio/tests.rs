@@ -261,7 +261,12 @@ fn a_stop_ends_fio_with_what_was_measured() {
 /// Reads and writes, and their bytes.
 fn moved(executor: &mut dyn Executor, loads: &[Workload]) -> [(u64, u64); 2] {
     let control = Control::new();
-    let mut context = Context { control: &control, layout: &mut |_, _| {}, observe: &mut |_| {} };
+    let mut context = Context {
+        control: &control,
+        layout: &mut |_, _| {},
+        ready: &mut || {},
+        observe: &mut |_| {},
+    };
     let applied = executor.apply(loads, &mut context).unwrap();
     let (total, _) = applied.record.results("x").unwrap();
     assert_eq!(total.error_count(), 0, "{}: {:?}", executor.name(), total.errors);
