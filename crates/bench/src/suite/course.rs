@@ -144,7 +144,8 @@ impl Course {
             }
             let run = self.apply(suite, whole, &go, &own, result)?;
             let stopped = suite.control.stopped();
-            if !discard && !(stopped && run.total.total.operations == 0) {
+            let nothing = stopped && run.total.total.operations == 0;
+            if !(discard || nothing) {
                 result.runs.push(run);
             }
             if stopped {
