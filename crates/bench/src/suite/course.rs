@@ -126,7 +126,7 @@ impl Course {
             cache::without_caches(load, step.cache, &options.cache);
         }
         result.cache = cache::proof(step.cache, &loads, &options.cache);
-        self.claim(suite, &loads)?;
+        self.claim(suite, whole, &loads)?;
         self.fill(suite, whole, step, &loads, result)?;
         if !step.preparation {
             self.settle(suite, whole, step, &mut loads, result)?;
@@ -144,7 +144,8 @@ impl Course {
             }
             let run = self.apply(suite, whole, &go, &own, result)?;
             let stopped = suite.control.stopped();
-            if !discard && !(stopped && run.total.total.operations == 0) {
+            let nothing = stopped && run.total.total.operations == 0;
+            if !(discard || nothing) {
                 result.runs.push(run);
             }
             if stopped {
@@ -158,12 +159,18 @@ impl Course {
     }
 
     /// Makes the step's directories, those that are not made yet.
-    fn claim(&mut self, suite: &mut Suite<'_>, loads: &[Workload]) -> Result<(), Stop> {
+    fn claim(
+        &mut self,
+        suite: &mut Suite<'_>,
+        whole: &Whole,
+        loads: &[Workload],
+    ) -> Result<(), Stop> {
         if suite.options.reuse {
             return Ok(());
         }
         for directory in data::directories(loads) {
-            if !self.claimed.contains_key(&directory) {
+            let known = self.claimed.contains_key(&directory) || whole.kept.contains(&directory);
+            if !known {
                 let made = suite.place.claim(&directory)?;
                 self.claimed.insert(directory, made);
             }
@@ -257,7 +264,7 @@ impl Course {
             return Ok(());
         }
         let loads = [cache::flush(bytes)];
-        self.claim(suite, &loads)?;
+        self.claim(suite, whole, &loads)?;
         let go = Go { step, act: Act::Flush, repeat: 1, of: 1 };
         self.apply(suite, whole, &go, &loads, result)?;
         let said = format!("{} of other data was read before", weir_core::units::Bytes(bytes));
@@ -426,10 +433,11 @@ impl Course {
     fn clear(&mut self, suite: &mut Suite<'_>, whole: &mut Whole, directories: &Vec<String>) {
         for directory in directories {
             let Some(made) = self.claimed.remove(directory) else { continue };
-            self.laid.forget(directory);
             if suite.options.keep && directory != cache::FLUSH_DIRECTORY {
+                whole.kept.insert(directory.clone());
                 continue;
             }
+            self.laid.forget(directory);
             if let Err(error) = suite.place.clear(directory, made) {
                 whole.failures.push(format!(
                     "{}: the directory {directory} was not removed: {}",

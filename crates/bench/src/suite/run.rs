@@ -10,6 +10,7 @@ use crate::cluster::this_machine;
 use crate::control::Control;
 use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
 use crate::scenario::Scenario;
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Everything that running scenarios takes.
@@ -55,6 +56,8 @@ pub(super) struct Whole {
     pub(super) failures: Vec<String>,
     /// Why nothing more can be run.
     pub(super) over: Option<String>,
+    /// Directories of this call that stay.
+    pub(super) kept: BTreeSet<String>,
     /// Planned seconds of load that are left; absent where nobody knows.
     pub(super) left_s: Option<f64>,
 }

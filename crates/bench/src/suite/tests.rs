@@ -210,8 +210,11 @@ fn files_that_steps_share_are_laid_out_once_and_removed_once() {
 fn files_are_kept_or_used_again_when_asked() {
     let mut call = Call::default();
     call.options.keep = true;
-    call.run(&[scenario(&["a"])]);
+    let outcome = call.run(&[scenario(&["a", "b"]), scenario(&["c"])]);
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     assert!(call.ground.there.contains("weir-bench"));
+    assert_eq!(call.ground.log, ["+weir-bench"], "it is claimed once, and then one's own");
+    assert_eq!(call.layouts(), [true, false, true]);
     let mut call = Call::default();
     call.options.reuse = true;
     call.ground.occupied.insert("weir-bench".to_owned());

@@ -212,7 +212,7 @@ fn an_interrupted_run_writes_its_results_and_leaves_nothing() {
 fn a_second_signal_ends_it_at_once() {
     let bench = Bench::new("10GiB");
     let (job, url) = (bench.job("4m", 600), bench.url());
-    let mut run = bench.spawn(&["bench", "run", &job, &url, "--quiet"]);
+    let run = bench.spawn(&["bench", "run", &job, &url, "--quiet"]);
     wait_until(|| !bench.left().is_empty());
     // A server that answers nothing keeps the good order from coming.
     let id = bench.server.id().to_string();
@@ -222,9 +222,11 @@ fn a_second_signal_ends_it_at_once() {
     to_server("STOP");
     signal(&run, "INT");
     signal(&run, "TERM");
-    let status = run.wait().unwrap();
+    let done = run.wait_with_output().unwrap();
     to_server("CONT");
-    assert_eq!(status.code(), Some(130));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(130), "{said}");
+    assert!(said.contains("may be left"), "{said}");
 }
 
 #[test]

@@ -162,6 +162,9 @@ impl Session {
         match received {
             Ok(0) => Err(self.lost(io::Error::from(io::ErrorKind::UnexpectedEof))),
             Ok(_) => Ok(()),
+            // A socket with a timeout is not read on after a signal (signal(7)); whoever asks, asks
+            // again. An interrupted run still has to clear away.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(self.lost(error)),
         }
     }
