@@ -6,6 +6,7 @@ use super::link::Halves;
 use super::wire::{Kind, Order, PROTOCOL, Report, Welcome, WireError, receive, send};
 use crate::error::BenchError;
 use crate::results::Machine;
+use crate::text::brief;
 
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
@@ -128,7 +129,7 @@ fn examine(
         return Err(GreetError::Refused(format!(
             "this worker (weir {PROGRAM}) speaks version {PROTOCOL} of the protocol, the \
              coordinator (weir {}) version {protocol}",
-            printable(&program)
+            brief(&program)
         )));
     }
     let Some(token) = token else {
@@ -149,11 +150,6 @@ fn examine(
         ));
     }
     Ok(Some(token.prove(Role::Worker, theirs, own)))
-}
-
-/// Text of a stranger, safe to show.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
 #[cfg(test)]
@@ -249,7 +245,7 @@ mod tests {
         send(&mut ours.write, &hello).unwrap();
         let identity = Identity { name: "w".to_owned(), machine: Machine::default() };
         let error = welcome(&mut theirs, &identity, None, || Ok(())).unwrap_err().to_string();
-        assert!(error.contains("(weir 9.0[2J) version 9"), "{error}");
+        assert!(error.contains("(weir 9.0\u{fffd}[2J) version 9"), "{error}");
         let answer: Report = receive(&mut ours.read, &[Kind::Greeting]).unwrap();
         assert!(matches!(answer, Report::Refused { protocol: PROTOCOL, why } if why == error));
 

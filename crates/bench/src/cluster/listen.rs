@@ -64,7 +64,7 @@ pub fn listen(
     });
     while !end.stopped() {
         match listener.accept() {
-            Ok((stream, peer)) => door.open(stream, peer)?,
+            Ok((stream, peer)) => door.open(stream, peer),
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
             // A connection that broke before it was taken, or too many open files: later.
             Err(_) => std::thread::sleep(LOOK),
@@ -111,17 +111,17 @@ impl Drop for Served {
 }
 
 impl Door {
-    fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) -> Result<(), BenchError> {
+    fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
         if self.inside.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
             self.inside.fetch_sub(1, Ordering::AcqRel);
-            return Ok(());
+            return;
         }
         let inside = Inside(Arc::clone(self));
-        Builder::new()
-            .name("bench-session".to_owned())
-            .spawn(move || inside.0.serve(stream, peer))
-            .map(drop)
-            .map_err(|source| BenchError::Local { what: "starting a thread", source })
+        let session = Builder::new().name("bench-session".to_owned());
+        // A machine short of threads now may have one for the next.
+        if let Err(error) = session.spawn(move || inside.0.serve(stream, peer)) {
+            (self.tell)(&Happened::Refused(peer, format!("starting a thread: {error}")));
+        }
     }
 
     fn serve(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {

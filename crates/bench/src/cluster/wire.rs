@@ -6,6 +6,7 @@ use super::auth::{Nonce, Tag};
 use crate::engine::{Record, Window};
 use crate::results::Machine;
 use crate::target::Target;
+use crate::text::brief;
 use crate::workload::Workload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use std::io::{self, Read, Write};
 /// Version of what is said. Greetings are understood across versions; nothing else is.
 pub const PROTOCOL: u32 = 1;
 
+/// Failures that are told of what follows a load.
+const FAILURES_MAX: usize = 100;
 /// Bytes that are read before more memory is taken.
 const CHUNK: usize = 64 << 10;
 
@@ -56,6 +59,12 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
 
     /// Its kind.
     fn kind(&self) -> Kind;
+
+    /// Itself, with no text that could do harm where it is shown.
+    #[must_use]
+    fn tamed(self) -> Self {
+        self
+    }
 }
 
 /// A load of a step that a worker takes part in.
@@ -265,6 +274,27 @@ impl Message for Report {
             _ => Kind::Control,
         }
     }
+
+    fn tamed(mut self) -> Self {
+        match &mut self {
+            Self::Refused { why, .. } | Self::Failed { why, .. } | Self::Leaving { why } => {
+                *why = brief(why);
+            }
+            Self::Welcome(welcome) => {
+                let machine = &mut welcome.machine;
+                let own = [&mut welcome.program, &mut welcome.name, &mut machine.name];
+                let rest = [&mut machine.processor, &mut machine.kernel, &mut machine.system];
+                own.into_iter().chain(rest).for_each(|text| *text = brief(text));
+            }
+            Self::Finished { failures, .. } => {
+                failures.truncate(FAILURES_MAX);
+                failures.iter_mut().for_each(|(_, what)| *what = brief(what));
+            }
+            Self::Record { record, .. } => record.tame(),
+            _ => {}
+        }
+        self
+    }
 }
 
 /// Why a message could not be had or sent.
@@ -293,7 +323,7 @@ pub enum WireError {
         most: usize,
     },
     /// A message that can't be read.
-    #[error("a message can't be read: {0}")]
+    #[error("a message can't be read: {}", brief(&.0.to_string()))]
     Malformed(serde_json::Error),
 }
 
@@ -354,7 +384,7 @@ pub fn receive<M: Message>(
         return Err(WireError::Closed);
     }
     let message: M = serde_json::from_slice(&body).map_err(WireError::Malformed)?;
-    if message.kind() == kind { Ok(message) } else { Err(WireError::Early(message.kind())) }
+    if message.kind() == kind { Ok(message.tamed()) } else { Err(WireError::Early(message.kind())) }
 }
 
 fn exactly(from: &mut (impl Read + ?Sized), bytes: &mut [u8]) -> Result<(), WireError> {
@@ -424,6 +454,27 @@ mod tests {
             assert!(matches!(refused(&bytes[..len], &ANY), WireError::Closed), "{len}");
         }
         assert!(matches!(refused(&[2, 0, 0, 0, 1, b'{'], &ANY), WireError::Malformed(_)));
+    }
+
+    #[test]
+    fn what_a_peer_says_commands_no_terminal() {
+        let evil = br#"{"\u001b[2J":1}"#;
+        let mut bytes = vec![Kind::Greeting as u8, 0, 0, 0, u8::try_from(evil.len()).unwrap()];
+        bytes.extend_from_slice(evil);
+        let error = refused(&bytes, &ANY).to_string();
+        assert!(error.contains("[2J") && !error.contains('\u{1b}'), "{error:?}");
+        let text = || "a\u{1b}]0;b\u{7}".repeat(1000);
+        let bytes = encode(&Report::Failed { step: 1, why: text() }).unwrap();
+        let Report::Failed { why, .. } = receive(&mut &*bytes, &ANY).unwrap() else {
+            panic!("another message")
+        };
+        assert!(why.len() < 7000 && !why.contains(char::is_control), "{why:?}");
+        let failures = (0..1000).map(|load| (load, text())).take(100).collect();
+        let bytes = encode(&Report::Finished { step: 1, failures }).unwrap();
+        let Report::Finished { failures, .. } = receive(&mut &*bytes, &ANY).unwrap() else {
+            panic!("another message")
+        };
+        assert!(failures.iter().all(|(_, what)| !what.contains(char::is_control)));
     }
 
     #[test]

@@ -4,9 +4,9 @@ use super::{Against, Comparison, Difference, Figure, StepComparison, TestCompari
 use crate::compare::Ratio;
 use crate::report::{Cell, Column, Table, Tone, figure};
 use crate::results::Spread;
+use crate::text::plain;
 use crate::units::latency;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
 /// How to read a comparison, in words.
@@ -48,7 +48,8 @@ pub mod rule {
             (count > 0).then(|| format!("{count} {}", verdict.words()))
         });
         let counted = counted.collect::<Vec<_>>().join("; ");
-        format!("Of {} comparisons of steps: {counted}.", all.len())
+        let steps = if all.len() == 1 { "comparison of a step" } else { "comparisons of steps" };
+        format!("Of {} {steps}: {counted}.", all.len())
     }
 
     /// What not all sides have measured, in sentences.
@@ -85,32 +86,41 @@ pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
 
 /// The comparison for a terminal; `width` bounds it, otherwise the terminal that standard output
 /// is.
-// Writing to a string can't fail.
 #[must_use]
 pub fn terminal(comparison: &Comparison, width: Option<u16>) -> String {
     let colour = width.is_none() && std::io::stdout().is_terminal();
     let mut out = String::new();
     for (number, side) in comparison.sides.iter().enumerate() {
         let role = if number == 0 { "the first" } else { "against it" };
-        let _ = writeln!(out, "{role}: {} ({})", side.label, side.target);
+        line(&mut out, &format!("{role}: {} ({})", side.label, side.target));
     }
     for test in &comparison.tests {
         let table = rows(comparison, test, RatioRow::Narrow);
         let table = table.to_terminal_dense(colour, width);
-        let _ = writeln!(out, "\n{}\n{table}", test.title);
+        out.push('\n');
+        line(&mut out, &test.title);
+        out.push_str(&table);
+        out.push('\n');
         for sentence in differences(comparison, test) {
-            let _ = writeln!(out, "  note: {sentence}");
+            line(&mut out, &format!("  note: {sentence}"));
         }
     }
     let partial = rule::partial(comparison);
     if !partial.is_empty() {
-        let _ = writeln!(out, "\nNot measured on all sides:");
+        out.push_str("\nNot measured on all sides:\n");
     }
     for sentence in partial {
-        let _ = writeln!(out, "  {sentence}");
+        line(&mut out, &format!("  {sentence}"));
     }
-    let _ = writeln!(out, "\n{}", rule::headline(comparison));
+    out.push('\n');
+    line(&mut out, &rule::headline(comparison));
     out
+}
+
+/// A line of text that others may have written.
+fn line(out: &mut String, text: &str) {
+    out.push_str(&plain(text));
+    out.push('\n');
 }
 
 /// The ratios of a test: a row for each step and side.

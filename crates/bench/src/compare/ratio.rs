@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// The greatest chance at which a difference counts as shown.
 pub const CHANCE_MAX: f64 = 0.1;
+/// Most repeats that count.
+const REPEATS_MAX: u32 = 1000;
 
 /// One figure of one side over that of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,12 +88,15 @@ const fn spread(figure: Figure, summary: &Summary) -> Spread {
 
 /// Of the interval, with `n` and `m` repeats.
 fn confidence(n: u32, m: u32) -> f64 {
-    let outside = |repeats: u32| 2f64.powi(1 - i32::try_from(repeats.min(1000)).unwrap_or(1000));
+    let outside =
+        |repeats: u32| 2f64.powi(1 - i32::try_from(repeats.min(REPEATS_MAX)).unwrap_or(1));
     (1.0 - outside(n) - outside(m)).max(0.0)
 }
 
 /// 2 / C(n + m, n).
 fn chance(n: u32, m: u32) -> f64 {
+    // More make no difference, and a file may claim any number.
+    let (n, m) = (n.min(REPEATS_MAX), m.min(REPEATS_MAX));
     let ways: f64 = (1..=n).map(|k| f64::from(m) / f64::from(k) + 1.0).product();
     2.0 / ways
 }
@@ -124,6 +129,12 @@ mod tests {
         assert!((ratio.chance.unwrap() - 1.0 / 3.0).abs() < 1e-12 && !ratio.shown());
         let (a, b) = (summary(3, 90.0, 95.0, 100.0), summary(3, 190.0, 195.0, 200.0));
         assert!(Ratio::of(Figure::Operations, &a, &b).unwrap().shown());
+    }
+
+    #[test]
+    fn any_number_of_repeats_is_counted_at_once() {
+        assert!(confidence(u32::MAX, u32::MAX) <= 1.0 && chance(u32::MAX, u32::MAX) >= 0.0);
+        assert!(chance(u32::MAX, 3) < 1e-6);
     }
 
     #[test]

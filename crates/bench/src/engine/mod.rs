@@ -11,6 +11,7 @@ mod foreign;
 mod job;
 mod nfs;
 mod path;
+mod received;
 mod record;
 mod schedule;
 mod share;

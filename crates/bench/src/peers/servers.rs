@@ -107,7 +107,7 @@ pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
     )?;
     wait_for(&mut server, loopback(GANESHA.1), &log)?;
     wait_for(&mut server, loopback(GANESHA.0), &log)?;
-    let mut target = NfsTarget::new(loopback(GANESHA.0), directory.to_string_lossy());
+    let mut target = NfsTarget::new(loopback(GANESHA.0), "/peer");
     target.mount_address = loopback(GANESHA.1);
     Ok(Peer {
         series: Series::Ganesha,

@@ -2,7 +2,7 @@
 //! file system of one machine, in turns.
 //!
 //! Every test is made to fit the machine by the same scale for both servers, and applied in
-//! rounds: Weir, Ganesha, Weir, Ganesha, so that what else the machine does meets both. What is
+//! rounds: Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. What is
 //! written is what `weir bench run` writes: a document of results for each server, and reports of
 //! them. Nothing is judged here.
 
@@ -23,6 +23,11 @@ use std::path::PathBuf;
 
 /// Room beside the data set: the catalogue, journals, and Weir's own files.
 const SPARE_BYTES: u64 = 2 << 30;
+
+/// What a reader has to know first.
+const ONE_MACHINE: &str = "The load generator, the server and its disk share one machine: what it \
+    can do bounds both servers, and its figures are not those of a server that has a machine to \
+    itself.";
 
 /// What to replay, at what size, and where the results go.
 #[derive(Clone, Debug)]
@@ -65,14 +70,17 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
     let (weir, directory) = weir(&options.weir, &disk, &work, "weir", "process")?;
     let ganesha = ganesha(&directory, &work)?;
-    let mut sides = [Side::new("weir", &weir), Side::new("ganesha", &ganesha)];
+    let mut sides = [
+        Side::new("weir", "Weir", version(&options.weir.to_string_lossy(), "--version"), &weir),
+        Side::new("ganesha", "NFS-Ganesha", version("ganesha.nfsd", "-v"), &ganesha),
+    ];
     for (number, scenario) in scenarios.iter().enumerate() {
         eprintln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
         for round in 0..options.rounds.max(1) {
-            for side in &mut sides {
-                if stop.asked() {
-                    break;
-                }
+            // Who comes second meets what the first left behind: each does so in turn.
+            let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+            for side in order {
+                let Some(side) = sides.get_mut(side).filter(|_| !stop.asked()) else { continue };
                 disk.sync()?;
                 eprintln!("  {}, round {}", side.label, round + 1);
                 side.apply(scenario, options, stop);
@@ -131,15 +139,20 @@ fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
 
 /// One server, and what came of it so far.
 struct Side<'a> {
+    /// Of its files.
+    name: &'static str,
     label: &'static str,
+    /// What the program says of its version.
+    program: String,
     peer: &'a Peer,
     results: Results,
     failures: Vec<String>,
 }
 
 impl<'a> Side<'a> {
-    fn new(label: &'static str, peer: &'a Peer) -> Self {
-        Self { label, peer, results: Results::default(), failures: Vec::new() }
+    fn new(name: &'static str, label: &'static str, program: String, peer: &'a Peer) -> Self {
+        let results = Results::default();
+        Self { name, label, program, peer, results, failures: Vec::new() }
     }
 
     /// Applies `scenario` once and adds what came of it.
@@ -176,7 +189,7 @@ impl<'a> Side<'a> {
         SuiteOptions {
             label: self.label.to_owned(),
             target: self.peer.target.to_string(),
-            command: std::env::args().filter(|word| word != "--inside").collect(),
+            command: command(),
             transport: "NFSv3 in user space, over loopback".to_owned(),
             server_pid: Some(self.peer.pid),
             cache: CacheOptions {
@@ -193,8 +206,18 @@ impl<'a> Side<'a> {
     fn add(&mut self, new: Results, options: &Options) {
         if self.results.tests.is_empty() {
             self.results = Results { tests: Vec::new(), ..new.clone() };
-            let rounds = format!("{}, in turns with the other server", options.rounds);
-            self.results.environment.facts.push(("rounds".to_owned(), rounds));
+            let rounds = format!("{}, in turns with the other server", options.rounds.max(1));
+            let facts = [
+                ("server's program", self.program.clone()),
+                (
+                    "file system",
+                    "XFS in a file of this machine's disk, the same for both".to_owned(),
+                ),
+                ("rounds", rounds),
+            ];
+            let facts = facts.map(|(name, value)| (name.to_owned(), value));
+            self.results.environment.facts.extend(facts);
+            self.results.warnings.push(ONE_MACHINE.to_owned());
         }
         self.results.interrupted |= new.interrupted;
         for warning in new.warnings {
@@ -232,15 +255,29 @@ fn join_step(own: &mut StepResult, other: StepResult) {
     }
 }
 
+/// The command line, with the program by its name alone: results travel.
+fn command() -> Vec<String> {
+    let words = std::env::args().skip(1).filter(|word| word != "--inside");
+    std::iter::once("weir-replay".to_owned()).chain(words).collect()
+}
+
+/// The first line of what `program` says of its version; its name if it says nothing.
+fn version(program: &str, flag: &str) -> String {
+    let said = std::process::Command::new(program).arg(flag).output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let first = said.ok().and_then(|text| text.lines().next().map(str::to_owned));
+    first.filter(|line| !line.is_empty()).unwrap_or_else(|| program.to_owned())
+}
+
 fn write(options: &Options, sides: &[Side<'_>]) -> Result<()> {
     let put = |name: String, text: String| {
         let path = options.out.join(name);
         std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
     };
     for side in sides {
-        put(format!("{}.json", side.label), serde_json::to_string(&side.results)? + "\n")?;
-        put(format!("{}.html", side.label), report::suite::html(&[&side.results]))?;
-        put(format!("{}.csv", side.label), report::suite::csv(&side.results))?;
+        put(format!("{}.json", side.name), serde_json::to_string(&side.results)? + "\n")?;
+        put(format!("{}.html", side.name), report::suite::html(&[&side.results]))?;
+        put(format!("{}.csv", side.name), report::suite::csv(&side.results))?;
     }
     let all: Vec<&Results> = sides.iter().map(|side| &side.results).collect();
     put("replay.html".to_owned(), report::suite::html(&all))
@@ -271,6 +308,12 @@ mod tests {
         assert!(some.iter().all(|test| !test.changes.is_empty()));
         assert!(chosen(&options(&["no such test"])).is_err());
         assert!(chosen(&options(&[])).unwrap().iter().all(|test| test.waiting.is_none()));
+    }
+
+    #[test]
+    fn programs_say_their_version_or_are_named() {
+        assert_eq!(version("echo", "one"), "one");
+        assert_eq!(version("/no/such/program", "-v"), "/no/such/program");
     }
 
     #[test]

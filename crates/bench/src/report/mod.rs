@@ -28,7 +28,10 @@ pub use table::{Cell, Column, Table, Tone};
 pub use timeline::{Line, Stretch, Timeline};
 pub use xy::{XyAxis, XyChart, XyLine, XyPoint};
 
-/// `text` with the characters that mean something in HTML and SVG replaced.
+use crate::text::commands;
+
+/// `text` with the characters that mean something in HTML and SVG replaced, and those that no page
+/// may hold, or that turn the direction of writing.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -39,6 +42,8 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
+            '\n' | '\t' => safe.push(character),
+            other if commands(other) => safe.push('\u{fffd}'),
             other => safe.push(other),
         }
     }
@@ -85,6 +90,7 @@ mod tests {
 
     #[test]
     fn markup_in_text_stays_text() {
+        assert_eq!(escape("a\n\0\u{1b}\u{202e}"), "a\n\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
     }
 

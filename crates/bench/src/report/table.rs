@@ -1,6 +1,7 @@
 //! A table that is written once and shown twice: in the terminal and on the page.
 
 use super::escape;
+use crate::text::plain;
 use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, LineStyle, presets};
 use std::fmt::Write as _;
 
@@ -125,14 +126,14 @@ impl Table {
             table.enforce_styling();
         }
         table.set_header(self.columns.iter().map(|column| {
-            let head =
-                comfy_table::Cell::new(&column.text).set_alignment(alignment(column.figures));
+            let head = comfy_table::Cell::new(plain(&column.text))
+                .set_alignment(alignment(column.figures));
             if colour { head.add_attribute(Attribute::Bold) } else { head }
         }));
         for row in &self.rows {
             table.add_row(row.iter().zip(&self.columns).map(|(cell, column)| {
-                let shown =
-                    comfy_table::Cell::new(&cell.text).set_alignment(alignment(column.figures));
+                let shown = comfy_table::Cell::new(plain(&cell.text))
+                    .set_alignment(alignment(column.figures));
                 match (colour, cell.tone) {
                     (true, Tone::Good) => shown.fg(Color::Green),
                     (true, Tone::Bad) => shown.fg(Color::Red).add_attribute(Attribute::Bold),

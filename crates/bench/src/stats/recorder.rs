@@ -272,6 +272,15 @@ impl Notes {
         operations
     }
 
+    /// Do all counts, added up kind by kind and step by step, stay at `most` or below?
+    pub(crate) fn sums_stay_under(&self, most: u64) -> bool {
+        let jobs = self.jobs.iter().flat_map(|job| [job.operations, job.bytes]);
+        let kinds = self.kinds.iter().flatten().map(|kind| kind.bytes);
+        let counts = jobs.chain(kinds).chain(self.errors.values().copied());
+        let small = |sum: Option<u64>| sum.is_some_and(|sum| sum <= most);
+        small({ counts }.try_fold(0_u64, u64::checked_add)) && self.series.sums_stay_under(most)
+    }
+
     /// The distribution of each kind that occurred, over `seconds`.
     pub(crate) fn by_operation(&self, seconds: f64) -> BTreeMap<String, OpResult> {
         let mut all = BTreeMap::new();

@@ -64,6 +64,14 @@ impl Series {
         merge(&mut self.coarse, &other.coarse);
     }
 
+    /// Do all counts of each kind of step, added up, stay at `most` or below?
+    pub(crate) fn sums_stay_under(&self, most: u64) -> bool {
+        [&self.fine, &self.coarse].into_iter().all(|counts| {
+            let mut all = counts.iter().flat_map(|count| [count.operations, count.bytes]);
+            all.try_fold(0_u64, u64::checked_add).is_some_and(|sum| sum <= most)
+        })
+    }
+
     /// 10 ms steps; nothing if the run outlasted them.
     pub(crate) fn points_10ms(&self) -> Vec<Point> {
         if self.overflowed { Vec::new() } else { points(&self.fine, 1, 0.01) }

@@ -173,6 +173,69 @@ fn nonsense_from_a_worker_is_told_as_such() {
     assert!(error.contains("reported Attached while Probed"), "{error}");
 }
 
+#[test]
+fn what_nobody_asked_for_is_a_loss() {
+    let ended = |order: &Order| match *order {
+        Order::Prepare(_) => Some(Report::Prepared { step: 1 }),
+        Order::Attach { .. } => Some(Report::Failed { step: 1, why: "no\u{1b}[2J".to_owned() }),
+        _ => pong(order),
+    };
+    let server = Responder::start();
+    let (mut workers, _hand) = with_false_worker(&server, ended);
+    let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
+    let error = outcome.err().unwrap().to_string();
+    assert!(error.contains("no\u{fffd}[2J"), "{error:?}");
+
+    // Records are large, so that each has to be one that was waited for.
+    let record = serde_json::json!({"record": {"step": 1, "load": 0, "record": record()}});
+    let flood = move |order: &Order| match *order {
+        Order::Prepare(_) => serde_json::from_value(record.clone()).ok(),
+        _ => pong(order),
+    };
+    let (mut workers, _hand) = with_false_worker(&server, flood);
+    let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
+    let error = outcome.err().unwrap().to_string();
+    assert!(error.contains("reported a load without being asked"), "{error}");
+}
+
+#[test]
+fn a_clock_told_too_often_is_a_loss() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    std::thread::spawn(move || {
+        let identity = Identity { name: "false".to_owned(), machine: this_machine() };
+        let mut halves = halves(&theirs);
+        welcome(&mut halves, &identity, None, || Ok(())).unwrap();
+        while let Ok(order) = receive::<Order>(&mut halves.read, &ANY) {
+            for _ in 0..100 {
+                // The other side hangs up before all of it is told.
+                if let Some(report) = pong(&order) {
+                    drop(send(&mut halves.write, &report));
+                }
+            }
+        }
+    });
+    let server = Responder::start();
+    let connected = vec![connected("bad", &ours)];
+    let mut workers = Workers::new(server.target(), connected, patience()).unwrap();
+    let outcome = apply(&mut workers, &[endless(1)], &Control::new(), |_| {});
+    let error = outcome.err().unwrap().to_string();
+    assert!(error.contains("told its time without being asked"), "{error}");
+}
+
+/// An empty record of a load with one job.
+fn record() -> serde_json::Value {
+    serde_json::json!({
+        "target": "t", "workload": Workload::default(), "clients": [], "started_unix_s": 0.0,
+        "measure_ns": 0, "planned_ns": 1, "ended_ns": 1,
+        "notes": {"kinds": vec![(); 14], "jobs": [], "errors": {}, "last_done_ns": 0,
+                  "series": {"fine": [], "coarse": [], "overflowed": false}},
+        "connections": {"opened": 0, "lost": 0, "unanswered": 0},
+        "generator": {"cpu_s": 0.0, "cpu_us_per_op": 0.0, "busiest_thread_percent": 0.0,
+                      "saturated": false},
+        "faults": {}, "broken": false, "marks": [], "verify": null
+    })
+}
+
 /// Data of one worker that goes on until it is stopped.
 fn data() -> Workload {
     Workload {

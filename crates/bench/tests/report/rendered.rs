@@ -4,6 +4,7 @@ use crate::example;
 use std::collections::BTreeMap;
 use weir_bench::cli::Format;
 use weir_bench::cli::report::{ReportArgs, ReportError, run};
+use weir_bench::compare::{self, compare};
 use weir_bench::report::suite::{csv, csv_columns, html, terminal_within};
 use weir_bench::results::read::{parse, read};
 use weir_bench::results::{Results, StepRun};
@@ -186,6 +187,61 @@ fn texts_of_others_stay_text_and_figures_that_are_none_do_no_harm() {
         }
     }
     let _ = (csv(&results), terminal_within(&results, 100));
+}
+
+/// Every text and every number of a document, changed.
+fn changed(value: &mut serde_json::Value, text: &str, number: Option<&serde_json::Value>) {
+    use serde_json::Value;
+    match value {
+        Value::String(own) if !own.chars().all(|c| c.is_ascii_lowercase() || c == '-') => {
+            own.push_str(text);
+        }
+        Value::Array(all) => all.iter_mut().for_each(|one| changed(one, text, number)),
+        Value::Object(all) => all
+            .iter_mut()
+            .filter(|(name, _)| *name != "workload" && *name != "version")
+            .for_each(|(_, one)| changed(one, text, number)),
+        Value::Number(_) => {
+            if let Some(number) = number {
+                *value = number.clone();
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn files_with_any_text_and_any_number_are_shown_and_command_nothing() {
+    let sane = serde_json::to_value(example::results("weir", 1.0)).unwrap();
+    let evil = "\u{1b}[2J\u{9b}31m\u{7}\r\u{0}\u{202e}</style><script>";
+    let numbers =
+        ["0", "1", "-1", "1e308", "-1e308", "5e-324", "4294967295", "18446744073709551615"];
+    let mut shown = 0;
+    for number in std::iter::once(None).chain(numbers.map(Some)) {
+        let mut document = sane.clone();
+        let number = number.map(|number| serde_json::from_str(number).unwrap());
+        changed(&mut document, evil, number.as_ref());
+        // Numbers that their fields can't hold are refused with the file.
+        let Ok(results) = parse(document.to_string().as_bytes(), "a.json".as_ref()) else {
+            continue;
+        };
+        shown += 1;
+        let other = example::results("weir", 1.0);
+        let compared = compare(&[&results, &other]);
+        for text in [terminal_within(&results, 100), compare::terminal(&compared, Some(100))] {
+            let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!text.contains(harmful), "{number:?}");
+        }
+        for page in [html(&[&results]), html(&[&results, &other]), html(&[&other, &results])] {
+            assert!(!page.contains("<script") && !page.contains('\u{1b}'), "{number:?}");
+            for broken in ["=\"NaN", "=\"inf", "=\"-inf", "MNaN", "LNaN"] {
+                assert!(!page.contains(broken), "{number:?}: {broken}");
+            }
+            assert!(page.len() < 20_000_000, "{number:?}: {} bytes", page.len());
+        }
+        rows(&csv(&results));
+    }
+    assert!(shown >= 3, "{shown}");
 }
 
 #[test]

@@ -280,6 +280,68 @@ mod tests {
         assert!(applied.record.results("x").unwrap().0.interrupted);
     }
 
+    /// What becomes of a report of load 0 whose record was changed at these places.
+    fn reported(changes: &[(&str, serde_json::Value)]) -> Result<Seat, String> {
+        let mut value = serde_json::to_value(record(|_| true, 1)).unwrap();
+        for (place, new) in changes {
+            *value.pointer_mut(place).unwrap() = new.clone();
+        }
+        let record: Record = serde_json::from_value(value).unwrap();
+        let report =
+            crate::cluster::wire::Report::Record { step: 1, load: 0, record: record.into() };
+        let bytes = crate::cluster::encode(&report).unwrap();
+        let kinds = [crate::cluster::Kind::Record];
+        let report = crate::cluster::receive(&mut &*bytes, &kinds).unwrap();
+        let mut seat = Seat { records: [].into(), ..seat(0, 1) };
+        seat.take(0, None, report).map(|_| seat)
+    }
+
+    #[test]
+    fn records_that_nothing_can_have_are_refused_before_they_are_added() {
+        use serde_json::json;
+        reported(&[]).unwrap();
+        for (place, value) in [
+            ("/notes/jobs", json!(vec![json!({"operations": 0, "bytes": 0}); 17])),
+            ("/notes/jobs/3/operations", json!(u64::MAX)),
+            ("/notes/series/fine/0/bytes", json!(u64::MAX)),
+            ("/notes/series/coarse/1/operations", json!(1_u64 << 60)),
+            ("/notes/kinds/0/bytes", json!(u64::MAX)),
+            ("/notes/errors", json!({"a": u64::MAX, "b": 1})),
+            ("/faults", json!({"a": u64::MAX})),
+            ("/addresses", json!({"a": u64::MAX})),
+            ("/connections/lost", json!(u64::MAX)),
+            ("/generator/cpu_s", json!(1e308)),
+            ("/generator/busiest_thread_percent", json!(-1.0)),
+            (
+                "/verify",
+                json!({"checked": 1, "uncertain": u64::MAX, "mismatches": 1, "details": []}),
+            ),
+        ] {
+            let why = reported(&[(place, value)]).err().unwrap_or_else(|| panic!("{place}"));
+            assert!(why.contains("jobs of a load") || why.contains("nothing can have"), "{why}");
+        }
+    }
+
+    #[test]
+    fn texts_of_records_command_no_terminal() {
+        use serde_json::json;
+        let evil = "\u{1b}[2J\u{202e}x";
+        let places = [
+            ("/target", json!(evil)),
+            ("/clients", json!([evil])),
+            ("/faults", json!({evil: 1, "\u{1b}\u{1b}": 2})),
+            ("/notes/errors", json!({evil: 3})),
+            ("/addresses", json!({evil: 1})),
+            ("/marks", json!([{"at_s": 1.0, "label": evil}])),
+            ("/verify", json!({"checked": 1, "uncertain": 0, "mismatches": 1, "details": [evil]})),
+        ];
+        let applied = gathered(vec![reported(&places).unwrap()]).unwrap();
+        let (run, _) = applied.record.results("x").unwrap();
+        assert_eq!(run.error_count(), 6);
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(!text.contains("\\u001b") && !text.contains('\u{202e}'), "{text}");
+    }
+
     #[test]
     fn of_nobody_there_is_no_result() {
         let mut only = seat(0, 1);

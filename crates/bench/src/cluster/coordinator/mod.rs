@@ -20,6 +20,8 @@ use crate::suite::{Applied, Context};
 use crate::target::Target;
 use crate::workload::{Length, Workload};
 use split::{Hand, deal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use step::Step;
 
@@ -46,6 +48,8 @@ struct Remote {
     link: Link<Order>,
     child: Option<Offspring>,
     gone: Option<String>,
+    /// Records that it may still send: they are large, and the queue of reports is long.
+    expected: Arc<AtomicUsize>,
 }
 
 impl Coordinator {
@@ -70,14 +74,28 @@ impl Coordinator {
                 remarks.push(format!("worker {name} runs weir {theirs}, the coordinator {own}"));
             }
             let sender = sender.clone();
-            let sink: Sink<Order, Report> = Box::new(move |_, incoming| {
+            let expected = Arc::new(AtomicUsize::new(0));
+            let allowed = Arc::clone(&expected);
+            let sink: Sink<Order, Report> = Box::new(move |outbox, mut incoming| {
+                if is_record(&incoming) && !take_one(&allowed) {
+                    outbox.hang_up();
+                    let why = "it reported a load without being asked".to_owned();
+                    incoming = Incoming::Closed(why);
+                }
                 if !matches!(incoming, Incoming::Message(_, Report::Alive)) {
                     // Nobody listens any more: the coordinator has ended.
                     drop(sender.send((number, incoming)));
                 }
             });
             let link = Link::open(halves, clock, patience, sink)?;
-            workers.push(Remote { name, machine: welcome.machine, link, child, gone: None });
+            workers.push(Remote {
+                name,
+                machine: welcome.machine,
+                link,
+                child,
+                gone: None,
+                expected,
+            });
         }
         Ok(Self { workers, reports, clock, patience, steps: 0, remarks })
     }
@@ -143,6 +161,13 @@ impl Coordinator {
         Some(why)
     }
 
+    /// Lets a worker send so many records.
+    fn expect_records(&self, worker: usize, count: usize) {
+        if let Some(worker) = self.workers.get(worker) {
+            worker.expected.store(count, Ordering::Release);
+        }
+    }
+
     /// Sends to one that is there; that it has gone is told by its connection.
     fn send(&self, worker: usize, order: &Order) -> Result<(), BenchError> {
         let Some(worker) = self.workers.get(worker).filter(|worker| worker.gone.is_none()) else {
@@ -161,6 +186,15 @@ impl Drop for Coordinator {
             worker.link.outbox().offer(&Order::Bye);
         }
     }
+}
+
+const fn is_record(incoming: &Incoming<Report>) -> bool {
+    matches!(incoming, Incoming::Message(_, Report::Record { .. }))
+}
+
+fn take_one(left: &AtomicUsize) -> bool {
+    let less = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok()
 }
 
 fn check(loads: &[Workload]) -> Result<(), BenchError> {

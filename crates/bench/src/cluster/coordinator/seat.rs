@@ -7,6 +7,9 @@ use crate::engine::{Phase, Record, Window};
 use crate::results::WorkerResult;
 use std::collections::BTreeMap;
 
+/// Readings of a clock that are kept; more than are asked for, since some may come late.
+const READINGS_MAX: usize = 64;
+
 /// How far a worker is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
@@ -84,6 +87,9 @@ impl Seat {
                     Progress::Finished => &mut self.readings_after,
                     _ => &mut self.readings,
                 };
+                if readings.len() >= READINGS_MAX {
+                    return Err("it told its time without being asked".to_owned());
+                }
                 readings.push(reading);
             }
             Report::Layout { done, total, .. } => self.layout = (done, total),
@@ -97,9 +103,10 @@ impl Seat {
                 return Ok(Some(window));
             }
             Report::Record { load, record, .. } => {
-                if !self.loads.iter().any(|assigned| assigned.load == load) {
-                    return Err(format!("it reported load {load}, in which it has no part"));
-                }
+                let own = self.loads.iter().find(|assigned| assigned.load == load);
+                let own =
+                    own.ok_or_else(|| format!("it reported load {load}, in which it has no part"))?;
+                record.check(own.workload.jobs)?;
                 if self.records.insert(load, *record).is_some() {
                     return Err(format!("it reported load {load} twice"));
                 }

@@ -111,6 +111,9 @@ impl<'a, 'c> Step<'a, 'c> {
         self.start_ns = Some(start_ns);
         self.context.control.begin(self.all.clock.instant(start_ns));
         let step = self.number;
+        for seat in &self.seats {
+            self.all.expect_records(seat.worker, seat.loads.len());
+        }
         self.order(|seat| {
             let at_ns = best(&seat.readings)?.theirs(start_ns);
             Some(Order::Start { step, at_ns })
@@ -152,7 +155,7 @@ impl<'a, 'c> Step<'a, 'c> {
             if !self.seats.iter().any(|seat| seat.lost.is_none() && awaited(seat)) {
                 return Ok(());
             }
-            self.pass_on_a_stop()?;
+            self.pass_on_a_stop(&awaited)?;
             match self.all.reports.recv_timeout(LOOK) {
                 Ok((worker, incoming)) => self.take(worker, incoming)?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -162,7 +165,7 @@ impl<'a, 'c> Step<'a, 'c> {
         }
     }
 
-    fn pass_on_a_stop(&mut self) -> Result<(), BenchError> {
+    fn pass_on_a_stop(&mut self, awaited: impl Fn(&Seat) -> bool) -> Result<(), BenchError> {
         let now_ns = self.all.clock.now_ns();
         let Some(stopped_ns) = self.stopped_ns else {
             if self.context.control.stopped() {
@@ -176,8 +179,8 @@ impl<'a, 'c> Step<'a, 'c> {
         let drain_s = drains.map(|assigned| assigned.workload.drain_s).fold(0.0, f64::max);
         let patience = self.all.patience.ending + Duration::from_secs_f64(drain_s);
         if Duration::from_nanos(now_ns.saturating_sub(stopped_ns)) > patience {
-            for worker in self.seats.iter().filter(|seat| seat.is_awaited(Progress::Finished)) {
-                if let Some(worker) = self.all.workers.get(worker.worker) {
+            for seat in self.seats.iter().filter(|seat| seat.lost.is_none() && awaited(seat)) {
+                if let Some(worker) = self.all.workers.get(seat.worker) {
                     worker.link.outbox().hang_up();
                 }
             }

@@ -96,6 +96,29 @@ fn sides(results: &[&Results]) -> Table {
     Table { columns, rows: results.iter().map(row).collect() }
 }
 
+/// What the tests are taken from, and how far they were changed, each sentence once; of whom, if
+/// not of all.
+fn method(sources: &[Source<'_>]) -> Vec<String> {
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in sources {
+        let source = one.test.source.iter().map(|source| format!("Source: {source}"));
+        let changes = one.test.changes.iter().map(|change| format!("Changed: {change}"));
+        for sentence in source.chain(changes) {
+            match all.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, labels)) => labels.push(one.label),
+                None => all.push((sentence, vec![one.label])),
+            }
+        }
+    }
+    let told = all.into_iter().map(|(sentence, labels)| {
+        if labels.len() >= sources.len() {
+            return sentence;
+        }
+        format!("{sentence} ({})", labels.join(", "))
+    });
+    told.collect()
+}
+
 fn write_test(
     page: &mut Page,
     results: &[&Results],
@@ -115,6 +138,10 @@ fn write_test(
             Some(Source { label: &one.label, test })
         })
         .collect();
+    let method = method(&sources);
+    if !method.is_empty() {
+        page.list(method);
+    }
     let charts = charts::of(&sources);
     for (svg, caption) in &charts.wide {
         page.figure(svg, caption);

@@ -5,7 +5,7 @@ use super::verdict;
 use super::words::when;
 use crate::report::figure;
 use crate::results::{Finding, Results, TestResult};
-use std::fmt::Write as _;
+use crate::text::plain;
 use std::io::IsTerminal as _;
 
 /// For the terminal that standard output is, if it is one: coloured, and as wide as it.
@@ -20,54 +20,60 @@ pub fn terminal_within(results: &Results, width: u16) -> String {
     render(results, Some(width), false)
 }
 
-// Writing to a string can't fail.
 fn render(results: &Results, width: Option<u16>, colour: bool) -> String {
     let mut out = String::new();
     let name = if results.label == results.target { "" } else { results.label.as_str() };
     let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    let _ = writeln!(out, "{name}{}, {}", results.target, when(results.started_unix_s));
+    line(&mut out, &format!("{name}{}, {}", results.target, when(results.started_unix_s)));
     for test in &results.tests {
-        let _ = writeln!(out, "\n{}", test.title);
+        out.push('\n');
+        line(&mut out, &test.title);
         render_test(&mut out, test, width, colour);
     }
     let (_, word, sentence) = verdict::of(results);
-    let _ = writeln!(out, "\n{word}: {sentence}");
+    out.push('\n');
+    line(&mut out, &format!("{word}: {sentence}"));
     for warning in &results.warnings {
-        let _ = writeln!(out, "WARNING: {warning}");
+        line(&mut out, &format!("WARNING: {warning}"));
     }
     out
 }
 
+/// A line of text that others may have written.
+fn line(out: &mut String, text: &str) {
+    out.push_str(&plain(text));
+    out.push('\n');
+}
+
 fn render_test(out: &mut String, test: &TestResult, width: Option<u16>, colour: bool) {
     if let Some(waiting) = &test.waiting {
-        let _ = writeln!(out, "  not run: {waiting}");
-        return;
+        return line(out, &format!("  not run: {waiting}"));
     }
-    let table = table(test, true);
-    let text = table.to_terminal_dense(colour, width);
-    let _ = writeln!(out, "{text}");
+    // Coloured, and plain in itself.
+    out.push_str(&table(test, true).to_terminal_dense(colour, width));
+    out.push('\n');
     let who: Vec<&str> = published_by(test);
     if !who.is_empty() {
-        let _ = writeln!(out, "  published: {}", who.join("; "));
+        line(out, &format!("  published: {}", who.join("; ")));
     }
     for change in &test.changes {
-        let _ = writeln!(out, "  changed: {change}");
+        line(out, &format!("  changed: {change}"));
     }
     for note in notes(test) {
-        let _ = writeln!(out, "  note: {note}");
+        line(out, &format!("  note: {note}"));
     }
     for step in &test.steps {
         for run in &step.runs {
             for (what, count) in &run.total.errors {
-                let _ = writeln!(out, "  FAILED: {}: {count} × {what}", step.name);
+                line(out, &format!("  FAILED: {}: {count} × {what}", step.name));
             }
             for detail in run.total.verify.iter().flat_map(|verify| &verify.details) {
-                let _ = writeln!(out, "  MISMATCH: {}: {detail}", step.name);
+                line(out, &format!("  MISMATCH: {}: {detail}", step.name));
             }
         }
     }
     for finding in &test.findings {
-        let _ = writeln!(out, "  found: {}", in_words(finding));
+        line(out, &format!("  found: {}", in_words(finding)));
     }
 }
 

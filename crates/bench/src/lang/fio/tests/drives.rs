@@ -1,3 +1,5 @@
+//! What files and command lines of fio drive: every option, and how jobs make steps.
+
 use super::super::known::{JOB, Treatment};
 use super::{command_line, load, read};
 use crate::scenario::Cache;

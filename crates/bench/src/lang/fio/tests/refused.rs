@@ -1,3 +1,5 @@
+//! What is refused of files of fio, and what is said about it; and that no text panics.
+
 use super::super::known::{JOB, Kind, PROGRAM, Treatment};
 use super::{command_line, load, read, refusal};
 use proptest::prelude::*;
