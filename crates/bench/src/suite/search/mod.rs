@@ -2,7 +2,7 @@
 //! far more connections, jobs or requests in flight help.
 //!
 //! The deciders ([`rate`], [`scale`], [`knee`]) are pure: they are told what came of a probe and
-//! say what to probe next, or what they have learnt. [`drive`] has the probes applied, each as a step
+//! say what to probe next, or what they have learnt. `drive` has the probes applied, each as a step
 //! whose figures are kept.
 
 mod drive;
