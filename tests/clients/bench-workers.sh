@@ -44,7 +44,7 @@ serve() {
 
 # start_worker NUMBER: returns when it listens.
 start_worker() {
-    ip netns exec "w$1" "$WEIR" bench worker --name "w$1" --listen "10.78.0.$((10 + $1))" --token-file "$work/token" \
+    ip netns exec "w$1" "$WEIR" bench worker --name "w$1" --listen "10.78.0.$((10 + $1))" --secret-file "$work/token" \
         >"$work/w$1.log" 2>&1 &
     worker_pids[$1]=$!
     for _ in $(seq 100); do
@@ -87,7 +87,7 @@ all_workers() {
     for number in $(seq $workers); do
         echo "--worker w$number=10.78.0.$((10 + number)):7420"
     done
-    echo "--token-file $work/token"
+    echo "--secret-file $work/token"
 }
 
 # holds NAME EXPRESSION: jq says so of the only run in NAME.json.
@@ -130,7 +130,7 @@ one_killed_is_marked() {
     running=$!
     shows "$work/killed.log" measuring || return 1
     sleep 3
-    refused run busy 1 --workers 10.78.0.11 --token-file "$work/token" >"$work/busy.log"
+    refused run busy 1 --workers 10.78.0.11 --secret-file "$work/token" >"$work/busy.log"
     kill -KILL "${worker_pids[3]}"
     wait "$running" || code=$?
     [ $code -eq 1 ] || { cat "$work/killed.log"; return 1; }
@@ -152,21 +152,21 @@ others_were_told_busy() { complains busy 'busy with another coordinator'; }
 wrong_token_is_refused() {
     head -c 32 /dev/urandom | base64 >"$work/wrong"
     chmod 600 "$work/wrong"
-    refused run wrong 1 --workers 10.78.0.11 --token-file "$work/wrong" >"$work/wrong.log"
+    refused run wrong 1 --workers 10.78.0.11 --secret-file "$work/wrong" >"$work/wrong.log"
     complains wrong 'the token is not that of this worker'
 }
 
 # The coordinator is killed in mid-run: workers stop, and serve the next one.
 coordinator_killed() {
     local running
-    "$WEIR" bench run "$work/job-15.fio" "$target" --workers 10.78.0.11,10.78.0.12 --token-file "$work/token" \
+    "$WEIR" bench run "$work/job-15.fio" "$target" --workers 10.78.0.11,10.78.0.12 --secret-file "$work/token" \
         >"$work/orphans.log" 2>&1 &
     running=$!
     shows "$work/orphans.log" measuring || return 1
     kill -KILL "$running"
     wait "$running"
     shows "$work/w1.log" 'lost the coordinator' && shows "$work/w2.log" 'lost the coordinator' &&
-        run next 1 --workers 10.78.0.11,10.78.0.12 --token-file "$work/token" &&
+        run next 1 --workers 10.78.0.11,10.78.0.12 --secret-file "$work/token" &&
         holds next '($run.workers | length) == 2'
 }
 

@@ -19,10 +19,10 @@ const EXAMPLES: &str = "\
 Examples:
   On each of the machines that are to load, with the same secret in the file:
     head -c 32 /dev/urandom | base64 >token && chmod 600 token
-    weir bench worker --listen 192.0.2.11:7420 --token-file token
+    weir bench worker --listen 192.0.2.11:7420 --secret-file token
 
   On the machine that coordinates:
-    weir bench run test.toml nfs://192.0.2.1/vol --workers 192.0.2.11,192.0.2.12 --token-file token
+    weir bench run test.toml nfs://192.0.2.1/vol --workers 192.0.2.11,192.0.2.12 --secret-file token
 
   Where ssh reaches the machines, nothing has to be started on them:
     weir bench run test.toml nfs://192.0.2.1/vol --worker ssh:root@client1 --worker ssh:root@client2
@@ -41,7 +41,7 @@ not listen, or the coordinator of --stdio was lost; 2 if the command line makes 
 pub struct WorkerArgs {
     /// Wait for coordinators on this address, one after the other [default port: 7420].
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, value_parser = listen_address,
-          default_missing_value = "127.0.0.1:7420", requires = "token_file")]
+          default_missing_value = "127.0.0.1:7420", requires = "secret_file")]
     pub listen: Option<SocketAddr>,
     /// Serve one coordinator on standard input and output; it starts the worker itself.
     #[arg(long)]
@@ -49,7 +49,7 @@ pub struct WorkerArgs {
     /// File with the secret that the coordinator has to know too: 16 bytes or more, readable by
     /// its owner alone.
     #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
+    pub secret_file: Option<PathBuf>,
     /// Name of this worker where the coordinator gives it none [default: the machine's].
     #[arg(long)]
     pub name: Option<String>,
@@ -72,7 +72,7 @@ pub struct WorkersArgs {
     pub local_workers: Option<u32>,
     /// File with the secret of the workers that listen.
     #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
+    pub secret_file: Option<PathBuf>,
     /// Program and arguments that stand for `ssh`, separated by blanks.
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub ssh: String,
@@ -108,9 +108,9 @@ fn wait_for_coordinators(
     control: &Control,
 ) -> Result<(), BenchError> {
     let file = args
-        .token_file
+        .secret_file
         .as_deref()
-        .ok_or_else(|| BenchError::Peer("a worker that listens needs --token-file".to_owned()))?;
+        .ok_or_else(|| BenchError::Peer("a worker that listens needs --secret-file".to_owned()))?;
     let token = Token::read(file)?;
     let name = worker.identity.name.clone();
     listen(address, token, worker, control, move |happened| {
@@ -185,9 +185,9 @@ impl WorkersArgs {
             wanted.push(Wanted { name: format!("local-{number}"), place: Place::Local });
         }
         let listening = wanted.iter().any(|one| matches!(one.place, Place::Listening(_)));
-        if listening && self.token_file.is_none() {
+        if listening && self.secret_file.is_none() {
             return Err(BenchError::Peer(
-                "workers that listen want a token: give --token-file with the same secret as \
+                "workers that listen want a token: give --secret-file with the same secret as \
                  theirs"
                     .to_owned(),
             ));
@@ -203,7 +203,7 @@ impl WorkersArgs {
         let wanted = self.wanted()?;
         let patience = Patience::default();
         let launch = Launch {
-            token: self.token_file.as_deref().map(Token::read).transpose()?,
+            token: self.secret_file.as_deref().map(Token::read).transpose()?,
             ssh: self.ssh.split_whitespace().map(str::to_owned).collect(),
             program: self.worker_program.clone(),
             patience,
@@ -258,17 +258,17 @@ mod tests {
     #[test]
     fn a_worker_listens_with_a_token_or_speaks_on_stdio() {
         assert!(worker("worker --stdio").stdio);
-        let loopback = worker("worker --token-file t --listen").listen.unwrap();
+        let loopback = worker("worker --secret-file t --listen").listen.unwrap();
         assert_eq!(loopback, "127.0.0.1:7420".parse().unwrap());
-        let given = worker("worker --listen 10.0.0.1 --token-file t").listen.unwrap();
+        let given = worker("worker --listen 10.0.0.1 --secret-file t").listen.unwrap();
         assert_eq!(given, "10.0.0.1:7420".parse().unwrap());
-        let six = worker("worker --listen [::1]:9 --token-file t").listen.unwrap();
+        let six = worker("worker --listen [::1]:9 --secret-file t").listen.unwrap();
         assert_eq!(six, "[::1]:9".parse().unwrap());
         for wrong in [
             "worker",
             "worker --listen 127.0.0.1",
-            "worker --stdio --listen 127.0.0.1 --token-file t",
-            "worker --listen example.org --token-file t",
+            "worker --stdio --listen 127.0.0.1 --secret-file t",
+            "worker --listen example.org --secret-file t",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn workers_are_named_in_three_ways_together() {
         let args = workers(
-            "run --workers h1,h2:99 --worker hd3=ssh:me@h3 --local-workers 2 --token-file t",
+            "run --workers h1,h2:99 --worker hd3=ssh:me@h3 --local-workers 2 --secret-file t",
         );
         assert!(args.any() && !WorkersArgs::default().any());
         let wanted = args.wanted().unwrap();
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn workers_that_listen_want_a_token() {
         let error = workers("run --workers h1").wanted().unwrap_err().to_string();
-        assert!(error.contains("--token-file"), "{error}");
+        assert!(error.contains("--secret-file"), "{error}");
         workers("run --worker ssh:h1").wanted().unwrap();
     }
 }

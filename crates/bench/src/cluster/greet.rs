@@ -136,7 +136,7 @@ fn examine(
         return Ok(None);
     };
     let theirs = nonce.ok_or_else(|| {
-        GreetError::Refused("this worker wants a token: give --token-file".to_owned())
+        GreetError::Refused("this worker wants a token: give --secret-file".to_owned())
     })?;
     let own = Nonce::fresh()?;
     send(&mut halves.write, &Report::Challenge { nonce: own })?;
@@ -145,7 +145,7 @@ fn examine(
     };
     if !token.accepts(proof, Role::Coordinator, theirs, own) {
         return Err(GreetError::Refused(
-            "the token is not that of this worker: --token-file must hold the same on both"
+            "the token is not that of this worker: --secret-file must hold the same on both"
                 .to_owned(),
         ));
     }
@@ -194,7 +194,7 @@ mod tests {
         let (ours, theirs) = meet(Some(&wrong), Some(&right), Ok(()));
         assert!(ours.contains("must hold the same") && ours == theirs, "{ours}");
         let (ours, theirs) = meet(None, Some(&right), Ok(()));
-        assert!(ours.contains("give --token-file") && ours == theirs, "{ours}");
+        assert!(ours.contains("give --secret-file") && ours == theirs, "{ours}");
         let (ours, _) = meet(Some(&right), None, Ok(()));
         assert!(ours.contains("did not prove"), "{ours}");
     }
