@@ -1,7 +1,7 @@
 //! The report for people: lines while it runs, a page when it is done.
 
-use super::recovery::median;
 use super::{Event, Part, Report};
+use crate::results::median;
 use std::fmt::Write as _;
 
 /// A line for the phase, and all that was found in it.

@@ -3,6 +3,7 @@
 use super::victim::{self, Setup, Victim, session};
 use crate::demo::{Operator, Stop};
 use crate::engine::Session;
+use crate::results::median;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::time::Instant;
@@ -64,11 +65,6 @@ pub(super) fn measure(setup: Setup, numbers: &[u64], stop: &Stop) -> Result<Vec<
         out.push(Recovery { files, serving_ms: median(serving), counted_ms: median(counted) });
     }
     Ok(out)
-}
-
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Makes a directory of `count` files with one block each.

@@ -5,6 +5,7 @@ use super::Options;
 use super::house::{ALONE, House, Hut};
 use crate::demo::Stop;
 use crate::peers::cpu::Reading;
+use crate::results::median;
 use crate::workload::{Layout, Length, Operation, Pattern, Workload};
 use crate::{Control, NfsTarget, Target, prepare};
 use anyhow::{Context, Result, bail, ensure};
@@ -62,7 +63,7 @@ pub(super) fn compare(
             }
             rounds.push(costs);
         }
-        let of = |part: fn(&[f64; 2]) -> f64| median(rounds.iter().map(part).collect());
+        let of = |part: fn(&[f64; 2]) -> f64| median(rounds.iter().map(part));
         rows.push(Row {
             operation: name,
             alone_us: of(|costs| costs[0]),
@@ -104,11 +105,6 @@ fn workload(operation: Operation, round: u32) -> Workload {
     }
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,11 +114,5 @@ mod tests {
         for (_, operation) in TRIALS {
             workload(operation, 3).check().unwrap();
         }
-    }
-
-    #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert!(median(Vec::new()).is_nan());
     }
 }

@@ -1,11 +1,12 @@
 //! A volume on a slow disk, written flat out with COMMITs, and its neighbour on a fast one.
 
-use super::judge::{Isolation, Neighbour, median};
+use super::judge::{Isolation, Neighbour};
 use super::measure::{Times, measure};
 use super::plan::Filesystem;
 use crate::demo::{Operator, Server, Stop};
 use crate::disk::{self, Disk};
 use crate::engine::prepare;
+use crate::results::median;
 use crate::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 use crate::{Control, NfsTarget, Target, mibps};
 use anyhow::{Context, Result, ensure};

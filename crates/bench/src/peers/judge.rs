@@ -2,6 +2,7 @@
 
 use super::measure::Sample;
 use super::plan::{Filesystem, Trial};
+use crate::results::median;
 use serde::Serialize;
 
 /// How a bar was met.
@@ -74,7 +75,7 @@ pub(super) const SLOWER: &str = "CPU per operation above the earlier build's, %"
 impl Figures {
     /// From the rounds, of which there is at least one.
     pub(super) fn new(rounds: Vec<Sample>) -> Self {
-        let middle = |figure: fn(&Sample) -> f64| median(rounds.iter().map(figure).collect());
+        let middle = |figure: fn(&Sample) -> f64| median(rounds.iter().map(figure));
         let cost = || rounds.iter().map(|round| round.server_us);
         let saturated = rounds.iter().filter(|round| round.generator_saturated).count();
         let median = Sample {
@@ -88,19 +89,6 @@ impl Figures {
         };
         let server_us_range = (cost().fold(f64::INFINITY, f64::min), cost().fold(0.0, f64::max));
         Self { median, server_us_range, rounds }
-    }
-}
-
-/// The middle value; the mean of the two middle ones of an even number; 0 of none.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match (values.len() % 2, values.get(half)) {
-        (_, None) => 0.0,
-        (1, Some(&middle)) => middle,
-        (_, Some(&upper)) => {
-            values.get(half - 1).map_or(upper, |lower| f64::midpoint(*lower, upper))
-        }
     }
 }
 
@@ -257,13 +245,6 @@ mod tests {
     fn verdicts(weir: Figures, ganesha: Figures, bare: Figures) -> Vec<Verdict> {
         let row = Row::new(&TRIALS[0], Filesystem::Ext4, [weir, ganesha, bare], None);
         row.bars.iter().map(|bar| bar.verdict).collect()
-    }
-
-    #[test]
-    fn medians_of_odd_even_and_no_values() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(Vec::new()), 0.0);
     }
 
     #[test]

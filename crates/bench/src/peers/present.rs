@@ -4,6 +4,7 @@ use super::Report;
 use super::judge::{CPU_RATIO, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
 use super::plan::Filesystem;
 use crate::report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
+use crate::results::median;
 use std::io::IsTerminal;
 
 /// One row in one line, for progress.
@@ -185,15 +186,14 @@ pub(super) fn page(report: &Report) -> String {
 fn facts(report: &Report) -> Vec<Fact> {
     let ratios = |what: &str| {
         let found = report.rows.iter().filter_map(|row| row.bar(what)).map(|bar| bar.value);
-        super::judge::median(found.collect())
+        median(found)
     };
-    let extra = super::judge::median(
+    let extra = median(
         report
             .rows
             .iter()
             .filter(|row| row.weir.median.server_us < 30.0)
-            .map(|row| row.weir.median.server_us - row.bare.median.server_us)
-            .collect(),
+            .map(|row| row.weir.median.server_us - row.bare.median.server_us),
     );
     let fact = |value: String, label: &str| Fact { value, label: label.to_owned() };
     vec![

@@ -5,6 +5,8 @@
 pub mod read;
 mod summary;
 
+pub(crate) use summary::median;
+
 use crate::scenario::{Axis, Cache, Chart, Language, Published};
 use crate::stats::result::RunResult;
 use serde::{Deserialize, Serialize};

@@ -48,6 +48,11 @@ impl Spread {
     }
 }
 
+/// The median of `values`, as [`Spread::of`] has it.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    Spread::of(values.into_iter()).median
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,6 +17,7 @@ mod words;
 
 pub use csv::{csv, csv_columns};
 pub use terminal::{terminal, terminal_within};
+pub(super) use words::machine as machine_in_words;
 
 use crate::results::Results;
 

@@ -53,9 +53,13 @@ pub(super) fn shell(command: &[String]) -> String {
 }
 
 /// A machine in a line.
-pub(super) fn machine(machine: &Machine) -> String {
+pub(in crate::report) fn machine(machine: &Machine) -> String {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let processors = (machine.processors > 0).then(|| format!("{} processors", machine.processors));
+    let processors = match machine.processors {
+        0 => None,
+        1 => Some("1 processor".to_owned()),
+        several => Some(format!("{several} processors")),
+    };
     let memory =
         (machine.memory_bytes > 0).then(|| format!("{} of memory", bytes(machine.memory_bytes)));
     let parts = [

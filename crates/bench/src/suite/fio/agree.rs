@@ -5,6 +5,7 @@ use crate::control::Control;
 use crate::disk::Disk;
 use crate::error::BenchError;
 use crate::peers::Filesystem;
+use crate::results::Spread;
 use crate::suite::{Context, Executor, Local};
 use crate::target::Target;
 use crate::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Workload};
@@ -220,33 +221,14 @@ fn once(
 }
 
 fn row(name: &str, native: Vec<f64>, fio: Vec<f64>) -> Row {
-    let [ours, theirs] = [&native, &fio].map(|rates| sorted(rates));
-    let spread = |sorted: &[f64]| match (sorted.first(), sorted.last()) {
-        (Some(least), Some(most)) if *least > 0.0 => (most / least - 1.0) * 100.0,
-        _ => 0.0,
-    };
+    let [ours, theirs] = [&native, &fio].map(|rates| Spread::of(rates.iter().copied()));
+    let spread = |of: Spread| if of.min > 0.0 { (of.max / of.min - 1.0) * 100.0 } else { 0.0 };
     Row {
         name: name.to_owned(),
-        ratio: median(&ours) / median(&theirs),
-        spread_percent: spread(&ours).max(spread(&theirs)),
+        ratio: ours.median / theirs.median,
+        spread_percent: spread(ours).max(spread(theirs)),
         native,
         fio,
-    }
-}
-
-fn sorted(rates: &[f64]) -> Vec<f64> {
-    let mut rates = rates.to_vec();
-    rates.sort_by(f64::total_cmp);
-    rates
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    let at = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
-    if sorted.len().is_multiple_of(2) {
-        f64::midpoint(at(middle.wrapping_sub(1)), at(middle))
-    } else {
-        at(middle)
     }
 }
 
@@ -260,7 +242,6 @@ mod tests {
         assert!((row.ratio - 100.0 / 101.0).abs() < 1e-9);
         assert!(row.agrees());
         assert!(row.spread_percent > 200.0);
-        assert!((median(&[1.0, 2.0]) - 1.5).abs() < 1e-9);
         let apart = super::row("x", vec![100.0], vec![103.2]);
         assert!(!apart.agrees());
     }
