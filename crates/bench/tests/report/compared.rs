@@ -128,9 +128,14 @@ fn every_form_tells_ratios_verdicts_and_doubts() {
     assert_eq!(document.partial, comparison.partial);
     let third = example::results("samba", 0.9);
     let page = html(&[&first, &second, &third]);
-    for part in
-        ["ganesha to weir", "samba to weir", "How to read the ratios", "Not measured on all sides"]
-    {
+    for part in [
+        "ganesha to weir",
+        "samba to weir",
+        "How to read the ratios",
+        "Not measured on all sides",
+        "Changed: Data set of 48 GiB in place of 1 TiB",
+        "Source: ",
+    ] {
         assert!(page.contains(part), "{part} is missing");
     }
 }
