@@ -110,11 +110,14 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
 
 /// Prints to standard output. A reader that has gone away (`| head`) is no failure.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
+    put(text).map_err(|source| CliError::Output { path: "standard output".into(), source })
+}
+
+/// As [`print`], with the error as it is.
+pub(super) fn put(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(CliError::Output { path: "standard output".into(), source: error })
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use crate::report::suite;
 use crate::results::Results;
 use crate::results::read::{ReadError, read};
 use clap::Args;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -107,7 +107,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), ReportError> {
 }
 
 pub(super) fn print(text: &str) -> Result<(), ReportError> {
-    io::stdout().write_all(text.as_bytes()).map_err(failed_output)
+    super::output::put(text).map_err(failed_output)
 }
 
 fn failed_output(source: io::Error) -> ReportError {

@@ -3,6 +3,7 @@
 use super::ratio::Ratio;
 use super::{Against, Figure, Side, StepComparison, same};
 use crate::results::{StepResult, StepRun, Summary};
+use crate::scenario::Cache;
 use crate::workload::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +119,9 @@ fn doubts(step: &StepResult, label: &str) -> Vec<String> {
     }
     if any(|run| run.steady.is_some_and(|steady| !steady.steady)) {
         doubts.push(format!("{label}: the rate was not steady"));
+    }
+    if step.cache.wanted == Cache::Excluded {
+        doubts.extend(step.cache.open.iter().map(|open| format!("{label}: caches: {open}")));
     }
     doubts
 }

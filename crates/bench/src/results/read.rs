@@ -6,6 +6,7 @@ use super::{
 };
 use crate::scenario::{Chart, Language};
 use crate::stats::result::{RESULT_VERSION, RunResult};
+use crate::text::plain;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -84,7 +85,11 @@ pub fn read(path: &Path) -> Result<Results, ReadError> {
 /// # Errors
 /// As [`read`], the file's own left out.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<Results, ReadError> {
-    let malformed = |source| ReadError::Form { path: path.to_owned(), source };
+    let malformed = |error: serde_json::Error| {
+        // It quotes the file, whose text may command a terminal.
+        let source = serde::de::Error::custom(plain(&error.to_string()));
+        ReadError::Form { path: path.to_owned(), source }
+    };
     let head: Head = serde_json::from_slice(bytes).map_err(malformed)?;
     let single = head.tests.is_none() && head.workload.is_some();
     let known = if single { RESULT_VERSION } else { RESULTS_VERSION };
@@ -172,6 +177,14 @@ mod tests {
         for text in ["", "{}", "[]", r#"{"version": 1}"#, r#"{"version": -1}"#] {
             assert!(refused(text).contains("is no result"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_file_says_wrongly_commands_no_terminal() {
+        let text = r#"{"version": 1, "tests": [{"name": "\u001b[2J", "chart": "\u001b[2J"}]}"#;
+        let error = parse(text.as_bytes(), Path::new("a.json")).unwrap_err();
+        let why = std::error::Error::source(&error).unwrap().to_string();
+        assert!(why.contains("line 1") && !why.contains(char::is_control), "{why:?}");
     }
 
     #[test]

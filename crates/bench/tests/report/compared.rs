@@ -71,7 +71,10 @@ fn conditions_of_measuring_are_told_and_compared_all_the_same() {
     let comparison = compare(&[&example::sound(), &longer]);
     let against = of(&comparison, "anf-linux-4k-random", "100-0");
     assert_eq!(against.verdict, Verdict::NoDifference);
-    assert_eq!(against.remarks, ["warmup s 60.0, not 5.00"]);
+    let (caches, others): (Vec<_>, Vec<_>) =
+        against.remarks.iter().partition(|remark| remark.contains("caches: "));
+    assert_eq!(others, ["warmup s 60.0, not 5.00"]);
+    assert!(caches[0].contains("larger than the data set"), "what caches could hide is told");
 }
 
 #[test]
@@ -128,9 +131,14 @@ fn every_form_tells_ratios_verdicts_and_doubts() {
     assert_eq!(document.partial, comparison.partial);
     let third = example::results("samba", 0.9);
     let page = html(&[&first, &second, &third]);
-    for part in
-        ["ganesha to weir", "samba to weir", "How to read the ratios", "Not measured on all sides"]
-    {
+    for part in [
+        "ganesha to weir",
+        "samba to weir",
+        "How to read the ratios",
+        "Not measured on all sides",
+        "Changed: Data set of 48 GiB in place of 1 TiB",
+        "Source: ",
+    ] {
         assert!(page.contains(part), "{part} is missing");
     }
 }

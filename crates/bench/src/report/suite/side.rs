@@ -16,10 +16,8 @@ pub(super) fn page(results: &[&Results]) -> String {
     let labels: Vec<&str> = comparison.sides.iter().map(|side| side.label.as_str()).collect();
     let mut page = Page::new(&labels.join(" and "), &lead(&labels));
     headline(&mut page, &comparison);
-    let warnings: Vec<String> = results
-        .iter()
-        .flat_map(|one| one.warnings.iter().map(|warning| format!("{}: {warning}", one.label)))
-        .collect();
+    let warnings = results.iter().map(|one| (one.label.as_str(), one.warnings.clone()));
+    let warnings = each_once(warnings.collect());
     if !warnings.is_empty() {
         page.alert("Before believing the figures", warnings);
     }
@@ -96,25 +94,30 @@ fn sides(results: &[&Results]) -> Table {
     Table { columns, rows: results.iter().map(row).collect() }
 }
 
-/// What the tests are taken from, and how far they were changed, each sentence once; of whom, if
-/// not of all.
+/// What the tests are taken from, and how far they were changed.
 fn method(sources: &[Source<'_>]) -> Vec<String> {
-    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
-    for one in sources {
+    let of = sources.iter().map(|one| {
         let source = one.test.source.iter().map(|source| format!("Source: {source}"));
         let changes = one.test.changes.iter().map(|change| format!("Changed: {change}"));
-        for sentence in source.chain(changes) {
+        (one.label, source.chain(changes).collect())
+    });
+    each_once(of.collect())
+}
+
+/// The sentences of several sides, each once; with whose it is, if not of all.
+fn each_once(sides: Vec<(&str, Vec<String>)>) -> Vec<String> {
+    let count = sides.len();
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for (label, sentences) in sides {
+        for sentence in sentences {
             match all.iter_mut().find(|(known, _)| *known == sentence) {
-                Some((_, labels)) => labels.push(one.label),
-                None => all.push((sentence, vec![one.label])),
+                Some((_, labels)) => labels.push(label),
+                None => all.push((sentence, vec![label])),
             }
         }
     }
     let told = all.into_iter().map(|(sentence, labels)| {
-        if labels.len() >= sources.len() {
-            return sentence;
-        }
-        format!("{sentence} ({})", labels.join(", "))
+        if labels.len() >= count { sentence } else { format!("{}: {sentence}", labels.join(", ")) }
     });
     told.collect()
 }
@@ -127,10 +130,6 @@ fn write_test(
     id: &str,
 ) {
     page.chapter(id, &test.title);
-    let different = differences(comparison, test);
-    if !different.is_empty() {
-        page.alert("To know about these figures", different);
-    }
     let sources: Vec<Source<'_>> = results
         .iter()
         .filter_map(|one| {
@@ -138,6 +137,13 @@ fn write_test(
             Some(Source { label: &one.label, test })
         })
         .collect();
+    if let Some(about) = sources.iter().map(|one| one.test.about.as_str()).find(|a| !a.is_empty()) {
+        page.paragraph(about);
+    }
+    let different = differences(comparison, test);
+    if !different.is_empty() {
+        page.alert("To know about these figures", different);
+    }
     let method = method(&sources);
     if !method.is_empty() {
         page.list(method);
