@@ -5,6 +5,7 @@ use super::verdict;
 use super::words::when;
 use crate::report::figure;
 use crate::results::{Finding, Results, TestResult};
+use crate::stats::result::VerifyResult;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
@@ -61,7 +62,7 @@ fn render_test(out: &mut String, test: &TestResult, width: Option<u16>, colour: 
             for (what, count) in &run.total.errors {
                 let _ = writeln!(out, "  FAILED: {}: {count} × {what}", step.name);
             }
-            for detail in run.total.verify.iter().flat_map(|verify| &verify.details) {
+            for detail in run.total.verify.iter().flat_map(VerifyResult::told) {
                 let _ = writeln!(out, "  MISMATCH: {}: {detail}", step.name);
             }
         }
