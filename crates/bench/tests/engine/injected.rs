@@ -6,8 +6,9 @@ use crate::{READ, WRITE, workload};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use weir_bench::{
-    Control, Draw, Layout, Pattern, Region, RunResult, VerifyScope, Workload, prepare,
+    Control, Draw, Layout, Operation, Pattern, Region, RunResult, VerifyScope, Workload, prepare,
 };
+use weir_nfs::v3::wire::Status;
 
 const FILES: u64 = 4;
 /// Of each kind.
@@ -352,4 +353,89 @@ fn a_single_wrong_answer_is_reported_by_the_load_that_saw_it() {
         let reported = found(&result, u64::from(block_bytes));
         assert_eq!(reported, *wrong);
     }
+}
+
+#[test]
+fn a_server_without_fault_is_not_accused_even_if_writes_fail_and_are_done_again() {
+    for campaign in campaigns(Side::Writes) {
+        let laid_out = campaign.blocks * FILES;
+        let writes = Mutex::new(0_u64);
+        let result = campaign.run(Arc::new(move |procedure, _: &mut Vec<u8>| {
+            if procedure == WRITE {
+                let mut writes = writes.lock().unwrap();
+                *writes += 1;
+                if *writes > laid_out && writes.is_multiple_of(7) {
+                    return Verdict::Fail(Status::JUKEBOX);
+                }
+            }
+            Verdict::Serve
+        }));
+        let verify = result.verify.as_ref().unwrap();
+        assert_eq!((verify.mismatches, verify.unread), (0, 0), "{:?}", verify.details);
+        assert!(result.errors["NFS3ERR_JUKEBOX"] > 100 && !result.is_clean());
+        assert!(verify.checked > laid_out / 2, "{verify:?}");
+    }
+}
+
+#[test]
+fn a_lost_connection_is_no_corruption() {
+    let campaign = campaigns(Side::Writes)[0];
+    let writes = Mutex::new(0_u64);
+    let result = campaign.run(Arc::new(move |procedure, _: &mut Vec<u8>| {
+        let mut writes = writes.lock().unwrap();
+        *writes += u64::from(procedure == WRITE);
+        if procedure == WRITE && *writes == 3000 { Verdict::Close } else { Verdict::Serve }
+    }));
+    let verify = result.verify.as_ref().unwrap();
+    assert_eq!((verify.mismatches, result.connections.lost), (0, 1), "{:?}", verify.details);
+    assert!(result.interrupted && verify.unread > 0);
+}
+
+#[test]
+fn what_is_read_back_in_parts_or_later_is_compared_whole() {
+    let campaign = campaigns(Side::Writes)[1];
+    let reads = Mutex::new(0_u64);
+    let hook = move |procedure, args: &mut Vec<u8>| {
+        if procedure == READ {
+            let mut reads = reads.lock().unwrap();
+            *reads += 1;
+            if reads.is_multiple_of(50) {
+                return Verdict::Fail(Status::JUKEBOX);
+            }
+            if reads.is_multiple_of(3) {
+                let (at, part) = (offset_at(args) + 8, count(args) / 3 + 1);
+                args[at..at + 4].copy_from_slice(&part.to_be_bytes());
+            }
+        }
+        Verdict::Serve
+    };
+    let load = Workload {
+        operation: Operation::Data { pattern: Pattern::Sequential, read_percent: 0 },
+        verify_reads: false,
+        ..campaign.load()
+    };
+    let server = Responder::with_hook(Arc::new(hook));
+    let result = prepare(&server.target(), &load).unwrap().run(&Control::new(), |_| {}).unwrap();
+    let verify = result.verify.as_ref().unwrap();
+    assert_eq!((verify.checked, verify.mismatches), (campaign.blocks * FILES, 0), "{verify:?}");
+    assert!(result.is_clean());
+}
+
+#[test]
+fn a_file_that_ends_too_early_is_told_by_the_load_that_reads_it() {
+    let load = Workload {
+        verify_reads: true,
+        layout: Layout::Written { block_bytes: 4096 },
+        ..workload(Pattern::Sequential, 100, 256)
+    };
+    let server = Responder::with_hook(Arc::new(|procedure, args: &mut Vec<u8>| {
+        if procedure == READ && offset(args) == 9 * 4096 {
+            redirect(args, (1 << 20) - 1000);
+        }
+        Verdict::Serve
+    }));
+    let result = prepare(&server.target(), &load).unwrap().run(&Control::new(), |_| {}).unwrap();
+    let details = &result.verify.as_ref().unwrap().details;
+    assert_eq!(details.len(), 1, "{details:?}");
+    assert!(details[0].contains("at 36864: lost write: the file ends 1000 bytes"), "{details:?}");
 }
