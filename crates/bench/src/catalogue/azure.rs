@@ -62,6 +62,7 @@ fn diskspd() -> Vec<Test> {
             file_bytes: 2 * GIB,
             length: Length::Seconds(60.0),
             warmup_s: 300.0,
+            cooldown_s: 5.0,
             layout: laid_out(256),
             ..blocks(4, 8)
         };
@@ -79,9 +80,8 @@ fn diskspd() -> Vec<Test> {
             },
             about: format!(
                 "{DISKSPD} on {files_named} of 2 GiB from one D32s_v3: eight threads a file with \
-                 eight requests in flight of each, written through, 300 s of warm-up. The 5 s of \
-                 cool-down have no counterpart: nothing is sent after the measured part. No figures \
-                 were published with the command. The first run is a warm-up: repeat and discard it."
+                 eight requests in flight of each, written through, 300 s of warm-up and 5 s of \
+                 cool-down. No figures were published with the command. The first run is a warm-up: repeat and discard it."
             ),
             instead: "Over NFS one client has four connections, and -Sh is FILE_SYNC.",
             chart: Chart::Bars,

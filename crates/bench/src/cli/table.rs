@@ -101,7 +101,7 @@ fn failures(result: &RunResult) -> Vec<String> {
         };
         lines
             .push(format!("verified: {} blocks{passing}, {verdict}{open}{unread}", verify.checked));
-        lines.extend(verify.details.iter().map(|detail| format!("  {detail}")));
+        lines.extend(verify.told().iter().map(|detail| format!("  {detail}")));
     }
     for (status, count) in &result.errors {
         lines.push(format!("FAILED: {count} × {status}"));

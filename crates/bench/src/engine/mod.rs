@@ -85,6 +85,8 @@ struct Outcome {
     ended_ns: u64,
     lost: u64,
     unanswered: u64,
+    /// It was told to stop before its jobs were done.
+    stopped: bool,
     /// What comparing in passing found.
     verify: Option<VerifyResult>,
     /// What ended it before its time.

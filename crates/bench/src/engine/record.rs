@@ -38,7 +38,7 @@ pub struct Record {
     pub(super) generator: Generator,
     /// What ended workers before their time, and what failed after the load, in words.
     pub(super) faults: BTreeMap<String, u64>,
-    /// Did a fault end the load itself?
+    /// Did a fault, or a stop, end the load itself before its time?
     pub(super) broken: bool,
     pub(super) marks: Vec<Mark>,
     pub(super) verify: Option<VerifyResult>,
@@ -56,6 +56,8 @@ impl Record {
             self.broken = true;
             *self.faults.entry(fault.in_full()).or_default() += 1;
         }
+        // Where the time is given, it tells itself whether a stop came too early.
+        self.broken |= outcome.stopped && !matches!(self.workload.length, Length::Seconds(_));
         self.ended_ns = self.ended_ns.max(outcome.ended_ns);
         self.notes.merge(outcome.notes);
         if let Some(verify) = outcome.verify {
@@ -181,12 +183,14 @@ impl Record {
     fn interval(&self) -> Interval {
         let to_ns = match self.workload.length {
             Length::Seconds(_) => self.ended_ns.min(self.planned_ns),
-            Length::Operations(_) | Length::Bytes { .. } => self.notes.last_done_ns,
+            // What is answered after the end is not counted, so that its time is not either.
+            Length::Operations(_) | Length::Bytes { .. } => {
+                self.notes.last_done_ns.min(self.ended_ns).min(self.planned_ns)
+            }
         };
         Interval { from_s: seconds(self.measure_ns), to_s: seconds(to_ns.max(self.measure_ns)) }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "shares need no more than 52 bits")]
     fn jobs(&self, operations: u64) -> Vec<JobResult> {
         let result = |(index, count): (usize, &crate::stats::JobCount)| JobResult {
             job: u32::try_from(index).unwrap_or(u32::MAX),
@@ -196,10 +200,15 @@ impl Record {
             },
             operations: count.operations,
             bytes: count.bytes,
-            share: count.operations as f64 / operations.max(1) as f64,
+            share: share(count.operations, operations),
         };
         self.notes.jobs.iter().enumerate().map(result).collect()
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shares need no more than 52 bits")]
+fn share(operations: u64, all: u64) -> f64 {
+    operations as f64 / all.max(1) as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 52 bits")]
@@ -256,6 +265,11 @@ impl StepRecord {
         let mut total = together?.result();
         name.clone_into(&mut total.name);
         total.interrupted = each.iter().any(|run| run.interrupted);
+        total.jobs = each.iter().flat_map(|run| run.jobs.iter().cloned()).collect();
+        for (number, job) in (0..).zip(&mut total.jobs) {
+            job.job = number;
+            job.share = share(job.operations, total.total.operations);
+        }
         total.total.iops = each.iter().map(|run| run.total.iops).sum();
         total.total.mibps = each.iter().map(|run| run.total.mibps).sum();
         for (kind, all) in &mut total.by_operation {

@@ -3,7 +3,7 @@
 
 use super::result::{Latency, OpResult, mibps};
 use super::series::Series;
-use hdrhistogram::Histogram;
+use hdrhistogram::{Counter, Histogram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -12,6 +12,9 @@ use std::sync::mpsc::Sender;
 pub(crate) const WINDOW_NS: u64 = 100_000_000;
 /// Longest latency told apart: two hours.
 const LATENCY_NS_MAX: u64 = 7_200_000_000_000;
+/// Ways to fail that are counted apart.
+const STATUSES_MAX: usize = 100;
+const FURTHER_STATUSES: &str = "failures of further kinds";
 
 /// The kinds of operation that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +95,7 @@ pub(crate) struct JobCount {
 struct KindCount {
     bytes: u64,
     #[serde(with = "super::sparse")]
-    latency: Histogram<u32>,
+    latency: Histogram<u64>,
 }
 
 /// Times of a completed operation, in nanoseconds since the load started.
@@ -157,11 +160,7 @@ impl Recorder {
     /// An operation failed with `status`.
     pub(crate) fn fail(&mut self, status: &str) {
         self.window.errors += 1;
-        if let Some(count) = self.notes.errors.get_mut(status) {
-            *count += 1;
-        } else {
-            self.notes.errors.insert(status.to_owned(), 1);
-        }
+        self.notes.fail(status, 1);
     }
 
     /// Hands the current window over if it is past. Called once per turn of the worker's loop.
@@ -205,7 +204,7 @@ impl KindCount {
 }
 
 #[expect(clippy::expect_used, reason = "the bounds are constants that the constructor accepts")]
-pub(crate) fn histogram(digits: u8) -> Histogram<u32> {
+pub(crate) fn histogram<C: Counter>(digits: u8) -> Histogram<C> {
     Histogram::new_with_bounds(128, LATENCY_NS_MAX, digits).expect("constant bounds")
 }
 
@@ -243,9 +242,20 @@ impl Notes {
         }
         self.series.merge(&from.series);
         for (status, count) in from.errors {
-            *self.errors.entry(status).or_default() += count;
+            self.fail(&status, count);
         }
         self.last_done_ns = self.last_done_ns.max(from.last_done_ns);
+    }
+
+    /// `count` operations failed with `status`. A server that never fails twice in the same way
+    /// takes no more memory for it.
+    fn fail(&mut self, status: &str, count: u64) {
+        if let Some(known) = self.errors.get_mut(status) {
+            *known += count;
+            return;
+        }
+        let status = if self.errors.len() < STATUSES_MAX { status } else { FURTHER_STATUSES };
+        *self.errors.entry(status.to_owned()).or_default() += count;
     }
 
     /// Adds what another program noted of one kind: bytes, and pairs of a latency in nanoseconds
@@ -265,9 +275,8 @@ impl Notes {
         let count = slot.get_or_insert_with(KindCount::empty);
         count.bytes += bytes;
         for (latency, times) in latencies {
-            let times = u32::try_from(times).unwrap_or(u32::MAX);
             count.latency.saturating_record_n(latency, times);
-            operations += u64::from(times);
+            operations += times;
         }
         operations
     }
@@ -323,7 +332,7 @@ impl KindCount {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "two hours in nanoseconds are below 2^52")]
-fn latency(histogram: &Histogram<u32>) -> Latency {
+fn latency(histogram: &Histogram<u64>) -> Latency {
     if histogram.is_empty() {
         return Latency::default();
     }
@@ -411,6 +420,36 @@ mod tests {
         let by = totals.by_operation(1.0);
         assert_eq!(by.keys().collect::<Vec<_>>(), ["create", "remove"]);
         assert_eq!(totals.errors["NFS3ERR_IO"], 2);
+    }
+
+    #[test]
+    fn a_server_that_fails_in_a_new_way_each_time_takes_no_more_memory() {
+        let mut notes = recorder(0, u64::MAX);
+        let mut totals = Notes::default();
+        for status in 0..5000 {
+            notes.fail(&format!("status {status}"));
+        }
+        totals.merge(notes.finish());
+        totals.fail("NFS3ERR_IO", 2);
+        assert!(totals.errors.len() <= STATUSES_MAX + 1, "{}", totals.errors.len());
+        assert_eq!(totals.errors.values().sum::<u64>(), 5002);
+        assert!(totals.errors[FURTHER_STATUSES] >= 4900);
+    }
+
+    #[test]
+    fn more_operations_than_fit_in_32_bits_keep_their_percentiles() {
+        let (mut notes, many) = (Notes::default(), 6_000_000_000_u64);
+        let counts = [(1_000_000, many + 10), (2_000_000, many)];
+        assert_eq!(notes.gather(OpKind::Read, 0, counts.into_iter()), 2 * many + 10);
+        let json = serde_json::to_string(&notes).unwrap();
+        let mut all: Notes = serde_json::from_str(&json).unwrap();
+        all.merge(notes);
+        let total = all.total(1.0);
+        assert_eq!(total.operations, 4 * many + 20);
+        let latency = total.latency_ms;
+        for (seen, wanted) in [(latency.p50, 1.0), (latency.p99, 2.0), (latency.mean, 1.5)] {
+            assert!((seen - wanted).abs() <= wanted * 0.002, "{seen} is not {wanted}");
+        }
     }
 
     #[test]

@@ -254,9 +254,12 @@ pub struct VerifyResult {
     /// Those of them that were found in passing.
     #[serde(default)]
     pub in_passing_mismatches: u64,
-    /// The first of them, in words.
+    /// Each of them in words, one that was found several times once; at most 10,000.
     pub details: Vec<String>,
 }
+
+/// Details shown to people; the results have more.
+const TOLD_MAX: usize = 20;
 
 impl VerifyResult {
     /// Adds what another process found; at most `details_max` mismatches are told in words.
@@ -267,7 +270,19 @@ impl VerifyResult {
         self.uncertain += other.uncertain;
         self.unread += other.unread;
         self.mismatches += other.mismatches;
-        self.details.extend(other.details);
-        self.details.truncate(details_max);
+        for detail in other.details {
+            if self.details.len() < details_max && !self.details.contains(&detail) {
+                self.details.push(detail);
+            }
+        }
+    }
+
+    /// The first of the details, for people; the last line says how many more there are.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let mut told: Vec<String> = self.details.iter().take(TOLD_MAX).cloned().collect();
+        if let Some(more @ 1..) = self.details.len().checked_sub(TOLD_MAX) {
+            told.push(format!("and {more} more, all of them in the JSON results"));
+        }
+        told
     }
 }

@@ -28,17 +28,17 @@ impl Series {
     /// One completion `at_ns` after the start.
     pub(crate) fn add(&mut self, at_ns: u64, bytes: u64) {
         let step = usize::try_from(at_ns / STEP_NS).unwrap_or(usize::MAX - 1);
-        if step < FINE_STEPS_MAX {
+        if step >= FINE_STEPS_MAX {
+            self.overflow();
+        } else if !self.overflowed {
             bump(&mut self.fine, step, bytes);
-        } else {
-            self.overflowed = true;
         }
         bump(&mut self.coarse, step / 10, bytes);
     }
 
     /// Completions known only as a sum, spread evenly over a time; there are no 10 ms steps then.
     pub(crate) fn add_span(&mut self, from_ns: u64, to_ns: u64, operations: u64, bytes: u64) {
-        self.overflowed = true;
+        self.overflow();
         let first = from_ns / (STEP_NS * 10);
         let steps = (to_ns / (STEP_NS * 10)).saturating_sub(first).clamp(1, SPAN_STEPS_MAX);
         let mut given = Count::default();
@@ -59,8 +59,11 @@ impl Series {
 
     /// Adds what another worker saw.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.overflowed |= other.overflowed;
-        merge(&mut self.fine, &other.fine);
+        if other.overflowed {
+            self.overflow();
+        } else if !self.overflowed {
+            merge(&mut self.fine, &other.fine);
+        }
         merge(&mut self.coarse, &other.coarse);
     }
 
@@ -70,6 +73,15 @@ impl Series {
             let mut all = counts.iter().flat_map(|count| [count.operations, count.bytes]);
             all.try_fold(0_u64, u64::checked_add).is_some_and(|sum| sum <= most)
         })
+    }
+
+    /// There are no fine steps any more, and no memory is held for them: on a path each request in
+    /// flight has a series.
+    fn overflow(&mut self) {
+        if !self.overflowed {
+            self.overflowed = true;
+            self.fine = Vec::new();
+        }
     }
 
     /// 10 ms steps; nothing if the run outlasted them.
@@ -166,7 +178,10 @@ mod tests {
     #[test]
     fn a_run_too_long_for_fine_steps_keeps_the_coarse_ones() {
         let mut series = Series::default();
+        series.add(1_000_000_000, 0);
         series.add(3_600 * 1_000_000_000, 5);
+        series.add(1_000_000_000, 0);
+        assert_eq!(series.fine.capacity(), 0);
         assert!(series.points_10ms().is_empty());
         assert_eq!(series.points_1s().last().map(|point| point.bytes), Some(5));
     }

@@ -12,7 +12,7 @@ const BUCKETS_MAX: usize = 100_000;
 
 /// Writes the buckets in use.
 pub(super) fn serialize<S: Serializer>(
-    histogram: &Histogram<u32>,
+    histogram: &Histogram<u64>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let used = histogram.iter_recorded();
@@ -22,8 +22,8 @@ pub(super) fn serialize<S: Serializer>(
 /// Reads them back.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Histogram<u32>, D::Error> {
-    let pairs = Vec::<(u64, u32)>::deserialize(deserializer)?;
+) -> Result<Histogram<u64>, D::Error> {
+    let pairs = Vec::<(u64, u64)>::deserialize(deserializer)?;
     if pairs.len() > BUCKETS_MAX {
         return Err(D::Error::custom("a histogram with more buckets than there are"));
     }

@@ -8,6 +8,10 @@ use crate::rng::mix;
 pub(crate) const STAMP_BYTES: usize = 56;
 const MAGIC: u64 = u64::from_be_bytes(*b"weirblk2");
 const SEALED_WORDS: usize = 6;
+/// How far back a write is looked for of which a block may hold a part.
+const RECENT: u32 = 16;
+/// The least piece of a write that is told from bytes that agree by chance.
+const PIECE_BYTES_MIN: usize = 8;
 
 /// How a block differs from what was written last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,22 +102,60 @@ pub(crate) fn inspect(
     Err(torn(body, first, wanted, payload).unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
 }
 
-/// Compares a block that was read while it was written: any write from `wanted` up to `newest` is
-/// right. `false` if it can't be told, because the read may have met two of them half and half.
+/// Compares a block that was read while it was written: any write from `oldest` up to the one that
+/// `newest` names is right, and so are pieces of several, because a read may meet a write half
+/// done. `Ok(false)` says that it is of pieces. The write before the first is a hole.
 pub(crate) fn inspect_racing(
     block: &[u8],
     length: usize,
-    wanted: BlockName,
-    newest: u32,
+    newest: BlockName,
+    oldest: u32,
     payload: &Payload,
 ) -> Result<bool, Mismatch> {
-    let found = at_its_place(block, length, wanted, Some(wanted.run))?;
-    let generation = found.name.generation;
-    if !(wanted.generation..=newest).contains(&generation) {
-        return Err(Mismatch::Stale { found: generation, wanted: wanted.generation });
+    let front = block.get(..STAMP_BYTES).unwrap_or(block);
+    let is_hole = oldest == 0 && front.iter().all(|byte| *byte == 0);
+    let found = if is_hole && block.len() >= length {
+        BlockName { generation: 0, ..newest }
+    } else {
+        at_its_place(block, length, newest, Some(newest.run))?.name
+    };
+    if !(oldest..=newest.generation).contains(&found.generation) {
+        return Err(Mismatch::Stale { found: found.generation, wanted: oldest });
     }
     let body = block.get(STAMP_BYTES..length).unwrap_or(&[]);
-    Ok(body == payload.body(found.name, body.len()))
+    let hole = vec![0; if oldest == 0 { body.len() } else { 0 }];
+    let right = |generation| match generation {
+        0 => hole.as_slice(),
+        generation => payload.body(BlockName { generation, ..newest }, body.len()),
+    };
+    if body == right(found.generation) {
+        return Ok(true);
+    }
+    let recent = newest.generation.saturating_sub(RECENT).max(oldest);
+    let candidates: Vec<&[u8]> = (recent..=newest.generation).rev().map(right).collect();
+    let Some(first) = first_of_none(body, &candidates) else { return Ok(false) };
+    let own = body.iter().zip(right(found.generation)).position(|(a, b)| a != b).unwrap_or(first);
+    Err(torn(body, own, found, payload).unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
+}
+
+/// The first byte of `body` from which on it is a piece of none of `candidates`; `None` if it
+/// consists of pieces of them. A piece has at least 8 bytes, if it is not the last: fewer agree by
+/// chance.
+fn first_of_none(body: &[u8], candidates: &[&[u8]]) -> Option<usize> {
+    let mut at = 0;
+    while at < body.len() {
+        let rest = body.get(at..).unwrap_or(&[]);
+        let same = |candidate: &&[u8]| {
+            let right = candidate.get(at..).unwrap_or(&[]);
+            rest.iter().zip(right).take_while(|(a, b)| a == b).count()
+        };
+        let piece = candidates.iter().map(same).max().unwrap_or(0);
+        if piece < PIECE_BYTES_MIN && piece < rest.len() {
+            return Some(at);
+        }
+        at += piece;
+    }
+    None
 }
 
 /// Judges a block that an earlier run wrote by what it says itself: its place is right, and the
@@ -136,8 +178,11 @@ pub(crate) fn inspect_alone(
         .unwrap_or(Mismatch::Corrupt { at: STAMP_BYTES + first }))
 }
 
-/// Is it a hole still?
-pub(crate) fn inspect_hole(block: &[u8]) -> Result<(), Mismatch> {
+/// Is it a hole of `length` bytes still?
+pub(crate) fn inspect_hole(block: &[u8], length: usize) -> Result<(), Mismatch> {
+    if block.len() < length {
+        return Err(Mismatch::Short(block.len()));
+    }
     let stray = block.iter().position(|byte| *byte != 0);
     stray.map_or(Ok(()), |at| Err(Mismatch::Stray { at }))
 }
@@ -168,7 +213,10 @@ fn at_its_place(
 /// Is everything from byte `first` of the body on the content of a recent older write?
 fn torn(body: &[u8], first: usize, wanted: BlockName, payload: &Payload) -> Option<Mismatch> {
     let tail = body.get(first..)?;
-    let oldest = wanted.generation.saturating_sub(16).max(1);
+    if tail.len() < PIECE_BYTES_MIN {
+        return None;
+    }
+    let oldest = wanted.generation.saturating_sub(RECENT).max(1);
     let is_tail = |generation: &u32| {
         let older = BlockName { generation: *generation, ..wanted };
         payload.body(older, body.len()).get(first..) == Some(tail)
@@ -261,7 +309,7 @@ mod tests {
     #[test]
     fn a_read_that_met_a_write_may_show_either_and_nothing_older() {
         let payload = Payload::new();
-        let judge = |block: &[u8]| inspect_racing(block, BLOCK, name(5), 6, &payload);
+        let judge = |block: &[u8]| inspect_racing(block, BLOCK, name(6), 5, &payload);
         let (old, new) = (content(&payload, name(5)), content(&payload, name(6)));
         assert_eq!(judge(&old), Ok(true));
         assert_eq!(judge(&new), Ok(true));
@@ -274,10 +322,45 @@ mod tests {
     }
 
     #[test]
+    fn damage_is_found_also_where_a_read_met_a_write() {
+        let payload = Payload::new();
+        let judge = |block: &[u8]| inspect_racing(block, BLOCK, name(6), 5, &payload);
+        let (old, new) = (content(&payload, name(5)), content(&payload, name(6)));
+        let mut both = new.clone();
+        both[1024..3000].copy_from_slice(&old[1024..3000]);
+        for block in [&new, &old, &both] {
+            for at in (0..BLOCK - PIECE_BYTES_MIN).step_by(37) {
+                let mut damaged = block.clone();
+                damaged[at] ^= 1 << (at % 8);
+                assert!(judge(&damaged).is_err(), "byte {at}");
+            }
+        }
+        let mut torn = new.clone();
+        torn[1000..].copy_from_slice(&content(&payload, name(3))[1000..]);
+        assert!(matches!(judge(&torn), Err(Mismatch::Torn { older: 3, .. })));
+    }
+
+    #[test]
+    fn a_first_write_may_be_seen_over_the_hole_and_nothing_else() {
+        let payload = Payload::new();
+        let judge = |block: &[u8]| inspect_racing(block, BLOCK, name(1), 0, &payload);
+        let new = content(&payload, name(1));
+        assert_eq!(judge(&new), Ok(true));
+        assert_eq!(judge(&[0; BLOCK]), Ok(true));
+        let mut both = new.clone();
+        both[2048..].fill(0);
+        assert_eq!(judge(&both), Ok(false));
+        both[3000] = 1;
+        assert_eq!(judge(&both), Err(Mismatch::Corrupt { at: 3000 }));
+        assert_eq!(judge(&new[..100]), Err(Mismatch::Short(100)));
+    }
+
+    #[test]
     fn a_hole_is_empty() {
-        assert_eq!(inspect_hole(&[0; 512]), Ok(()));
+        assert_eq!(inspect_hole(&[0; 512], 512), Ok(()));
+        assert_eq!(inspect_hole(&[0; 511], 512), Err(Mismatch::Short(511)));
         let mut block = [0; 512];
         block[511] = 1;
-        assert_eq!(inspect_hole(&block), Err(Mismatch::Stray { at: 511 }));
+        assert_eq!(inspect_hole(&block, 512), Err(Mismatch::Stray { at: 511 }));
     }
 }

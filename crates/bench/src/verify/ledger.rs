@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Set while a write of the block has no answer yet.
 const IN_FLIGHT: u32 = 1 << 31;
+/// Set when a write of the block was answered with a failure: the old and the new content are both
+/// right until the same write is done again.
+const UNSURE: u32 = 1 << 30;
+/// The rest counts writes.
+const GENERATION: u32 = UNSURE - 1;
 /// Most blocks that are kept track of in one step: 1 GiB of memory.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
@@ -26,8 +31,8 @@ pub(crate) enum Expected {
     Untouched(Base),
     /// The content of its last answered write.
     Generation(u32),
-    /// A write of it was never answered, so old and new content are both right.
-    Uncertain,
+    /// This write of it was never answered, or failed, so old and new content are both right.
+    Uncertain(u32),
 }
 
 /// For each block of one file how often it was written, and whether a write is under way. There
@@ -116,26 +121,44 @@ impl Ledger {
         })
     }
 
-    /// Claims `block` of `file` for a write and gives the generation to write. `None` if one is in
-    /// flight.
+    /// Claims `block` of `file` for a write and gives the generation to write: the same again if
+    /// the last one failed. `None` if one is in flight, or there are no more generations.
     pub(crate) fn begin_this(&self, file: u32, block: u64) -> Option<u32> {
-        let claim = |state: u32| (state & IN_FLIGHT == 0).then_some((state + 1) | IN_FLIGHT);
+        let claim = |state: u32| match state {
+            state if state & IN_FLIGHT != 0 => None,
+            state if state & UNSURE != 0 => Some(state | IN_FLIGHT),
+            GENERATION.. => None,
+            generation => Some((generation + 1) | IN_FLIGHT),
+        };
         let cell = self.cell(file, block)?;
         let before = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
-        Some(before + 1)
+        claim(before).map(|state| state & GENERATION)
     }
 
     /// The write of `block` was answered with success.
     pub(crate) fn done(&self, file: u32, block: u64) {
         if let Some(cell) = self.cell(file, block) {
-            cell.fetch_and(!IN_FLIGHT, Ordering::Relaxed);
+            cell.fetch_and(GENERATION, Ordering::Relaxed);
+        }
+    }
+
+    /// The write of `block` was answered with a failure: nobody knows whether it was done.
+    pub(crate) fn failed(&self, file: u32, block: u64) {
+        let fail = |state: u32| (state & IN_FLIGHT != 0).then_some((state & GENERATION) | UNSURE);
+        if let Some(cell) = self.cell(file, block) {
+            // Without a claim there is nothing that could have failed.
+            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fail);
         }
     }
 
     /// The claimed write of `block` was never sent.
     pub(crate) fn cancel(&self, file: u32, block: u64) {
         if let Some(cell) = self.cell(file, block) {
-            let undo = |state: u32| (state & IN_FLIGHT != 0).then_some((state & !IN_FLIGHT) - 1);
+            let undo = |state: u32| match state {
+                state if state & IN_FLIGHT == 0 => None,
+                state if state & UNSURE != 0 => Some(state & !IN_FLIGHT),
+                state => Some((state & GENERATION) - 1),
+            };
             // Without a claim there is nothing to undo.
             let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, undo);
         }
@@ -150,7 +173,7 @@ impl Ledger {
     pub(crate) fn expected(&self, file: u32, block: u64) -> Expected {
         match self.look(file, block).0 {
             0 => Expected::Untouched(self.base(file)),
-            state if state & IN_FLIGHT != 0 => Expected::Uncertain,
+            state if state & !GENERATION != 0 => Expected::Uncertain(state & GENERATION),
             generation => Expected::Generation(generation),
         }
     }
@@ -184,9 +207,10 @@ impl Seen {
     /// The oldest and the newest write that a read may show that was sent at `self` and answered
     /// at `after`.
     pub(crate) const fn until(self, after: Self) -> (u32, u32) {
-        let before = self.0 & !IN_FLIGHT;
-        let oldest = if self.0 & IN_FLIGHT == 0 { before } else { before.saturating_sub(1) };
-        (oldest, after.0 & !IN_FLIGHT)
+        let before = self.0 & GENERATION;
+        let is_sure = self.0 & !GENERATION == 0;
+        let oldest = if is_sure { before } else { before.saturating_sub(1) };
+        (oldest, after.0 & GENERATION)
     }
 }
 
@@ -209,7 +233,7 @@ mod tests {
         assert_eq!(ledger.begin(1, 3, (0, 4)), Some((0, 1)), "it wraps within the file");
         ledger.done(1, 3);
         assert_eq!(ledger.begin(1, 3, (0, 4)), Some((3, 2)));
-        assert_eq!(ledger.expected(1, 3), Expected::Uncertain);
+        assert_eq!(ledger.expected(1, 3), Expected::Uncertain(2));
         ledger.done(1, 3);
         assert_eq!(ledger.expected(1, 3), Expected::Generation(2));
         assert_eq!(ledger.expected(0, 3), Expected::Untouched(Base::Hole));
@@ -233,6 +257,35 @@ mod tests {
         assert_eq!(ledger.begin_this(0, 0), None);
         ledger.cancel(0, 0);
         assert_eq!(ledger.expected(0, 0), Expected::Generation(1));
+    }
+
+    #[test]
+    fn a_write_that_failed_is_uncertain_until_the_same_is_written_again() {
+        let ledger = ledger(1, 1, Base::Stamped);
+        assert_eq!(ledger.begin_this(0, 0), Some(2));
+        ledger.failed(0, 0);
+        assert_eq!(ledger.expected(0, 0), Expected::Uncertain(2));
+        let unsure = ledger.look(0, 0);
+        assert_eq!(unsure.until(unsure), (1, 2));
+        assert_eq!(ledger.begin_this(0, 0), Some(2), "the same content once more");
+        assert_eq!(ledger.begin_this(0, 0), None);
+        ledger.cancel(0, 0);
+        assert_eq!(ledger.expected(0, 0), Expected::Uncertain(2));
+        assert_eq!(ledger.begin_this(0, 0), Some(2));
+        ledger.done(0, 0);
+        assert_eq!(ledger.expected(0, 0), Expected::Generation(2));
+        ledger.failed(0, 0);
+        assert_eq!(ledger.expected(0, 0), Expected::Generation(2), "nothing was under way");
+    }
+
+    #[test]
+    fn a_block_that_has_used_up_its_generations_is_not_written_any_more() {
+        let ledger = ledger(1, 1, Base::Hole);
+        ledger.cell(0, 0).unwrap().store(GENERATION - 1, Ordering::Relaxed);
+        assert_eq!(ledger.begin_this(0, 0), Some(GENERATION));
+        ledger.done(0, 0);
+        assert_eq!(ledger.begin_this(0, 0), None);
+        assert_eq!(ledger.expected(0, 0), Expected::Generation(GENERATION));
     }
 
     #[test]

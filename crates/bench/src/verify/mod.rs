@@ -16,9 +16,11 @@ pub(crate) const STAMP_BYTES_MIN: u32 = 64;
 use crate::payload::{BlockName, Payload};
 use crate::stats::result::VerifyResult;
 use crate::workload::VerifyScope;
+use std::collections::HashSet;
+use std::mem::{Discriminant, discriminant};
 
-/// Mismatches described in words; the others are only counted.
-pub(crate) const DETAILS_MAX: usize = 20;
+/// Different mismatches described in words; what is beyond them is only counted.
+pub(crate) const DETAILS_MAX: usize = 10_000;
 
 /// Compares blocks with what the run wrote, and keeps the tally.
 pub(crate) struct Checker<'a> {
@@ -26,13 +28,19 @@ pub(crate) struct Checker<'a> {
     ledger: &'a Ledger,
     run: u64,
     result: VerifyResult,
+    /// What was told in words: file, block, kind of mismatch. A block that is read again and again
+    /// is told once.
+    told: HashSet<(u32, u64, Kind)>,
 }
+
+/// A kind of mismatch, or `None` for a block that can't be read, and whether the load saw it.
+type Kind = (Option<Discriminant<Mismatch>>, bool);
 
 impl<'a> Checker<'a> {
     /// `chosen` blocks of `run` are to be read back; none is yet.
     pub(crate) fn new(payload: &'a Payload, ledger: &'a Ledger, run: u64, chosen: u64) -> Self {
         let result = VerifyResult { unread: chosen, ..VerifyResult::default() };
-        Self { payload, ledger, run, result }
+        Self { payload, ledger, run, result, told: HashSet::new() }
     }
 
     /// Bytes of a block.
@@ -51,16 +59,29 @@ impl<'a> Checker<'a> {
         self.result.unread = self.result.unread.saturating_sub(1);
         let generation = match self.ledger.expected(file, block) {
             Expected::Untouched(_) => return,
-            Expected::Uncertain => {
-                self.result.uncertain += 1;
-                return;
+            Expected::Uncertain(newest) => {
+                return self.compare_uncertain(file, block, newest, bytes);
             }
             Expected::Generation(generation) => generation,
         };
         let wanted = self.name(file, block, generation);
         self.result.checked += 1;
         if let Err(mismatch) = inspect(bytes, self.length(), wanted, self.payload) {
-            self.mismatch(file, block, &self.words(mismatch));
+            self.mismatch(file, block, mismatch, false);
+        }
+    }
+
+    /// Compares a block whose write `newest` may have been done or not.
+    fn compare_uncertain(&mut self, file: u32, block: u64, newest: u32, bytes: &[u8]) {
+        self.result.uncertain += 1;
+        let oldest = newest.saturating_sub(1);
+        // What was there before the first write may be anything.
+        if oldest == 0 && self.ledger.base(file) == Base::Unknown {
+            return;
+        }
+        let newest = self.name(file, block, newest);
+        if let Err(mismatch) = inspect_racing(bytes, self.length(), newest, oldest, self.payload) {
+            self.mismatch(file, block, mismatch, false);
         }
     }
 
@@ -72,12 +93,15 @@ impl<'a> Checker<'a> {
         let wanted = self.name(file, block, oldest);
         let verdict = match (oldest, self.ledger.base(file)) {
             // A first write may be seen or not, over something that nobody knows.
-            (0, _) if newest > 0 => Ok(false),
+            (0, Base::Unknown) if newest > 0 => Ok(false),
             (0, Base::Unknown) => {
                 inspect_alone(bytes, length, (wanted.file, wanted.offset), payload).map(|()| true)
             }
-            (0, _) => inspect_hole(bytes).map(|()| true),
-            _ if newest > oldest => inspect_racing(bytes, length, wanted, newest, payload),
+            (0, _) if newest == 0 => inspect_hole(bytes, length).map(|()| true),
+            _ if newest > oldest => {
+                let newest = self.name(file, block, newest);
+                inspect_racing(bytes, length, newest, oldest, payload)
+            }
             _ => inspect(bytes, length, wanted, payload).map(|()| true),
         };
         self.result.in_passing += 1;
@@ -86,8 +110,7 @@ impl<'a> Checker<'a> {
             Ok(false) => self.result.uncertain += 1,
             Err(mismatch) => {
                 self.result.in_passing_mismatches += 1;
-                let words = format!("{}, seen by the load", self.words(mismatch));
-                self.mismatch(file, block, &words);
+                self.mismatch(file, block, mismatch, true);
             }
         }
     }
@@ -96,7 +119,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn unreadable(&mut self, file: u32, block: u64, why: &str) {
         self.result.unread = self.result.unread.saturating_sub(1);
         self.result.checked += 1;
-        self.mismatch(file, block, &format!("unreadable: {why}"));
+        self.tell((file, block, (None, false)), || format!("unreadable: {why}"));
     }
 
     /// The tally.
@@ -122,12 +145,20 @@ impl<'a> Checker<'a> {
         mismatch.to_string()
     }
 
-    fn mismatch(&mut self, file: u32, block: u64, what: &str) {
+    fn mismatch(&mut self, file: u32, block: u64, mismatch: Mismatch, passing: bool) {
+        let kind = (Some(discriminant(&mismatch)), passing);
+        let words = self.words(mismatch);
+        let seen = if passing { ", seen by the load" } else { "" };
+        self.tell((file, block, kind), || format!("{words}{seen}"));
+    }
+
+    fn tell(&mut self, what: (u32, u64, Kind), words: impl FnOnce() -> String) {
         self.result.mismatches += 1;
-        if self.result.details.len() < DETAILS_MAX {
+        if self.result.details.len() < DETAILS_MAX && self.told.insert(what) {
+            let (file, block, _) = what;
             let name = self.ledger.file(file).map_or("?", |file| file.name.as_str());
             let offset = self.offset(block);
-            self.result.details.push(format!("{name} at {offset}: {what}"));
+            self.result.details.push(format!("{name} at {offset}: {}", words()));
         }
     }
 }
@@ -138,11 +169,52 @@ pub(crate) fn choose(ledger: &Ledger, files: &[u32], scope: VerifyScope) -> Vec<
     match scope {
         VerifyScope::All => all().collect(),
         VerifyScope::Sample(count) => {
-            let written = all().count() as u64;
-            let step = written.checked_div(count).unwrap_or(written).max(1);
-            let step = usize::try_from(step).unwrap_or(usize::MAX);
-            let count = usize::try_from(count).unwrap_or(usize::MAX);
-            all().step_by(step).take(count).collect()
+            let written = all().count() as u128;
+            let count = u128::from(count);
+            // Of so many before and with each one, this part: the ones that make it a whole more.
+            let is_due = |index: u128| (index + 1) * count / written > index * count / written;
+            let chosen = (0..).zip(all()).filter(|(index, _)| count >= written || is_due(*index));
+            chosen.map(|(_, place)| place).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_sample_has_its_number_and_is_spread_over_all() {
+        let file = |name: &str| Arc::new(FileLedger::new(name.into(), 1, Base::Stamped, 128));
+        let ledger = Ledger::new(vec![file("a"), file("b")], 4096);
+        for count in [0, 1, 2, 100, 200, 255, 256, 1000] {
+            let chosen = choose(&ledger, &[0, 1], VerifyScope::Sample(count));
+            assert_eq!(chosen.len() as u64, count.min(256));
+            let second = chosen.iter().filter(|(file, _)| *file == 1).count() as u64;
+            assert!(second.abs_diff(count.min(256) / 2) <= 1, "{count}: {second} in the second");
+        }
+    }
+
+    #[test]
+    fn a_block_of_an_unanswered_write_holds_the_old_or_the_new_and_nothing_else() {
+        let file = Arc::new(FileLedger::new("f".into(), 1, Base::Stamped, 1));
+        let (ledger, payload) = (Ledger::new(vec![file], 4096), Payload::new());
+        ledger.begin_this(0, 0);
+        let mut checker = Checker::new(&payload, &ledger, 7, 4);
+        let content = |generation| {
+            let name = BlockName { run: 7, file: 1, offset: 0, generation };
+            [&stamp(name, 4096, &payload)[..], payload.body(name, 4096 - STAMP_BYTES)].concat()
+        };
+        checker.compare(0, 0, &content(1));
+        checker.compare(0, 0, &content(2));
+        assert_eq!((checker.result.uncertain, checker.result.mismatches), (2, 0));
+        let mut damaged = content(2);
+        damaged[2000] ^= 1;
+        checker.compare(0, 0, &damaged);
+        checker.compare(0, 0, &[0; 4096]);
+        let result = checker.finish();
+        assert_eq!((result.uncertain, result.mismatches, result.unread), (4, 2, 0));
+        assert!(result.details[0].contains("byte 2000"), "{:?}", result.details);
     }
 }

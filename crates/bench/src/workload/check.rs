@@ -348,8 +348,12 @@ impl Workload {
             return refuse(self.apart("data is verified"));
         }
         let outstanding = u64::from(self.jobs) * u64::from(self.depth);
-        let held = self.region.bytes.map_or(u64::MAX, |bytes| bytes / u64::from(block));
-        let blocks = self.blocks().min(held).saturating_mul(u64::from(self.files));
+        // Of the last job, which has the least room.
+        let last = u64::from(self.jobs - 1).saturating_mul(self.region.job_increment);
+        let begins = self.region.offset.saturating_add(last);
+        let held = self.file_bytes.saturating_sub(begins);
+        let held = held.min(self.region.bytes.unwrap_or(u64::MAX)) / u64::from(block);
+        let blocks = held.saturating_mul(u64::from(self.files));
         if self.writes() && blocks < outstanding.saturating_mul(2) {
             return refuse(format!(
                 "verification needs at least two blocks for each of {outstanding} requests in \

@@ -1,7 +1,7 @@
 //! What the user is told when things go wrong.
 
 use crate::responder::{Responder, Verdict};
-use crate::{MKDIR, READ, REMOVE, WRITE, workload};
+use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weir_bench::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
@@ -57,6 +57,30 @@ fn a_full_server_is_named_and_what_was_made_is_removed() {
     let message = refusal(&server.target(), &workload(Pattern::Random, 0, 10));
     assert!(message.contains("NFS3ERR_NOSPC") && message.contains("--size"), "{message}");
     assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_cannot_have_its_size_is_removed_again() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        SETATTR => Verdict::Fail(Status::FBIG),
+        _ => Verdict::Serve,
+    }));
+    let load = Workload { layout: Layout::Sparse, ..workload(Pattern::Random, 0, 10) };
+    let message = refusal(&server.target(), &load);
+    assert!(message.contains("NFS3ERR_FBIG"), "{message}");
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_by_count_that_is_stopped_says_so() {
+    let load = workload(Pattern::Random, 100, 50_000_000);
+    for site in Site::both() {
+        let control = Control::new();
+        let hand = control.clone();
+        let prepared = prepare(&site.target(), &load).unwrap();
+        let result = prepared.run(&control, |_| hand.stop()).unwrap();
+        assert!(result.interrupted && result.total.operations < 50_000_000);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod failures;
+mod injected;
 mod loads;
 mod metadata;
 mod pacing;
@@ -20,6 +21,7 @@ use weir_bench::{
     Control, Layout, Length, Operation, Pattern, RunResult, Target, Workload, prepare,
 };
 
+const SETATTR: u32 = 2;
 const READ: u32 = 6;
 const WRITE: u32 = 7;
 const MKDIR: u32 = 9;

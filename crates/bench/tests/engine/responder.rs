@@ -20,6 +20,8 @@ pub(crate) enum Verdict {
     Serve,
     Fail(Status),
     Close,
+    /// Serve it, and meddle with the reply (the whole record).
+    Alter(Box<dyn FnOnce(&mut Vec<u8>)>),
 }
 
 /// Looks at each NFS call: procedure and arguments, which it may change.
@@ -150,11 +152,14 @@ impl World {
             return Some(mount::serve(&call, self, Vec::new()));
         }
         let mut args = call.args.to_vec();
+        let mut alter: Box<dyn FnOnce(&mut Vec<u8>)> = Box::new(|_| {});
         match (self.hook)(call.procedure, &mut args) {
-            Verdict::Serve => call.args = Shared::from(args.clone()),
+            Verdict::Serve => {}
+            Verdict::Alter(with) => alter = with,
             Verdict::Fail(status) => return Some(refuse(&call, status, Vec::new())),
             Verdict::Close => return None,
         }
+        call.args = Shared::from(args.clone());
         let Some(handle) = Route::of(call.procedure, &args).unwrap().handle else {
             return Some(null(&call, Vec::new()));
         };
@@ -165,7 +170,9 @@ impl World {
         };
         let rights = Rights { cred, read_only: false };
         let volume = Arc::clone(&self.volume);
-        Some(block_on(serve(volume, rights, handle, call, Vec::new())).reply)
+        let mut reply = block_on(serve(volume, rights, handle, call, Vec::new())).reply;
+        alter(&mut reply);
+        Some(reply)
     }
 }
 

@@ -24,6 +24,9 @@ use request::Follow;
 use size::Sizes;
 use std::sync::Arc;
 
+/// How long a job waits where every block that it could write is being written.
+const CROWDED_NS: u64 = 100_000;
+
 /// What the jobs of a load share.
 #[derive(Clone, Default)]
 pub(crate) struct Common {
@@ -56,6 +59,8 @@ pub(crate) struct Job {
     left: u64,
     left_bytes: u64,
     ledger: Option<Arc<Ledger>>,
+    /// The last decision came to nothing, because every block was being written.
+    crowded: bool,
 }
 
 impl Job {
@@ -99,6 +104,7 @@ impl Job {
             left,
             left_bytes,
             ledger: common.ledger.clone(),
+            crowded: false,
         }
     }
 
@@ -110,7 +116,7 @@ impl Job {
     /// What a free slot does at `now_ns`.
     #[inline]
     pub(crate) fn next(&mut self, now_ns: u64) -> Next {
-        if self.left == 0 || self.left_bytes == 0 {
+        if self.is_done() {
             return Next::Done;
         }
         if let Some(pause) = &mut self.pause {
@@ -121,6 +127,12 @@ impl Job {
             }
         }
         let Some(op) = self.decide() else {
+            if std::mem::take(&mut self.crowded) {
+                if let Some(pause) = &mut self.pause {
+                    pause.unsent();
+                }
+                return Next::Wait(now_ns.saturating_add(CROWDED_NS));
+            }
             self.left = 0;
             return Next::Done;
         };
@@ -146,8 +158,18 @@ impl Job {
             Request::Mkdir { serial } => self.makings.gone(serial, true),
             Request::Remove { serial } if absent => self.makings.gone(serial, false),
             Request::Rmdir { serial } if absent => self.makings.gone(serial, true),
+            Request::Write { file, offset, generation: 1.., .. } => {
+                if let Some(ledger) = &self.ledger {
+                    ledger.failed(file, ledger.block(offset));
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Is there anything left to do, as far as it was to end by a count?
+    pub(crate) const fn is_done(&self) -> bool {
+        self.left == 0 || self.left_bytes == 0
     }
 
     /// The request of `op` was never sent, and will not be.
@@ -200,23 +222,30 @@ impl Job {
         let bytes = sizes.draw(&mut self.rng);
         let bytes = bytes.min(u32::try_from(self.left_bytes).unwrap_or(u32::MAX));
         let spot = self.place.next(pattern, bytes, &mut self.rng)?;
+        let op = if reads { read(spot) } else { self.write(spot)? };
         self.left_bytes -= u64::from(spot.bytes);
-        if reads { Some(read(spot)) } else { self.write(spot) }
+        Some(op)
     }
 
-    /// A write at `spot`, or at the next free block if data is verified and the block is being
-    /// written.
+    /// A write at `spot`, or at the next free block of the job's files if data is verified and the
+    /// block is being written. `None` if all of them are.
     fn write(&mut self, spot: Spot) -> Option<Op> {
-        let Spot { file, mut offset, bytes } = spot;
-        self.writes_since_commit += 1;
-        self.last_written = file;
+        let Spot { mut file, mut offset, bytes } = spot;
         let mut generation = 0;
         if let Some(ledger) = &self.ledger {
             let within = self.place.blocks(self.block_bytes);
-            let (block, claimed) = ledger.begin(file, ledger.block(offset), within)?;
-            offset = ledger.offset(block);
-            generation = claimed;
+            let claim = |file| {
+                let claimed = ledger.begin(file, ledger.block(offset), within)?;
+                Some((file, claimed))
+            };
+            let Some((free, (block, claimed))) = self.place.files_from(file).find_map(claim) else {
+                self.crowded = true;
+                return None;
+            };
+            (file, offset, generation) = (free, ledger.offset(block), claimed);
         }
+        self.writes_since_commit += 1;
+        self.last_written = file;
         Some(Op::alone(Request::Write { file, offset, bytes, generation }))
     }
 

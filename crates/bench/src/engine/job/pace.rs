@@ -107,6 +107,12 @@ impl Pause {
         self.open += 1;
     }
 
+    /// What was about to leave did not.
+    pub(super) const fn unsent(&mut self) {
+        self.sent = self.sent.saturating_sub(1);
+        self.open = self.open.saturating_sub(1);
+    }
+
     /// One was answered at `now_ns`. `true` if the pause begins with it.
     pub(super) fn answered(&mut self, now_ns: u64) -> bool {
         self.open = self.open.saturating_sub(1);

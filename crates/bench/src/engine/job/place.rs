@@ -49,6 +49,8 @@ pub(super) struct Place {
     len: u64,
     align: Option<u64>,
     unit: u64,
+    /// Units of one file's region at which the smallest request fits.
+    per_file: u64,
     drawer: Drawer,
     cursor: u64,
     shared: Cursors,
@@ -77,7 +79,8 @@ impl Place {
         let least = sizes.iter().map(|sizes| sizes.least()).min().unwrap_or(1);
         let align = workload.align_bytes.map(u64::from);
         let unit = align.unwrap_or(u64::from(least)).max(1);
-        let units = (len / unit).max(1) * u64::from(file_count);
+        let per_file = len.saturating_sub(u64::from(least)) / unit + 1;
+        let units = per_file * u64::from(file_count);
         let key = mix(workload.seed ^ mix(u64::from(index)));
         let drawer = match workload.draw {
             Draw::Independent => Drawer::Independent,
@@ -106,6 +109,7 @@ impl Place {
             len: len.max(1),
             align,
             unit,
+            per_file,
             drawer,
             cursor,
             shared,
@@ -187,7 +191,7 @@ impl Place {
     }
 
     fn random_position(&mut self, bytes: u64, rng: &mut Rng) -> u64 {
-        let per_file = (self.len / self.unit).max(1);
+        let per_file = self.per_file;
         let unit = match &mut self.drawer {
             Drawer::Independent => {
                 let align = self.align.unwrap_or(bytes).max(1);
@@ -221,6 +225,13 @@ impl Place {
             offset: self.begin + within,
             bytes: bytes.min(left),
         }
+    }
+
+    /// The files of the job, each once, from `file` on.
+    pub(super) fn files_from(&self, file: u32) -> impl Iterator<Item = u32> + use<> {
+        let (first, stride, count) = (self.first_file, self.file_stride.max(1), self.file_count);
+        let begin = file.saturating_sub(first) / stride;
+        (0..count).map(move |step| first + (begin + step) % count.max(1) * stride)
     }
 
     fn file_at(&self, position: u64) -> u32 {
@@ -351,6 +362,30 @@ mod tests {
         let seen = visits(&mut place(&workload, 0), pattern, 10_000);
         let on = seen.windows(2).filter(|pair| pair[1].1 == pair[0].1 + 1).count();
         assert!((7300..7700).contains(&on), "{on}");
+    }
+
+    #[test]
+    fn a_pass_begins_at_every_aligned_place_once_whatever_the_region() {
+        for (align, bytes) in [(512, 100_000), (4096, 100_000), (5000, 100_000), (8192, 65_536)] {
+            let region = Region { offset: 1000, bytes: Some(bytes), job_increment: 0 };
+            let workload = Workload {
+                file_bytes: 1 << 20,
+                region,
+                align_bytes: Some(align),
+                draw: Draw::Permuted,
+                ..workload()
+            };
+            let mut place = place(&workload, 0);
+            let places = (bytes - 4096) / u64::from(align) + 1;
+            let mut rng = Rng::new(1);
+            for _ in 0..2 {
+                let pass: BTreeSet<_> = (0..places)
+                    .filter_map(|_| place.next(Pattern::Random, 4096, &mut rng))
+                    .map(|spot| spot.offset)
+                    .collect();
+                assert_eq!(pass.len() as u64, places, "aligned to {align}");
+            }
+        }
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn with_a_ledger_writes_carry_generations_and_an_unsent_one_is_taken_back() {
     for op in &ops {
         assert!(matches!(op.request, Request::Write { generation: 1, .. }), "{op:?}");
     }
-    assert_eq!(next(&mut job), None, "every block is being written");
+    assert!(matches!(job.next(0), Next::Wait(1..)), "every block is being written");
     assert_eq!(ledger.written(0).count(), 8);
     job.dropped(&ops[3]);
     assert_eq!(ledger.written(0).count(), 7);
@@ -268,4 +268,52 @@ fn sequential_reads_and_writes_of_a_mixture_each_have_their_place() {
         }
     }
     assert!(reads > 5 && writes > 5);
+}
+
+/// A common of `files` files of `blocks` blocks, laid out.
+fn with_ledger(files: u32, blocks: u64) -> Common {
+    let file = |number: u32| {
+        let (name, id) = (number.to_string(), u64::from(number));
+        Arc::new(FileLedger::new(name, id, Base::Stamped, blocks))
+    };
+    let ledger = Arc::new(Ledger::new((0..files).map(file).collect(), 4096));
+    Common { ledger: Some(ledger), ..Common::default() }
+}
+
+#[test]
+fn a_job_whose_file_is_all_in_flight_writes_another_one_and_does_not_end() {
+    let load = Workload {
+        files: 16,
+        file_bytes: 2 * 4096,
+        verify: Some(crate::VerifyScope::All),
+        ..workload(Pattern::Random, 0)
+    };
+    load.check().unwrap();
+    let mut job = Job::new(&load, 0, &with_ledger(16, 2));
+    let written: BTreeSet<_> = requests(&mut job, 32)
+        .into_iter()
+        .map(|request| match request {
+            Request::Write { file, offset, .. } => (file, offset),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(written.len(), 32, "every block of every file");
+    assert!(matches!(job.next(5), Next::Wait(at) if at > 5), "it waits for one, and is not done");
+    assert!(!job.is_done());
+}
+
+#[test]
+fn a_block_whose_write_failed_is_written_again() {
+    let load = Workload {
+        length: Length::Operations(100),
+        verify: Some(crate::VerifyScope::All),
+        ..workload(Pattern::Random, 0)
+    };
+    let mut job = Job::new(&load, 0, &with_ledger(1, 8));
+    for _ in 0..100 {
+        let op = next(&mut job).unwrap();
+        assert!(matches!(op.request, Request::Write { generation: 2, .. }), "{op:?}");
+        job.failed(&op, false);
+    }
+    assert!(job.is_done());
 }

@@ -227,13 +227,13 @@ impl Conn {
         let mut inbox = std::mem::take(&mut self.inbox);
         let result = inbox.feed(bytes, |event| {
             match event {
-                Event::Head(head) => {
+                Event::Head(head, bytes) => {
                     let xid = reply::xid(head).ok_or(Fault::Unasked(0))?;
                     let (slot, sent) = self.answered(xid)?;
                     let request = &sent.work.op.request;
-                    let outcome = reply::outcome(head, request, expected.stability)?;
+                    let outcome = reply::outcome((head, bytes), request, expected.stability)?;
                     if expected.data
-                        && let Some(data) = reply::read_data(head, request, &outcome)?
+                        && let Some(data) = reply::read_data(head, request)?
                     {
                         look(&sent.work, data);
                     }

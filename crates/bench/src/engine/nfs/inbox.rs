@@ -34,8 +34,8 @@ struct Fragments {
 /// What the stream brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
-    /// The front of a record (all of it, if that is short).
-    Head(&'a [u8]),
+    /// The front of a record (all of it, if that is short), and the length of all of it.
+    Head(&'a [u8], usize),
     /// The record whose head came last is there in full.
     End,
 }
@@ -108,7 +108,7 @@ impl Inbox {
             let Some((head, after)) = record.split_at_checked(len.min(self.head_bytes)) else {
                 break;
             };
-            each(Event::Head(head))?;
+            each(Event::Head(head, len))?;
             rest = after;
             self.skip = len - head.len();
             if self.skip == 0 {
@@ -134,12 +134,13 @@ impl Fragments {
                 Step::NeedMore { .. } => break,
                 Step::Fragment { consumed } => consumed,
                 Step::Record { at, consumed } => {
-                    each(Event::Head(rest.get(at).unwrap_or(&[])))?;
+                    let record = rest.get(at).unwrap_or(&[]);
+                    each(Event::Head(record, record.len()))?;
                     each(Event::End)?;
                     consumed
                 }
                 Step::Assembled { record, consumed } => {
-                    each(Event::Head(&record))?;
+                    each(Event::Head(&record, record.len()))?;
                     each(Event::End)?;
                     consumed
                 }
@@ -178,7 +179,7 @@ mod tests {
             inbox
                 .feed::<FrameError>(&buffer[..kept + chunk.len()], |event| {
                     match event {
-                        Event::Head(head) => {
+                        Event::Head(head, _) => {
                             assert_eq!(heads.len(), ends, "one record at a time");
                             heads.push(head.to_vec());
                         }
@@ -223,7 +224,7 @@ mod tests {
             buffer[kept..kept + chunk.len()].copy_from_slice(chunk);
             inbox
                 .feed::<FrameError>(&buffer[..kept + chunk.len()], |event| {
-                    if let Event::Head(head) = event {
+                    if let Event::Head(head, _) = event {
                         heads.push(head.to_vec());
                     }
                     Ok(())

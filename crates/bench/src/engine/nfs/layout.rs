@@ -84,14 +84,13 @@ pub(super) fn directory(
     }
 }
 
-/// Makes one file. What is to be written comes later.
+/// Makes one empty file.
 pub(super) fn file(
     session: &mut Session,
     directory: &[u8],
     spec: &FileSpec,
-    layout: Layout,
 ) -> Result<Handle, BenchError> {
-    let (wanted, size) = (&spec.name, spec.size);
+    let wanted = &spec.name;
     // A file that is to be written starts empty, so that its old layout is gone.
     let attributes = Sattr3 { mode: Some(0o644), size: Some(0), ..Sattr3::NONE };
     let how = CreateHow3::Unchecked(attributes);
@@ -102,19 +101,20 @@ pub(super) fn file(
                 Res::Fail(status, _) => Err(refused(&format!("creating {wanted}"), status)),
             }
         })??;
-    let handle = given_or_found(session, directory, wanted, made)?;
-    if layout == Layout::Sparse && size > 0 {
-        set_size(session, &handle, wanted, size)?;
-    }
-    Ok(handle)
+    given_or_found(session, directory, wanted, made)
 }
 
-fn set_size(
+/// Gives the file its size, if the layout wants it as a hole. What is to be written comes later.
+pub(super) fn extend(
     session: &mut Session,
     handle: &[u8],
-    wanted: &str,
-    size: u64,
+    spec: &FileSpec,
+    layout: Layout,
 ) -> Result<(), BenchError> {
+    let (wanted, size) = (&spec.name, spec.size);
+    if layout != Layout::Sparse || size == 0 {
+        return Ok(());
+    }
     let args = SetattrArgs {
         object: FileHandle3(handle),
         new_attributes: Sattr3 { size: Some(size), ..Sattr3::NONE },

@@ -108,16 +108,19 @@ impl Files {
         let handles = Arc::make_mut(&mut self.handles);
         for ((index, spec), number) in plan.files.iter().enumerate().zip(0..) {
             let handle = match spec.role {
-                Role::Make => layout::file(session, &handles.directory, spec, workload.layout)?,
+                Role::Make => layout::file(session, &handles.directory, spec)?,
                 Role::Existing if workload.uses(number) => {
                     layout::existing(session, &handles.directory, spec)?
                 }
                 Role::Existing | Role::Find => continue,
             };
-            handles.set(index, handle);
-            if spec.role == Role::Make && !spec.keep {
-                self.made.push(spec.name.clone());
+            if spec.role == Role::Make {
+                if !spec.keep {
+                    self.made.push(spec.name.clone());
+                }
+                layout::extend(session, &handle, spec, workload.layout)?;
             }
+            handles.set(index, handle);
         }
         if let Layout::Written { block_bytes } = workload.layout {
             let block_bytes = block_bytes.min(limits.write_bytes_max);

@@ -65,7 +65,10 @@ impl Outbox {
             match self.send(socket, payload) {
                 Ok(count) => self.advance(count),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::AGAIN) => {
+                    self.forget();
+                    return Ok(false);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -73,6 +76,26 @@ impl Outbox {
         self.pieces.clear();
         self.sent = 0;
         Ok(true)
+    }
+
+    /// Gives back the memory of what was sent: a connection that is always behind never empties.
+    fn forget(&mut self) {
+        if self.sent < PIECES_MAX || self.sent < self.pieces.len() / 2 {
+            return;
+        }
+        self.pieces.drain(..self.sent);
+        self.sent = 0;
+        let first = self.pieces.iter().find_map(|piece| match piece {
+            Piece::Head { start, .. } => Some(*start),
+            Piece::Payload { .. } => None,
+        });
+        let gone = first.unwrap_or(self.heads.len());
+        self.heads.drain(..gone);
+        for piece in &mut self.pieces {
+            if let Piece::Head { start, end } = piece {
+                (*start, *end) = (*start - gone, *end - gone);
+            }
+        }
     }
 
     fn send(&self, socket: BorrowedFd<'_>, payload: &Payload) -> Result<usize, Errno> {
@@ -140,6 +163,42 @@ mod tests {
         there.read_to_end(&mut seen).unwrap();
         assert!(blocked > 0, "the socket buffer must be smaller than what is sent");
         assert!(seen == wanted);
+    }
+
+    #[test]
+    fn a_connection_that_is_always_behind_takes_no_more_memory() {
+        let payload = Payload::new();
+        let (here, mut there) = UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        let (mut outbox, mut sent, mut got) = (Outbox::default(), 0_u64, Vec::new());
+        let mut chunk = vec![0; 64 << 10];
+        let mut most = 0;
+        for turn in 0..20_000_u64 {
+            outbox.head(|out| out.extend_from_slice(&turn.to_be_bytes()));
+            outbox.payload(0, 4088);
+            sent += 4096;
+            // As much is taken as is added, so that there is always a rest.
+            if outbox.flush(here.as_fd(), &payload).unwrap() {
+                continue;
+            }
+            while (got.len() as u64) + (1 << 20) < sent {
+                let len = there.read(&mut chunk).unwrap();
+                got.extend_from_slice(&chunk[..len]);
+            }
+            most = most.max(outbox.pieces.len());
+        }
+        assert!(most < 2000, "{most} pieces");
+        while !outbox.flush(here.as_fd(), &payload).unwrap() {
+            let len = there.read(&mut chunk).unwrap();
+            got.extend_from_slice(&chunk[..len]);
+        }
+        drop(here);
+        there.read_to_end(&mut got).unwrap();
+        assert_eq!(got.len() as u64, sent);
+        for (turn, record) in got.chunks(4096).enumerate() {
+            assert_eq!(record[..8], (turn as u64).to_be_bytes(), "record {turn}");
+            assert_eq!(&record[8..], payload.slice(0, 4088));
+        }
     }
 
     #[test]

@@ -26,11 +26,11 @@ pub(super) fn xid(head: &[u8]) -> Option<u32> {
     head.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// What the reply that begins with `head` says about `request`, which asked for `stability` if it
-/// writes.
+/// What the reply that begins with `head`, and is so many bytes long, says about `request`, which
+/// asked for `stability` if it writes.
 #[inline]
 pub(super) fn outcome(
-    head: &[u8],
+    (head, record_bytes): (&[u8], usize),
     request: &Request,
     stability: Stability,
 ) -> Result<Outcome, XdrError> {
@@ -50,7 +50,9 @@ pub(super) fn outcome(
         return Ok(Outcome::Failed(status::name(status)));
     }
     match request {
-        Request::Read { bytes, .. } => read(&mut input, *bytes),
+        Request::Read { bytes, .. } => {
+            read(&mut input, *bytes, record_bytes.saturating_sub(head.len()))
+        }
         Request::Write { bytes, .. } | Request::Fill { bytes, .. } => {
             write(&mut input, *bytes, stability)
         }
@@ -59,8 +61,8 @@ pub(super) fn outcome(
     }
 }
 
-/// RFC 1813 §3.3.6, up to the data.
-fn read(input: &mut Reader<'_>, wanted: u32) -> Result<Outcome, XdrError> {
+/// RFC 1813 §3.3.6, up to the data. `behind` bytes of the record are not in `input`.
+fn read(input: &mut Reader<'_>, wanted: u32, behind: usize) -> Result<Outcome, XdrError> {
     if input.bool()? {
         input.bytes(Fattr3::BYTES)?;
     }
@@ -68,22 +70,27 @@ fn read(input: &mut Reader<'_>, wanted: u32) -> Result<Outcome, XdrError> {
     if count != wanted {
         return Ok(Outcome::Failed(format!("short read: {count} of {wanted} bytes")));
     }
+    let _eof = input.bool()?;
+    let brought = input.u32()?;
+    let room = usize::try_from(brought).unwrap_or(usize::MAX).saturating_sub(input.rest().len());
+    if brought != count || room > behind {
+        return Ok(Outcome::Failed("a READ reply without the data that it announces".to_owned()));
+    }
     Ok(Outcome::Done(u64::from(count)))
 }
 
-/// The data in `record`, the whole reply to `request`; `None` if it is no successful read.
+/// The data in `record`, the whole reply to `request`; less than was asked for only where the file
+/// ends. `None` if it is no successful read.
 pub(super) fn read_data<'a>(
     record: &'a [u8],
     request: &Request,
-    outcome: &Outcome,
 ) -> Result<Option<&'a [u8]>, XdrError> {
-    if !matches!((request, outcome), (Request::Read { .. }, Outcome::Done(_))) {
-        return Ok(None);
-    }
+    let Request::Read { bytes, .. } = *request else { return Ok(None) };
+    let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
     let Ok(body) = Reply::parse(record)?.body else { return Ok(None) };
     match <ReadArgs<'_> as RemoteCall>::Results::decode(&mut Reader::new(body))? {
-        Res::Ok(ok) => Ok(Some(ok.data)),
-        Res::Fail(..) => Ok(None),
+        Res::Ok(ok) if ok.eof || ok.data.len() >= wanted => Ok(Some(ok.data)),
+        Res::Ok(_) | Res::Fail(..) => Ok(None),
     }
 }
 

@@ -92,9 +92,13 @@ impl Session {
     where
         A: RemoteCall,
     {
-        self.queue(|caller, out, xid| caller.call(out, xid, args));
+        let asked = self.queue(|caller, out, xid| caller.call(out, xid, args));
         let address = self.address;
         self.answer(|reply| {
+            if reply.xid != asked {
+                let detail = format!("a reply to nothing that was asked (xid {:#010x})", reply.xid);
+                return Err(BenchError::Protocol { address, detail });
+            }
             let results = reply.results::<A>().map_err(|error| malformed(address, &error))?;
             Ok(read(results))
         })

@@ -95,7 +95,8 @@ impl NfsWorker {
             ended: None,
         };
         let result = run.drive(&mut conns, control);
-        run.finish(result.err())
+        let stopped = control.stopped() && run.jobs.iter().any(|job| !job.is_done());
+        Outcome { stopped, ..run.finish(result.err()) }
     }
 }
 
@@ -110,7 +111,10 @@ impl Loop<'_> {
             EVENTS
         ];
         let mut buffer = vec![0; self.buffer_bytes()];
-        self.start(conns);
+        // Who was told to stop before the load begins sends nothing.
+        if !control.stopped() {
+            self.start(conns);
+        }
         loop {
             let now_ns = self.schedule.now_ns();
             self.meter.tick(now_ns);
@@ -429,6 +433,7 @@ impl Loop<'_> {
             ended_ns: ended.at_ns,
             lost: self.lost,
             unanswered: self.outstanding as u64,
+            stopped: false,
             verify: self.checker.map(|(_, checker)| checker.finish()),
             fault: fault.or(local),
         }

@@ -160,7 +160,8 @@ impl Files {
         Ok(())
     }
 
-    /// Reads `blocks` back and has them compared, until all are or the run is stopped.
+    /// Reads `blocks` back and has them compared, until all are or the run is stopped. What the
+    /// page cache holds is dropped before: it would only show what this machine has written.
     pub(super) fn verify(
         &self,
         plan: &Plan,
@@ -168,7 +169,7 @@ impl Files {
         blocks: Vec<(u32, u64)>,
         control: &Control,
     ) -> Result<(), BenchError> {
-        let files = self.open(plan, false)?;
+        let files = self.open(plan, true)?;
         let mut buffer = AlignedBuffer::new(usize::try_from(checker.block_bytes()).unwrap_or(0));
         for (number, block) in blocks {
             if control.stopped() {
@@ -270,9 +271,11 @@ fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     while let Some(rest) = buffer.get_mut(filled..)
         && !rest.is_empty()
     {
-        match file.read_at(rest, offset + filled as u64)? {
-            0 => break,
-            len => filled += len,
+        match file.read_at(rest, offset + filled as u64) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(filled)

@@ -98,6 +98,7 @@ impl PathWorker {
             }
         }
         let ended_ns = schedule.now_ns().min(schedule.stop_ns);
+        let stopped = control.stopped() && !self.job.job().is_done();
         run.recorder.close(ended_ns);
         let mut usage = run.meter.finish(ended_ns);
         // What the thread does not compute it waits for.
@@ -108,6 +109,7 @@ impl PathWorker {
             ended_ns,
             lost: 0,
             unanswered: 0,
+            stopped,
             verify: run.checker.map(|(_, checker)| checker.finish()),
             fault: None,
         }
@@ -218,12 +220,13 @@ impl PathWorker {
         let seen =
             run.checker.as_ref().map(|(ledger, _)| ledger.look(number, ledger.block(offset)));
         let buffer = front(&mut self.buffer, bytes);
-        let len = file.read_at(buffer, offset)?;
+        let len = super::read_full(file, buffer, offset)?;
+        if let (Some((ledger, checker)), Some(seen)) = (&mut run.checker, seen) {
+            let found = buffer.get(..len).unwrap_or(&[]);
+            checker.compare_in_passing(number, ledger.block(offset), seen, found);
+        }
         if len < buffer.len() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-        }
-        if let (Some((ledger, checker)), Some(seen)) = (&mut run.checker, seen) {
-            checker.compare_in_passing(number, ledger.block(offset), seen, buffer);
         }
         Ok(len as u64)
     }
@@ -245,7 +248,7 @@ impl PathWorker {
         } else {
             buffer.copy_from_slice(plan.payload.plain(self.turn, buffer.len()));
         }
-        full(file.write_at(buffer, offset)?, buffer.len())
+        file.write_all_at(buffer, offset).map(|()| u64::from(bytes))
     }
 
     fn fill(&mut self, serial: u64, bytes: u32) -> io::Result<u64> {
@@ -253,20 +256,13 @@ impl PathWorker {
         let buffer = front(&mut self.buffer, bytes);
         buffer.copy_from_slice(self.plan.payload.plain(self.turn, buffer.len()));
         let file = OpenOptions::new().write(true).open(path)?;
-        full(file.write_at(buffer, 0)?, buffer.len())
+        file.write_all_at(buffer, 0).map(|()| u64::from(bytes))
     }
 }
 
 fn front(buffer: &mut AlignedBuffer, bytes: u32) -> &mut [u8] {
     let len = usize::try_from(bytes).unwrap_or(0);
     buffer.bytes_mut().get_mut(..len).unwrap_or(&mut [])
-}
-
-fn full(written: usize, wanted: usize) -> io::Result<u64> {
-    if written < wanted {
-        return Err(io::Error::from(io::ErrorKind::WriteZero));
-    }
-    Ok(written as u64)
 }
 
 /// The failure as it is counted.

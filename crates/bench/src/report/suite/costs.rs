@@ -201,7 +201,7 @@ pub(super) fn failures(test: &TestResult) -> Option<Table> {
             }
             if let Some(verify) = run.total.verify.as_ref() {
                 if verify.mismatches > 0 {
-                    let details = verify.details.join("; ");
+                    let details = verify.told().join("; ");
                     add(format!("blocks that differ: {details}"), verify.mismatches);
                 }
                 if verify.unread > 0 {

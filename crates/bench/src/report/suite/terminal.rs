@@ -5,6 +5,7 @@ use super::verdict;
 use super::words::when;
 use crate::report::figure;
 use crate::results::{Finding, Results, TestResult};
+use crate::stats::result::VerifyResult;
 use crate::text::plain;
 use std::io::IsTerminal as _;
 
@@ -67,7 +68,7 @@ fn render_test(out: &mut String, test: &TestResult, width: Option<u16>, colour: 
             for (what, count) in &run.total.errors {
                 line(out, &format!("  FAILED: {}: {count} × {what}", step.name));
             }
-            for detail in run.total.verify.iter().flat_map(|verify| &verify.details) {
+            for detail in run.total.verify.iter().flat_map(VerifyResult::told) {
                 line(out, &format!("  MISMATCH: {}: {detail}", step.name));
             }
         }
