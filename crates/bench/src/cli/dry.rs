@@ -178,7 +178,7 @@ mod tests {
             "at 50 % of what step fill reached",
             "1 file of 1 MiB in weir-bench",
             "30 s after 2 s of warm-up",
-            "clients 200 µs and 2000 µs away",
+            "clients 200 µs and 2 ms away",
             "is not run: no SMB",
             "2 steps, each 3 times: 96 s of load, and 1 that end by a count",
             "up to 1 MiB at a time; 1 MiB are written",
