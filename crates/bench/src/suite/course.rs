@@ -16,6 +16,7 @@ use crate::stats::result::RunResult;
 use crate::workload::{Length, Workload};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// What steps leave for those after them.
 pub(super) struct Course {
@@ -143,7 +144,8 @@ impl Course {
             }
             let run = self.apply(suite, whole, &go, &own, result)?;
             let stopped = suite.control.stopped();
-            if !discard && !(stopped && run.total.total.operations == 0) {
+            let empty = stopped && run.total.total.operations == 0;
+            if !discard && !empty {
                 result.runs.push(run);
             }
             if stopped {
@@ -162,9 +164,9 @@ impl Course {
             return Ok(());
         }
         for directory in data::directories(loads) {
-            if !self.claimed.contains_key(&directory) {
-                let made = suite.place.claim(&directory)?;
-                self.claimed.insert(directory, made);
+            if let Entry::Vacant(unclaimed) = self.claimed.entry(directory) {
+                let made = suite.place.claim(unclaimed.key())?;
+                unclaimed.insert(made);
             }
         }
         Ok(())

@@ -95,7 +95,6 @@ const MOST: f64 = 200_000.0;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
     reason = "scripted figures are small and not negative"
 )]
 fn record(load: &Workload, figures: &Figures) -> StepRecord {
