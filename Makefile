@@ -10,8 +10,9 @@ CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
 LIVE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
+AGREE_PATH ?= target/agree
 
-.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay
+.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay agree
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -67,6 +68,11 @@ replay: ## the published tests against Weir and NFS-Ganesha, in turns (needs roo
 	cargo xtask preflight peers
 	cargo build --release --locked
 	target/release/weir-replay --out $(REPLAY_OUT) $(REPLAY)
+
+agree: ## our load generator beside the real fio, by turns (AGREE_PATH=; AGREE="--throttle 2000": a device of its own, as root; docs/bench-languages.md)
+	cargo build --release --locked
+	mkdir -p $(AGREE_PATH)
+	target/release/weir-agree $(AGREE_PATH) $(AGREE)
 
 wide: ## a directory of a million entries on ext4 and XFS (needs root)
 	tests/campaigns/wide.sh

@@ -4,7 +4,7 @@ use crate::engine::{Phase, Window};
 use crate::stats::result::mibps;
 use crate::units::{latency, span, three_digits};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 /// Windows gathered for one line: a second of them.
 const SECONDS: f64 = 1.0;
@@ -55,7 +55,7 @@ impl Progress {
     pub fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None if !self.quiet => eprintln!("{line}"),
+            None if !self.quiet => tell(line),
             None => {}
         }
     }
@@ -94,7 +94,7 @@ impl Progress {
             bar.set_message(line);
             bar.tick();
         } else if !self.quiet {
-            eprintln!("{line}");
+            tell(&line);
         }
         (self.operations, self.bytes, self.errors) = (0, 0, 0);
         self.p99_ms = 0.0;
@@ -145,9 +145,37 @@ fn spinner() -> ProgressBar {
     bar
 }
 
+/// Writes a line to standard error. Nobody may be reading it any more (`… 2>&1 | head`): that must
+/// not end a run whose files are still at the target, as a panic would.
+pub(crate) fn tell(line: &str) {
+    line_to(&mut std::io::stderr().lock(), line);
+}
+
+fn line_to(to: &mut dyn Write, line: &str) {
+    // There is nowhere left to say that it failed.
+    drop(writeln!(to, "{line}"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_that_went_away_ends_nothing() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        line_to(&mut Gone, "unread");
+        let mut read = Vec::new();
+        line_to(&mut read, "read");
+        assert_eq!(read, b"read\n");
+    }
 
     #[test]
     fn a_line_says_rate_latency_errors_and_time_left() {

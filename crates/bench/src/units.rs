@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-/// Reads a time such as `30s`, `500ms`, `2m`, `1h`, `14d` or `10` (seconds).
+/// Reads a time such as `30s`, `500ms`, `250us`, `2m`, `1h`, `14d` or `10` (seconds).
 ///
 /// # Errors
 /// A sentence that says what is accepted.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let (number, suffix) = split(text);
-    let refused = || format!("{text:?} is no time; write it as 30s, 500ms, 2m, 1h or 14d");
+    let refused = || format!("{text:?} is no time; write it as 30s, 500ms, 250us, 2m, 1h or 14d");
     let factor = match suffix {
+        "us" | "µs" => 0.000_001,
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
@@ -76,6 +77,8 @@ mod tests {
         assert_eq!(parse_time("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(parse_time("10"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_time("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_time("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(parse_time("250µs"), Ok(Duration::from_micros(250)));
         assert_eq!(parse_time("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_time("14d"), Ok(Duration::from_secs(14 * 86_400)));
         for text in ["", "s", "3 days", "-1s", "1e9h"] {

@@ -10,7 +10,7 @@ const SOURCE: &str = "Azure NetApp Files, regular volume on Linux (fio, NFSv3), 
                       undated";
 const WHO: &str = "ANF Ultra, 100 TiB, six D32s_v5";
 const ABOUT: &str = "Six clients (RHEL 9.3, vers=3, nconnect=8, rsize = wsize = 262144) on a data \
-                     set of 1 TiB; published figures are about. Our choices, where the publication \
+                     set of 1 TiB; published figures are approximate. Our choices, where the publication \
                      is silent: eight jobs a client with a file each (48 of 21,845 MiB), direct \
                      I/O, so many requests in flight as give about 2 ms at the published rate, 30 s \
                      of warm-up and 120 s measured.";

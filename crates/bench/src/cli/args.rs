@@ -14,10 +14,11 @@ use weir_core::units::parse_bytes;
 /// One load, written as options.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// What to measure: `nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
+    /// What to measure: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a
+    /// directory.
     ///
     /// The port is 2049 unless given; MOUNT is asked for on the same port unless ?mountport= says
-    /// otherwise.
+    /// otherwise. Several hosts are addresses of one server: clients are dealt to them in turn.
     #[arg(required = true)]
     pub target: Option<String>,
 

@@ -11,7 +11,8 @@ use std::path::Path;
 #[derive(Args, Clone, Debug)]
 pub struct Choice {
     /// Names of published tests (`weir bench list`; `anf-*` for all that begin so, `all`) and files,
-    /// then the target: `nfs://HOST[:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
+    /// then the target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a
+    /// directory.
     #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
     pub what: Vec<String>,
     /// The target, if it is not the last word.
@@ -52,6 +53,9 @@ impl Choice {
                     .to_owned(),
             ));
         }
+        if let Some(waiting) = all_wait(&scenarios) {
+            return Err(CliError::Usage(waiting));
+        }
         Ok((scenarios, target))
     }
 
@@ -78,12 +82,25 @@ impl Choice {
             Err(_) if Path::new(name).is_file() => lang::read(Path::new(name), &self.options())
                 .map(|scenario| vec![scenario])
                 .map_err(|error| CliError::Usage(error.to_string())),
+            Err(_) if Path::new(name).exists() => {
+                Err(CliError::Usage(format!("{name} is no regular file: name a text to run")))
+            }
             Err(why) if name.contains(['/', '.']) => {
                 Err(CliError::Usage(format!("there is no file {name}, and {why}")))
             }
             Err(why) => Err(CliError::Usage(why)),
         }
     }
+}
+
+/// Why none of `scenarios` can be run; `None` if one can.
+fn all_wait(scenarios: &[Scenario]) -> Option<String> {
+    let waiting: Option<Vec<String>> = scenarios
+        .iter()
+        .map(|scenario| Some(format!("{} waits for {}", scenario.name, scenario.waiting.as_ref()?)))
+        .collect();
+    let first = waiting?.into_iter().next()?;
+    Some(format!("nothing can be run: {first}; `weir bench list` says which tests can"))
 }
 
 #[cfg(test)]
@@ -125,6 +142,10 @@ mod tests {
         assert!(told(&["/mnt"]).contains("nothing to run"));
         assert!(told(&["no-such-*", "/mnt"]).contains("weir bench list"));
         assert!(told(&["no-such-test", "/mnt"]).contains("no-such-test"));
+        assert!(told(&["/", "/mnt"]).contains("/ is no regular file"));
+        let waiting = told(&["azure-metadata-cache", "/mnt"]);
+        assert!(waiting.contains("azure-metadata-cache waits for SMB"), "{waiting}");
+        assert!(choice(&["azure-metadata-cache", "eda", "/mnt"]).scenarios().is_ok());
         assert!(told(&["./no-such.fio", "/mnt"]).contains("no file ./no-such.fio"));
     }
 }

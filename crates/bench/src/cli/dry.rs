@@ -23,9 +23,9 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> String {
     };
     let _ = writeln!(
         text,
-        "\n{} steps{runs}: {} of load{}. Files hold up to {} at a time; {} are written to lay them \
+        "\n{}{runs}: {} of load{}. Files hold up to {} at a time; {} are written to lay them \
          out, which comes on top.",
-        plan.steps,
+        if plan.steps == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps) },
         span(plan.seconds),
         if plan.open_ended > 0 {
             format!(", and {} that end by a count, however long they take", plan.open_ended)
@@ -104,14 +104,22 @@ fn words(load: &Workload) -> String {
         Length::Bytes { per_job, .. } => format!(", {} for each job", Bytes(per_job)),
     });
     if !load.client_delays_us.is_empty() {
-        let delays: Vec<String> =
-            load.client_delays_us.iter().map(|us| format!("{us} µs")).collect();
+        let delays: Vec<String> = load.client_delays_us.iter().map(|us| delay(*us)).collect();
         words.push_str(&format!(", clients {} away", delays.join(" and ")));
     }
     if load.verify.is_some() || load.verify_reads {
         words.push_str(", verified");
     }
     words
+}
+
+/// A network distance in words.
+fn delay(us: u64) -> String {
+    if us > 0 && us.is_multiple_of(1000) {
+        format!("{} ms", us / 1000)
+    } else {
+        format!("{us} µs")
+    }
 }
 
 fn operation(load: &Workload) -> String {
@@ -170,7 +178,7 @@ mod tests {
             "at 50 % of what step fill reached",
             "1 file of 1 MiB in weir-bench",
             "30 s after 2 s of warm-up",
-            "clients 200 µs and 2000 µs away",
+            "clients 200 µs and 2 ms away",
             "is not run: no SMB",
             "2 steps, each 3 times: 96 s of load, and 1 that end by a count",
             "up to 1 MiB at a time; 1 MiB are written",

@@ -48,8 +48,9 @@ Examples:
     weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --out report
 
 Exit status: 0 if all went well; 1 if an operation failed, a connection was lost, verification
-found a mismatch or could not read all back, the files could not be removed, or the measurement
-could not be made; 2 if the command line makes no sense. Once load was applied there is a result.";
+found a mismatch or could not read all back, the files could not be removed, it was interrupted, or
+the measurement could not be made; 2 if the command line makes no sense. Once load was applied there
+is a result.";
 
 /// Measure a NAS: load it, and report rate, latency and errors
 ///

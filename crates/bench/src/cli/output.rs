@@ -1,6 +1,7 @@
 //! Where results go.
 
 use super::{CliError, Format};
+use crate::progress::tell;
 use crate::report::suite;
 use crate::results::Results;
 use clap::Args;
@@ -90,7 +91,7 @@ impl OutputArgs {
             Format::Table => print(&suite::terminal(results))?,
         }
         if !written.is_empty() && !self.quiet {
-            eprintln!("written: {}", written.join(", "));
+            tell(&format!("written: {}", written.join(", ")));
         }
         Ok(())
     }

@@ -94,11 +94,21 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Results>, ReadError> {
     let labels: Vec<String> = all.iter().map(|one| one.label.clone()).collect();
     for (one, path) in all.iter_mut().zip(paths) {
         if labels.iter().filter(|label| **label == one.label).count() > 1 {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            one.label = format!("{} ({stem})", one.label);
+            one.label = format!("{} ({})", one.label, told_apart(path, paths));
         }
     }
     Ok(all)
+}
+
+/// The name of a file, or where others have the same (`a/results.json` and `b/results.json`), its
+/// path as it was given.
+fn told_apart(path: &Path, all: &[PathBuf]) -> String {
+    let stem = path.file_stem();
+    let alike = all.iter().filter(|other| other.file_stem() == stem).count();
+    match stem {
+        Some(stem) if alike < 2 => stem.to_string_lossy().into_owned(),
+        _ => path.display().to_string(),
+    }
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), ReportError> {
@@ -112,4 +122,16 @@ pub(super) fn print(text: &str) -> Result<(), ReportError> {
 
 fn failed_output(source: io::Error) -> ReportError {
     ReportError::Write { path: "standard output".into(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_their_places() {
+        let all = ["a/results.json", "b/results.json", "c.json"].map(PathBuf::from);
+        let told: Vec<String> = all.iter().map(|path| told_apart(path, &all)).collect();
+        assert_eq!(told, ["a/results.json", "b/results.json", "c"]);
+    }
 }

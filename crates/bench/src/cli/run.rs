@@ -35,8 +35,8 @@ Examples:
 Ctrl-C ends it: what was measured until then is written, files are removed.
 
 Exit status: 0 if all went well; 1 if an operation failed, a step could not be run, verification
-found a mismatch, files could not be removed, or it was interrupted; 2 if the command line makes no
-sense.";
+found a mismatch, files could not be removed, a worker was lost, or it was interrupted; 2 if the
+command line makes no sense.";
 
 /// Who applies the loads.
 #[derive(Args, Clone, Debug, Default)]

@@ -42,10 +42,16 @@ pub(super) fn run(
 }
 
 fn unclean(result: &RunResult) -> Vec<String> {
-    if result.is_clean() {
+    if result.is_clean() && !result.interrupted {
         return Vec::new();
     }
     let verify = result.verify.clone().unwrap_or_default();
+    if result.error_count() == 0
+        && result.connections.lost == 0
+        && verify.mismatches + verify.unread == 0
+    {
+        return vec!["it was ended before its time".to_owned()];
+    }
     vec![format!(
         "{} failures, {} lost connections, {} mismatches, {} blocks not read back",
         result.error_count(),

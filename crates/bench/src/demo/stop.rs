@@ -3,7 +3,11 @@
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How often [`Stop::then`] looks.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Asks a running demo or comparison to give up: it cleans up and ends with an error. Clones
 /// share one state.
@@ -49,6 +53,22 @@ impl Stop {
         self.asked.store(true, Ordering::Relaxed);
     }
 
+    /// Has `act` done once somebody asks: for what has a hand of its own to be stopped by. The
+    /// thread that waits for it ends with the program.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn then(&self, act: impl FnOnce() + Send + 'static) -> Result<()> {
+        let stop = self.clone();
+        std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
+            while !stop.asked() {
+                std::thread::sleep(LOOK);
+            }
+            act();
+        })?;
+        Ok(())
+    }
+
     /// Was it asked?
     #[must_use]
     pub fn asked(&self) -> bool {
@@ -59,6 +79,16 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_follows_is_done_once_it_is_asked_and_not_before() {
+        let stop = Stop::default();
+        let (done, told) = std::sync::mpsc::channel();
+        stop.then(move || done.send(()).unwrap()).unwrap();
+        assert!(told.try_recv().is_err());
+        stop.ask();
+        told.recv().unwrap();
+    }
 
     #[test]
     fn every_clone_is_asked() {

@@ -21,9 +21,13 @@ pub use paths::Map;
 use crate::scenario::{Language, Scenario};
 use std::collections::BTreeMap;
 use std::path::Path;
+use weir_core::units::Bytes;
 
 /// Longest text that is read, in bytes: no job file of a person comes near it.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
+
+/// The place of errors in command lines.
+const COMMAND_LINE: &str = "the command line";
 
 /// A text in one of the languages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,11 +88,19 @@ pub(crate) fn read_text(path: &Path) -> Result<String, LangError> {
     let name = path.display().to_string();
     let failed = |error: std::io::Error| LangError::whole(&name, format!("can't be read: {error}"));
     let meta = std::fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() || meta.len() > TEXT_BYTES_MAX {
-        let why = format!("is no file of at most {TEXT_BYTES_MAX} bytes");
+    if !meta.is_file() {
+        return Err(LangError::whole(&name, "is no regular file"));
+    }
+    if meta.len() > TEXT_BYTES_MAX {
+        let why = format!(
+            "holds {:.2}, and the longest text that is read {}",
+            Bytes(meta.len()),
+            Bytes(TEXT_BYTES_MAX)
+        );
         return Err(LangError::whole(&name, why));
     }
-    std::fs::read_to_string(path).map_err(failed)
+    let text = String::from_utf8(std::fs::read(path).map_err(failed)?);
+    text.map_err(|_| LangError::whole(&name, "is no text: it is not in UTF-8"))
 }
 
 /// The name nearest to `name` among those known, if one is near enough to be meant.
@@ -114,7 +126,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Scenario, LangError> {
 /// As [`read`].
 pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     if let Some(words) = words::command_of(&source.text) {
-        return command(&words, options);
+        return written(source, command(&words, options));
     }
     match source.language {
         Language::Native => native::scenario(source, options),
@@ -125,6 +137,17 @@ pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangErro
             &source.name,
             "the catalogue is part of the program and is not read from files; see weir bench list",
         )),
+    }
+}
+
+/// What came of a command line that stands in a file: the file names it, also in errors.
+fn written(source: &Source, read: Result<Scenario, LangError>) -> Result<Scenario, LangError> {
+    match read {
+        Ok(scenario) => Ok(Scenario { name: source.stem(), ..scenario }),
+        Err(error) if error.file == COMMAND_LINE => {
+            Err(LangError { file: source.name.clone(), ..error })
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -141,7 +164,7 @@ pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangErro
         _ => {
             let first = words.first().map_or("", String::as_str);
             let why = "it must begin with fio, vdbench or diskspd";
-            Err(LangError::whole("the command line", why).option(first))
+            Err(LangError::whole(COMMAND_LINE, why).option(first))
         }
     }
 }

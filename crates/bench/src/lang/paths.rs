@@ -149,6 +149,7 @@ impl<'a> Places<'a> {
             .values()
             .map(|(first, files)| match files {
                 1 => first.clone(),
+                2 => format!("{first}, and so is 1 more from beside it"),
                 files => format!("{first}, and so are {} more from beside it", files - 1),
             })
             .collect();

@@ -66,7 +66,7 @@ fn paths_become_names_and_the_change_is_noted() {
     assert_eq!(
         places.changes(),
         [
-            "/mnt/more/f2 is f2 in the target's directory weir-bench, and so are 1 more from beside it",
+            "/mnt/more/f2 is f2 in the target's directory weir-bench, and so is 1 more from beside it",
             "/mnt/vol/test1 is test1 in the target's directory weir-bench",
             "/mnt/other/test1 is mnt_other_test1 in the target's directory weir-bench",
             "z:\\test1 is z_test1 in the target's directory weir-bench",
@@ -123,4 +123,30 @@ fn the_page_prints_the_tables_by_which_languages_are_read() {
             assert_eq!(printed, table, "run this test with WEIR_LANGUAGES=write");
         }
     }
+}
+
+#[test]
+fn a_command_line_in_a_file_is_called_by_the_file() {
+    let source = |text: &str| Source {
+        name: "dir/smb.diskspd".to_owned(),
+        text: text.to_owned(),
+        language: Language::Diskspd,
+    };
+    let read = |text: &str| scenario(&source(text), &Options::default());
+    let error = read("diskspd.exe -c2G -q7 z:\\a.dat").unwrap_err().to_string();
+    assert!(error.starts_with("dir/smb.diskspd: -q7:"), "{error}");
+    assert_eq!(read("diskspd.exe -c2G z:\\a.dat").unwrap().name, "smb");
+}
+
+#[test]
+fn what_is_no_text_is_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |name: &str| read(&dir.path().join(name), &Options::default()).unwrap_err().message;
+    std::fs::write(dir.path().join("a.fio"), [0xff, 0xfe, 0x00]).unwrap();
+    assert_eq!(told("a.fio"), "is no text: it is not in UTF-8");
+    let large = std::fs::File::create(dir.path().join("b.fio")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    assert_eq!(told("b.fio"), "holds 1 GiB, and the longest text that is read 4 MiB");
+    std::fs::create_dir(dir.path().join("c.fio")).unwrap();
+    assert_eq!(told("c.fio"), "is no regular file");
 }

@@ -9,9 +9,8 @@ use super::plan::{applications, step_seconds};
 use super::run::{Suite, Whole};
 use super::shares;
 use super::steady::steady;
-use super::summary::summarize;
 use crate::error::BenchError;
-use crate::results::{CacheProof, StepResult, StepRun};
+use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult};
 use crate::scenario::{Cache, Step};
 use crate::stats::result::RunResult;
 use crate::workload::{Length, Workload};
@@ -339,6 +338,13 @@ impl Course {
     fn judge(&self, whole: &mut Whole, go: &Go<'_>, run: &StepRun, result: &mut StepResult) {
         let total = &run.total;
         let mut failed = Vec::new();
+        let lost: Vec<&WorkerResult> =
+            run.workers.iter().filter(|worker| worker.lost.is_some()).collect();
+        whole.incomplete |= total.interrupted || !lost.is_empty();
+        for worker in lost {
+            let why = worker.lost.as_deref().unwrap_or_default();
+            failed.push(format!("worker {} was lost {why}", worker.name));
+        }
         for (what, count) in &total.errors {
             failed.push(format!("failed: {count} × {what}"));
         }
@@ -394,7 +400,7 @@ impl Course {
         let whole_runs: Vec<StepRun> =
             result.runs.iter().filter(|run| !run.total.interrupted).cloned().collect();
         let counted = if whole_runs.is_empty() { &result.runs } else { &whole_runs };
-        result.summary = summarize(counted);
+        result.summary = Summary::of(counted);
         let proof: &CacheProof = &result.cache;
         for open in &proof.open {
             note(&mut result.notes, format!("caches: {open}"));
@@ -454,7 +460,7 @@ impl Course {
 fn finished(
     mut total: RunResult,
     mut loads: Vec<RunResult>,
-    workers: Vec<crate::results::WorkerResult>,
+    workers: Vec<WorkerResult>,
     meter: &Meter,
 ) -> StepRun {
     let usage = meter.finish(&total);

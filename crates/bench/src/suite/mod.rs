@@ -21,7 +21,6 @@ mod run;
 pub mod search;
 mod shares;
 mod steady;
-mod summary;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -36,5 +35,4 @@ pub use plan::{Plan, step_seconds};
 pub use preflight::preflight;
 pub use run::{Outcome, Suite};
 pub use steady::steady;
-pub use summary::summarize;
 pub use workers::Workers;

@@ -58,6 +58,8 @@ pub(super) struct Whole {
     pub(super) over: Option<String>,
     /// Directories of this call that stay.
     pub(super) kept: BTreeSet<String>,
+    /// A run is not whole: it was ended before its time, or lost a worker.
+    pub(super) incomplete: bool,
     /// Planned seconds of load that are left; absent where nobody knows.
     pub(super) left_s: Option<f64>,
 }
@@ -126,7 +128,8 @@ impl Suite<'_> {
 
     /// The document once everything was run.
     pub(super) fn end(&self, mut outcome: Outcome, whole: Whole) -> Outcome {
-        outcome.results.interrupted = self.control.stopped() || whole.over.is_some();
+        outcome.results.interrupted =
+            self.control.stopped() || whole.over.is_some() || whole.incomplete;
         if self.control.stopped() {
             let said = "it was interrupted; the figures are of what was measured until then";
             outcome.results.warnings.push(said.to_owned());

@@ -5,7 +5,7 @@ use super::executor::{Applied, Context, Executor};
 use super::place::Place;
 use crate::engine::{Phase, Record, StepRecord, Window};
 use crate::error::BenchError;
-use crate::results::{StepResult, StepRun};
+use crate::results::{StepResult, StepRun, Summary, WorkerResult};
 use crate::scenario::{Chart, Language, Scenario, Step};
 use crate::stats::result::RunResult;
 use crate::stats::{OpKind, Recorder, Span};
@@ -57,7 +57,7 @@ pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
         axis: None,
         preparation: false,
         published: None,
-        summary: super::summarize(std::slice::from_ref(&run)),
+        summary: Summary::of(std::slice::from_ref(&run)),
         runs: vec![run],
         skipped: None,
         notes: Vec::new(),
@@ -75,13 +75,15 @@ pub(super) struct Figures {
     /// Operations that failed.
     pub(super) errors: u64,
     pub(super) lost: u64,
+    /// A worker was lost.
+    pub(super) worker_lost: bool,
     /// Factors of the rate second by second; even if empty.
     pub(super) shape: Vec<f64>,
 }
 
 impl Figures {
     pub(super) fn new(iops: f64, ms: f64) -> Self {
-        Self { iops, ms, errors: 0, lost: 0, shape: Vec::new() }
+        Self { iops, ms, errors: 0, lost: 0, worker_lost: false, shape: Vec::new() }
     }
 }
 
@@ -207,7 +209,12 @@ impl Executor for Scripted {
         });
         let load = loads.first().cloned().unwrap_or_default();
         let record = record(&load, &figures);
-        Ok(Applied { record, workers: Vec::new(), notes: Vec::new() })
+        let lost = figures.worker_lost.then(|| WorkerResult {
+            name: "w1".to_owned(),
+            lost: Some("3.0 s after the start: the connection was closed".to_owned()),
+            ..WorkerResult::default()
+        });
+        Ok(Applied { record, workers: lost.into_iter().collect(), notes: Vec::new() })
     }
 }
 

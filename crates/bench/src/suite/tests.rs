@@ -185,6 +185,21 @@ fn failed_operations_and_lost_connections_are_failures_with_figures() {
 }
 
 #[test]
+fn a_lost_worker_makes_the_results_incomplete_and_the_call_fail() {
+    let figures = Figures { worker_lost: true, ..Figures::new(100.0, 1.0) };
+    let mut call = Call::new(Scripted::new(vec![Act::Give(figures)]));
+    let (test, outcome) = call.test(&scenario(&["a", "b"]));
+    assert!(outcome.results.interrupted);
+    assert_eq!(
+        outcome.failures,
+        ["test, step a: worker w1 was lost 3.0 s after the start: the connection was closed"]
+    );
+    assert_eq!(test.steps.len(), 2, "the others go on");
+    let mut call = Call::default();
+    assert!(!call.run(&[scenario(&["a"])]).results.interrupted);
+}
+
+#[test]
 fn files_that_steps_share_are_laid_out_once_and_removed_once() {
     let mut scenario = scenario(&["a", "b", "c"]);
     let mut call = Call::default();

@@ -319,7 +319,9 @@ fn a_single_wrong_answer_is_reported_by_the_load_that_saw_it() {
             let mut reads = reads.lock().unwrap();
             *reads += 1;
             let (file, block) = faults.lock().unwrap().place(args);
-            let mut note = |kind| drop(noted.lock().unwrap().insert(((file, block), kind)));
+            let note = |kind| {
+                noted.lock().unwrap().insert(((file, block), kind));
+            };
             let (at, bit) = (*reads as usize % block_bytes as usize, *reads % 8);
             let bytes = block_bytes as usize;
             match *reads % 100 {

@@ -31,7 +31,7 @@ pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
             let code = error.downcast_ref().map_or(code, CatalogError::code);
             json_error(&ApiError::new(code, in_full(error)));
         }
-        (Output::Table, _) => eprintln!("weir: {}", in_full(error)),
+        (Output::Table, _) => tell(&format!("weir: {}", in_full(error))),
     }
     status
 }
@@ -48,8 +48,14 @@ pub(crate) fn unread(error: &clap::Error) -> ExitCode {
     error.exit()
 }
 
+/// Writes a line to standard error, which nobody may be reading any more: that must not turn a
+/// failure into a crash.
+fn tell(line: &str) {
+    drop(writeln!(std::io::stderr().lock(), "{line}"));
+}
+
 fn json_error(error: &ApiError) {
-    eprintln!("{}", serde_json::to_string(error).unwrap_or_default());
+    tell(&serde_json::to_string(error).unwrap_or_default());
 }
 
 /// The message and its causes. Some libraries put a cause in their message, others leave it to
@@ -129,7 +135,7 @@ pub(crate) fn changed<T: Serialize>(
         text(&format!("{done}\n"))?;
     }
     for warning in &changed.warnings {
-        eprintln!("weir: warning: {}", warning.message);
+        tell(&format!("weir: warning: {}", warning.message));
     }
     let is_told = |change: &&LimitChange| changed.dry_run || !stays(change);
     let rows: Vec<_> = changed.changes.iter().filter(is_told).map(limits).collect();

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use weir_bench::demo::Stop;
 use weir_bench::suite::fio::agree::{self, BAR_PERCENT, Options, Row};
 use weir_bench::{Control, Target};
 
@@ -58,6 +59,10 @@ fn measure(arguments: &Arguments) -> Result<bool> {
         apart: arguments.apart,
     };
     let control = Control::new();
+    Stop::on_signals()?.then({
+        let control = control.clone();
+        move || control.stop()
+    })?;
     let mut tell = |load: &str, who: &str, rate: f64| {
         eprintln!("{load:34} {who:14} {rate:>10.0} op/s");
     };
@@ -75,6 +80,7 @@ fn measure(arguments: &Arguments) -> Result<bool> {
             .with_context(|| format!("can't write {}", path.display()))?;
     }
     rows.iter().for_each(print);
+    anyhow::ensure!(!control.stopped(), "interrupted; what was made is removed");
     Ok(rows.iter().all(Row::agrees))
 }
 

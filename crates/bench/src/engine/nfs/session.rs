@@ -3,6 +3,7 @@
 
 use crate::error::BenchError;
 use socket2::{Domain, Protocol, Socket, Type};
+use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -42,6 +43,17 @@ pub(super) fn connect(
     })
 }
 
+/// Numbers of calls lie below this one; those above are for [`Session::queue_as`].
+const XID_MASK: u32 = 0x3FFF_FFFF;
+
+/// Where a session's numbers begin: somewhere else in each. A server answers a call that it takes
+/// for one sent again from what it kept (RFC 1813 §4.4), so that a session that began where an
+/// earlier one of this machine did would be told of directories and files that are gone.
+fn first_xid() -> u32 {
+    let number = std::hash::RandomState::new().hash_one(std::process::id()) & u64::from(XID_MASK);
+    u32::try_from(number).unwrap_or(0)
+}
+
 /// A blocking connection. Calls may be sent ahead; replies are taken one at a time.
 pub(crate) struct Session {
     stream: TcpStream,
@@ -74,7 +86,7 @@ impl Session {
             received: Vec::new(),
             consumed: 0,
             deframer: Deframer::new(),
-            next_xid: 1,
+            next_xid: first_xid(),
         })
     }
 
@@ -107,7 +119,7 @@ impl Session {
     /// Queues a call that `encode` writes, and gives its number.
     pub(crate) fn queue(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>, u32)) -> u32 {
         let xid = self.next_xid;
-        self.next_xid = self.next_xid.wrapping_add(1);
+        self.next_xid = (xid + 1) & XID_MASK;
         encode(&self.caller, &mut self.out, xid);
         xid
     }
@@ -174,6 +186,14 @@ impl Session {
     }
 
     fn lost(&self, source: io::Error) -> BenchError {
+        let source = match source.kind() {
+            // What the system says of a timeout of a socket: "temporarily unavailable".
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let said = format!("no answer for {} s", ANSWER_TIMEOUT.as_secs());
+                io::Error::new(io::ErrorKind::TimedOut, said)
+            }
+            _ => source,
+        };
         BenchError::Connection { address: self.address, source }
     }
 }

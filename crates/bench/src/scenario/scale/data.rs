@@ -61,8 +61,11 @@ pub(super) fn less(steps: &mut [Step], scale: &Scale, changes: &mut Changes) {
         return;
     }
     let several = sets.len() > 1;
+    let caps = caps(steps, &sets, cap);
     for ((directory, size), set) in &mut sets {
-        set.scaled = fit(set, *size, factor, cap);
+        let whole = size.saturating_mul(set.files());
+        let own = caps.kept.get(&(directory.clone(), *size)).map(|kept| (*kept, whole));
+        set.scaled = fit(set, *size, factor, own.unwrap_or(caps.others));
         say(directory, *size, set, several, changes);
     }
     for load in steps.iter_mut().flat_map(|step| &mut step.loads) {
@@ -72,6 +75,47 @@ pub(super) fn less(steps: &mut [Step], scale: &Scale, changes: &mut Changes) {
             *count = fewer(*count, factor.min(ratio(cap.0, cap.1)), changes);
         }
     }
+}
+
+/// What a bound leaves to each set of files.
+struct Caps {
+    /// Bytes of each set that a bound in proportion would make too small to say anything, and that
+    /// keeps what it needs: the others have room for it.
+    kept: BTreeMap<Key, u64>,
+    /// The part that all others keep, as a fraction.
+    others: (u64, u64),
+}
+
+/// Divides a bound among the sets: in proportion, but a small set beside large ones keeps what it
+/// needs to say something, if what all need is within the bound.
+fn caps(steps: &[Step], sets: &BTreeMap<Key, Set>, cap: (u64, u64)) -> Caps {
+    let whole = |key: &Key, set: &Set| key.1.saturating_mul(set.files());
+    let (mut kept, mut others) = (BTreeMap::<Key, u64>::new(), cap);
+    if sets.values().map(|set| set.meaningful).fold(0, u64::saturating_add) > cap.0 {
+        return Caps { kept, others };
+    }
+    // Each turn keeps one more, so that this ends.
+    while let Some((key, set)) = sets.iter().find(|(key, set)| {
+        !kept.contains_key(*key) && part(whole(key, set), others.0, others.1) < set.meaningful
+    }) {
+        kept.insert(key.clone(), set.meaningful);
+        let left = cap.0 - kept.values().sum::<u64>();
+        let rest: Vec<Step> = steps.iter().map(|step| without(step, &kept)).collect();
+        let total = bytes(&rest);
+        // A part of nothing: no set is left.
+        let fraction = (left.min(total), total.max(1));
+        if ratio(fraction.0, fraction.1) < ratio(others.0, others.1) {
+            others = fraction;
+        }
+    }
+    Caps { kept, others }
+}
+
+/// `step` without the loads on these sets.
+fn without(step: &Step, kept: &BTreeMap<Key, u64>) -> Step {
+    let mut rest = step.clone();
+    rest.loads.retain(|load| !kept.contains_key(&key(load)));
+    rest
 }
 
 /// Bytes of files that are there at the same time: those of the whole scenario if steps leave their
@@ -175,13 +219,19 @@ fn fit(set: &Set, size: u64, factor: u64, cap: (u64, u64)) -> (u64, u64) {
     let files = set.files();
     let total = size.saturating_mul(files);
     let wanted = part(total, factor, ONE).max(set.meaningful);
-    let target = wanted.min(part(total, cap.0, cap.1)).max(set.needed).min(total);
+    let most = part(total, cap.0, cap.1);
+    let target = wanted.min(most).max(set.needed).min(total);
     let fits = target / files.max(1) >= set.file_min;
     let (kept, each) = match set.file_min.min(size) {
         least if !fits && least > 0 => (target.div_ceil(least).clamp(1, files.max(1)), least),
         _ => (files, target / files.max(1)),
     };
-    (kept, rounded(each, set, size, kept))
+    let each = rounded(each, set, size, kept);
+    // Rounding alone is no reason to say that it is too little.
+    let granule = set.granule.max(1);
+    let enough = set.meaningful.div_ceil(kept.max(1)).div_ceil(granule) * granule;
+    let lacks = each < enough && target >= set.meaningful && enough <= size;
+    if lacks && enough.saturating_mul(kept) <= most { (kept, enough) } else { (kept, each) }
 }
 
 /// A size of `kept` files that is a multiple of what it should be.
@@ -205,10 +255,10 @@ fn say(directory: &str, size: u64, set: &Set, several: bool, changes: &mut Chang
     let (before, after) = (size.saturating_mul(set.files()), files.saturating_mul(each));
     let place = if several { format!(" in {directory}") } else { String::new() };
     changes.say(format!(
-        "data set{place} {:.2} → {:.2} (1/{}): {} of {:.2} → {files} of {:.2}",
+        "data set{place} {:.2} → {:.2} ({}): {} of {:.2} → {files} of {:.2}",
         Bytes(before),
         Bytes(after),
-        (before / after.max(1)).max(1),
+        proportion(before, after),
         plural(set.files()),
         Bytes(size),
         Bytes(each)
@@ -219,6 +269,17 @@ fn say(directory: &str, size: u64, set: &Set, several: bool, changes: &mut Chang
             Bytes(after),
             Bytes(set.meaningful)
         ));
+    }
+}
+
+/// What is left, as a part: `1/341`, or `41 %` where a whole divisor would be far off.
+fn proportion(before: u64, after: u64) -> String {
+    let after = after.max(1);
+    let times = before / after;
+    if times >= 10 || before.is_multiple_of(after) {
+        format!("1/{}", times.max(1))
+    } else {
+        format!("{} %", part(100, after, before))
     }
 }
 

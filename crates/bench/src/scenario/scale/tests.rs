@@ -446,3 +446,35 @@ proptest! {
         prop_assert!(data::bytes(&scaled.steps) <= most.saturating_add(slack));
     }
 }
+
+#[test]
+fn a_small_set_beside_a_large_one_keeps_what_it_needs() {
+    let original = catalogue::scenario("eda").unwrap();
+    let bound = |bytes| {
+        let to = Scale { max_data_bytes: Some(bytes), ..Scale::default() };
+        scale(&original, &to)
+    };
+    let scaled = bound(3 * GIB);
+    let held = |directory: &str| -> u64 {
+        let loads = scaled.steps.iter().flat_map(|step| &step.loads);
+        let own = loads.filter(|load| load.directory.ends_with(directory));
+        own.map(|load| u64::from(load.files) * load.file_bytes).max().unwrap()
+    };
+    assert_eq!(held("front"), 1000 << 16, "a thousand small files");
+    assert!(held("back") > 2 * GIB && held("back") + held("front") <= 3 * GIB);
+    assert!(!scaled.changes.iter().any(|change| change.contains("says little")));
+    // Where there is no room for what all of them need, all shrink alike.
+    let changes = bound(32 * MIB).changes;
+    assert_eq!(changes.iter().filter(|change| change.contains("says little")).count(), 2);
+}
+
+#[test]
+fn rounding_alone_makes_no_set_too_small_and_proportions_are_near() {
+    let accuracy = catalogue::scenario("weir-contract-accuracy").unwrap();
+    let scaled = scale(&accuracy, &Scale { factor: Some(0.001), ..Scale::default() });
+    assert!(!scaled.changes.iter().any(|change| change.contains("says little")));
+    assert_eq!(only(&scaled).file_bytes, 6656 << 10);
+    let metadata = catalogue::scenario("azure-metadata-cache-nfs").unwrap();
+    let scaled = scale(&metadata, &Scale { max_data_bytes: Some(64 * MIB), ..Scale::default() });
+    assert!(scaled.changes[0].contains("→ 64 MiB (40 %)"), "{:?}", scaled.changes);
+}

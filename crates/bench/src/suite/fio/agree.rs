@@ -110,8 +110,10 @@ pub fn compare(
     control: &Control,
     tell: &mut dyn FnMut(&str, &str, f64),
 ) -> Result<Vec<Row>, BenchError> {
-    let files = LaidOut::make(target, options, control)?;
-    let rows = by_turns(target, options, control, tell);
+    let files = LaidOut::at(target)?;
+    let rows = files
+        .make(target, options, control)
+        .and_then(|()| by_turns(target, options, control, tell));
     files.remove()?;
     rows
 }
@@ -163,7 +165,7 @@ pub fn compare_throttled(
     std::fs::create_dir_all(dir)?;
     let mut disk = Disk::make(dir, "agree", Filesystem::Ext4, bytes)?;
     let target = Target::Path(disk.path().to_owned());
-    LaidOut::make(&target, options, control)?;
+    LaidOut::at(&target)?.make(&target, options, control)?;
     disk.throttle_iops(per_second)?;
     Ok(by_turns(&target, options, control, tell)?)
 }
@@ -175,11 +177,29 @@ struct LaidOut {
 }
 
 impl LaidOut {
-    fn make(target: &Target, options: &Options, control: &Control) -> Result<Self, BenchError> {
+    /// A place of its own: what is there already is somebody else's.
+    fn at(target: &Target) -> Result<Self, BenchError> {
         let Target::Path(root) = target else {
             let why = format!("fio needs a mounted path, and {target} is none");
             return Err(BenchError::Target(why));
         };
+        let directory = root.join(DIRECTORY);
+        match std::fs::create_dir(&directory) {
+            Ok(()) => Ok(Self { directory }),
+            Err(source) => Err(BenchError::Path {
+                path: directory,
+                source,
+                hint: "; remove it if an earlier comparison left it",
+            }),
+        }
+    }
+
+    fn make(
+        &self,
+        target: &Target,
+        options: &Options,
+        control: &Control,
+    ) -> Result<(), BenchError> {
         let load = Workload {
             length: Length::Operations(1),
             warmup_s: 0.0,
@@ -188,11 +208,9 @@ impl LaidOut {
             ..loads(options).swap_remove(0)
         };
         once(&mut Local::new(target.clone()), &load, control)?;
-        let directory = root.join(DIRECTORY);
-        let failed = |source| BenchError::Path { path: directory.clone(), source, hint: "" };
-        let synced = std::fs::File::open(&directory).map_err(failed)?;
-        rustix::fs::syncfs(&synced).map_err(|error| failed(error.into()))?;
-        Ok(Self { directory })
+        let failed = |source| BenchError::Path { path: self.directory.clone(), source, hint: "" };
+        let synced = std::fs::File::open(&self.directory).map_err(failed)?;
+        rustix::fs::syncfs(&synced).map_err(|error| failed(error.into()))
     }
 
     fn remove(self) -> Result<(), BenchError> {
