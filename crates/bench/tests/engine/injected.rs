@@ -49,6 +49,10 @@ struct Campaign {
     seed: u64,
 }
 
+fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap()
+}
+
 /// A small generator of its own, so that the choice depends on the seed alone.
 struct Dice(u64);
 
@@ -92,7 +96,7 @@ impl Campaign {
                 let damage = match kind {
                     Kind::Flip => Damage::Flip(dice.below(bytes * 8)),
                     Kind::Stale => Damage::Stale,
-                    Kind::Torn => Damage::Torn(512 + dice.below(bytes - 1024) as usize),
+                    Kind::Torn => Damage::Torn(512 + index(dice.below(bytes - 1024))),
                     Kind::Lost => Damage::Lost,
                     Kind::Swapped if one == other => continue,
                     Kind::Swapped => {
@@ -190,7 +194,7 @@ impl Faults {
         (file, offset(args) / u64::from(self.campaign.block_bytes))
     }
 
-    fn meddle(&mut self, procedure: u32, args: &mut Vec<u8>) -> Verdict {
+    fn meddle(&mut self, procedure: u32, args: &mut [u8]) -> Verdict {
         if procedure != READ && procedure != WRITE {
             return Verdict::Serve;
         }
@@ -209,12 +213,12 @@ impl Faults {
         Verdict::Serve
     }
 
-    fn write(&mut self, args: &mut Vec<u8>, place: Block, damage: Damage) {
+    fn write(&mut self, args: &mut [u8], place: Block, damage: Damage) {
         let data = offset_at(args) + 20;
         let is_first = !self.firsts.contains_key(&place);
         let first = self.firsts.entry(place).or_insert_with(|| args[data..].to_vec());
         match damage {
-            Damage::Flip(bit) => args[data + (bit / 8) as usize] ^= 1 << (bit % 8),
+            Damage::Flip(bit) => args[data + index(bit / 8)] ^= 1 << (bit % 8),
             Damage::Swapped(other) => redirect(args, other * u64::from(self.campaign.block_bytes)),
             Damage::Torn(from) => args[data + from..].copy_from_slice(&first[from..]),
             // The last block of a file must not make it shorter.
@@ -236,7 +240,7 @@ impl Faults {
                 let start = reply.len() - bytes;
                 let data = &mut reply[start..];
                 match damage {
-                    Damage::Flip(bit) => data[(bit / 8) as usize] ^= 1 << (bit % 8),
+                    Damage::Flip(bit) => data[index(bit / 8)] ^= 1 << (bit % 8),
                     Damage::Torn(from) => data[from..].copy_from_slice(&first[from..]),
                     Damage::Stale => data.copy_from_slice(&first),
                     Damage::Lost | Damage::Swapped(_) => data.fill(0),
@@ -260,7 +264,7 @@ fn found(result: &RunResult, block_bytes: u64) -> Found {
             _ if what.starts_with("misplaced") => Kind::Swapped,
             _ if what.starts_with("torn") => Kind::Torn,
             _ if what.starts_with("lost") => Kind::Lost,
-            _ => panic!("{detail}"),
+            _ => unreachable!("{detail}"),
         };
         ((file, offset / block_bytes), kind)
     };
@@ -322,7 +326,7 @@ fn a_single_wrong_answer_is_reported_by_the_load_that_saw_it() {
             let note = |kind| {
                 noted.lock().unwrap().insert(((file, block), kind));
             };
-            let (at, bit) = (*reads as usize % block_bytes as usize, *reads % 8);
+            let (at, bit) = (index(*reads % u64::from(block_bytes)), *reads % 8);
             let bytes = block_bytes as usize;
             match *reads % 100 {
                 7 => {

@@ -15,13 +15,16 @@ use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{Rights, Route, Volume, null, refuse, serve};
 use weir_nfs::{PROGRAM_MOUNT, mount};
 
+/// Meddles with a reply.
+pub(crate) type Alteration = Box<dyn FnOnce(&mut Vec<u8>)>;
+
 /// What to do with a call.
 pub(crate) enum Verdict {
     Serve,
     Fail(Status),
     Close,
     /// Serve it, and meddle with the reply (the whole record).
-    Alter(Box<dyn FnOnce(&mut Vec<u8>)>),
+    Alter(Alteration),
 }
 
 /// Looks at each NFS call: procedure and arguments, which it may change.
@@ -152,7 +155,7 @@ impl World {
             return Some(mount::serve(&call, self, Vec::new()));
         }
         let mut args = call.args.to_vec();
-        let mut alter: Box<dyn FnOnce(&mut Vec<u8>)> = Box::new(|_| {});
+        let mut alter: Alteration = Box::new(|_| {});
         match (self.hook)(call.procedure, &mut args) {
             Verdict::Serve => {}
             Verdict::Alter(with) => alter = with,
