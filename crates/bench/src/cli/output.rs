@@ -114,7 +114,7 @@ pub(super) fn print(text: &str) -> Result<(), CliError> {
     put(text).map_err(|source| CliError::Output { path: "standard output".into(), source })
 }
 
-/// As [`print`], with the error as it is.
+/// As [`print()`], with the error as it is.
 pub(super) fn put(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
