@@ -348,11 +348,7 @@ impl Workload {
             return refuse(self.apart("data is verified"));
         }
         let outstanding = u64::from(self.jobs) * u64::from(self.depth);
-        // Of the last job, which has the least room.
-        let last = u64::from(self.jobs - 1).saturating_mul(self.region.job_increment);
-        let begins = self.region.offset.saturating_add(last);
-        let held = self.file_bytes.saturating_sub(begins);
-        let held = held.min(self.region.bytes.unwrap_or(u64::MAX)) / u64::from(block);
+        let held = self.least_room() / u64::from(block);
         let blocks = held.saturating_mul(u64::from(self.files));
         if self.writes() && blocks < outstanding.saturating_mul(2) {
             return refuse(format!(
@@ -361,6 +357,16 @@ impl Workload {
             ));
         }
         Ok(())
+    }
+
+    /// Bytes of a file that the last job visits, whose part begins farthest in and so has the least
+    /// room.
+    pub(crate) fn least_room(&self) -> u64 {
+        let jobs_before = u64::from(self.jobs.saturating_sub(1));
+        let last = jobs_before.saturating_mul(self.region.job_increment);
+        let begins = self.region.offset.saturating_add(last);
+        let held = self.file_bytes.saturating_sub(begins);
+        held.min(self.region.bytes.unwrap_or(u64::MAX))
     }
 
     fn apart(&self, why: &str) -> String {

@@ -202,15 +202,29 @@ fn meaningful(load: &Workload) -> u64 {
 }
 
 /// Bytes below which a load is refused: with verification two blocks for each request in flight in
-/// the part of the files that is visited, and as much again, since that part is rounded.
+/// the part of the files that every job visits, and as much again, since that part is rounded.
 fn needed(load: &Workload) -> u64 {
     let block = u64::from(load.block_bytes);
-    if load.verify.is_none() && !load.verify_reads {
+    if !is_verified(load) {
         return block;
     }
     let blocks = 4 * u64::from(load.jobs) * u64::from(load.depth);
-    let visited = load.region.bytes.unwrap_or(load.file_bytes).min(load.file_bytes);
-    part(block.saturating_mul(blocks), load.file_bytes, visited)
+    part(block.saturating_mul(blocks), load.file_bytes, load.least_room())
+}
+
+const fn is_verified(load: &Workload) -> bool {
+    load.verify.is_some() || load.verify_reads
+}
+
+/// Bytes of a file below which no job's part of it may shrink: room for the largest request, and
+/// with verification for each file's share of two blocks for each request in flight.
+fn room_needed(load: &Workload) -> u64 {
+    if !is_verified(load) {
+        return reach(load);
+    }
+    let blocks = 2 * u64::from(load.jobs) * u64::from(load.depth);
+    let share = blocks.div_ceil(u64::from(load.files.max(1)));
+    share.saturating_mul(u64::from(load.block_bytes)).max(reach(load))
 }
 
 /// Files and size that keep the proportion `factor`, but no less than is meaningful, unless `cap`
@@ -317,17 +331,17 @@ fn apply(load: &mut Workload, set: &Set, changes: &mut Changes) {
 
 /// Moves what is told in places of a file that had `before` bytes.
 fn places(load: &mut Workload, before: u64, changes: &mut Changes) {
-    let (size, block) = (load.file_bytes, reach(load).min(load.file_bytes));
+    let (size, least) = (load.file_bytes, room_needed(load).min(load.file_bytes));
     let unit = load.align_bytes.map_or_else(|| u64::from(load.block_bytes), u64::from).max(1);
     let less = |bytes: u64| part(bytes, size, before) / unit * unit;
     let old = load.region;
     let region = &mut load.region;
-    region.offset = less(old.offset).min((size - block) / unit * unit);
+    region.offset = less(old.offset).min((size - least) / unit * unit);
     let room = size - region.offset;
-    region.bytes = old.bytes.map(|bytes| less(bytes).max(block).min(room).min(bytes.max(block)));
+    region.bytes = old.bytes.map(|bytes| less(bytes).max(least).min(room).min(bytes.max(least)));
     if old.job_increment > 0 {
         let steps = u64::from(load.jobs.saturating_sub(1)).max(1);
-        let most = (room - block.min(room)) / steps / unit * unit;
+        let most = (room - least.min(room)) / steps / unit * unit;
         region.job_increment = less(old.job_increment).max(unit).min(most);
     }
     if let Starts::Stride { bytes } = &mut load.starts {

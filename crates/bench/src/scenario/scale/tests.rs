@@ -134,6 +134,29 @@ fn places_in_files_shrink_with_them() {
     assert_eq!(load.length, Length::Bytes { per_job: 128 * MIB, at_most_s: None });
 }
 
+/// Each job begins a block further: what is verified needs two blocks for each request in flight
+/// behind the place where the last one begins, however few the files become.
+#[test]
+fn the_last_of_many_jobs_keeps_room_to_be_verified() {
+    let load = |offset: u64| Workload {
+        operation: Operation::Data { pattern: Pattern::Random, read_percent: 0 },
+        jobs: 247,
+        depth: 1,
+        files: 262,
+        block_bytes: 65_536,
+        file_bytes: 800 * GIB,
+        region: Region { offset, bytes: Some(8 * GIB), job_increment: 65_536 },
+        verify: Some(VerifyScope::All),
+        layout: Layout::Sparse,
+        ..Workload::default()
+    };
+    for offset in (0..790).map(|offset| offset * GIB) {
+        load(offset).check().unwrap();
+        let least = Scale { max_data_bytes: Some(1), ..Scale::default() };
+        only(&scale(&one(load(offset)), &least)).check().unwrap();
+    }
+}
+
 #[test]
 fn named_files_keep_names_of_all_loads() {
     let load = |names: [&str; 4]| Workload {
@@ -279,7 +302,7 @@ prop_compose! {
         block_bytes in prop_oneof![Just(512_u32), Just(4096), Just(65_536), 512_u32..=1 << 20],
         (depth, jobs, clients) in (1_u32..=256, 1_u32..=400, 1_u32..=16),
         files in 1_u32..=1000,
-        extra_blocks in 0_u64..1 << 24,
+        extra_blocks in prop_oneof![0_u64..1024, 0_u64..1 << 24],
         odd in 0_u64..512,
         verify in any::<bool>(),
         named in any::<bool>(),
@@ -298,7 +321,8 @@ prop_compose! {
         let region = region.map_or(Region::default(), |(offset, part, increment)| {
             let held = (blocks * part / 100).max(if verify { 2 * outstanding } else { 1 });
             let offset = (blocks * offset / 100).min(blocks - held);
-            let fits = increment && offset + u64::from(jobs) + held.min(4) <= blocks;
+            let room = if verify { 2 * outstanding } else { held.min(4) };
+            let fits = increment && offset + u64::from(jobs) + room <= blocks;
             Region {
                 offset: offset * block,
                 bytes: Some(held * block),
