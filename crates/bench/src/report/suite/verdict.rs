@@ -40,6 +40,14 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
     if runs().next().is_none() {
         return (Taken::WithCare, "Nothing measured", "No step was applied.".to_owned());
     }
+    let steps = || results.tests.iter().flat_map(|test| &test.steps);
+    let left_out = steps().filter(|step| step.skipped.is_some()).count();
+    if left_out > 0 {
+        let all = steps().count();
+        let sentence =
+            format!("{left_out} of {all} steps were left out or ended early; each says why.");
+        return (Taken::WithCare, "Incomplete", sentence);
+    }
     let saturated = runs().filter(|run| run.total.generator.saturated).count();
     if saturated > 0 {
         let sentence = format!(
