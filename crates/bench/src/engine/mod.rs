@@ -38,7 +38,7 @@ use usage::Usage;
 
 pub use collect::{Phase, Window};
 pub(crate) use foreign::Foreign;
-pub(crate) use nfs::{Session, mount, status_name};
+pub(crate) use nfs::{Answer, Session, mount, status_name};
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};
 
@@ -124,7 +124,8 @@ struct Layingout<'a> {
 }
 
 impl Layingout<'_> {
-    /// Tells how far it is; fails if it was stopped.
+    /// Tells how far it is, in bytes that are written, or in files where nothing is; fails if it was
+    /// stopped.
     fn at(&mut self, done: u64, total: u64) -> Result<(), BenchError> {
         (self.progress)(done, total);
         if self.control.stopped() {

@@ -11,6 +11,7 @@ mod pacing;
 mod parts;
 mod passing;
 mod paths;
+mod patience;
 mod places;
 mod responder;
 mod sharing;

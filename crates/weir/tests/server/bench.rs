@@ -166,6 +166,8 @@ fn what_can_t_be_run_is_told_before_anything_is_made() {
     let large = bench.job("2g", 1);
     let told = bench.refused(&["bench", "run", &large, &url]);
     assert!(told.contains("has room for") && told.contains("--max-data"), "{told}");
+    let told = bench.refused(&["bench", &url, "--size", "2GiB", "--time", "1s"]);
+    assert!(told.contains("has room for") && told.contains("--size"), "{told}");
     let told = bench.refused(&["bench", "run", &large, &url, "--json", "/proc/no/such.json"]);
     assert!(told.contains("/proc/no/such.json"), "{told}");
     assert!(bench.left().is_empty(), "{:?}", bench.left());

@@ -44,7 +44,11 @@ impl Handles {
     }
 
     pub(super) fn file(&self, number: u32) -> FileHandle3<'_> {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        self.at(usize::try_from(number).unwrap_or(usize::MAX))
+    }
+
+    /// The file at this place in the list.
+    pub(super) fn at(&self, index: usize) -> FileHandle3<'_> {
         FileHandle3(self.files.get(index).map_or(&[], AsRef::as_ref))
     }
 

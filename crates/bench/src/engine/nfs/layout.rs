@@ -1,22 +1,19 @@
-//! Making and removing the directory and the files of a run.
+//! Making and removing the directory of a run, and writing its files.
 
+use super::ahead::{Answer, Answered};
 use super::calls::Handles;
-use super::session::{Session, malformed};
+use super::session::Session;
 use super::status::{hint, name};
-use crate::engine::share::{FileSpec, Role};
+use crate::engine::share::Role;
 use crate::engine::{Layingout, Plan, content};
 use crate::error::BenchError;
-use crate::workload::{Layout, Workload};
-use std::collections::VecDeque;
+use crate::workload::Workload;
 use weir_nfs::client::padding;
 use weir_nfs::v3::wire::{
-    CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, Fattr3, FileHandle3, FsInfoArgs, LookupArgs,
-    MkdirArgs, RemoveArgs, Res, RmdirArgs, Sattr3, SetattrArgs, StableHow, Status, WriteArgs,
-    WriteHead,
+    CommitArgs, DirOpArgs3, FileHandle3, FsInfoArgs, LookupArgs, MkdirArgs, Res, RmdirArgs, Sattr3,
+    StableHow, Status, WriteArgs, WriteHead,
 };
 
-/// Writes sent ahead while laying out.
-const WINDOW: usize = 32;
 /// Progress is told at least this often, in bytes.
 const PROGRESS_BYTES: u64 = 8 << 20;
 
@@ -66,7 +63,7 @@ pub(super) fn directory(
     wanted: &str,
 ) -> Result<(Handle, bool), BenchError> {
     match lookup(session, root, wanted)? {
-        Ok((handle, _)) => return Ok((handle, false)),
+        Ok(handle) => return Ok((handle, false)),
         Err(Status::NOENT) => {}
         Err(status) => return Err(refused(&format!("looking {wanted} up"), status)),
     }
@@ -84,73 +81,14 @@ pub(super) fn directory(
     }
 }
 
-/// Makes one empty file.
-pub(super) fn file(
+fn lookup(
     session: &mut Session,
     directory: &[u8],
-    spec: &FileSpec,
-) -> Result<Handle, BenchError> {
-    let wanted = &spec.name;
-    // A file that is to be written starts empty, so that its old layout is gone.
-    let attributes = Sattr3 { mode: Some(0o644), size: Some(0), ..Sattr3::NONE };
-    let how = CreateHow3::Unchecked(attributes);
-    let made =
-        session.call(&CreateArgs { location: entry(directory, wanted), how }, |result| {
-            match result {
-                Res::Ok(ok) => Ok(ok.object.map(|handle| handle.0.into())),
-                Res::Fail(status, _) => Err(refused(&format!("creating {wanted}"), status)),
-            }
-        })??;
-    given_or_found(session, directory, wanted, made)
-}
-
-/// Gives the file its size, if the layout wants it as a hole. What is to be written comes later.
-pub(super) fn extend(
-    session: &mut Session,
-    handle: &[u8],
-    spec: &FileSpec,
-    layout: Layout,
-) -> Result<(), BenchError> {
-    let (wanted, size) = (&spec.name, spec.size);
-    if layout != Layout::Sparse || size == 0 {
-        return Ok(());
-    }
-    let args = SetattrArgs {
-        object: FileHandle3(handle),
-        new_attributes: Sattr3 { size: Some(size), ..Sattr3::NONE },
-        guard: None,
-    };
-    session.call(&args, |result| match result {
-        Res::Ok(_) => Ok(()),
-        Res::Fail(status, _) => Err(refused(&format!("setting the size of {wanted}"), status)),
-    })?
-}
-
-/// Finds one file that is there already, and has its size.
-pub(super) fn existing(
-    session: &mut Session,
-    directory: &[u8],
-    spec: &FileSpec,
-) -> Result<Handle, BenchError> {
-    let (wanted, size) = (&spec.name, spec.size);
-    let (handle, attributes) = lookup(session, directory, wanted)?
-        .map_err(|status| refused(&format!("looking {wanted} up"), status))?;
-    let found = attributes.map_or(size, |attributes| attributes.size);
-    if found >= size {
-        return Ok(handle);
-    }
-    Err(BenchError::Workload(format!(
-        "{wanted} holds {found} bytes and {size} are wanted: run once with --keep and that size, \
-         or leave --reuse out"
-    )))
-}
-
-type Found = Result<(Handle, Option<Fattr3>), Status>;
-
-fn lookup(session: &mut Session, directory: &[u8], wanted: &str) -> Result<Found, BenchError> {
+    wanted: &str,
+) -> Result<Result<Handle, Status>, BenchError> {
     let args = LookupArgs { what: entry(directory, wanted) };
     session.call(&args, |result| match result {
-        Res::Ok(ok) => Ok((ok.object.0.into(), ok.attributes)),
+        Res::Ok(ok) => Ok(ok.object.0.into()),
         Res::Fail(status, _) => Err(status),
     })
 }
@@ -166,11 +104,17 @@ fn given_or_found(
         return Ok(handle);
     }
     lookup(session, directory, wanted)?
-        .map(|(handle, _)| handle)
         .map_err(|status| refused(&format!("looking {wanted} up"), status))
 }
 
-/// Writes all files of this load from front to back and commits each.
+/// What is to be done next to file `index`.
+enum Next {
+    Write { index: usize, offset: u64, len: u32 },
+    Commit { index: usize },
+}
+
+/// Writes all files of this load, one after the other from front to back, and commits each once it
+/// is written.
 pub(super) fn write(
     session: &mut Session,
     handles: &Handles,
@@ -178,75 +122,83 @@ pub(super) fn write(
     block_bytes: u32,
     progress: &mut Layingout<'_>,
 ) -> Result<(), BenchError> {
-    let own = || (0..).zip(plan.files.iter()).filter(|(_, spec)| spec.role == Role::Make);
+    let own = || plan.files.iter().enumerate().filter(|(_, spec)| spec.role == Role::Make);
     let total = own().map(|(_, spec)| spec.size).sum();
-    let mut before = 0;
-    for (number, spec) in own() {
-        let size = spec.size;
-        let mut pending = VecDeque::with_capacity(WINDOW);
-        let (mut offset, mut told) = (0, 0);
-        while offset < size || !pending.is_empty() {
-            while offset < size && pending.len() < WINDOW {
-                let most = u64::from(block_bytes).min(size - offset);
-                let len = u32::try_from(most).unwrap_or(block_bytes);
-                let xid = queue_write(session, handles.file(number), (plan, spec), offset, len);
-                pending.push_back((xid, len));
-                offset += u64::from(len);
+    let mut left: Vec<u64> = plan.files.iter().map(|spec| spec.size).collect();
+    let (mut done, mut told) = (0, 0);
+    let control = progress.control;
+    let writes = own().flat_map(|(index, spec)| blocks(index, spec.size, block_bytes.max(1)));
+    session.ahead(
+        control,
+        writes,
+        |session, next| queue(session, handles, plan, next),
+        |next, answer| match next {
+            Next::Write { index, len, .. } => {
+                written(&answer, len, name_of(plan, index))?;
+                done += u64::from(len);
+                if done - told >= PROGRESS_BYTES || done == total {
+                    told = done;
+                    progress.at(done, total)?;
+                }
+                let Some(left) = left.get_mut(index) else { return Ok(Answer::Done) };
+                *left = left.saturating_sub(u64::from(len));
+                Ok(if *left == 0 { Answer::More(Next::Commit { index }) } else { Answer::Done })
             }
-            await_write(session, &mut pending, &spec.name)?;
-            if offset - told >= PROGRESS_BYTES || offset == size {
-                told = offset;
-                progress.at(before + offset, total)?;
+            Next::Commit { index } => {
+                committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
+                Ok(Answer::Done)
             }
-        }
-        before += size;
-        commit(session, handles.file(number), &spec.name)?;
-    }
-    Ok(())
+        },
+    )?;
+    progress.at(done, total)
 }
 
-fn queue_write(
-    session: &mut Session,
-    file: FileHandle3<'_>,
-    (plan, spec): (&Plan, &FileSpec),
-    offset: u64,
-    len: u32,
-) -> u32 {
-    let head = WriteHead { file, offset, count: len, stable: StableHow::Unstable, data_len: len };
-    session.queue(|caller, out, xid| {
-        caller.write_head(out, xid, &head);
-        let start = out.len();
-        out.resize(start + usize::try_from(len).unwrap_or(0), 0);
-        content::fill(plan, spec, offset, out.get_mut(start..).unwrap_or(&mut []));
-        out.extend_from_slice(padding(len));
+/// The writes that fill a file.
+fn blocks(index: usize, size: u64, block_bytes: u32) -> impl Iterator<Item = Next> {
+    let block = u64::from(block_bytes);
+    (0..size.div_ceil(block)).map(move |number| {
+        let offset = number * block;
+        let len = u32::try_from(block.min(size - offset)).unwrap_or(block_bytes);
+        Next::Write { index, offset, len }
     })
 }
 
-fn await_write(
-    session: &mut Session,
-    pending: &mut VecDeque<(u32, u32)>,
-    wanted: &str,
-) -> Result<(), BenchError> {
-    let address = session.address();
-    let (xid, written) = session.answer(|reply| {
-        let result =
-            reply.results::<WriteArgs<'_>>().map_err(|error| malformed(address, &error))?;
-        match result {
-            Res::Ok(ok) => Ok((reply.xid, ok.count)),
-            Res::Fail(status, _) => Err(refused(&format!("laying out {wanted}"), status)),
+fn name_of(plan: &Plan, index: usize) -> &str {
+    plan.files.get(index).map_or("", |spec| &spec.name)
+}
+
+fn queue(session: &mut Session, handles: &Handles, plan: &Plan, next: &Next) -> u32 {
+    match *next {
+        Next::Write { index, offset, len } => {
+            let file = handles.at(index);
+            let head =
+                WriteHead { file, offset, count: len, stable: StableHow::Unstable, data_len: len };
+            session.queue(|caller, out, xid| {
+                caller.write_head(out, xid, &head);
+                let start = out.len();
+                out.resize(start + usize::try_from(len).unwrap_or(0), 0);
+                if let (Some(spec), Some(data)) = (plan.files.get(index), out.get_mut(start..)) {
+                    content::fill(plan, spec, offset, data);
+                }
+                out.extend_from_slice(padding(len));
+            })
         }
-    })?;
-    // Replies may come in any order.
-    let position = pending.iter().position(|(sent, _)| *sent == xid);
-    let Some((_, len)) = position.and_then(|position| pending.remove(position)) else {
-        let detail = format!("a reply to nothing that was asked (xid {xid:#010x})");
-        return Err(BenchError::Protocol { address, detail });
-    };
-    if written != len {
-        let detail = format!("{written} of {len} bytes written while laying out");
-        return Err(BenchError::Protocol { address, detail });
+        Next::Commit { index } => {
+            let args = CommitArgs { file: handles.at(index), offset: 0, count: 0 };
+            session.queue(|caller, out, xid| caller.call(out, xid, &args))
+        }
     }
-    Ok(())
+}
+
+fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<(), BenchError> {
+    match answer.results::<WriteArgs<'_>>()? {
+        Res::Ok(ok) if ok.count == len => Ok(()),
+        Res::Ok(ok) => {
+            let detail = format!("{} of {len} bytes written while laying out", ok.count);
+            Err(answer.protocol(detail))
+        }
+        Res::Fail(status, _) => Err(refused(&format!("laying out {wanted}"), status)),
+    }
 }
 
 /// Has the server put all data of a file on stable storage.
@@ -255,24 +207,15 @@ pub(super) fn commit(
     file: FileHandle3<'_>,
     wanted: &str,
 ) -> Result<(), BenchError> {
-    session.call(&CommitArgs { file, offset: 0, count: 0 }, |result| match result {
-        Res::Ok(_) => Ok(()),
-        Res::Fail(status, _) => Err(refused(&format!("committing {wanted}"), status)),
-    })?
+    let args = CommitArgs { file, offset: 0, count: 0 };
+    session.call(&args, |result| committed(&result, wanted))?
 }
 
-/// Removes the file `wanted`, if it is there.
-pub(super) fn remove(
-    session: &mut Session,
-    directory: &[u8],
-    wanted: &str,
-) -> Result<(), BenchError> {
-    let args = RemoveArgs { object: entry(directory, wanted) };
-    let status = session.call(&args, |result| result.status())?;
-    if matches!(status, Status::OK | Status::NOENT) {
-        return Ok(());
+fn committed<O, F>(result: &Res<O, F>, wanted: &str) -> Result<(), BenchError> {
+    match result.status() {
+        Status::OK => Ok(()),
+        status => Err(refused(&format!("committing {wanted}"), status)),
     }
-    Err(refused(&format!("removing {wanted}"), status))
 }
 
 /// Removes the directory `wanted`, if it is there; `true` if it can't be because it is not empty.
@@ -294,10 +237,10 @@ pub(super) fn not_removed(wanted: &str, status: Status) -> BenchError {
     refused(&format!("removing the directory {wanted}"), status)
 }
 
-fn entry<'a>(dir: &'a [u8], wanted: &'a str) -> DirOpArgs3<'a> {
+pub(super) fn entry<'a>(dir: &'a [u8], wanted: &'a str) -> DirOpArgs3<'a> {
     DirOpArgs3 { dir: FileHandle3(dir), name: wanted.as_bytes() }
 }
 
-fn refused(action: &str, status: Status) -> BenchError {
+pub(super) fn refused(action: &str, status: Status) -> BenchError {
     BenchError::Refused { action: action.to_owned(), status: name(status), hint: hint(status) }
 }

@@ -1,8 +1,10 @@
 //! The NFSv3 engine: a client in user space that needs no mount and no privilege, with many
 //! connections from many addresses.
 
+mod ahead;
 mod calls;
 mod conn;
+mod files;
 mod inbox;
 mod layout;
 mod mount;
@@ -15,7 +17,6 @@ mod verify;
 mod worker;
 
 use super::job::{Job, Made};
-use super::share::Role;
 use super::{Layingout, Plan, Worker};
 use crate::error::BenchError;
 use crate::rng::mix;
@@ -33,6 +34,7 @@ use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::Status;
 use worker::NfsWorker;
 
+pub(crate) use ahead::Answer;
 pub(crate) use mount::mount;
 pub(crate) use session::Session;
 pub(crate) use status::name as status_name;
@@ -106,22 +108,7 @@ impl Files {
     ) -> Result<(), BenchError> {
         let workload = &plan.workload;
         let handles = Arc::make_mut(&mut self.handles);
-        for ((index, spec), number) in plan.files.iter().enumerate().zip(0..) {
-            let handle = match spec.role {
-                Role::Make => layout::file(session, &handles.directory, spec)?,
-                Role::Existing if workload.uses(number) => {
-                    layout::existing(session, &handles.directory, spec)?
-                }
-                Role::Existing | Role::Find => continue,
-            };
-            if spec.role == Role::Make {
-                if !spec.keep {
-                    self.made.push(spec.name.clone());
-                }
-                layout::extend(session, &handle, spec, workload.layout)?;
-            }
-            handles.set(index, handle);
-        }
+        files::make(session, plan, (handles, &mut self.made), progress)?;
         if let Layout::Written { block_bytes } = workload.layout {
             let block_bytes = block_bytes.min(limits.write_bytes_max);
             layout::write(session, handles, plan, block_bytes, progress)?;
@@ -131,20 +118,8 @@ impl Files {
 
     /// Looks up the files that others made.
     pub(super) fn attach(&mut self, plan: &Plan) -> Result<(), BenchError> {
-        let handles = Arc::make_mut(&mut self.handles);
-        let mut session = None;
-        for ((index, spec), number) in plan.files.iter().enumerate().zip(0..) {
-            if handles.has(index) || !plan.workload.uses(number) {
-                continue;
-            }
-            let session = match &mut session {
-                Some(session) => session,
-                none => none.insert(Session::open(self.target.address, None, self.caller.clone())?),
-            };
-            let handle = layout::existing(session, &handles.directory, spec)?;
-            handles.set(index, handle);
-        }
-        Ok(())
+        let mut session = self.session()?;
+        files::find(&mut session, plan, Arc::make_mut(&mut self.handles))
     }
 
     /// Connects, and deals jobs and connections to the threads.
@@ -241,16 +216,9 @@ impl Files {
     pub(super) fn remove_files(&self, plan: &Plan, left: &[Made]) -> Result<(), BenchError> {
         let mut session = self.session()?;
         let directory = &self.handles.directory;
-        for wanted in &self.made {
-            layout::remove(&mut session, directory, wanted)?;
-        }
-        for made in left {
-            if made.directory {
-                layout::remove_directory(&mut session, directory, &made.name())?;
-            } else {
-                layout::remove(&mut session, directory, &made.name())?;
-            }
-        }
+        let made = self.made.iter().map(|name| (name.clone(), false));
+        let left = left.iter().map(|made| (made.name(), made.directory));
+        files::remove(&mut session, directory, made.chain(left))?;
         if plan.keep_directory || !self.created_directory {
             return mount::unmount(&self.target, self.caller.clone());
         }

@@ -1,6 +1,7 @@
 //! A blocking connection for everything outside the measured interval: mounting, making files,
 //! laying them out, reading them back.
 
+use super::ahead::Patience;
 use crate::error::BenchError;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::hash::BuildHasher;
@@ -9,6 +10,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_nfs::client::{Caller, RemoteCall, Reply};
 use weir_nfs::rpc::{Deframer, Step};
+use weir_nfs::v3::wire::Status;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A throttled volume may delay a window of large writes by tens of seconds.
@@ -95,7 +97,8 @@ impl Session {
         self.address
     }
 
-    /// Makes one call, waits for its answer, and lets `read` take what it wants from it.
+    /// Makes one call, waits for its answer, and lets `read` take what it wants from it. A server
+    /// that wants to be asked later is asked again for a while.
     pub(crate) fn call<A, T>(
         &mut self,
         args: &A,
@@ -104,16 +107,26 @@ impl Session {
     where
         A: RemoteCall,
     {
-        let asked = self.queue(|caller, out, xid| caller.call(out, xid, args));
-        let address = self.address;
-        self.answer(|reply| {
-            if reply.xid != asked {
-                let detail = format!("a reply to nothing that was asked (xid {:#010x})", reply.xid);
-                return Err(BenchError::Protocol { address, detail });
+        let (address, mut patience, mut read) = (self.address, Patience::default(), Some(read));
+        loop {
+            let asked = self.queue(|caller, out, xid| caller.call(out, xid, args));
+            let answer = self.answer(|reply| {
+                if reply.xid != asked {
+                    let xid = reply.xid;
+                    let detail = format!("a reply to nothing that was asked (xid {xid:#010x})");
+                    return Err(BenchError::Protocol { address, detail });
+                }
+                if wants_time(reply) && patience.is_left() {
+                    return Ok(None);
+                }
+                let results = reply.results::<A>().map_err(|error| malformed(address, &error))?;
+                Ok(read.take().map(|read| read(results)))
+            })?;
+            match answer {
+                Some(answer) => return Ok(answer),
+                None => patience.wait(),
             }
-            let results = reply.results::<A>().map_err(|error| malformed(address, &error))?;
-            Ok(read(results))
-        })
+        }
     }
 
     /// Queues a call that `encode` writes, and gives its number.
@@ -196,6 +209,12 @@ impl Session {
         };
         BenchError::Connection { address: self.address, source }
     }
+}
+
+/// Does the server want to be asked again later (NFS3ERR_JUKEBOX, RFC 1813 §2.6)? The results of
+/// every procedure but NULL begin with a status, and none of MOUNT has this number.
+pub(super) fn wants_time(reply: &Reply<'_>) -> bool {
+    reply.body.is_ok_and(|results| results.starts_with(&Status::JUKEBOX.0.to_be_bytes()))
 }
 
 /// The peer's answer is not what was asked for.

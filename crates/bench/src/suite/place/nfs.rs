@@ -1,7 +1,8 @@
 //! Directories of an NFSv3 export.
 
 use super::occupied;
-use crate::engine::{Session, mount, status_name};
+use crate::control::Control;
+use crate::engine::{Answer, Session, mount, status_name};
 use crate::error::BenchError;
 use crate::target::NfsTarget;
 use weir_core::Credentials;
@@ -79,24 +80,43 @@ impl Top {
             if names.is_empty() {
                 return Ok(());
             }
-            for inside in names {
-                self.remove(directory, &inside, nested)?;
+            for inside in self.remove(directory, names)? {
+                let Some(handle) = self.lookup(directory, &inside)? else { continue };
+                self.empty(&handle, &inside, nested + 1)?;
+                self.remove_directory(directory, &inside)?;
             }
         }
     }
 
-    fn remove(&mut self, directory: &[u8], name: &[u8], nested: u32) -> Result<(), BenchError> {
-        let args = RemoveArgs { object: entry(directory, name) };
-        match self.session.call(&args, |result| result.status())? {
-            Status::OK | Status::NOENT => Ok(()),
-            // What servers say of REMOVE on a directory (RFC 1813 §3.3.12 leaves it open).
-            Status::ISDIR | Status::PERM | Status::ACCES | Status::INVAL | Status::NOTEMPTY => {
-                let Some(handle) = self.lookup(directory, name)? else { return Ok(()) };
-                self.empty(&handle, name, nested + 1)?;
-                self.remove_directory(directory, name)
-            }
-            status => Err(refused("removing", name, status)),
-        }
+    /// Removes files; gives the names that are directories.
+    fn remove(
+        &mut self,
+        directory: &[u8],
+        names: Vec<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, BenchError> {
+        let mut directories = Vec::new();
+        self.session.ahead(
+            &Control::new(),
+            names.into_iter(),
+            |session, name| {
+                let args = RemoveArgs { object: entry(directory, name) };
+                session.queue(|caller, out, xid| caller.call(out, xid, &args))
+            },
+            |name, answer| {
+                match answer.results::<RemoveArgs<'_>>()?.status() {
+                    Status::OK | Status::NOENT => {}
+                    // What servers say of REMOVE on a directory (RFC 1813 §3.3.12 leaves it open).
+                    Status::ISDIR
+                    | Status::PERM
+                    | Status::ACCES
+                    | Status::INVAL
+                    | Status::NOTEMPTY => directories.push(name),
+                    status => return Err(refused("removing", &name, status)),
+                }
+                Ok(Answer::Done)
+            },
+        )?;
+        Ok(directories)
     }
 
     fn remove_directory(&mut self, directory: &[u8], name: &[u8]) -> Result<(), BenchError> {
