@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// Laying out: so many bytes of so many are written.
+    /// Laying out: so many bytes of so many are written, or files made where nothing is.
     pub fn layout(&mut self, done: u64, total: u64) {
         if let Some(bar) = &self.bar {
             let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);

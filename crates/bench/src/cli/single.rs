@@ -7,12 +7,6 @@ use crate::control::Control;
 use crate::engine::prepare_with;
 use crate::progress::Progress;
 use crate::stats::result::RunResult;
-use crate::suite::{Place, TargetPlace, has_room};
-use crate::target::Target;
-use crate::workload::{Layout, Workload};
-
-const MAKE_ROOM: &str = "choose fewer or smaller files (--files, --size) or make room; files that \
-    an earlier run with --keep left can be used with --reuse";
 
 /// Applies the load and prints the result in the form `format`. Gives what was not clean.
 pub(super) fn run(
@@ -22,7 +16,6 @@ pub(super) fn run(
 ) -> Result<Vec<String>, CliError> {
     let target = args.load.target()?;
     let workload = args.load.workload(&args.name)?;
-    check_room(&target, &workload)?;
     let mut sampler = args.server_pid.map(ServerSampler::new).transpose()?;
     let mut progress = Progress::new(args.quiet);
     let prepared =
@@ -46,17 +39,6 @@ pub(super) fn run(
         Format::Json => output::json(&result)?,
     })?;
     Ok(unclean(&result))
-}
-
-/// Refuses what would fill the target: that harms everybody who uses it. One that can't be asked is
-/// for the preparation to complain of.
-fn check_room(target: &Target, workload: &Workload) -> Result<(), CliError> {
-    if !workload.needs_files() || !matches!(workload.layout, Layout::Written { .. }) {
-        return Ok(());
-    }
-    let wanted = workload.size_needed().saturating_mul(u64::from(workload.files));
-    let room = TargetPlace::new(target.clone()).room().unwrap_or(None);
-    Ok(has_room(room, wanted, MAKE_ROOM)?)
 }
 
 fn unclean(result: &RunResult) -> Vec<String> {

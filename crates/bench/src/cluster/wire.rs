@@ -191,7 +191,7 @@ pub enum Report {
     Layout {
         /// Number of the step.
         step: u32,
-        /// Bytes written.
+        /// Bytes written, or files made where nothing is written.
         done: u64,
         /// Of so many.
         total: u64,

@@ -26,7 +26,7 @@ use crate::stats::result::{RunResult, VerifyResult};
 use crate::stats::{Notes, Recorder};
 use crate::target::Target;
 use crate::verify::Checker;
-use crate::workload::Workload;
+use crate::workload::{Layout, Workload};
 use job::Common;
 use schedule::Schedule;
 use share::FileSpec;
@@ -35,10 +35,12 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use usage::Usage;
+use weir_core::units::Bytes;
 
 pub use collect::{Phase, Window};
 pub(crate) use foreign::Foreign;
-pub(crate) use nfs::{Answer, Session, mount, status_name};
+pub(crate) use nfs::{Answer, Session, mount, room, status_name};
+pub(crate) use path::room as path_room;
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};
 
@@ -102,7 +104,8 @@ pub fn prepare(target: &Target, workload: &Workload) -> Result<Prepared, BenchEr
     prepare_with(target, workload, &Control::new(), &mut |_, _| {})
 }
 
-/// As [`prepare`]; tells `progress` how many bytes of how many are laid out, and gives up when
+/// As [`prepare`]; tells `progress` how much of how much is laid out, in bytes, or in files where
+/// nothing is written, and gives up when
 /// `control` is told to stop.
 ///
 /// # Errors
@@ -132,6 +135,27 @@ impl Layingout<'_> {
             return Err(BenchError::Workload("stopped while laying out the files".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// Refuses files that would fill the target: that harms everybody who uses it. `room` asks for the
+/// bytes that may still be written, `None` if nobody knows.
+fn check_room(
+    workload: &Workload,
+    room: impl FnOnce() -> Result<Option<u64>, BenchError>,
+) -> Result<(), BenchError> {
+    if !matches!(workload.layout, Layout::Written { .. }) || !workload.needs_files() {
+        return Ok(());
+    }
+    let wanted = workload.size_needed().saturating_mul(u64::from(workload.files));
+    match room()? {
+        Some(room) if room < wanted => Err(BenchError::Workload(format!(
+            "the files hold {} and the target has room for {}: choose fewer or smaller files \
+             (--files, --size), or make room",
+            Bytes(wanted),
+            Bytes(room)
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -50,9 +50,9 @@ pub enum Event<'a> {
         /// Planned seconds of load of everything that comes after it; absent where nobody knows.
         after_s: Option<f64>,
     },
-    /// Files are laid out: so many bytes of so many.
+    /// Files are laid out: so many bytes of so many, or files where nothing is written.
     Layout {
-        /// Written.
+        /// Written, or made.
         done: u64,
         /// In all.
         total: u64,

@@ -12,7 +12,7 @@ use std::time::Instant;
 pub struct Context<'a> {
     /// The hand that may stop it.
     pub control: &'a Control,
-    /// Told how many bytes of how many are laid out.
+    /// Told how much of how much is laid out, in bytes, or in files where nothing is written.
     pub layout: &'a mut dyn FnMut(u64, u64),
     /// Called once all files are laid out, on all processes, before the load starts: caches are
     /// emptied here. It may take its time.

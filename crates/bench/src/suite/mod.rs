@@ -32,7 +32,6 @@ pub use executor::{Applied, Context, Executor, Local};
 pub use options::{CacheOptions, Options};
 pub use place::{Place, TargetPlace};
 pub use plan::{Plan, step_seconds};
-pub(crate) use preflight::has_room;
 pub use preflight::preflight;
 pub use run::{Outcome, Suite};
 pub use steady::steady;

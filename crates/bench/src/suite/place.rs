@@ -4,6 +4,7 @@
 mod nfs;
 mod path;
 
+use crate::engine::path_room;
 use crate::error::BenchError;
 use crate::target::Target;
 
@@ -60,7 +61,7 @@ impl Place for TargetPlace {
     fn room(&mut self) -> Result<Option<u64>, BenchError> {
         match &self.target {
             Target::Nfs(target) => nfs::Top::open(target)?.room(),
-            Target::Path(root) => path::room(root).map(Some),
+            Target::Path(root) => path_room(root).map(Some),
         }
     }
 

@@ -35,7 +35,16 @@ pub fn preflight(
         return Ok(());
     }
     let wanted = Plan::of(scenarios, options).peak_bytes;
-    has_room(place.room()?, wanted, "choose less with --max-data or --scale, or make room")?;
+    if let Some(room) = place.room()?
+        && room < wanted
+    {
+        return Err(BenchError::Workload(format!(
+            "the files hold {} and the target has room for {}: choose less with --max-data or --scale, \
+             or make room",
+            Bytes(wanted),
+            Bytes(room)
+        )));
+    }
     let steps = runnable().flat_map(|scenario| &scenario.steps);
     let directories: BTreeSet<String> =
         steps.flat_map(|step| data::directories(&step.loads)).collect();
@@ -44,19 +53,6 @@ pub fn preflight(
         place.clear(&directory, made)?;
     }
     Ok(())
-}
-
-/// Is `room`, as far as it is known, enough for files of `wanted` bytes? `hint` says what to do if
-/// not.
-pub(crate) fn has_room(room: Option<u64>, wanted: u64, hint: &str) -> Result<(), BenchError> {
-    match room {
-        Some(room) if room < wanted => Err(BenchError::Workload(format!(
-            "the files hold {} and the target has room for {}: {hint}",
-            Bytes(wanted),
-            Bytes(room)
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// A rate that is a share gets its number later.

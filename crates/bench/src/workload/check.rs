@@ -196,9 +196,7 @@ impl Workload {
         if size < block {
             return refuse(format!("a file of {size} bytes holds no block of {block} bytes"));
         }
-        let last = u64::from(self.jobs - 1).saturating_mul(self.region.job_increment);
-        let begins = self.region.offset.saturating_add(last);
-        let held = size.saturating_sub(begins).min(self.region.bytes.unwrap_or(u64::MAX));
+        let (begins, held) = (self.last_begins(), self.least_room());
         if held < block {
             return refuse(format!(
                 "the region of job {} begins at {begins} and holds {held} bytes of a file of \
@@ -362,11 +360,15 @@ impl Workload {
     /// Bytes of a file that the last job visits, whose part begins farthest in and so has the least
     /// room.
     pub(crate) fn least_room(&self) -> u64 {
+        let held = self.file_bytes.saturating_sub(self.last_begins());
+        held.min(self.region.bytes.unwrap_or(u64::MAX))
+    }
+
+    /// Where in a file the part of the last job begins.
+    fn last_begins(&self) -> u64 {
         let jobs_before = u64::from(self.jobs.saturating_sub(1));
         let last = jobs_before.saturating_mul(self.region.job_increment);
-        let begins = self.region.offset.saturating_add(last);
-        let held = self.file_bytes.saturating_sub(begins);
-        held.min(self.region.bytes.unwrap_or(u64::MAX))
+        self.region.offset.saturating_add(last)
     }
 
     fn apart(&self, why: &str) -> String {

@@ -2,9 +2,9 @@
 //! or refuses.
 
 use crate::responder::{Hook, Responder, Verdict};
-use crate::{READ, REMOVE, workload};
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::{COMMIT, READ, REMOVE, WRITE, workload};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_bench::{Control, Layout, Pattern, RunResult, Workload, prepare, prepare_with};
 use weir_nfs::v3::wire::Status;
@@ -104,7 +104,7 @@ fn a_server_that_gives_no_handles_is_asked_for_them() {
 #[test]
 fn one_file_that_is_refused_leaves_none_behind() {
     let server = Responder::with_hook(Arc::new(|procedure, args| {
-        let refused = procedure == CREATE && is_about(args, "50");
+        let refused = procedure == CREATE && is_about(args, "file.00050");
         if refused { Verdict::Fail(Status::ACCES) } else { Verdict::Serve }
     }));
     let error = prepare(&server.target(), &load(Layout::Sparse)).err().unwrap().to_string();
@@ -115,11 +115,83 @@ fn one_file_that_is_refused_leaves_none_behind() {
 #[test]
 fn one_file_that_stays_does_not_keep_the_others() {
     let server = Responder::with_hook(Arc::new(|procedure, args| {
-        let refused = procedure == REMOVE && is_about(args, "50");
+        let refused = procedure == REMOVE && is_about(args, "file.00050");
         if refused { Verdict::Fail(Status::PERM) } else { Verdict::Serve }
     }));
     let load = load(Layout::Sparse);
     let result = run(&server, &load);
     assert!(!result.is_clean(), "{:?}", result.errors);
     assert_eq!(server.names_in(&[&load.directory]).len(), 1);
+}
+
+#[test]
+fn a_file_that_was_there_and_is_refused_stays() {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&refuses);
+    let server = Responder::with_hook(Arc::new(move |procedure, args| {
+        let refused = procedure == CREATE && is_about(args, "file.00050");
+        let refused = refused && now.load(Ordering::Relaxed);
+        if refused { Verdict::Fail(Status::ACCES) } else { Verdict::Serve }
+    }));
+    let load = load(Layout::Sparse);
+    assert!(run(&server, &Workload { keep: true, ..load.clone() }).is_clean());
+    refuses.store(true, Ordering::Relaxed);
+    let error = prepare(&server.target(), &load).err().unwrap().to_string();
+    assert!(error.contains("file.00050"), "{error}");
+    let names = server.names_in(&[&load.directory]);
+    assert!(names.contains(&"file.00050".to_owned()), "{names:?}");
+}
+
+#[test]
+fn a_connection_that_breaks_while_files_are_made_leaves_none_behind() {
+    let created = AtomicU64::new(0);
+    let server = Responder::with_hook(Arc::new(move |procedure, _| {
+        let breaks = procedure == CREATE && created.fetch_add(1, Ordering::Relaxed) == 40;
+        if breaks { Verdict::Close } else { Verdict::Serve }
+    }));
+    assert!(prepare(&server.target(), &load(Layout::Sparse)).is_err());
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn many_calls_are_in_flight_and_answers_come_in_any_order() {
+    let written = Mutex::new(HashMap::<Vec<u8>, u32>::new());
+    let server = Responder::with_hook(Arc::new(move |procedure, args| {
+        // Both begin with the handle.
+        let len = usize::try_from(u32::from_be_bytes(args[..4].try_into().unwrap())).unwrap();
+        let handle = args[4..4 + len].to_vec();
+        match procedure {
+            WRITE => *written.lock().unwrap().entry(handle).or_default() += 1,
+            COMMIT => assert_eq!(written.lock().unwrap()[&handle], 3, "all of it is written"),
+            _ => {}
+        }
+        Verdict::Serve
+    }));
+    server.answer_backwards();
+    let load = Workload { verify_reads: true, ..load(Layout::Written { block_bytes: 4096 }) };
+    let result = run(&server, &load);
+    assert!(result.is_clean() && result.total.operations == 200, "{:?}", result.errors);
+    assert!(server.most_at_once() > 16, "{}", server.most_at_once());
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn how_far_it_is_counts_bytes_or_files() {
+    let server = Responder::start();
+    let told = |layout, file_bytes| {
+        let mut told = Vec::new();
+        let load = Workload { file_bytes, ..load(layout) };
+        let prepared =
+            prepare_with(&server.target(), &load, &Control::new(), &mut |done, total| {
+                told.push((done, total));
+            });
+        prepared.unwrap().discard().unwrap();
+        assert!(told.is_sorted(), "{told:?}");
+        (told[0], *told.last().unwrap())
+    };
+    let files = u64::from(FILES);
+    let bytes = files * 3 * 4096;
+    let written = Layout::Written { block_bytes: 4096 };
+    assert_eq!(told(written, 3 * 4096), ((0, bytes), (bytes, bytes)));
+    assert_eq!(told(Layout::Sparse, 3 * 4096), ((1, files), (files, files)));
 }

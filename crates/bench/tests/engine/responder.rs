@@ -4,6 +4,7 @@ use rustix::net::{SendFlags, send};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_bench::{NfsTarget, Target};
 use weir_core::testing::{MemStore, block_on};
@@ -41,6 +42,10 @@ struct World {
     peers: Mutex<BTreeSet<IpAddr>>,
     /// Own addresses that clients connected to.
     locals: Mutex<BTreeSet<SocketAddr>>,
+    /// Calls that came with one read, at most.
+    most_at_once: AtomicUsize,
+    /// Replies to calls that came with one read leave the other way round.
+    is_backwards: AtomicBool,
 }
 
 impl Responder {
@@ -59,7 +64,8 @@ impl Responder {
             verifier: [1; 8],
         });
         let (peers, locals) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(World { volume, hook, peers, locals });
+        let (most_at_once, is_backwards) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let shared = Arc::new(World { volume, hook, peers, locals, most_at_once, is_backwards });
         World::listen(&shared, listener);
         Self { address, shared }
     }
@@ -70,6 +76,16 @@ impl Responder {
         let address = listener.local_addr().unwrap();
         World::listen(&self.shared, listener);
         address
+    }
+
+    /// From now on the last of several calls is answered first.
+    pub(crate) fn answer_backwards(&self) {
+        self.shared.is_backwards.store(true, Ordering::Relaxed);
+    }
+
+    /// Calls that came with one read, at most.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.shared.most_at_once.load(Ordering::Relaxed)
     }
 
     /// Own addresses that clients connected to.
@@ -132,17 +148,22 @@ impl World {
             && len > 0
         {
             bytes.extend_from_slice(&chunk[..len]);
-            let mut out = Vec::new();
+            let mut replies: Vec<Vec<u8>> = Vec::new();
             while let Step::Record { at, consumed } = deframer.next(&bytes).unwrap() {
                 let Some(reply) = self.answer(&bytes[at]) else {
                     // What was answered before leaves in one segment with the end.
+                    let out: Vec<u8> = replies.concat();
                     send(&stream, &out, SendFlags::MORE).ok();
                     return;
                 };
-                out.extend_from_slice(&reply);
+                replies.push(reply);
                 bytes.drain(..consumed);
             }
-            if stream.write_all(&out).is_err() {
+            self.most_at_once.fetch_max(replies.len(), Ordering::Relaxed);
+            if self.is_backwards.load(Ordering::Relaxed) {
+                replies.reverse();
+            }
+            if stream.write_all(&replies.concat()).is_err() {
                 return;
             }
         }

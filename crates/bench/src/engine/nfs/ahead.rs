@@ -15,8 +15,9 @@ use weir_nfs::client::{RemoteCall, Reply};
 const WINDOW: usize = 32;
 /// Between being told that the server needs time and asking again.
 const WAIT: Duration = Duration::from_millis(100);
-/// Waits without any progress in between; then the server's answer counts.
+/// Waits without any progress in between, and in all; then the server's answer counts.
 const WAITS_MAX: u32 = 300;
+const WAITS_IN_ALL_MAX: u32 = 3000;
 
 /// What a reply means for the thing it was asked about.
 pub(crate) enum Answer<T> {
@@ -47,27 +48,33 @@ impl<'a> Answered<'a> {
 }
 
 /// How long a server is waited for that wants to be asked again later (NFS3ERR_JUKEBOX, RFC 1813
-/// §2.6): half a minute without progress.
+/// §2.6): half a minute without progress, five minutes in all. Once it is at its end each further
+/// call is made once, until one succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     waits: u32,
+    in_all: u32,
 }
 
 impl Patience {
-    /// Is there any left?
-    pub(super) const fn is_left(&self) -> bool {
-        self.waits < WAITS_MAX
+    /// Is this answer one to wait for and ask again? `wants_time` if the server says so.
+    pub(super) const fn forgives(&mut self, wants_time: bool) -> bool {
+        if !wants_time {
+            self.waits = 0;
+            return false;
+        }
+        self.waits < WAITS_MAX && self.in_all < WAITS_IN_ALL_MAX
     }
 
     /// Waits for a while.
     pub(super) fn wait(&mut self) {
         std::thread::sleep(WAIT);
-        self.waits += 1;
+        self.count();
     }
 
-    /// The server got on with something.
-    const fn progress(&mut self) {
-        self.waits = 0;
+    const fn count(&mut self) {
+        self.waits += 1;
+        self.in_all += 1;
     }
 }
 
@@ -78,7 +85,7 @@ impl Session {
     ///
     /// # Errors
     /// The first that `judge` gives, once all that was asked is answered, so that nothing happens
-    /// at the server after this returned; or the connection's.
+    /// at the server after this returned; or the connection's, if that came first.
     pub(crate) fn ahead<T>(
         &mut self,
         control: &Control,
@@ -109,27 +116,51 @@ impl Session {
                 }
             }
             let address = self.address();
-            let judged = self.answer(|reply| {
+            let answer = self.answer(|reply| {
                 let Some(item) = pending.remove(&reply.xid) else {
                     let xid = reply.xid;
                     let detail = format!("a reply to nothing that was asked (xid {xid:#010x})");
                     return Err(BenchError::Protocol { address, detail });
                 };
-                if wants_time(reply) && patience.is_left() {
+                if patience.forgives(wants_time(reply)) {
                     later.push(item);
                     return Ok(Ok(Answer::Done));
                 }
-                patience.progress();
                 Ok(judge(item, Answered { reply: *reply, address }))
-            })?;
+            });
+            let judged = match answer {
+                Ok(judged) => judged,
+                // The first failure is the one to tell.
+                Err(lost) => return Err(failure.unwrap_or(lost)),
+            };
             match judged {
-                Ok(Answer::Done) => {}
-                Ok(Answer::More(item)) if failure.is_none() => {
+                Ok(Answer::More(item)) if failure.is_none() && !control.stopped() => {
                     pending.insert(ask(self, &item), item);
                 }
-                Ok(Answer::More(_)) => {}
+                Ok(_) => {}
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_without_progress_and_ends_for_good() {
+        let mut patience = Patience::default();
+        for _ in 0..WAITS_IN_ALL_MAX / WAITS_MAX {
+            let mut waits = 0;
+            while patience.forgives(true) {
+                patience.count();
+                waits += 1;
+            }
+            assert_eq!(waits, WAITS_MAX);
+            assert!(!patience.forgives(true), "it is spent until something succeeds");
+            assert!(!patience.forgives(false));
+        }
+        assert!(!patience.forgives(true), "and in all there is a bound");
     }
 }

@@ -1,4 +1,5 @@
-//! Making, finding and removing the files of a run, many calls ahead.
+//! Making, finding and removing the files of a run, many calls ahead. Their data comes later
+//! ([`super::layout::write`]).
 
 use super::ahead::{Answer, Answered};
 use super::calls::Handles;
@@ -16,7 +17,7 @@ use weir_nfs::v3::wire::{
 
 /// A file of the load.
 #[derive(Clone, Copy)]
-struct File<'a> {
+pub(super) struct File<'a> {
     index: usize,
     spec: &'a FileSpec,
 }
@@ -32,13 +33,20 @@ enum Next<'a> {
 }
 
 /// Makes the files that this process has to make, and finds those that are there and that it uses.
-/// The names of those that need not stay are added to `made`.
+/// The names of those that need not stay are added to `made`: of all if `all_are_ours`, since
+/// nothing else is in the directory; otherwise once the server says that it made the file, for what
+/// it refuses to make may be somebody's.
 pub(super) fn make(
     session: &mut Session,
     plan: &Plan,
-    (handles, made): (&mut Handles, &mut Vec<String>),
+    handles: &mut Handles,
+    (made, all_are_ours): (&mut Vec<String>, bool),
     progress: &mut Layingout<'_>,
 ) -> Result<(), BenchError> {
+    if all_are_ours {
+        let own = |spec: &&FileSpec| spec.role == Role::Make && !spec.keep;
+        made.extend(plan.files.iter().filter(own).map(|spec| spec.name.clone()));
+    }
     let calls = files(plan).filter_map(|(file, number)| match file.spec.role {
         Role::Make => Some(Next::Create(file)),
         Role::Existing if plan.workload.uses(number) => Some(Next::FindExisting(file)),
@@ -46,28 +54,35 @@ pub(super) fn make(
     });
     let directory = handles.directory.clone();
     let far = Far::of(plan);
-    let mut making = Making { plan, directory, handles, made, progress, far };
+    let mut fresh = Vec::new();
+    let names = if all_are_ours { &mut fresh } else { made };
+    let mut making = Making { plan, directory, handles, made: names, progress, far };
     making.all(session, calls)?;
     // It may have been stopped between two answers.
     making.far.tell(making.progress)
 }
 
-/// Finds the files that others made and this process uses.
-pub(super) fn find(
+/// Finds files that others made.
+pub(super) fn find<'a>(
     session: &mut Session,
-    plan: &Plan,
+    plan: &'a Plan,
+    wanted: Vec<File<'a>>,
     handles: &mut Handles,
 ) -> Result<(), BenchError> {
-    let wanted: Vec<File<'_>> = files(plan)
-        .filter(|(file, number)| !handles.has(file.index) && plan.workload.uses(*number))
-        .map(|(file, _)| file)
-        .collect();
     let calls = wanted.into_iter().map(Next::FindExisting);
     let control = Control::new();
     let mut progress = Layingout { control: &control, progress: &mut |_, _| {} };
     let directory = handles.directory.clone();
     let (made, far) = (&mut Vec::new(), Far::of(plan));
     Making { plan, directory, handles, made, progress: &mut progress, far }.all(session, calls)
+}
+
+/// The files that this process uses and does not know yet.
+pub(super) fn unknown<'a>(plan: &'a Plan, handles: &Handles) -> Vec<File<'a>> {
+    files(plan)
+        .filter(|(file, number)| !handles.has(file.index) && plan.workload.uses(*number))
+        .map(|(file, _)| file)
+        .collect()
 }
 
 /// All files with their numbers.
@@ -86,10 +101,11 @@ struct Far {
 
 impl Far {
     fn of(plan: &Plan) -> Self {
-        let is_written = matches!(plan.workload.layout, Layout::Written { .. });
+        let is_laid_out = matches!(plan.workload.layout, Layout::Written { .. });
         let own = || plan.files.iter().filter(|spec| spec.role == Role::Make);
-        let total =
-            if is_written { own().map(|spec| spec.size).sum() } else { own().count() as u64 };
+        let bytes: u64 = own().map(|spec| spec.size).sum();
+        let is_written = is_laid_out && bytes > 0;
+        let total = if is_written { bytes } else { own().count() as u64 };
         Self { ready: 0, total, is_written }
     }
 

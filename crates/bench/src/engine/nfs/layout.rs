@@ -4,14 +4,15 @@ use super::ahead::{Answer, Answered};
 use super::calls::Handles;
 use super::session::Session;
 use super::status::{hint, name};
+use crate::control::Control;
 use crate::engine::share::Role;
 use crate::engine::{Layingout, Plan, content};
 use crate::error::BenchError;
 use crate::workload::Workload;
 use weir_nfs::client::padding;
 use weir_nfs::v3::wire::{
-    CommitArgs, DirOpArgs3, FileHandle3, FsInfoArgs, LookupArgs, MkdirArgs, Res, RmdirArgs, Sattr3,
-    StableHow, Status, WriteArgs, WriteHead,
+    CommitArgs, DirOpArgs3, FileHandle3, FsInfoArgs, FsStatArgs, LookupArgs, MkdirArgs, Res,
+    RmdirArgs, Sattr3, StableHow, Status, WriteArgs, WriteHead,
 };
 
 /// Progress is told at least this often, in bytes.
@@ -54,6 +55,16 @@ pub(super) fn limits(session: &mut Session, root: &[u8]) -> Result<Limits, Bench
         Res::Ok(ok) => Ok(Limits { read_bytes_max: ok.rtmax, write_bytes_max: ok.wtmax }),
         Res::Fail(status, _) => Err(refused("asking for the export's limits", status)),
     })?
+}
+
+/// Bytes that the caller may still write (FSSTAT); `None` if the server does not tell.
+pub(crate) fn room(session: &mut Session, root: &[u8]) -> Result<Option<u64>, BenchError> {
+    let args = FsStatArgs { root: FileHandle3(root) };
+    session.call(&args, |result| match result {
+        // A file system of no size is one of which the server knows nothing.
+        Res::Ok(ok) if ok.total_bytes > 0 => Some(ok.available_bytes),
+        _ => None,
+    })
 }
 
 /// Finds or makes the directory; says whether it was made.
@@ -113,8 +124,8 @@ enum Next {
     Commit { index: usize },
 }
 
-/// Writes all files of this load, one after the other from front to back, and commits each once it
-/// is written.
+/// Writes all files of this load, in order and from front to back but for a window of writes ahead,
+/// and commits each once all of it is written.
 pub(super) fn write(
     session: &mut Session,
     handles: &Handles,
@@ -201,14 +212,24 @@ fn written(answer: &Answered<'_>, len: u32, wanted: &str) -> Result<(), BenchErr
     }
 }
 
-/// Has the server put all data of a file on stable storage.
+/// Has the server put all data of the files that this process uses on stable storage.
 pub(super) fn commit(
     session: &mut Session,
-    file: FileHandle3<'_>,
-    wanted: &str,
+    handles: &Handles,
+    plan: &Plan,
 ) -> Result<(), BenchError> {
-    let args = CommitArgs { file, offset: 0, count: 0 };
-    session.call(&args, |result| committed(&result, wanted))?
+    let numbered = plan.files.iter().enumerate().zip(0..);
+    let used = numbered.filter(|(_, number)| plan.workload.uses(*number));
+    session.ahead(
+        &Control::new(),
+        used.map(|((index, _), _)| Next::Commit { index }),
+        |session, next| queue(session, handles, plan, next),
+        |next, answer| {
+            let (Next::Write { index, .. } | Next::Commit { index }) = next;
+            committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
+            Ok(Answer::Done)
+        },
+    )
 }
 
 fn committed<O, F>(result: &Res<O, F>, wanted: &str) -> Result<(), BenchError> {

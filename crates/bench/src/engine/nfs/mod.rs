@@ -17,7 +17,7 @@ mod verify;
 mod worker;
 
 use super::job::{Job, Made};
-use super::{Layingout, Plan, Worker};
+use super::{Layingout, Plan, Worker, check_room};
 use crate::error::BenchError;
 use crate::rng::mix;
 use crate::target::NfsTarget;
@@ -35,6 +35,7 @@ use weir_nfs::v3::wire::Status;
 use worker::NfsWorker;
 
 pub(crate) use ahead::Answer;
+pub(crate) use layout::room;
 pub(crate) use mount::mount;
 pub(crate) use session::Session;
 pub(crate) use status::name as status_name;
@@ -72,7 +73,7 @@ impl Files {
             .map(|client| target.source(client, clients))
             .collect::<Result<Vec<_>, _>>()?;
         let root = mount(target, caller.clone())?;
-        let mut session = Session::open(target.address, None, caller.clone())?;
+        let mut session = Session::open(target.address, None, caller.clone())?.patient();
         for further in &target.more {
             // A wrong address is told before anything is made.
             drop(connect(*further, None)?);
@@ -108,7 +109,11 @@ impl Files {
     ) -> Result<(), BenchError> {
         let workload = &plan.workload;
         let handles = Arc::make_mut(&mut self.handles);
-        files::make(session, plan, (handles, &mut self.made), progress)?;
+        if self.created_directory {
+            check_room(workload, || room(session, &self.root))?;
+        }
+        let made = (&mut self.made, self.created_directory);
+        files::make(session, plan, handles, made, progress)?;
         if let Layout::Written { block_bytes } = workload.layout {
             let block_bytes = block_bytes.min(limits.write_bytes_max);
             layout::write(session, handles, plan, block_bytes, progress)?;
@@ -118,8 +123,11 @@ impl Files {
 
     /// Looks up the files that others made.
     pub(super) fn attach(&mut self, plan: &Plan) -> Result<(), BenchError> {
-        let mut session = self.session()?;
-        files::find(&mut session, plan, Arc::make_mut(&mut self.handles))
+        let wanted = files::unknown(plan, &self.handles);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        files::find(&mut self.session()?, plan, wanted, Arc::make_mut(&mut self.handles))
     }
 
     /// Connects, and deals jobs and connections to the threads.
@@ -204,12 +212,7 @@ impl Files {
     /// A COMMIT of every file that this process works on.
     pub(super) fn sync(&self, plan: &Plan) -> Result<(), BenchError> {
         let mut session = self.session()?;
-        for (number, spec) in (0..).zip(plan.files.iter()) {
-            if plan.workload.uses(number) {
-                layout::commit(&mut session, self.handles.file(number), &spec.name)?;
-            }
-        }
-        Ok(())
+        layout::commit(&mut session, &self.handles, plan)
     }
 
     /// Removes the files that the preparation made, and what jobs left.
@@ -242,7 +245,7 @@ impl Files {
     }
 
     fn session(&self) -> Result<Session, BenchError> {
-        Session::open(self.target.address, None, self.caller.clone())
+        Ok(Session::open(self.target.address, None, self.caller.clone())?.patient())
     }
 }
 

@@ -66,6 +66,7 @@ pub(crate) struct Session {
     consumed: usize,
     deframer: Deframer,
     next_xid: u32,
+    is_patient: bool,
 }
 
 impl Session {
@@ -89,6 +90,7 @@ impl Session {
             consumed: 0,
             deframer: Deframer::new(),
             next_xid: first_xid(),
+            is_patient: false,
         })
     }
 
@@ -97,8 +99,14 @@ impl Session {
         self.address
     }
 
-    /// Makes one call, waits for its answer, and lets `read` take what it wants from it. A server
-    /// that wants to be asked later is asked again for a while.
+    /// The same, with patience: a server that wants to be asked later is asked again for a while
+    /// by [`Session::call`].
+    pub(crate) const fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
+    }
+
+    /// Makes one call, waits for its answer, and lets `read` take what it wants from it.
     pub(crate) fn call<A, T>(
         &mut self,
         args: &A,
@@ -107,7 +115,8 @@ impl Session {
     where
         A: RemoteCall,
     {
-        let (address, mut patience, mut read) = (self.address, Patience::default(), Some(read));
+        let (address, is_patient) = (self.address, self.is_patient);
+        let (mut patience, mut read) = (Patience::default(), Some(read));
         loop {
             let asked = self.queue(|caller, out, xid| caller.call(out, xid, args));
             let answer = self.answer(|reply| {
@@ -116,7 +125,7 @@ impl Session {
                     let detail = format!("a reply to nothing that was asked (xid {xid:#010x})");
                     return Err(BenchError::Protocol { address, detail });
                 }
-                if wants_time(reply) && patience.is_left() {
+                if is_patient && patience.forgives(wants_time(reply)) {
                     return Ok(None);
                 }
                 let results = reply.results::<A>().map_err(|error| malformed(address, &error))?;
@@ -212,7 +221,8 @@ impl Session {
 }
 
 /// Does the server want to be asked again later (NFS3ERR_JUKEBOX, RFC 1813 §2.6)? The results of
-/// every procedure but NULL begin with a status, and none of MOUNT has this number.
+/// every procedure of NFSv3 but NULL begin with a status, and those of MOUNT with none of this
+/// number.
 pub(super) fn wants_time(reply: &Reply<'_>) -> bool {
     reply.body.is_ok_and(|results| results.starts_with(&Status::JUKEBOX.0.to_be_bytes()))
 }

@@ -8,7 +8,7 @@ mod worker;
 
 use super::job::{Job, Made};
 use super::share::{FileSpec, Role};
-use super::{Layingout, Plan, Worker};
+use super::{Layingout, Plan, Worker, check_room};
 use crate::control::Control;
 use crate::error::BenchError;
 use crate::verify::Checker;
@@ -21,6 +21,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use turn::Shared;
+
+pub(crate) use layout::room;
 
 /// Most threads: jobs times depth.
 const THREADS_MAX: u64 = 4096;
@@ -38,7 +40,7 @@ impl Files {
     pub(super) fn prepare(
         root: &Path,
         plan: &Plan,
-        layout: &mut Layingout<'_>,
+        progress: &mut Layingout<'_>,
     ) -> Result<Self, BenchError> {
         let workload = &plan.workload;
         if workload.operation == Operation::Null {
@@ -63,7 +65,9 @@ impl Files {
             Err(error) => return Err(at(&directory, error)),
         };
         let mut files = Self { directory, created_directory, made: Vec::new() };
-        match files.lay_out(plan, layout) {
+        let left = || room(root).map(Some);
+        let fits = if created_directory { check_room(workload, left) } else { Ok(()) };
+        match fits.and_then(|()| files.lay_out(plan, progress)) {
             Ok(()) => Ok(files),
             Err(error) => {
                 // The first failure is the one to tell.

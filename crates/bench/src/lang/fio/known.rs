@@ -225,7 +225,7 @@ pub(crate) const JOB: &[Known] = &[
     nothing("fallocate", "files of jobs that only write begin as holes, the others are written"),
     nothing("fadvise_hint", "the kernel is given no advice"),
     nothing("write_hint", "the kernel is given no advice"),
-    nothing("create_serialize", "files are laid out one after the other"),
+    nothing("create_serialize", "one thread lays all files out"),
     nothing("create_fsync", "laying out is over before the load begins"),
     nothing("allow_file_create", "files are laid out before the load begins"),
     nothing("allow_mounted_write", "Weir measures files"),

@@ -40,21 +40,20 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
     if runs().next().is_none() {
         return (Taken::WithCare, "Nothing measured", "No step was applied.".to_owned());
     }
-    let steps = || results.tests.iter().flat_map(|test| &test.steps);
-    let left_out = steps().filter(|step| step.skipped.is_some()).count();
-    if left_out > 0 {
-        let all = steps().count();
-        let sentence =
-            format!("{left_out} of {all} steps were left out or ended early; each says why.");
-        return (Taken::WithCare, "Incomplete", sentence);
-    }
     let saturated = runs().filter(|run| run.total.generator.saturated).count();
-    if saturated > 0 {
-        let sentence = format!(
+    let limited = (saturated > 0).then(|| {
+        format!(
             "In {saturated} of {} runs the load generator was the limit: the target can do more.",
             runs().count()
-        );
-        return (Taken::WithCare, "Complete, with limits", sentence);
+        )
+    });
+    match (gaps(results), limited) {
+        (Some(gaps), None) => return (Taken::WithCare, "With gaps", gaps),
+        (Some(gaps), Some(limited)) => {
+            return (Taken::WithCare, "With gaps", format!("{gaps} {limited}"));
+        }
+        (None, Some(limited)) => return (Taken::WithCare, "Complete, with limits", limited),
+        (None, None) => {}
     }
     let unsteady = runs().filter(|run| run.steady.is_some_and(|steady| !steady.steady)).count();
     if unsteady > 0 {
@@ -68,6 +67,16 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
         blocks => format!(" {} blocks were read back as written.", count(blocks)),
     };
     (Taken::Sound, "Sound", format!("Every step ran to its end and no operation failed.{verified}"))
+}
+
+/// Says that steps are missing, whether they failed or a rule of their test ended it.
+fn gaps(results: &Results) -> Option<String> {
+    let steps = || results.tests.iter().flat_map(|test| &test.steps);
+    let left_out = steps().filter(|step| step.skipped.is_some()).count();
+    let all = steps().count();
+    let sentence =
+        format!("{left_out} of {all} steps were left out or ended early; each says why.");
+    (left_out > 0).then_some(sentence)
 }
 
 fn total<'a>(runs: impl Iterator<Item = &'a StepRun>, figure: impl Fn(&StepRun) -> u64) -> u64 {

@@ -205,21 +205,17 @@ fn meaningful(load: &Workload) -> u64 {
 /// the part of the files that every job visits, and as much again, since that part is rounded.
 fn needed(load: &Workload) -> u64 {
     let block = u64::from(load.block_bytes);
-    if !is_verified(load) {
+    if !load.verifies() {
         return block;
     }
     let blocks = 4 * u64::from(load.jobs) * u64::from(load.depth);
     part(block.saturating_mul(blocks), load.file_bytes, load.least_room())
 }
 
-const fn is_verified(load: &Workload) -> bool {
-    load.verify.is_some() || load.verify_reads
-}
-
 /// Bytes of a file below which no job's part of it may shrink: room for the largest request, and
 /// with verification for each file's share of two blocks for each request in flight.
 fn room_needed(load: &Workload) -> u64 {
-    if !is_verified(load) {
+    if !load.verifies() {
         return reach(load);
     }
     let blocks = 2 * u64::from(load.jobs) * u64::from(load.depth);

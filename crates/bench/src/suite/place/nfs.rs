@@ -2,14 +2,14 @@
 
 use super::occupied;
 use crate::control::Control;
-use crate::engine::{Answer, Session, mount, status_name};
+use crate::engine::{Answer, Session, mount, room, status_name};
 use crate::error::BenchError;
 use crate::target::NfsTarget;
 use weir_core::Credentials;
 use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::{
-    DirOpArgs3, FileHandle3, FsStatArgs, LookupArgs, MkdirArgs, ReaddirArgs, RemoveArgs, Res,
-    RmdirArgs, Sattr3, Status,
+    DirOpArgs3, FileHandle3, LookupArgs, MkdirArgs, ReaddirArgs, RemoveArgs, Res, RmdirArgs,
+    Sattr3, Status,
 };
 
 /// Bytes of one READDIR.
@@ -30,18 +30,13 @@ impl Top {
     pub(super) fn open(target: &NfsTarget) -> Result<Self, BenchError> {
         let caller = Caller::sys(&Credentials::new(target.uid, target.gid), b"weir-bench");
         let root = mount(target, caller.clone())?;
-        let session = Session::open(target.address, None, caller)?;
+        let session = Session::open(target.address, None, caller)?.patient();
         Ok(Self { session, root })
     }
 
-    /// Bytes that the caller may have (FSSTAT).
+    /// Bytes that the caller may have; `None` if the server does not tell.
     pub(super) fn room(&mut self) -> Result<Option<u64>, BenchError> {
-        let args = FsStatArgs { root: FileHandle3(&self.root) };
-        self.session.call(&args, |result| match result {
-            Res::Ok(ok) => Some(ok.available_bytes),
-            // A server need not know.
-            Res::Fail(..) => None,
-        })
+        room(&mut self.session, &self.root)
     }
 
     /// Makes the directory, or finds it empty.
@@ -75,11 +70,17 @@ impl Top {
         if nested > NESTED_MAX {
             return Err(refused("emptying the directory", name, Status::NAMETOOLONG));
         }
+        let mut before = Vec::new();
         loop {
             let names = self.list(directory, name)?;
             if names.is_empty() {
                 return Ok(());
             }
+            // A server that removes nothing and says it did would be asked forever.
+            if names == before {
+                return Err(refused("emptying the directory", name, Status::NOTEMPTY));
+            }
+            before.clone_from(&names);
             for inside in self.remove(directory, names)? {
                 let Some(handle) = self.lookup(directory, &inside)? else { continue };
                 self.empty(&handle, &inside, nested + 1)?;

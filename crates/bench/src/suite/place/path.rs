@@ -14,12 +14,6 @@ pub(super) fn reach(root: &Path) -> Result<(), BenchError> {
     Err(failed(root, Error::from(ErrorKind::NotADirectory)))
 }
 
-/// Bytes that a user without privilege may still write (statvfs(3)).
-pub(super) fn room(root: &Path) -> Result<u64, BenchError> {
-    let found = rustix::fs::statvfs(root).map_err(|source| failed(root, source.into()))?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
 /// Makes the directory, or finds it empty.
 pub(super) fn claim(directory: &Path) -> Result<bool, BenchError> {
     match std::fs::create_dir(directory) {
@@ -76,7 +70,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("bench");
         reach(place.path()).unwrap();
-        assert!(room(place.path()).unwrap() > 0);
+        assert!(crate::engine::path_room(place.path()).unwrap() > 0);
         assert!(claim(&directory).unwrap());
         assert!(!claim(&directory).unwrap(), "an empty one is found");
         std::fs::create_dir_all(directory.join("a/b")).unwrap();
