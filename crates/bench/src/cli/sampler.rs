@@ -50,7 +50,22 @@ impl ServerSampler {
             return None;
         }
         let processors = last.cpu.saturating_sub(first.cpu).as_secs_f64() / seconds;
-        let iops = result.total.iops.max(f64::MIN_POSITIVE);
-        Some(ServerCpu { processors, cpu_us_per_op: processors / iops * 1e6 })
+        Some(ServerCpu { processors, cpu_us_per_op: per_operation(processors, result.total.iops) })
+    }
+}
+
+/// Microseconds for an operation; 0 if none completed, since results hold finite numbers alone.
+fn per_operation(processors: f64, iops: f64) -> f64 {
+    if iops > 0.0 { processors / iops * 1e6 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_in_which_nothing_completed_has_figures_that_can_be_written() {
+        assert!((per_operation(0.5, 50_000.0) - 10.0).abs() < 1e-9);
+        assert!(per_operation(0.5, 0.0).abs() < f64::EPSILON);
     }
 }

@@ -231,7 +231,7 @@ pub struct Generator {
 pub struct ServerCpu {
     /// Processors kept busy, all threads together: 1.0 is one processor.
     pub processors: f64,
-    /// Processor time per completed operation, in microseconds.
+    /// Processor time per completed operation, in microseconds; 0 if none completed.
     pub cpu_us_per_op: f64,
 }
 
