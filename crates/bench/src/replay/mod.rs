@@ -2,9 +2,9 @@
 //! file system of one machine, in turns.
 //!
 //! Every test is made to fit the machine by the same scale for both servers, and applied in
-//! rounds: Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. What is
-//! written is what `weir bench run` writes: a document of results for each server, and reports of
-//! them. Nothing is judged here.
+//! rounds: Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. Weir runs
+//! on; Ganesha is started for each turn. What is written is what `weir bench run` writes: a document
+//! of results for each server, and reports of them. Nothing is judged here.
 
 use crate::catalogue;
 use crate::cluster::this_machine;
@@ -23,6 +23,10 @@ use std::path::PathBuf;
 
 /// Room beside the data set: the catalogue, journals, and Weir's own files.
 const SPARE_BYTES: u64 = 2 << 30;
+
+/// Places of the two servers.
+const WEIR: usize = 0;
+const GANESHA: usize = 1;
 
 /// What a reader has to know first.
 const ONE_MACHINE: &str = "The load generator, the server and its disk share one machine: what it \
@@ -69,21 +73,23 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let size = options.data_bytes.saturating_mul(2).saturating_add(SPARE_BYTES);
     let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
     let (weir, directory) = weir(&options.weir, &disk, &work, "weir", "process")?;
-    let ganesha = ganesha(&directory, &work)?;
     let mut sides = [
-        Side::new("weir", "Weir", version(&options.weir.to_string_lossy(), "--version"), &weir),
-        Side::new("ganesha", "NFS-Ganesha", version("ganesha.nfsd", "-v"), &ganesha),
+        Side::new("weir", "Weir", version(&options.weir.to_string_lossy(), "--version")),
+        Side::new("ganesha", "NFS-Ganesha", version("ganesha.nfsd", "-v")),
     ];
     for (number, scenario) in scenarios.iter().enumerate() {
         eprintln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
         for round in 0..options.rounds.max(1) {
             // Who comes second meets what the first left behind: each does so in turn.
-            let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-            for side in order {
-                let Some(side) = sides.get_mut(side).filter(|_| !stop.asked()) else { continue };
+            let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
+            for place in order {
+                let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else { continue };
+                // Ganesha 4.3 gives no descriptor back once it has used all it may have, and says
+                // NFS3ERR_JUKEBOX from then on: it begins anew each time.
+                let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose()?;
                 disk.sync()?;
                 eprintln!("  {}, round {}", side.label, round + 1);
-                side.apply(scenario, options, stop);
+                side.apply(scenario, fresh.as_ref().unwrap_or(&weir), options, stop);
             }
         }
         write(options, &sides)?;
@@ -138,26 +144,25 @@ fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
 }
 
 /// One server, and what came of it so far.
-struct Side<'a> {
+struct Side {
     /// Of its files.
     name: &'static str,
     label: &'static str,
     /// What the program says of its version.
     program: String,
-    peer: &'a Peer,
     results: Results,
     failures: Vec<String>,
 }
 
-impl<'a> Side<'a> {
-    fn new(name: &'static str, label: &'static str, program: String, peer: &'a Peer) -> Self {
+impl Side {
+    fn new(name: &'static str, label: &'static str, program: String) -> Self {
         let results = Results::default();
-        Self { name, label, program, peer, results, failures: Vec::new() }
+        Self { name, label, program, results, failures: Vec::new() }
     }
 
     /// Applies `scenario` once and adds what came of it.
-    fn apply(&mut self, scenario: &Scenario, options: &Options, stop: &Stop) {
-        let suite_options = self.options();
+    fn apply(&mut self, scenario: &Scenario, peer: &Peer, options: &Options, stop: &Stop) {
+        let suite_options = self.options(peer);
         let seconds = Plan::of(std::slice::from_ref(scenario), &suite_options).seconds;
         eprintln!("  about {seconds:.0} s of load");
         let control = Control::new();
@@ -173,8 +178,8 @@ impl<'a> Side<'a> {
             }
         };
         let outcome = Suite {
-            executor: &mut Local::new(self.peer.target.clone()),
-            place: &mut TargetPlace::new(self.peer.target.clone()),
+            executor: &mut Local::new(peer.target.clone()),
+            place: &mut TargetPlace::new(peer.target.clone()),
             options: &suite_options,
             control: &control,
             observer: &mut observer,
@@ -185,13 +190,13 @@ impl<'a> Side<'a> {
         self.add(outcome.results, options);
     }
 
-    fn options(&self) -> SuiteOptions {
+    fn options(&self, peer: &Peer) -> SuiteOptions {
         SuiteOptions {
             label: self.label.to_owned(),
-            target: self.peer.target.to_string(),
+            target: peer.target.to_string(),
             command: command(),
             transport: "NFSv3 in user space, over loopback".to_owned(),
-            server_pid: Some(self.peer.pid),
+            server_pid: Some(peer.pid),
             cache: CacheOptions {
                 client_memory: this_machine().memory_bytes,
                 server_memory: Some(this_machine().memory_bytes),
@@ -269,7 +274,7 @@ fn version(program: &str, flag: &str) -> String {
     first.filter(|line| !line.is_empty()).unwrap_or_else(|| program.to_owned())
 }
 
-fn write(options: &Options, sides: &[Side<'_>]) -> Result<()> {
+fn write(options: &Options, sides: &[Side]) -> Result<()> {
     let put = |name: String, text: String| {
         let path = options.out.join(name);
         std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
