@@ -231,8 +231,10 @@ fn fit(set: &Set, size: u64, factor: u64, cap: (u64, u64)) -> (u64, u64) {
     let wanted = part(total, factor, ONE).max(set.meaningful);
     let most = part(total, cap.0, cap.1);
     let target = wanted.min(most).max(set.needed).min(total);
-    let fits = target / files.max(1) >= set.file_min;
-    let (kept, each) = match set.file_min.min(size) {
+    // A file of less than a granule would be made a whole one.
+    let least = set.file_min.max(set.granule).min(size);
+    let fits = target / files.max(1) >= least;
+    let (kept, each) = match least {
         least if !fits && least > 0 => (target.div_ceil(least).clamp(1, files.max(1)), least),
         _ => (files, target / files.max(1)),
     };

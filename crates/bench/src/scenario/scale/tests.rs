@@ -461,14 +461,34 @@ proptest! {
     fn a_bound_is_kept_but_for_what_a_load_needs(scenario in any_scenario(), most in 1_u64 << 24..1 << 40) {
         let scaled = scale(&scenario, &Scale { max_data_bytes: Some(most), ..Scale::default() });
         let loads = || scaled.steps.iter().flat_map(|step| &step.loads);
-        // A block of each request in flight twice, a file's rounding, and the least of a file.
+        // A block of each request in flight twice, a file's rounding, and the least of a file, which
+        // may be the largest common multiple of its sizes.
         let needs = |load: &Workload| {
             let blocks = u64::from(load.files) * 2 + 2 * u64::from(load.jobs * load.depth);
-            blocks * 2 * load::largest(load) * 1000 + 32 * MIB
+            blocks * 2 * load::largest(load) * 1000 + 96 * MIB
         };
         let slack: u64 = loads().map(needs).sum();
         prop_assert!(data::bytes(&scaled.steps) <= most.saturating_add(slack));
     }
+}
+
+#[test]
+fn files_of_sizes_with_a_large_common_multiple_become_fewer() {
+    let share = |bytes, percent| SizeShare { bytes, percent };
+    let block_bytes = 8191;
+    let load = Workload {
+        files: 1000,
+        file_bytes: u64::from(block_bytes) << 23,
+        block_bytes,
+        read_sizes: vec![share(block_bytes, 50), share(7680, 50)],
+        ..Workload::default()
+    };
+    load.check().unwrap();
+    let bound = Scale { max_data_bytes: Some(5 * GIB), ..Scale::default() };
+    let scaled = scale(&one(load), &bound);
+    let load = only(&scaled);
+    assert_eq!(load.file_bytes, 8191 * 7680, "a multiple of both");
+    assert!(data::bytes(&scaled.steps).abs_diff(5 * GIB) < load.file_bytes, "{}", load.files);
 }
 
 #[test]
