@@ -226,7 +226,9 @@ fn on_files(common: &Workload, name: String, group: Group) -> Workload {
         ..common.clone()
     };
     if group.first > 0 {
-        load.region.offset += load.region.job_increment * u64::from(group.first);
+        // What lies beyond all numbers lies beyond the file, which the check of the load says.
+        let moved = load.region.job_increment.saturating_mul(u64::from(group.first));
+        load.region.offset = load.region.offset.saturating_add(moved);
     }
     load
 }

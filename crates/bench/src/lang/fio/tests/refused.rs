@@ -20,6 +20,10 @@ fn refusals_name_file_line_option_and_section() {
         ("filesize=1m-2m", "is a range"),
         ("size=2k", "is smaller than a block"),
         ("offset=2m filesize=1m", "is behind the end"),
+        (
+            "filename=x:y filesize=1m numjobs=3 offset_increment=9223372036854775807",
+            "begins at 9223372036854775807",
+        ),
         ("iodepth=0", "iodepth in [a]: is 0; it must be at least 1"),
         ("ioengine=mmap", "ioengine in [a]: is \"mmap\"; supported are"),
         ("sync=9", "it must be none, sync or dsync"),
