@@ -21,6 +21,8 @@ pub const PORT: u16 = 7420;
 const COMPLAINT: usize = 2000;
 /// How long a child may take to clear away and end once it was told to.
 const CHILD_END: Duration = Duration::from_secs(10);
+/// How long the last words of a child that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Where a worker is, or is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +131,7 @@ impl Launch {
             Place::Local => started(own_program()),
         };
         let told = |why: &str| {
-            // What a child said last may still be on its way when its end is seen.
-            std::thread::sleep(Duration::from_millis(if child.is_some() { 100 } else { 0 }));
-            let said = child.as_ref().map(Offspring::complaint).unwrap_or_default();
+            let said = child.as_ref().map(Offspring::last_words).unwrap_or_default();
             let said = if said.is_empty() { said } else { format!(" (it said: {said})") };
             BenchError::Peer(format!("worker {}: {why}{said}", wanted.name))
         };
@@ -239,6 +239,8 @@ fn within(
 pub struct Offspring {
     child: Arc<Slot<Child>>,
     complaint: Arc<Slot<String>>,
+    /// Keeps the complaint until standard error is closed.
+    listener: std::thread::JoinHandle<()>,
 }
 
 impl Offspring {
@@ -257,20 +259,31 @@ impl Offspring {
         let child = Arc::new(Slot::new(child));
         let complaint = Arc::new(Slot::new(String::new()));
         let (kept, ended) = (Arc::clone(&complaint), Arc::clone(&child));
-        Builder::new().name("bench-stderr".to_owned()).spawn(move || keep(error, &kept))?;
+        let listener = Builder::new().name("bench-stderr".to_owned());
+        let listener = listener.spawn(move || keep(error, &kept))?;
         let halves = Halves {
             read: Box::new(read),
             write: Box::new(write),
             // It may have ended already.
             close: Box::new(move || drop(ended.with(Child::kill))),
         };
-        Ok((halves, Self { child, complaint }))
+        Ok((halves, Self { child, complaint, listener }))
     }
 
     /// The last that it said on standard error, in one line.
     #[must_use]
     pub fn complaint(&self) -> String {
         self.complaint.with(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// The same of one that has ended: what it said last may still be on its way then. Children of
+    /// its own may keep standard error open, and are not waited for any longer than [`LAST_WORDS`].
+    fn last_words(&self) -> String {
+        let begun = Instant::now();
+        while !self.listener.is_finished() && begun.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.complaint()
     }
 
     /// Its process id.
