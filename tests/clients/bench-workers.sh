@@ -47,7 +47,7 @@ start_worker() {
     ip netns exec "w$1" "$WEIR" bench worker --name "w$1" --listen "10.78.0.$((10 + $1))" --secret-file "$work/token" \
         >"$work/w$1.log" 2>&1 &
     worker_pids[$1]=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         ! grep -qs 'listens on' "$work/w$1.log" || return 0
         sleep 0.1
     done

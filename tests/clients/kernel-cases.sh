@@ -235,7 +235,7 @@ size_of() { df -B1 --output=size "$1" | tail -n 1 | tr -d ' '; }
 
 shows_quota() {
     [ "$(size_of "$remote")" = 1099511627776 ] && echo @quota >/dev/tty1 &&
-        for _ in $(seq 100); do
+        for _ in $(seq 600); do
             [ "$(size_of "$remote")" != 2199023255552 ] || return 0
             sleep 0.1
         done
@@ -258,7 +258,7 @@ keeps_quota() (
     # Blocks of 512 bytes, and room for the file system's own notes on where they are, which are no
     # data; the size may be more where later pages were written first.
     grep -qi 'quota' /tmp/complaint && [ "$(stat -c %b fill)" -le $((131072 + 64)) ] && rm fill &&
-        for _ in $(seq 100); do
+        for _ in $(seq 600); do
             ! dd if=/dev/zero of=again bs=1M count=30 conv=fsync || return 0
             sleep 0.1
         done

@@ -122,8 +122,8 @@ cancelled() {
 }
 
 whole_file_locks() {
-    on one 'nohup flock file2 sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/flock.pid; sleep 1' &&
-        on two '! flock -n file2 true' && on one 'kill $(cat /tmp/flock.pid); pkill -x sleep; true' && on two 'flock -w 60 file2 true'
+    on one 'nohup flock file2 sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/flock.pid' &&
+        on two 'while flock -n file2 true; do sleep 0.1; done' && on one 'kill $(cat /tmp/flock.pid); pkill -x sleep; true' && on two 'flock -w 60 file2 true'
 }
 
 client_crash() {

@@ -15,7 +15,7 @@ rpcbind=''
 start_rpcbind() {
     rpcbind -f >>"$work/rpcbind.log" 2>&1 &
     rpcbind=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         ! rpcinfo -p 127.0.0.1 >/dev/null 2>&1 || return 0
         sleep 0.1
     done

@@ -394,7 +394,8 @@ prop_compose! {
         depth in 1..40_u64,
         first in 0..4_u64,
         files in 0..6_u64,
-        least in 0..64 * KIB,
+        // No smaller: where bytes are all that binds, every one of nothing goes at once.
+        least in 512..64 * KIB,
         more in prop_oneof![Just(0), 0..64 * KIB, 0..MIB],
     ) -> Load {
         Load { connections, depth, files: (first, first + files), size: (least, least + more) }
@@ -486,12 +487,12 @@ proptest! {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let (all, part) = (rate.min(files * each) as f64, (rate as f64 / files as f64).min(each as f64));
         let is = world.rate(|_| true) / 1_048_576.0;
-        prop_assert!((is / all - 1.0).abs() < 0.02, "{is} MiB/s and not {all}");
+        // Turns are of whole requests, which for 5 s may make a difference of two.
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let two = 2.0 * most as f64 / 1_048_576.0 / 5.0;
+        prop_assert!((is - all).abs() < 0.02 * all + two, "{is} MiB/s and not {all}");
         for file in 0..files {
-            #![expect(clippy::cast_precision_loss, reason = "small numbers")]
             let is = world.rate(|done| done.file == file) / 1_048_576.0;
-            // Turns are of whole requests, which for 5 s may make a difference of two.
-            let two = 2.0 * most as f64 / 1_048_576.0 / 5.0;
             prop_assert!((is - part).abs() < 0.05 * part + two, "{is} MiB/s and not {part} of {file}");
         }
     }

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -15,6 +18,8 @@ struct Server {
     data: tempfile::TempDir,
     nfs: String,
     api: String,
+    /// Keep its addresses from everybody else.
+    _held: [OwnedFd; 2],
 }
 
 impl Server {
@@ -27,14 +32,14 @@ impl Server {
     }
 
     fn start_with(data: tempfile::TempDir, options: &[&str]) -> Self {
-        let (nfs, api) = (free_address(), free_address());
+        let ((nfs, held), (api, also_held)) = (free_address(), free_address());
         let process = weir(data.path())
             .args(["serve", "--nfs", &nfs, "--api", &api, "--log-format", "json"])
             .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut server = Self { process, data, nfs, api };
+        let mut server = Self { process, data, nfs, api, _held: [held, also_held] };
         let log = BufReader::new(server.process.stderr.take().unwrap());
         let mut lines = log.lines().map(Result::unwrap);
         assert!(lines.any(|line| line.contains("serving the API")), "it ended");
@@ -91,9 +96,14 @@ fn weir(data: &Path) -> Command {
     command
 }
 
-fn free_address() -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().to_string()
+/// An address that nobody else gets while it is held: connections to it are refused until a server
+/// that is told of it listens there.
+fn free_address() -> (String, OwnedFd) {
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_socket_reuseaddr(&held, true).unwrap();
+    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();
+    (address.to_string(), held)
 }
 
 #[test]
@@ -335,9 +345,8 @@ fn a_failure_to_listen_says_why_once() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = taken.local_addr().unwrap();
     let data = tempfile::tempdir().unwrap();
-    for (nfs, api) in
-        [(address.to_string(), "none".to_owned()), (free_address(), address.to_string())]
-    {
+    let (free, _held) = free_address();
+    for (nfs, api) in [(address.to_string(), "none".to_owned()), (free, address.to_string())] {
         let serve = ["serve", "--nfs", &nfs, "--api", &api, "--log-level", "error"];
         let output = weir(data.path()).args(serve).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
@@ -360,16 +369,6 @@ fn a_log_level_that_nobody_knows_keeps_the_server_from_starting() {
     assert!(message.contains("\"loud\" is neither a level (off, error, warn"), "{message}");
 }
 
-/// Takes an address without listening on it: connections are refused for as long as this is held, and
-/// no other test's server gets the port.
-fn taken(address: &str) -> rustix::fd::OwnedFd {
-    use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    sockopt::set_socket_reuseaddr(&socket, true).unwrap();
-    bind(&socket, &address.parse::<std::net::SocketAddr>().unwrap()).unwrap();
-    socket
-}
-
 #[test]
 fn a_measurement_whose_server_stops_still_has_its_result() {
     let mut server = Server::with_volume();
@@ -383,16 +382,20 @@ fn a_measurement_whose_server_stops_still_has_its_result() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut printed = bench.stdout.take().unwrap();
+    let printed = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        printed.read_to_end(&mut all).map(|_| all)
+    });
     let mut progress = BufReader::new(bench.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(progress.any(|line| line.contains("measuring")), "it ended");
     server.process.kill().unwrap();
     server.process.wait().unwrap();
-    let _port = taken(&server.nfs);
     let complaint = progress.last().unwrap();
-    let output = bench.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    assert_eq!(bench.wait().unwrap().code(), Some(1), "{complaint}");
     assert!(complaint.contains("the run was not clean"), "{complaint}");
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let printed = printed.join().unwrap().unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&printed).unwrap();
     assert_eq!(result["interrupted"], true);
     assert_eq!(result["connections"]["lost"], 4);
     assert!(result["total"]["operations"].as_u64().unwrap() > 0);

@@ -31,7 +31,7 @@ const START_KILLS: u64 = 5;
 /// How long a pause may take to be reached.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a recount may take to be right, with nothing else to do.
-const RECOUNT_PATIENCE: Duration = Duration::from_secs(20);
+const RECOUNT_PATIENCE: Duration = Duration::from_secs(60);
 /// A server is killed while it starts within this time, and otherwise so long after it serves.
 const START_MS: u64 = 80;
 const LOAD_MS: std::ops::Range<u64> = 20..500;

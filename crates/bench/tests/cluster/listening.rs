@@ -116,8 +116,8 @@ fn without_the_token_nothing_is_done() {
 #[test]
 fn strangers_are_turned_away_whatever_they_say() {
     let brief = Patience { greeting: Duration::from_millis(100), ..patience() };
-    let listener = Listener::start(brief);
-    let says = |bytes: &[u8]| {
+    let (listener, hasty) = (Listener::start(patience()), Listener::start(brief));
+    let heard = |listener: &Listener, bytes: &[u8]| {
         let mut stream = TcpStream::connect(listener.address).unwrap();
         stream.write_all(bytes).unwrap();
         let mut rest = Vec::new();
@@ -125,12 +125,13 @@ fn strangers_are_turned_away_whatever_they_say() {
         drop(stream.read_to_end(&mut rest));
         listener.refused()
     };
+    let says = |bytes: &[u8]| heard(&listener, bytes);
     assert!(says(b"GET / HTTP/1.1\r\n\r\n").contains("not the protocol"));
     assert!(says(b"\x04\x00\x00\x00\x10").contains("before its time"), "a record");
     assert!(says(b"\x02\x00\x00\x00\x05").contains("before its time"), "an order");
     assert!(says(b"\x01\x7f\xff\xff\xff").contains("over the 16384"));
     assert!(says(b"\x01\x00\x00\x00\x02{}").contains("can't be read"));
-    assert!(says(b"\x01\x00\x00").contains("too long"), "and then nothing");
+    assert!(heard(&hasty, b"\x01\x00\x00").contains("too long"), "and then nothing");
     let version = br#"{"hello":{"protocol":99,"program":"9.9","nonce":null}}"#;
     let mut hello = vec![1, 0, 0, 0, u8::try_from(version.len()).unwrap()];
     hello.extend_from_slice(version);
@@ -138,13 +139,15 @@ fn strangers_are_turned_away_whatever_they_say() {
     // It still serves who has the token.
     drop(listener.connect("the right secret").unwrap());
     listener.stop();
+    hasty.stop();
 }
 
 #[test]
 fn where_nobody_listens_the_error_says_what_to_start() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    // Held so that nobody else listens there in the meantime.
+    let held = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    held.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let address = held.local_addr().unwrap().as_socket().unwrap();
     let launch = Launch {
         token: Some(token("the right secret")),
         ssh: Vec::new(),

@@ -24,8 +24,8 @@ fn one_that_dies_in_mid_run_leaves_the_others_and_a_marked_result() {
     let applied = apply(&mut workers, &[endless(8)], &control, |_| {
         windows += 1;
         match windows {
-            5 => hands[3].kill(),
-            15 => hand.stop(),
+            10 => hands[3].kill(),
+            20 => hand.stop(),
             _ => {}
         }
     })
@@ -116,18 +116,18 @@ fn pong(order: &Order) -> Option<Report> {
 
 fn with_false_worker(
     server: &Responder,
+    patience: Patience,
     answer: impl Fn(&Order) -> Option<Report> + Send + 'static,
 ) -> (Workers, super::crew::Hand) {
     let (good, hand) = worker(0);
     let bad = connected("bad", &false_worker(answer));
-    let brief = Patience { silence: Duration::from_millis(500), ..patience() };
-    (Workers::new(server.target(), vec![good, bad], brief).unwrap(), hand)
+    (Workers::new(server.target(), vec![good, bad], patience).unwrap(), hand)
 }
 
 #[test]
 fn a_loss_in_preparation_ends_the_step_and_names_who_it_was() {
     let server = Responder::start();
-    let (mut workers, _hand) = with_false_worker(&server, pong);
+    let (mut workers, _hand) = with_false_worker(&server, patience(), pong);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
     assert!(error.contains("worker bad could not begin: the connection"), "{error}");
@@ -139,7 +139,8 @@ fn a_loss_in_preparation_ends_the_step_and_names_who_it_was() {
 #[test]
 fn silence_is_a_loss_too() {
     let server = Responder::start();
-    let (mut workers, _hand) = with_false_worker(&server, |order| match order {
+    let brief = Patience { silence: Duration::from_secs(3), ..patience() };
+    let (mut workers, _hand) = with_false_worker(&server, brief, |order| match order {
         Order::Probe { .. } => pong(order),
         _ => {
             std::thread::sleep(Duration::from_secs(3600));
@@ -164,10 +165,10 @@ fn nonsense_from_a_worker_is_told_as_such() {
         _ => pong(order),
     };
     let server = Responder::start();
-    let (mut workers, _hand) = with_false_worker(&server, impossible);
+    let (mut workers, _hand) = with_false_worker(&server, patience(), impossible);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     assert!(outcome.err().unwrap().to_string().contains("clock makes no sense"));
-    let (mut workers, _hand) = with_false_worker(&server, early);
+    let (mut workers, _hand) = with_false_worker(&server, patience(), early);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
     assert!(error.contains("reported Attached while Probed"), "{error}");
@@ -181,7 +182,7 @@ fn what_nobody_asked_for_is_a_loss() {
         _ => pong(order),
     };
     let server = Responder::start();
-    let (mut workers, _hand) = with_false_worker(&server, ended);
+    let (mut workers, _hand) = with_false_worker(&server, patience(), ended);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
     assert!(error.contains("no\u{fffd}[2J"), "{error:?}");
@@ -192,7 +193,7 @@ fn what_nobody_asked_for_is_a_loss() {
         Order::Prepare(_) => serde_json::from_value(record.clone()).ok(),
         _ => pong(order),
     };
-    let (mut workers, _hand) = with_false_worker(&server, flood);
+    let (mut workers, _hand) = with_false_worker(&server, patience(), flood);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
     assert!(error.contains("reported a load without being asked"), "{error}");

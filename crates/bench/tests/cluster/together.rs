@@ -12,10 +12,11 @@ fn what_eight_workers_did_is_the_sum_of_what_each_did() {
     let (mut workers, hands) = crew(server.target(), 8);
     assert_eq!(workers.name(), "8 workers");
     let control = Control::new();
-    let (mut shown, hand) = (0, control.clone());
+    let (mut shown, mut windows, hand) = (0, 0, control.clone());
     let applied = apply(&mut workers, &[endless(8)], &control, |window| {
-        shown += window.operations;
-        if shown > 1000 {
+        (shown, windows) = (shown + window.operations, windows + 1);
+        // Everybody has had his turn by then, however busy the machine is.
+        if shown > 1000 && windows >= 10 {
             hand.mark("enough");
             hand.stop();
         }

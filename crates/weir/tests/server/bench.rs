@@ -1,7 +1,7 @@
 //! `weir bench` with its subcommands against a server: what it leaves, what it writes, and what it
 //! says where it can't.
 
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, free_address};
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -160,7 +160,7 @@ fn what_can_t_be_run_is_told_before_anything_is_made() {
     let wrong = format!("nfs://{}/other", bench.server.address());
     let told = bench.refused(&["bench", "run", &job, &wrong]);
     assert!(told.contains("no such export") && told.contains("/vol"), "{told}");
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (closed, _held) = free_address();
     let told = bench.refused(&["bench", "run", &job, &format!("nfs://{closed}/vol")]);
     assert!(told.contains("nothing listens there"), "{told}");
     let large = bench.job("2g", 1);

@@ -1,9 +1,11 @@
 //! A server of the test's own: the built program on a free port, in a data directory that goes
 //! away with it.
 
-use rustix::net::{AddressFamily, SocketType, bind, socket};
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -18,6 +20,8 @@ const START_TRIES: u32 = 300;
 pub(crate) struct TestServer {
     data: TempDir,
     port: u16,
+    /// Keeps the port from everybody else, restarts included.
+    _held: OwnedFd,
     process: Child,
 }
 
@@ -30,9 +34,10 @@ impl TestServer {
     /// The same with settings in the environment.
     pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
         let data = TempDir::new().unwrap();
-        let port = free_port();
+        let (address, held) = free_address();
+        let port = address.port();
         let process = serve(&data, port, settings);
-        let server = Self { data, port, process };
+        let server = Self { data, port, _held: held, process };
         server.await_answer();
         let size = ["--level", "ultra", "--size", "64TiB", "--qos", "manual"];
         server.weir(&[&["pool", "create", "pool"][..], &size].concat());
@@ -153,6 +158,11 @@ fn serve(data: &TempDir, port: u16, settings: &[(&str, &str)]) -> Child {
     serve.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+/// An address that nobody else gets while it is held: connections to it are refused until a server
+/// that is told of it listens there.
+pub(crate) fn free_address() -> (SocketAddr, OwnedFd) {
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_socket_reuseaddr(&held, true).unwrap();
+    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    (getsockname(&held).unwrap().try_into().unwrap(), held)
 }
