@@ -231,8 +231,8 @@ fn fit(set: &Set, size: u64, factor: u64, cap: (u64, u64)) -> (u64, u64) {
     let wanted = part(total, factor, ONE).max(set.meaningful);
     let most = part(total, cap.0, cap.1);
     let target = wanted.min(most).max(set.needed).min(total);
-    // A file of less than a granule would be made a whole one.
-    let least = set.file_min.max(set.granule).min(size);
+    // Files are of whole granules.
+    let least = set.file_min.max(1).next_multiple_of(set.granule.max(1)).min(size);
     let fits = target / files.max(1) >= least;
     let (kept, each) = match least {
         least if !fits && least > 0 => (target.div_ceil(least).clamp(1, files.max(1)), least),
