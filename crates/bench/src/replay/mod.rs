@@ -74,8 +74,16 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
     let (weir, directory) = weir(&options.weir, &disk, &work, "weir", "process")?;
     let mut sides = [
-        Side::new("weir", "Weir", version(&options.weir.to_string_lossy(), "--version")),
-        Side::new("ganesha", "NFS-Ganesha", version("ganesha.nfsd", "-v")),
+        Side::new(
+            ("weir", "Weir"),
+            version(&options.weir.to_string_lossy(), "--version"),
+            "runs on from the first turn to the last",
+        ),
+        Side::new(
+            ("ganesha", "NFS-Ganesha"),
+            version("ganesha.nfsd", "-v"),
+            "is started for each turn; the other is idle meanwhile",
+        ),
     ];
     for (number, scenario) in scenarios.iter().enumerate() {
         eprintln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
@@ -84,12 +92,18 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
             let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
             for place in order {
                 let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else { continue };
+                eprintln!("  {}, round {}", side.label, round + 1);
                 // Ganesha 4.3 gives no descriptor back once it has used all it may have, and says
                 // NFS3ERR_JUKEBOX from then on: it begins anew each time.
-                let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose()?;
+                let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose();
                 disk.sync()?;
-                eprintln!("  {}, round {}", side.label, round + 1);
-                side.apply(scenario, fresh.as_ref().unwrap_or(&weir), options, stop);
+                match &fresh {
+                    Ok(fresh) => {
+                        let peer = fresh.as_ref().unwrap_or(&weir);
+                        side.apply(scenario, peer, options, stop);
+                    }
+                    Err(error) => side.failures.push(format!("{}: {error:#}", side.label)),
+                }
             }
         }
         write(options, &sides)?;
@@ -150,14 +164,20 @@ struct Side {
     label: &'static str,
     /// What the program says of its version.
     program: String,
+    /// How long its process lives.
+    process: &'static str,
     results: Results,
     failures: Vec<String>,
 }
 
 impl Side {
-    fn new(name: &'static str, label: &'static str, program: String) -> Self {
-        let results = Results::default();
-        Self { name, label, program, results, failures: Vec::new() }
+    fn new(
+        (name, label): (&'static str, &'static str),
+        program: String,
+        process: &'static str,
+    ) -> Self {
+        let (results, failures) = (Results::default(), Vec::new());
+        Self { name, label, program, process, results, failures }
     }
 
     /// Applies `scenario` once and adds what came of it.
@@ -214,6 +234,7 @@ impl Side {
             let rounds = format!("{}, in turns with the other server", options.rounds.max(1));
             let facts = [
                 ("server's program", self.program.clone()),
+                ("server's process", self.process.to_owned()),
                 (
                     "file system",
                     "XFS in a file of this machine's disk, the same for both".to_owned(),
