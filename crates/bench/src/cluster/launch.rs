@@ -131,7 +131,7 @@ impl Launch {
             Place::Local => started(own_program()),
         };
         let told = |why: &str| {
-            let said = child.as_ref().map(Offspring::last_words).unwrap_or_default();
+            let said = child.as_ref().map(|child| child.last_words(LAST_WORDS)).unwrap_or_default();
             let said = if said.is_empty() { said } else { format!(" (it said: {said})") };
             BenchError::Peer(format!("worker {}: {why}{said}", wanted.name))
         };
@@ -277,10 +277,10 @@ impl Offspring {
     }
 
     /// The same of one that has ended: what it said last may still be on its way then. Children of
-    /// its own may keep standard error open, and are not waited for any longer than [`LAST_WORDS`].
-    fn last_words(&self) -> String {
+    /// its own may keep standard error open, and are not waited for any longer than `time`.
+    pub(super) fn last_words(&self, time: Duration) -> String {
         let begun = Instant::now();
-        while !self.listener.is_finished() && begun.elapsed() < LAST_WORDS {
+        while !self.listener.is_finished() && begun.elapsed() < time {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.complaint()

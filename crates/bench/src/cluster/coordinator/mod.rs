@@ -23,10 +23,13 @@ use split::{Hand, deal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 use step::Step;
 
 /// Reports that wait to be looked at; connections are read no further then.
 const REPORTS: usize = 1024;
+/// How long everybody waits for the last words of one that has gone.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// A load may last so many seconds: what comes of it has to fit into one message.
 const LOAD_SECONDS_MAX: f64 = 86_400.0;
 
@@ -155,7 +158,8 @@ impl Coordinator {
         let (worker, Incoming::Closed(why)) = (self.workers.get_mut(worker)?, incoming) else {
             return None;
         };
-        let said = worker.child.as_ref().map(Offspring::complaint).unwrap_or_default();
+        let said =
+            worker.child.as_ref().map(|child| child.last_words(LAST_WORDS)).unwrap_or_default();
         let why = if said.is_empty() { why.clone() } else { format!("{why} (it said: {said})") };
         worker.gone = Some(why.clone());
         Some(why)
