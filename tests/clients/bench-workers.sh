@@ -49,6 +49,7 @@ start_worker() {
     worker_pids[$1]=$!
     for _ in $(seq 600); do
         ! grep -qs 'listens on' "$work/w$1.log" || return 0
+        kill -0 "${worker_pids[$1]}" 2>/dev/null || break
         sleep 0.1
     done
     cat "$work/w$1.log"

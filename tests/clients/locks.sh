@@ -123,7 +123,7 @@ cancelled() {
 
 whole_file_locks() {
     on one 'nohup flock file2 sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/flock.pid' &&
-        on two 'while flock -n file2 true; do sleep 0.1; done' && on one 'kill $(cat /tmp/flock.pid); pkill -x sleep; true' && on two 'flock -w 60 file2 true'
+        on two 'for _ in $(seq 600); do flock -n file2 true || exit 0; sleep 0.1; done; exit 1' && on one 'kill $(cat /tmp/flock.pid); pkill -x sleep; true' && on two 'flock -w 60 file2 true'
 }
 
 client_crash() {

@@ -17,6 +17,7 @@ start_rpcbind() {
     rpcbind=$!
     for _ in $(seq 600); do
         ! rpcinfo -p 127.0.0.1 >/dev/null 2>&1 || return 0
+        kill -0 "$rpcbind" 2>/dev/null || break
         sleep 0.1
     done
     cat "$work/rpcbind.log"

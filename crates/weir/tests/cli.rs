@@ -4,7 +4,7 @@
 
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -99,7 +99,8 @@ fn weir(data: &Path) -> Command {
 /// An address that nobody else gets while it is held: connections to it are refused until a server
 /// that is told of it listens there.
 fn free_address() -> (String, OwnedFd) {
-    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
     set_socket_reuseaddr(&held, true).unwrap();
     bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let address = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::responder::{Responder, Verdict};
 use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weir_bench::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
@@ -20,9 +21,16 @@ fn a_wrong_export_is_answered_with_the_right_ones() {
     assert!(message.contains("the server exports /vol"), "{message}");
 }
 
+/// An address where nobody listens for as long as it is held.
+fn nobody() -> (SocketAddr, socket2::Socket) {
+    let held = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    held.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    (held.local_addr().unwrap().as_socket().unwrap(), held)
+}
+
 #[test]
 fn a_refused_connection_asks_whether_the_server_runs() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (closed, _held) = nobody();
     let target = Target::Nfs(NfsTarget::new(closed, "/vol"));
     let message = refusal(&target, &Workload::default());
     assert!(message.contains("is the server running"), "{message}");
@@ -31,7 +39,7 @@ fn a_refused_connection_asks_whether_the_server_runs() {
 #[test]
 fn a_further_address_that_is_not_served_is_told_before_anything_is_made() {
     let server = Responder::start();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (closed, _held) = nobody();
     let target = NfsTarget { more: vec![closed], ..server.nfs_target("/vol") };
     let message = refusal(&Target::Nfs(target), &workload(Pattern::Random, 100, 10));
     assert!(message.contains(&closed.to_string()), "{message}");

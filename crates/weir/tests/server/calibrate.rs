@@ -86,7 +86,8 @@ fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
     for cell in cells {
         let figure = |name: &str| cell[name].as_u64().unwrap();
         assert!(figure("iops") > 0 && figure("mean_nanos") > 0, "{cell}");
-        assert!(figure("p99_nanos") > 0, "{cell}");
+        // A pause of the machine may make the mean the larger, but not by so much.
+        assert!(figure("p99_nanos") >= figure("mean_nanos") / 100, "{cell}");
         // Whole blocks were moved, but for rounding.
         let moved = figure("iops") * figure("block_bytes");
         assert!(moved.abs_diff(figure("bytes_per_second")) <= figure("block_bytes"), "{cell}");

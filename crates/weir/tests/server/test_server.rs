@@ -3,7 +3,7 @@
 
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket, socket_with};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -161,7 +161,8 @@ fn serve(data: &TempDir, port: u16, settings: &[(&str, &str)]) -> Child {
 /// An address that nobody else gets while it is held: connections to it are refused until a server
 /// that is told of it listens there.
 pub(crate) fn free_address() -> (SocketAddr, OwnedFd) {
-    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
     set_socket_reuseaddr(&held, true).unwrap();
     bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     (getsockname(&held).unwrap().try_into().unwrap(), held)

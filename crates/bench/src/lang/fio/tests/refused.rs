@@ -21,8 +21,8 @@ fn refusals_name_file_line_option_and_section() {
         ("size=2k", "is smaller than a block"),
         ("offset=2m filesize=1m", "is behind the end"),
         (
-            "filename=x:y filesize=1m numjobs=3 offset_increment=9223372036854775807",
-            "begins at 9223372036854775807",
+            "filename=x:y filesize=1m offset=4k numjobs=2 offset_increment=18446744073709551615",
+            "begins at 18446744073709551615",
         ),
         ("iodepth=0", "iodepth in [a]: is 0; it must be at least 1"),
         ("ioengine=mmap", "ioengine in [a]: is \"mmap\"; supported are"),
