@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+#[path = "server/held.rs"]
+mod held;
+
+use held::free_address;
 use rustix::fd::OwnedFd;
-use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -33,6 +35,7 @@ impl Server {
 
     fn start_with(data: tempfile::TempDir, options: &[&str]) -> Self {
         let ((nfs, held), (api, also_held)) = (free_address(), free_address());
+        let (nfs, api) = (nfs.to_string(), api.to_string());
         let process = weir(data.path())
             .args(["serve", "--nfs", &nfs, "--api", &api, "--log-format", "json"])
             .args(options)
@@ -94,17 +97,6 @@ fn weir(data: &Path) -> Command {
     let mut command = Command::new(WEIR);
     command.arg("--data").arg(data).env_remove("WEIR_SERVER").stdin(Stdio::null());
     command
-}
-
-/// An address that nobody else gets while it is held: connections to it are refused until a server
-/// that is told of it listens there.
-fn free_address() -> (String, OwnedFd) {
-    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
-    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-    set_socket_reuseaddr(&held, true).unwrap();
-    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-    let address = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();
-    (address.to_string(), held)
 }
 
 #[test]
@@ -347,7 +339,9 @@ fn a_failure_to_listen_says_why_once() {
     let address = taken.local_addr().unwrap();
     let data = tempfile::tempdir().unwrap();
     let (free, _held) = free_address();
-    for (nfs, api) in [(address.to_string(), "none".to_owned()), (free, address.to_string())] {
+    for (nfs, api) in
+        [(address.to_string(), "none".to_owned()), (free.to_string(), address.to_string())]
+    {
         let serve = ["serve", "--nfs", &nfs, "--api", &api, "--log-level", "error"];
         let output = weir(data.path()).args(serve).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();

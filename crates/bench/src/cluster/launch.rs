@@ -259,8 +259,8 @@ impl Offspring {
         let child = Arc::new(Slot::new(child));
         let complaint = Arc::new(Slot::new(String::new()));
         let (kept, ended) = (Arc::clone(&complaint), Arc::clone(&child));
-        let listener = Builder::new().name("bench-stderr".to_owned());
-        let listener = listener.spawn(move || keep(error, &kept))?;
+        let named = Builder::new().name("bench-stderr".to_owned());
+        let listener = named.spawn(move || keep(error, &kept))?;
         let halves = Halves {
             read: Box::new(read),
             write: Box::new(write),
@@ -270,20 +270,15 @@ impl Offspring {
         Ok((halves, Self { child, complaint, listener }))
     }
 
-    /// The last that it said on standard error, in one line.
-    #[must_use]
-    pub fn complaint(&self) -> String {
-        self.complaint.with(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
-    }
-
-    /// The same of one that has ended: what it said last may still be on its way then. Children of
-    /// its own may keep standard error open, and are not waited for any longer than `time`.
+    /// The last that it said on standard error, in one line, once it has ended: that may still be
+    /// on its way then. Children of its own may keep standard error open, and are not waited for any
+    /// longer than `time`.
     pub(super) fn last_words(&self, time: Duration) -> String {
         let begun = Instant::now();
         while !self.listener.is_finished() && begun.elapsed() < time {
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.complaint()
+        self.complaint.with(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     /// Its process id.

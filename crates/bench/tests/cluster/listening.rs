@@ -1,7 +1,7 @@
 //! Workers that listen, and who comes to them.
 
 use crate::crew::{apply, counted, patience};
-use crate::responder::Responder;
+use crate::responder::{Responder, nobody};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
@@ -144,10 +144,7 @@ fn strangers_are_turned_away_whatever_they_say() {
 
 #[test]
 fn where_nobody_listens_the_error_says_what_to_start() {
-    // Held so that nobody else listens there in the meantime.
-    let held = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    held.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    let address = held.local_addr().unwrap().as_socket().unwrap();
+    let (address, _held) = nobody();
     let launch = Launch {
         token: Some(token("the right secret")),
         ssh: Vec::new(),

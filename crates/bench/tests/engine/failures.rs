@@ -1,8 +1,7 @@
 //! What the user is told when things go wrong.
 
-use crate::responder::{Responder, Verdict};
+use crate::responder::{Responder, Verdict, nobody};
 use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weir_bench::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
@@ -19,13 +18,6 @@ fn a_wrong_export_is_answered_with_the_right_ones() {
     let message = refusal(&target, &Workload::default());
     assert!(message.contains("no such export"), "{message}");
     assert!(message.contains("the server exports /vol"), "{message}");
-}
-
-/// An address where nobody listens for as long as it is held.
-fn nobody() -> (SocketAddr, socket2::Socket) {
-    let held = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    held.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    (held.local_addr().unwrap().as_socket().unwrap(), held)
 }
 
 #[test]

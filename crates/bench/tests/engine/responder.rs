@@ -246,3 +246,10 @@ pub(crate) fn redirect(args: &mut [u8], to: u64) {
     let at = offset_at(args);
     args[at..at + 8].copy_from_slice(&to.to_be_bytes());
 }
+
+/// An address where nobody listens for as long as it is held.
+pub(crate) fn nobody() -> (SocketAddr, socket2::Socket) {
+    let held = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    held.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    (held.local_addr().unwrap().as_socket().unwrap(), held)
+}

@@ -1,7 +1,8 @@
 //! `weir bench` with its subcommands against a server: what it leaves, what it writes, and what it
 //! says where it can't.
 
-use crate::test_server::{TestServer, free_address};
+use crate::held::free_address;
+use crate::test_server::TestServer;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -8,6 +8,7 @@ mod calibrate;
 mod contracts;
 mod delete;
 mod hardening;
+mod held;
 mod hostile;
 mod notify;
 mod peer;

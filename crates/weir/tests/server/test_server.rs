@@ -1,9 +1,9 @@
 //! A server of the test's own: the built program on a free port, in a data directory that goes
 //! away with it.
 
+use crate::held::free_address;
 use rustix::fd::OwnedFd;
-use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket, socket_with};
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -156,14 +156,4 @@ fn serve(data: &TempDir, port: u16, settings: &[(&str, &str)]) -> Child {
     serve.args(["--nfs", &format!("127.0.0.1:{port}"), "--api", "127.0.0.1:0"]);
     serve.env("WEIR_LOG_LEVEL", "error").envs(settings.iter().copied());
     serve.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
-}
-
-/// An address that nobody else gets while it is held: connections to it are refused until a server
-/// that is told of it listens there.
-pub(crate) fn free_address() -> (SocketAddr, OwnedFd) {
-    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
-    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-    set_socket_reuseaddr(&held, true).unwrap();
-    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-    (getsockname(&held).unwrap().try_into().unwrap(), held)
 }

@@ -234,9 +234,10 @@ fn fit(set: &Set, size: u64, factor: u64, cap: (u64, u64)) -> (u64, u64) {
     // Files are of whole granules.
     let least = set.file_min.max(1).next_multiple_of(set.granule.max(1)).min(size);
     let fits = target / files.max(1) >= least;
-    let (kept, each) = match least {
-        least if !fits && least > 0 => (target.div_ceil(least).clamp(1, files.max(1)), least),
-        _ => (files, target / files.max(1)),
+    let (kept, each) = if fits || least == 0 {
+        (files, target / files.max(1))
+    } else {
+        (target.div_ceil(least).clamp(1, files.max(1)), least)
     };
     let each = rounded(each, set, size, kept);
     // Rounding alone is no reason to say that it is too little.
