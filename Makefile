@@ -5,6 +5,7 @@ DEMO_OUT ?= target/demo
 PEERS_OUT ?= docs/performance
 KILLS ?= 1000
 CUTS ?= 100
+HOSTILE_CASES ?= 100000
 CLIENT_COST_OUT ?= docs/performance
 CRASH_OUT ?= docs/crash
 MANY_OUT ?= docs/performance
@@ -12,7 +13,7 @@ LIVE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 AGREE_PATH ?= target/agree
 
-.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay agree
+.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay agree hostile
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -52,6 +53,9 @@ conformance: ## pjdfstest over the Linux kernel's client, beside NFS-Ganesha (ne
 
 usage: ## usage against a model, 10 million random operations each on ext4 and XFS (needs root)
 	WEIR_USAGE_OPERATIONS=10000000 cargo test --release -p weir-store --test store -- usage::exact --nocapture
+
+hostile: ## what hostile clients do to gates and verdicts, HOSTILE_CASES histories in virtual time
+	WEIR_HOSTILE_CASES=$(HOSTILE_CASES) cargo test --release --locked -p weir-server --lib -- gate::hostile --nocapture
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	cargo xtask fuzz --seconds $(FUZZ_SECONDS)

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, Queue};
+use weir_qos::{BytesPerSecond, ClientKey, Cost, Departure, Iops, Limits, Meters, Queue};
 
 const VOLUMES: usize = 10_000;
 const ACTIVE: usize = 1_000;
@@ -69,7 +69,7 @@ fn waiting(criterion: &mut Criterion) {
             now = Mono(now.0 + 488_282);
             queue.poll(&meters, now, &mut |client, _| {
                 released.push(client);
-                true
+                Departure::Went
             });
             for client in released.drain(..) {
                 queue.push(&meters, ClientKey(client.into()), client.into(), COST, client);

@@ -31,7 +31,7 @@ use weir_core::Mono;
 use crate::contract::{Ceiling, Limits};
 use crate::meter::CATCH_UP_NANOS;
 use crate::meters::{Cost, Meters};
-use crate::queue::{ClientKey, Order, Queue};
+use crate::queue::{ClientKey, Departure, Order, Queue};
 use crate::rate::BytesPerSecond;
 
 /// The most files of one volume that are remembered at once.
@@ -75,6 +75,8 @@ pub struct FileCharge<K> {
     /// None for one without room of its own.
     file: Option<K>,
     cost: Cost,
+    /// When.
+    at: Mono,
 }
 
 impl<K: Copy> FileCharge<K> {
@@ -124,7 +126,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
         let name = self.name(name, now);
         let file = entry(&mut self.files, name, self.ceiling);
         let cost = file.meters.try_take(cost, now)?;
-        Some(FileCharge { file: name, cost })
+        Some(FileCharge { file: name, cost, at: now })
     }
 
     /// Charges a request whose turn it is at its volume, whoever waits for the file: those are let back as soon as it
@@ -136,13 +138,13 @@ impl<K: Ord + Copy, T> Files<K, T> {
         let name = self.name(name, now);
         let file = entry(&mut self.files, name, self.ceiling);
         let cost = file.queue.take_turn(&file.meters, cost, now)?;
-        Ok(FileCharge { file: name, cost })
+        Ok(FileCharge { file: name, cost, at: now })
     }
 
     /// Gives back what was charged. True if somebody waits who may go sooner now: [ask](Self::poll).
     pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
         let Some(file) = self.files.get_mut(&charge.file) else { return false };
-        file.meters.refund(charge.cost);
+        file.meters.refund(charge.cost, charge.at);
         file.ask(&mut self.due, charge.file, now)
     }
 
@@ -181,9 +183,9 @@ impl<K: Ord + Copy, T> Files<K, T> {
                 charged.bytes = charged.bytes.saturating_add(cost.bytes);
                 charged.operations = charged.operations.saturating_add(cost.operations);
                 release(token, FileName(name));
-                true
+                Departure::Went
             });
-            file.meters.refund(charged);
+            file.meters.refund(charged, now);
             // It names no moment that has come, but the file asks never twice at one.
             let again = again.map(|at| at.max(Mono(now.0.saturating_add(1))));
             due(&mut self.due, name, file, again.filter(|_| file.back == 0));

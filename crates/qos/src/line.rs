@@ -3,13 +3,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use weir_core::Mono;
 
 use crate::contract::Ceiling;
 use crate::files::{FileCharge, FileName, Files};
 use crate::meters::{Cost, Meters};
-use crate::queue::{ClientKey, Order, Queue, Step};
+use crate::queue::{ClientKey, Departure, Order, Queue, Step};
 
 /// What asks to go. `K` names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Line<K, T> {
     aside: Aside,
     /// Of the next that comes.
     serial: u64,
+    /// Connections that were stalled since the queue was last asked.
+    stalled: Vec<u64>,
 }
 
 /// Who waits for files.
@@ -95,7 +98,8 @@ impl<K> Default for Charged<K> {
 
 impl<K, T> Default for Line<K, T> {
     fn default() -> Self {
-        Self { queue: Queue::new(), files: None, aside: Aside::default(), serial: 0 }
+        let (aside, stalled) = (Aside::default(), Vec::new());
+        Self { queue: Queue::new(), files: None, aside, serial: 0, stalled }
     }
 }
 
@@ -154,20 +158,24 @@ impl<K: Ord + Copy, T> Line<K, T> {
         wait(&mut self.queue, meters, Waiter { asks, back: None, serial: self.serial, token })
     }
 
-    /// See [`Queue::poll`].
+    /// See [`Queue::poll`]. `release` gives a request back whose connection has no room for the reply: nothing is charged,
+    /// and all requests of the connection wait until it is [resumed](Self::resume).
     pub fn poll(
         &mut self,
         meters: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T, Charged<K>),
+        release: &mut impl FnMut(T, Charged<K>) -> Option<T>,
     ) -> Option<Mono> {
         loop {
             self.let_back(meters, now);
             let (files, aside) = (&mut self.files, &mut self.aside);
+            let stalled = &mut self.stalled;
             let next = self.queue.poll(meters, now, &mut |waiter, charged| {
-                leave(files.as_deref_mut().zip(Some(&mut *aside)), waiter, charged, now, release)
+                let aside = files.as_deref_mut().zip(Some(&mut *aside));
+                leave(aside, stalled, waiter, charged, now, release)
             });
-            let filed = files.as_ref().and_then(|files| files.next());
+            self.forget_turns(now);
+            let filed = self.files.as_ref().and_then(|files| files.next());
             if filed.is_none_or(|at| at > now) {
                 return [next, filed].into_iter().flatten().min();
             }
@@ -180,21 +188,29 @@ impl<K: Ord + Copy, T> Line<K, T> {
         meters: &Meters,
         budget: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T, Charged<K>),
+        release: &mut impl FnMut(T, Charged<K>) -> Option<T>,
     ) -> Step {
         loop {
             self.let_back(meters, now);
             let (files, aside) = (&mut self.files, &mut self.aside);
+            let stalled = &mut self.stalled;
             let step = self.queue.step(meters, budget, now, &mut |waiter, charged| {
-                leave(files.as_deref_mut().zip(Some(&mut *aside)), waiter, charged, now, release)
+                let aside = files.as_deref_mut().zip(Some(&mut *aside));
+                leave(aside, stalled, waiter, charged, now, release)
             });
-            return match (step, files.as_ref().and_then(|files| files.next())) {
+            self.forget_turns(now);
+            return match (step, self.files.as_ref().and_then(|files| files.next())) {
                 (Step::Nothing, Some(at)) if at <= now => continue,
                 (Step::Nothing, Some(at)) => Step::Held(at),
                 (Step::Went { bytes, next: None }, Some(_)) => Step::Went { bytes, next: Some(0) },
                 (step, _) => step,
             };
         }
+    }
+
+    /// See [`Queue::resume`].
+    pub fn resume(&mut self, meters: &Meters, connection: u64) -> bool {
+        self.queue.resume(meters, connection)
     }
 
     /// See [`Queue::reweigh`].
@@ -251,10 +267,11 @@ impl<K: Ord + Copy, T> Line<K, T> {
         self.len() == 0
     }
 
-    /// How many of them wait for the volume's own limits, or for their turn.
+    /// How many of them wait for the volume's own limits, or for their turn: neither for a file nor for room on their
+    /// connection.
     #[must_use]
     pub fn len_of_volume(&self) -> usize {
-        self.queue.len()
+        self.queue.ready()
     }
 
     /// Bytes of memory that those take who wait for files.
@@ -277,10 +294,32 @@ impl<K: Ord + Copy, T> Line<K, T> {
     /// Those whose files let them go take their turn again.
     fn let_back(&mut self, meters: &Meters, now: Mono) {
         let Some(files) = &mut self.files else { return };
+        let mut stalled = Vec::new();
         files.poll(now, &mut |waiter, file| {
             self.aside.remove(&waiter.asks);
-            wait(&mut self.queue, meters, Waiter { back: Some(file), ..waiter });
+            // A request on a stalled connection doesn't take its turn now, and others of the file do.
+            let takes_turn = !self.queue.is_stalled(waiter.asks.connection);
+            if !takes_turn {
+                stalled.push(file);
+            }
+            wait(&mut self.queue, meters, Waiter { back: takes_turn.then_some(file), ..waiter });
         });
+        for file in stalled {
+            files.left(file, now);
+        }
+    }
+
+    /// Requests that came back from their files don't take their turn, as their connections are stalled. The files go on
+    /// with others.
+    fn forget_turns(&mut self, now: Mono) {
+        for connection in self.stalled.drain(..) {
+            let Some(files) = &mut self.files else { continue };
+            for waiter in self.queue.waiters_of(connection) {
+                if let Some(file) = waiter.back.take() {
+                    files.left(file, now);
+                }
+            }
+        }
     }
 }
 
@@ -298,32 +337,44 @@ fn wait<K: Copy, T>(
 /// The files that requests may have to wait for, and who does.
 type FilesAside<'a, K, T> = (&'a mut Files<K, Waiter<K, T>>, &'a mut Aside);
 
-/// Lets a request go that was charged to its volume, if its file lets it too; otherwise that has it now.
+/// Lets a request go that was charged to its volume, if its file and its connection let it too.
 fn leave<K: Ord + Copy, T>(
     files: Option<FilesAside<'_, K, T>>,
+    stalled: &mut Vec<u64>,
     waiter: Waiter<K, T>,
     volume: Cost,
     now: Mono,
-    release: &mut impl FnMut(T, Charged<K>),
-) -> bool {
-    let Asks { client, connection, cost, file, .. } = waiter.asks;
-    let Some(((files, aside), name)) = files.zip(file) else {
-        release(waiter.token, Charged { volume, file: None });
-        return true;
-    };
-    let (taken, back) = (files.take(name, cost, now), waiter.back);
-    let went = taken.is_ok();
-    match taken {
-        Ok(charge) => release(waiter.token, Charged { volume, file: Some(charge) }),
-        Err(until) => {
-            aside.add(&waiter.asks);
-            let waiter = Waiter { back: None, ..waiter };
-            let serial = waiter.serial;
-            files.hold(name, (client, connection), cost, waiter, until, serial);
+    release: &mut impl FnMut(T, Charged<K>) -> Option<T>,
+) -> Departure<Waiter<K, T>> {
+    let Waiter { asks, back, serial, token } = waiter;
+    let Asks { client, connection, cost, file, .. } = asks;
+    let mut go = |token, file| match release(token, Charged { volume, file }) {
+        None => Departure::Went,
+        Some(token) => {
+            stalled.push(connection);
+            Departure::Stalled(Waiter { asks, back, serial, token })
         }
-    }
+    };
+    let Some(((files, aside), name)) = files.zip(file) else { return go(token, None) };
+    let outcome = match files.take(name, cost, now) {
+        Ok(charge) => {
+            let outcome = go(token, Some(charge));
+            if let Departure::Stalled(_) = outcome {
+                // It gives up its turn with the others of its connection.
+                files.refund(charge, now);
+                return outcome;
+            }
+            outcome
+        }
+        Err(until) => {
+            aside.add(&asks);
+            let waiter = Waiter { asks, back: None, serial, token };
+            files.hold(name, (client, connection), cost, waiter, until, serial);
+            Departure::SetAside
+        }
+    };
     if let Some(file) = back {
         files.left(file, now);
     }
-    went
+    outcome
 }

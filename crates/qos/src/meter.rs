@@ -21,6 +21,12 @@
 //! While somebody waits nothing is lost as long as the waiter is asked about within 50 ms of its
 //! moment: lateness leaves `v` behind `now`, and the next charges start from `v`, not from `now`.
 //!
+//! # Refunds
+//!
+//! A request that moved less than it was charged for gives the rest back. That lowers `v`, but never
+//! below what it would be without that charge: see [`history`](crate::history). So the bound holds
+//! for whatever is charged and not given back, in any order of charges and refunds.
+//!
 //! # Why the credit is 50 ms, and not one largest request where that is more
 //!
 //! A request goes when `v` has been reached, whatever its size, so an idle volume already passes
@@ -39,10 +45,11 @@
 
 use core::fmt;
 use core::hint;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use weir_core::Mono;
 
+use crate::history::{History, bucket_of, start_of};
 use crate::rate::BytesPerSecond;
 
 /// The answer to "when shall I ask again?" if only a new slice can help: the present one has
@@ -79,15 +86,15 @@ impl RateSlice {
 
 /// The meter of one limit, shared by all threads. See the [module](self) for its rule.
 ///
-/// It fills one cache line of its own, so meters never disturb each other.
-#[repr(align(64))]
+/// All that an admission reads fills one cache line of its own, so meters never disturb each other.
+#[repr(C, align(64))]
 pub struct Meter {
     /// A [`Word`].
     word: AtomicU64,
     /// The slice in force is the one that the word's generation selects; the other is written to
     /// prepare a change.
     slices: [Slot; 2],
-    /// Held by [`Meter::set_slice`], so that changes come one after another.
+    /// Held while the slice or the history changes, so that changes come one after another.
     changing: AtomicBool,
     /// Whether other meters bind beside this one; here, because this line is loaded anyway.
     company: AtomicBool,
@@ -95,6 +102,10 @@ pub struct Meter {
     shared: AtomicBool,
     /// A charge was taken back: whoever was refused meanwhile may go sooner than it was told.
     took_back: AtomicBool,
+    /// The newest bucket of the history, as far as 32 bits go: an admission in the same one has
+    /// nothing to note.
+    bucket: AtomicU32,
+    history: History,
 }
 
 /// A slice as the admission reads it.
@@ -183,6 +194,8 @@ impl Meter {
             company: AtomicBool::new(false),
             shared: AtomicBool::new(false),
             took_back: AtomicBool::new(false),
+            bucket: AtomicU32::new(0),
+            history: History::default(),
         }
     }
 
@@ -200,6 +213,7 @@ impl Meter {
     /// The same where the virtual time may lag by `held_nanos` more than otherwise.
     pub(crate) fn try_take_held(&self, cost: u64, now: Mono, held_nanos: u64) -> bool {
         let held = held_nanos.saturating_mul(TICKS_PER_NANO);
+        self.note(now, held);
         let mut word = self.load();
         while !word.waiting() {
             let Ok(next) = self.charged(word, cost, now, held) else { return false };
@@ -215,6 +229,7 @@ impl Meter {
     /// ask again. The virtual time may lag by `held_nanos` more than otherwise.
     pub(crate) fn take_waiting(&self, cost: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
         let held = held_nanos.saturating_mul(TICKS_PER_NANO);
+        self.note(now, held);
         let mut word = self.load();
         loop {
             let next = self.charged(word, cost, now, held)?;
@@ -225,15 +240,20 @@ impl Meter {
         }
     }
 
-    /// Gives back the charge of a request that moved `cost` bytes less than it was charged for
-    /// (a failed operation, a READ past the end of the file).
+    /// Gives back `cost` bytes of a charge that was made at `charged_at`: the request moved less than
+    /// it was charged for (a failed operation, a READ past the end of the file).
     ///
-    /// What that leaves over beyond the catch-up credit is lost, so a late or excessive refund
-    /// can't be saved up for a burst. Ask the queue again afterwards: a waiter may go earlier now.
-    pub fn refund(&self, cost: u64) {
-        let mut word = self.load();
+    /// The meter is never better off than if the charge had not been made, so nothing is gained by
+    /// keeping charges and giving them back late or together. A charge that is given back after
+    /// less than 131 µs is given back whole; an older one as far as its time isn't lost already.
+    /// Ask the queue again afterwards: a waiter may go earlier now.
+    pub fn refund(&self, cost: u64, charged_at: Mono) {
+        let _changing = self.lock();
+        let (bucket, mut word) = (bucket_of(charged_at), self.load());
+        let ticks = ticks_of(cost, self.slices[word.slot()].rate());
+        let ticks = ticks.min(self.history.refundable(bucket));
+        self.history.refunded(bucket, ticks);
         loop {
-            let ticks = ticks_of(cost, self.slices[word.slot()].rate());
             let next = word.at(word.ticks().saturating_sub(ticks));
             match self.replace(word, next) {
                 Ok(()) => return,
@@ -242,10 +262,10 @@ impl Meter {
         }
     }
 
-    /// Gives back a whole charge that was made a moment ago, and remembers it for
+    /// Gives back a whole charge that was made at the same moment `now`, and remembers it for
     /// [`took_back`](Self::took_back).
-    pub(crate) fn take_back(&self, cost: u64) {
-        self.refund(cost);
+    pub(crate) fn take_back(&self, cost: u64, now: Mono) {
+        self.refund(cost, now);
         self.took_back.store(true, Ordering::Release);
     }
 
@@ -264,9 +284,7 @@ impl Meter {
     /// Ask the queue again afterwards: the moment it named belongs to the old rate. A slice of
     /// rate zero admits nothing; what is owed is kept in bytes for the next slice.
     pub fn set_slice(&self, slice: RateSlice, now: Mono) {
-        while self.changing.swap(true, Ordering::Acquire) {
-            hint::spin_loop();
-        }
+        let _changing = self.lock();
         let mut word = self.load();
         let old = &self.slices[word.slot()];
         let (follows, saved) = (old.rate(), old.saved_ticks());
@@ -280,7 +298,8 @@ impl Meter {
                 Err(found) => word = found,
             }
         }
-        self.changing.store(false, Ordering::Release);
+        let scale = |slack| u128::from(slack) * u128::from(follows) / u128::from(rate);
+        self.history.rescale(|slack| narrow(scale(slack)));
     }
 
     /// What is saved up at `now` beyond the 50 ms of every meter, in bytes, rounded down.
@@ -295,6 +314,8 @@ impl Meter {
     /// Sets what is saved up at `now` beyond the 50 ms, in bytes. No more counts than the slice in force
     /// saves.
     pub(crate) fn save(&self, bytes: u64, now: Mono) {
+        let _changing = self.lock();
+        self.history.clear();
         let mut word = self.load();
         loop {
             let lag = ticks_of(bytes, self.slices[word.slot()].rate());
@@ -381,6 +402,36 @@ impl Meter {
         Ok(word.at(from.saturating_add(ticks_of(cost, slot.rate()))))
     }
 
+    /// Notes in the history that a bucket begins, if `now` is in another one than the last admission.
+    fn note(&self, now: Mono, held: u64) {
+        let bucket = bucket_of(now);
+        if low(bucket) != self.bucket.load(Ordering::Relaxed) {
+            self.open(bucket, now, held);
+        }
+    }
+
+    #[cold]
+    fn open(&self, bucket: u64, now: Mono, held: u64) {
+        let _changing = self.lock();
+        if self.history.newest().is_some_and(|newest| newest >= bucket) {
+            return;
+        }
+        let word = self.load();
+        let lag = self.slices[word.slot()].saved_ticks().saturating_add(held);
+        let ticks = word.ticks().max(ticks_at(now).saturating_sub(lag));
+        let slack = ticks.saturating_add(lag).saturating_sub(ticks_at(Mono(start_of(bucket))));
+        self.history.open(bucket, slack);
+        self.bucket.store(low(bucket), Ordering::Relaxed);
+    }
+
+    /// Changes of the slice and the history come one after another.
+    fn lock(&self) -> Changing<'_> {
+        while self.changing.swap(true, Ordering::Acquire) {
+            hint::spin_loop();
+        }
+        Changing(&self.changing)
+    }
+
     fn load(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))
     }
@@ -397,6 +448,15 @@ impl Meter {
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
             .map_err(Word)
+    }
+}
+
+/// The right to change the slice and the history; given up when dropped.
+struct Changing<'a>(&'a AtomicBool);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -435,6 +495,11 @@ fn rescaled(ticks: u64, now: u64, saved: u64, old: u64, new: u64) -> u64 {
             now.saturating_sub(narrow(u128::from(unused) * old / new))
         }
     }
+}
+
+/// The low half of a bucket's number.
+const fn low(bucket: u64) -> u32 {
+    (bucket & 0xffff_ffff) as u32
 }
 
 fn narrow(number: u128) -> u64 {

@@ -208,7 +208,7 @@ impl Meters {
         }
         let rest = self.take_operations(cost.operations, now, held.of_operations(now));
         if rest.is_err() {
-            self.bytes.take_back(cost.bytes);
+            self.bytes.take_back(cost.bytes, now);
         }
         rest.is_ok().then_some(cost)
     }
@@ -221,8 +221,8 @@ impl Meters {
         if budget.try_take(cost, now).is_some() {
             return Some(charged);
         }
-        self.refund(Cost { bytes: 0, ..charged });
-        self.bytes.take_back(charged.bytes);
+        self.refund(Cost { bytes: 0, ..charged }, now);
+        self.bytes.take_back(charged.bytes, now);
         None
     }
 
@@ -237,7 +237,7 @@ impl Meters {
         let rest = self.take_operations(cost.operations, now, lag.of_operations(now));
         if rest.is_err() {
             // Newcomers are refused anyway while somebody waits.
-            self.bytes.refund(cost.bytes);
+            self.bytes.refund(cost.bytes, now);
         }
         rest.map(|()| cost).map_err(by(Kind::Operations))
     }
@@ -249,7 +249,7 @@ impl Meters {
             return Ok(());
         }
         self.credits.take_waiting(operations, idled(now), 0).map_err(|again| {
-            self.operations.refund(operations);
+            self.operations.refund(operations, now);
             match again {
                 NEVER => NEVER,
                 again => Mono(again.0.saturating_sub(IDLE_NANOS)),
@@ -288,16 +288,16 @@ impl Meters {
         self.bytes.took_back()
     }
 
-    /// Gives back what a request was charged, by the word of [`try_take`](Self::try_take) or the queue, and
+    /// Gives back what a request was charged at `charged_at`, as [`try_take`](Self::try_take) or the queue said, and
     /// did not use: the bytes that it didn't move, and the operation if it failed. See [`Meter::refund`].
-    pub fn refund(&self, cost: Cost) {
+    pub fn refund(&self, cost: Cost, charged_at: Mono) {
         if cost.bytes > 0 {
-            self.bytes.refund(cost.bytes);
+            self.bytes.refund(cost.bytes, charged_at);
         }
         if cost.operations > 0 {
-            self.operations.refund(cost.operations);
+            self.operations.refund(cost.operations, charged_at);
             if self.operations.has_company() {
-                self.credits.refund(cost.operations);
+                self.credits.refund(cost.operations, idled(charged_at));
             }
         }
     }
@@ -515,9 +515,9 @@ mod tests {
     fn a_failed_operation_is_given_back_whole_and_a_short_one_in_bytes() {
         let meters = Meters::new(limits(1_000, 1));
         assert!(meters.try_take(Cost::of(500), SECOND).is_some());
-        meters.refund(Cost::of(500));
+        meters.refund(Cost::of(500), SECOND);
         assert!(meters.try_take(Cost::of(500), SECOND).is_some());
-        meters.refund(Cost { bytes: 500, operations: 0 });
+        meters.refund(Cost { bytes: 500, operations: 0 }, SECOND);
         assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "it was an operation");
         assert_eq!(meters.bytes.take_waiting(1, at(900), 0), Ok(()), "its bytes came back");
     }
@@ -567,13 +567,13 @@ mod tests {
         assert_eq!(charged, Cost { bytes: 1, operations: 0 });
         meters.set(limits(1_000_000, 1), SECOND);
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
-        meters.refund(charged);
+        meters.refund(charged, SECOND);
         assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "one operation a second");
         // One that was charged while they were counted goes back to them also later on.
         let meters = Meters::new(limits(1_000_000, 1));
         let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
         meters.set(limits(1_000_000, 0), SECOND);
-        meters.refund(charged);
+        meters.refund(charged, SECOND);
         meters.set(limits(1_000_000, 1), SECOND);
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
     }
@@ -661,7 +661,7 @@ mod tests {
         let meters = Meters::new(bursting(1, 1000, 10));
         let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
         assert_eq!(meters.credits(SECOND), Some(9));
-        meters.refund(charged);
+        meters.refund(charged, SECOND);
         assert_eq!(meters.credits(SECOND), Some(10));
     }
 }

@@ -29,6 +29,14 @@
 //! there the next to go is one that takes more of what there is more of, among those that may go without another losing more
 //! than that one turn: large requests and small ones go alternately, whoever's they are.
 //!
+//! # Connections that can't take a reply
+//!
+//! A request is charged when it goes, so it must not go before it can be carried out. Where the
+//! caller says that a connection has no room for the reply ([`Departure::Stalled`]), nothing is
+//! charged, and all requests of the connection leave the competition until the caller
+//! [resumes](Queue::resume) it. They neither close the fast path nor keep others waiting, and the
+//! connection saves up no share meanwhile.
+//!
 //! # Cost
 //!
 //! O(log clients + log connections) for each request pushed, released or cancelled, over those
@@ -36,6 +44,7 @@
 //! memory.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use core::ops::RangeInclusive;
 
 use slab::Slab;
 use weir_core::Mono;
@@ -85,6 +94,19 @@ pub enum Step {
     Wait(Mono),
 }
 
+/// What became of a request whose turn came and that was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure<T> {
+    /// It went.
+    Went,
+    /// Another limit holds it back ([`Files`](crate::Files)), and it waits there. Its charge is given
+    /// back, and it keeps its turn for [later](Queue::push_in_order).
+    SetAside,
+    /// Its connection has no room for the reply. Its charge is given back, and all requests of the
+    /// connection wait until that is [resumed](Queue::resume).
+    Stalled(T),
+}
+
 /// The place of a request among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
@@ -112,6 +134,8 @@ pub struct Queue<T> {
     by_client: BTreeMap<ClientKey, usize>,
     round: Round,
     len: usize,
+    /// How many of those wait on stalled connections.
+    stalled: usize,
     parked_cost: u64,
     /// For how long the first was refused by either meter since nobody waited, or for 50 ms after that what
     /// it was then ([`Meters::held`]).
@@ -126,6 +150,8 @@ struct Connection<T> {
     id: u64,
     client: usize,
     place: Place,
+    /// It has no room for replies: its requests take no part in the competition.
+    stalled: bool,
     waiters: VecDeque<Waiter<T>>,
 }
 
@@ -145,6 +171,8 @@ struct Client {
     place: Place,
     /// Over its connections.
     round: Round,
+    /// How many of them are stalled.
+    stalled: usize,
 }
 
 impl<T> Default for Queue<T> {
@@ -164,6 +192,7 @@ impl<T> Queue<T> {
             by_client: BTreeMap::new(),
             round: Round::new(),
             len: 0,
+            stalled: 0,
             parked_cost: 0,
             lag: Lag::ZERO,
             per_operation: 0,
@@ -203,11 +232,14 @@ impl<T> Queue<T> {
         let new_client = had_turn && !self.by_client.contains_key(&client);
         let new = had_turn && !self.by_connection.contains_key(&(connection, client));
         if self.is_empty() {
-            meters.set_waiting(true);
             self.per_operation = meters.per_operation();
         }
         let at = self.connection(client, connection);
         let connection = &mut self.connections[at];
+        match connection.stalled {
+            true => self.stalled += 1,
+            false => meters.set_waiting(true),
+        }
         let weight = meters.weight(cost);
         let waiters = &mut connection.waiters;
         let alone = waiters.is_empty();
@@ -250,7 +282,52 @@ impl<T> Queue<T> {
                 let order = Order { serial, had_turn: false };
                 self.push_in_order(meters, client, id, cost, token, order);
             }
+            if connection.stalled
+                && let Some(&at) = self.by_connection.get(&(id, client))
+            {
+                self.stall(at);
+            }
         }
+        if self.ready() == 0 {
+            self.drained(meters);
+        }
+    }
+
+    /// A connection has room for replies again: its requests take part in the competition. True if
+    /// it was stalled: [`poll`](Self::poll).
+    pub fn resume(&mut self, meters: &Meters, connection: u64) -> bool {
+        let mut resumed = false;
+        for (_, &at) in self.by_connection.range(clients_of(connection)) {
+            let connection = &mut self.connections[at];
+            let Some(first) = connection.waiters.front().filter(|_| connection.stalled) else {
+                continue;
+            };
+            let (weight, client) = (first.weight, &mut self.clients[connection.client]);
+            connection.stalled = false;
+            client.stalled -= 1;
+            self.stalled -= connection.waiters.len();
+            if !client.round.is_ready() {
+                client.place = self.round.join(client.place, weight);
+            }
+            connection.place = client.round.join(connection.place, weight);
+            meters.set_waiting(true);
+            resumed = true;
+        }
+        resumed
+    }
+
+    /// Whether a connection is stalled.
+    #[must_use]
+    pub fn is_stalled(&self, connection: u64) -> bool {
+        let mut of_connection = self.by_connection.range(clients_of(connection));
+        of_connection.any(|(_, &at)| self.connections[at].stalled)
+    }
+
+    /// The requests that wait on a connection.
+    pub(crate) fn waiters_of(&mut self, connection: u64) -> impl Iterator<Item = &mut T> {
+        let at = self.by_connection.range(clients_of(connection)).next();
+        let connection = at.and_then(|(_, &at)| self.connections.get_mut(at));
+        connection.into_iter().flat_map(|one| &mut one.waiters).map(|waiter| &mut waiter.token)
     }
 
     /// All that wait, those of a connection in their order.
@@ -282,8 +359,7 @@ impl<T> Queue<T> {
     /// what it was charged, and says when to ask again: `None` if nobody waits any more,
     /// [`NEVER`](crate::NEVER) if only a new slice can help.
     ///
-    /// Where `release` answers `false` something else holds the request back ([`Files`](crate::Files)): it is
-    /// set aside, keeps its turn for [later](Self::push_in_order), and what it was charged is given back.
+    /// `release` says what became of the request.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
@@ -291,7 +367,7 @@ impl<T> Queue<T> {
         &mut self,
         meters: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T, Cost) -> bool,
+        release: &mut impl FnMut(T, Cost) -> Departure<T>,
     ) -> Option<Mono> {
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
         self.lag = self.lag.with(meters.held(now));
@@ -301,7 +377,7 @@ impl<T> Queue<T> {
                 Err(refusal) => return Some(self.refused(meters, now, refusal)),
             };
             if !self.pop(at, turn, |token| release(token, charged)) {
-                meters.refund(charged);
+                meters.refund(charged, now);
             }
         }
         meters.keep_held(self.lag, now);
@@ -311,13 +387,13 @@ impl<T> Queue<T> {
 
     /// Hands the request that is to go next to `release`, charged to `meters` and to the `budget` of the pool that
     /// the volume shares, if both let it go at `now`. [`Shares`](crate::Shares) says when. What
-    /// [`poll`](Self::poll) says of requests that are set aside holds here too.
+    /// [`poll`](Self::poll) says of requests that don't go holds here too.
     pub fn step(
         &mut self,
         meters: &Meters,
         budget: &Meters,
         now: Mono,
-        release: &mut impl FnMut(T, Cost) -> bool,
+        release: &mut impl FnMut(T, Cost) -> Departure<T>,
     ) -> Step {
         let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
         self.lag = self.lag.with(meters.held(now));
@@ -329,7 +405,7 @@ impl<T> Queue<T> {
             let shared = match budget.take_waiting(cost, now, Lag::ZERO) {
                 Ok(shared) => shared,
                 Err(refusal) => {
-                    meters.refund(charged);
+                    meters.refund(charged, now);
                     return Step::Wait(refusal.until);
                 }
             };
@@ -341,8 +417,8 @@ impl<T> Queue<T> {
                 }
                 return Step::Went { bytes: cost.bytes, next };
             }
-            meters.refund(charged);
-            budget.refund(shared);
+            meters.refund(charged, now);
+            budget.refund(shared, now);
         }
         meters.keep_held(self.lag, now);
         self.drained(meters);
@@ -363,23 +439,36 @@ impl<T> Queue<T> {
         connection: u64,
         cancelled: &mut impl FnMut(T),
     ) {
-        let clients = (connection, ClientKey(u128::MIN))..=(connection, ClientKey(u128::MAX));
-        while let Some((_, &at)) = self.by_connection.range(clients.clone()).next() {
-            let Connection { client, place, waiters, .. } = self.remove_connection(at);
+        while let Some((_, &at)) = self.by_connection.range(clients_of(connection)).next() {
+            let Connection { client, place, stalled, waiters, .. } = self.remove_connection(at);
             let client = &mut self.clients[client];
             let was_ready = client.round.is_ready();
+            if stalled {
+                client.stalled -= 1;
+                self.stalled -= waiters.len();
+            }
             client.round.leave(place);
-            if was_ready && !client.round.is_ready() {
-                client.place = self.round.pause(client.place);
+            if !client.round.is_ready() && (was_ready || stalled) {
+                client.place = match client.stalled {
+                    0 => self.round.pause(client.place),
+                    _ => self.round.stall(client.place),
+                };
             }
             for waiter in waiters {
                 self.uncount(waiter.cost);
                 cancelled(waiter.token);
             }
         }
-        if self.is_empty() {
+        if self.ready() == 0 {
             self.drained(meters);
         }
+    }
+
+    /// How many requests wait and could go if their limits let them: those of stalled connections
+    /// are left out.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        self.len - self.stalled
     }
 
     /// How many requests wait.
@@ -414,14 +503,22 @@ impl<T> Queue<T> {
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
-    /// Hands the first request of the connection whose turn it is to `release`, whose answer it gives; turns are of
-    /// `turn` bytes, and what does not go takes nothing of its.
-    fn pop(&mut self, at: usize, turn: u64, release: impl FnOnce(T) -> bool) -> bool {
+    /// Hands the first request of the connection whose turn it is to `release`. True if it went. Turns are of `turn`
+    /// bytes, and a request that doesn't go takes nothing of them.
+    fn pop(&mut self, at: usize, turn: u64, release: impl FnOnce(T) -> Departure<T>) -> bool {
         let connection = &mut self.connections[at];
-        let Some(Waiter { cost, weight, token, .. }) = connection.waiters.pop_front() else {
+        let Some(Waiter { cost, weight, serial, token }) = connection.waiters.pop_front() else {
             return false;
         };
-        let went = release(token);
+        let went = match release(token) {
+            Departure::Went => true,
+            Departure::SetAside => false,
+            Departure::Stalled(token) => {
+                connection.waiters.push_front(Waiter { cost, weight, serial, token });
+                self.stall(at);
+                return false;
+            }
+        };
         let served = if went { weight.bytes } else { 0 };
         let next = connection.waiters.front().map(|waiter| waiter.weight);
         let client_at = connection.client;
@@ -432,9 +529,25 @@ impl<T> Queue<T> {
         let after = next.and_then(|waiters| waiters.front()).map(|waiter| waiter.weight);
         let own = || next.map_or(0, |waiters| turn_of(waiters, turn));
         client.place = self.round.serve(client.place, served, after, own);
+        if after.is_none() && client.stalled > 0 {
+            client.place = self.round.stall(client.place);
+        }
         self.uncount(cost);
         self.forget_settled(client_at);
         went
+    }
+
+    /// Takes the requests of a connection out of the competition.
+    fn stall(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let client = &mut self.clients[connection.client];
+        connection.stalled = true;
+        client.stalled += 1;
+        self.stalled += connection.waiters.len();
+        connection.place = client.round.stall(connection.place);
+        if !client.round.is_ready() {
+            client.place = self.round.stall(client.place);
+        }
     }
 
     /// Removes whoever has nothing waiting and would be treated no differently as a newcomer,
@@ -468,7 +581,8 @@ impl<T> Queue<T> {
         let entry = self.connections.vacant_entry();
         let at = entry.key();
         let place = self.clients[client].round.enter(at);
-        entry.insert(Connection { id, client, place, waiters: VecDeque::new() });
+        let waiters = VecDeque::new();
+        entry.insert(Connection { id, client, place, stalled: false, waiters });
         self.by_connection.insert((id, key), at);
         at
     }
@@ -479,7 +593,7 @@ impl<T> Queue<T> {
             let entry = self.clients.vacant_entry();
             let at = entry.key();
             let place = self.round.enter(at);
-            entry.insert(Client { key, place, round: Round::new() });
+            entry.insert(Client { key, place, round: Round::new(), stalled: 0 });
             at
         })
     }
@@ -489,11 +603,19 @@ impl<T> Queue<T> {
         self.parked_cost = self.parked_cost.saturating_sub(cost.bytes);
     }
 
-    /// Opens the fast path and gives all memory back.
+    /// Opens the fast path, and gives all memory back where nothing waits.
     fn drained(&mut self, meters: &Meters) {
         meters.set_waiting(false);
-        *self = Self::new();
+        self.lag = Lag::ZERO;
+        if self.is_empty() {
+            *self = Self::new();
+        }
     }
+}
+
+/// The keys of all that waits on one connection.
+fn clients_of(connection: u64) -> RangeInclusive<(u64, ClientKey)> {
+    (connection, ClientKey(u128::MIN))..=(connection, ClientKey(u128::MAX))
 }
 
 /// The bytes of the next turn of a connection, at most `most` unless its first request is more.

@@ -133,6 +133,15 @@ impl Round {
         self.rest(from.start.saturating_add(from.served), from.turn.party)
     }
 
+    /// A ready party has requests waiting that can't go for a reason of its own. It is not a party of
+    /// the competition until it [joins](Self::join) again, and isn't forgotten meanwhile.
+    pub(crate) fn stall(&mut self, from: Place) -> Place {
+        self.leave(from);
+        let start = from.start.saturating_add(from.served);
+        let turn = Turn { end: start, serial: 0, start, kind: Kind::Bytes, ..from.turn };
+        Place { start, turn, served: 0 }
+    }
+
     /// Whatever a party was served, it is no further ahead of the clock than by so much.
     pub(crate) fn advance_at_most(&mut self, from: Place, bytes: u64) -> Place {
         let most = self.clock.saturating_add(bytes);

@@ -12,8 +12,10 @@
 //!
 //! 1. The gate let more through than the limits yield in `T`: **broken** (gate).
 //! 2. The contract time delivered is `T`: **kept**.
-//! 3. Somebody waited at the gate for longer than the contract time delivered: **broken**, by the gate if it let
+//! 3. Requests waited at the gate for longer than the contract time delivered: **broken**, by the gate if it let
 //!    less through than the limits yield in that time, otherwise by what requests spent most time in behind it.
+//!    Not counted is the contract time of charges that were given back, since clients asked for more than there
+//!    was or went away, and time in which requests waited for their client to take replies.
 //! 4. Requests were under way behind the gate. Had a store served them that takes [`REFERENCE_NANOS`] for
 //!    each and moves data at [`REFERENCE_SPEED`] times the limit, while the clients paused as they did, the
 //!    same work would have taken less time, `T'`. If the contract yields less than that work in `T'`, the limit
@@ -81,8 +83,6 @@ pub struct Reading {
     pub late_nanos: u64,
     /// Nanoseconds before these, from the arrival or from the gate until the worker came to it.
     pub queued_nanos: u64,
-    /// Of these, those in which nothing was begun because the client did not take its replies.
-    pub held_nanos: u64,
     /// Nanoseconds that replies waited for the socket, summed.
     pub unsent_nanos: u64,
     /// The largest request of the last second or two, in bytes.
@@ -160,6 +160,10 @@ pub struct Course {
     pub used_nanos: u64,
     /// The contract time of what the gate let through.
     pub passed_nanos: u64,
+    /// The same by all that the volume may have, promised or not.
+    pub let_through_nanos: u64,
+    /// The contract time of what the gate let through and the requests then did not move.
+    pub returned_nanos: u64,
     /// The time that a reference store takes for what was answered.
     pub reference_nanos: u64,
     /// Time in which somebody waited at the gate.
@@ -219,7 +223,7 @@ impl Course {
             // What is certain was had for the time in which somebody waited, whoever had the rest.
             false => contract_time(cost).max(certain_time(cost).min(asked_nanos)),
         };
-        let (held, late) = (grown(|r| r.held_nanos), grown(|r| r.late_nanos));
+        let late = grown(|r| r.late_nanos);
         let transfer = part(nanos, delivered.bytes, due.bytes) / REFERENCE_SPEED;
         Self {
             nanos,
@@ -229,12 +233,14 @@ impl Course {
             requests,
             used_nanos: fulfilled(delivered),
             passed_nanos: fulfilled(passed),
+            let_through_nanos: contract_time(passed),
+            returned_nanos: contract_time(returned),
             reference_nanos: requests.saturating_mul(REFERENCE_NANOS).saturating_add(transfer),
             asked_nanos,
             busy_nanos: grown(|r| r.busy_nanos),
             wait_nanos: grown(|r| r.wait_nanos),
-            store_nanos: grown(|r| r.inside_nanos).saturating_sub(held.saturating_add(late)),
-            network_nanos: grown(|r| r.unsent_nanos).saturating_add(held),
+            store_nanos: grown(|r| r.inside_nanos).saturating_sub(late),
+            network_nanos: grown(|r| r.unsent_nanos),
             processing_nanos: grown(|r| r.queued_nanos).saturating_add(late),
             largest_nanos: contract_time(Cost::of(after.largest_bytes)),
         }
@@ -273,20 +279,36 @@ impl Course {
         self.nanos - (busy - part(busy, self.reference_nanos, work))
     }
 
+    /// The contract time of what was delivered, by all that the volume may have. Unlike `used_nanos`
+    /// it has no time in it in which others had what the volume is not promised.
+    fn delivered_nanos(&self) -> u64 {
+        let by = |of: u64, due: u64| if due == 0 { 0 } else { part(self.nanos, of, due) };
+        by(self.delivered.bytes, self.due.bytes)
+            .max(by(self.delivered.operations, self.due.operations))
+    }
+
+    /// The time in which requests waited for others that used the contract. Where requests waited
+    /// for charges that came to nothing, since clients asked for more than there was or went away,
+    /// the clients used the time.
+    #[must_use]
+    pub fn waited_nanos(&self) -> u64 {
+        self.asked_nanos.saturating_sub(self.returned_nanos)
+    }
+
     /// The rule of this [module](self).
     #[must_use]
     pub fn judge(&self) -> Judgement {
         let allowed = self.allowance();
         let (reason, cause) = if self.nanos == 0 || self.due.bytes == 0 {
             (Reason::NothingCame, None)
-        } else if self.passed_nanos > self.nanos.saturating_add(allowed)
-            && self.used_nanos > self.nanos.saturating_add(allowed)
+        } else if self.let_through_nanos > self.nanos.saturating_add(allowed)
+            && self.delivered_nanos() > self.nanos.saturating_add(allowed)
         {
             (Reason::TooMuch, Some(Cause::Gate))
         } else if self.used_nanos.saturating_add(allowed) >= self.nanos {
             (Reason::Delivered, None)
-        } else if self.used_nanos.saturating_add(allowed) < self.asked_nanos {
-            let passed = self.passed_nanos.saturating_add(allowed) >= self.asked_nanos;
+        } else if self.used_nanos.saturating_add(allowed) < self.waited_nanos() {
+            let passed = self.passed_nanos.saturating_add(allowed) >= self.waited_nanos();
             (Reason::HeldBack, Some(if passed { self.slowest() } else { Cause::Gate }))
         } else if self.busy_nanos > 0 && self.used_nanos >= self.counterfactual_nanos() {
             (Reason::WouldHave, Some(self.slowest()))
@@ -328,6 +350,8 @@ impl AddAssign for Course {
         add(&mut self.requests, other.requests);
         add(&mut self.used_nanos, other.used_nanos);
         add(&mut self.passed_nanos, other.passed_nanos);
+        add(&mut self.let_through_nanos, other.let_through_nanos);
+        add(&mut self.returned_nanos, other.returned_nanos);
         add(&mut self.reference_nanos, other.reference_nanos);
         add(&mut self.asked_nanos, other.asked_nanos);
         add(&mut self.busy_nanos, other.busy_nanos);

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use weir_core::Mono;
 use weir_qos::{
-    BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue, Share, Shares,
+    BytesPerSecond, ClientKey, Cost, Departure, Iops, Limits, Meters, NEVER, Queue, Share, Shares,
 };
 
 const KIB: u64 = 1 << 10;
@@ -123,7 +123,7 @@ impl World {
         let (mut released, now) = (Vec::new(), Mono(self.now));
         let release = &mut |token, _| {
             released.push(token);
-            true
+            Departure::Went
         };
         let next = match &mut self.pool {
             Some((budget, shares)) => {

@@ -178,7 +178,10 @@ impl World {
         self.pump_at = None;
         let (mut released, now) = (Vec::new(), Mono(self.now));
         let (line, meters) = (&mut self.line, &self.meters);
-        let release = &mut |request, _| released.push(request);
+        let release = &mut |request, _| {
+            released.push(request);
+            None
+        };
         let next = match &mut self.pool {
             Some((budget, shares)) => {
                 let budget = &*budget;
@@ -346,7 +349,10 @@ fn those_of_one_connection_go_in_the_order_in_which_they_came() {
     }
     let gone = |line: &mut Line<u64, u64>, at: u64| {
         let mut gone = Vec::new();
-        line.poll(&meters, Mono(at), &mut |token, _| gone.push(token));
+        line.poll(&meters, Mono(at), &mut |token, _| {
+            gone.push(token);
+            None
+        });
         gone
     };
     assert_eq!(gone(&mut line, START), [1, 2, 3, 4], "50 ms and one");

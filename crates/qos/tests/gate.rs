@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use weir_core::Mono;
 use weir_qos::burst::v1;
-use weir_qos::{Burst, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, Meters, Queue};
+use weir_qos::{
+    Burst, BytesPerSecond, Ceiling, ClientKey, Cost, Departure, Iops, Limits, Meters, Queue,
+};
 
 use sim::{Demand, Done, KIB, Load, MIB, MILLI, SECOND, World, shares, worst_windows};
 
@@ -393,7 +395,7 @@ proptest! {
             let before = released;
             queue.poll(&meters, Mono(now), &mut |(), _| {
                 released += MIB;
-                true
+                Departure::Went
             });
             let passed = now.saturating_sub(latest) + SECOND / 20;
             latest = now.max(latest);

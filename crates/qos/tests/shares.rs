@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use weir_core::Mono;
-use weir_qos::{BytesPerSecond, ClientKey, Cost, Limits, Meters, NEVER, Queue, Share, Shares};
+use weir_qos::{
+    BytesPerSecond, ClientKey, Cost, Departure, Limits, Meters, NEVER, Queue, Share, Shares,
+};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -44,7 +46,8 @@ fn floor(rate: u64, load: Load) -> Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Send(usize),
-    Reply(usize, u64),
+    /// Of a volume: its size, and when it was charged.
+    Reply(usize, u64, u64),
     Pump,
 }
 
@@ -107,7 +110,7 @@ impl World {
             self.now = at;
             match event {
                 Event::Send(volume) => self.send(volume),
-                Event::Reply(volume, size) => self.reply(volume, size),
+                Event::Reply(volume, size, charged) => self.reply(volume, size, Mono(charged)),
                 Event::Pump if self.pump_at == Some(at) => self.pump(),
                 Event::Pump => {}
             }
@@ -136,11 +139,11 @@ impl World {
     }
 
     /// What fails is given back.
-    fn reply(&mut self, volume: usize, size: u64) {
+    fn reply(&mut self, volume: usize, size: u64, charged_at: Mono) {
         if self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0 {
             let charged = Cost::of(size).uncounted();
-            self.volumes[volume].1.refund(charged);
-            self.budget.refund(charged);
+            self.volumes[volume].1.refund(charged, charged_at);
+            self.budget.refund(charged, charged_at);
             self.shares.again(&self.budget, u32::try_from(volume).unwrap());
             self.pump();
         } else {
@@ -158,7 +161,7 @@ impl World {
             let (_, meters, queue) = &mut volumes[volume as usize];
             queue.step(meters, budget, now, &mut |size, _| {
                 released.push((volume as usize, size));
-                true
+                Departure::Went
             })
         });
         for (volume, size) in released {
@@ -179,7 +182,7 @@ impl World {
 
     fn serve(&mut self, volume: usize, size: u64) {
         let service = self.draw(MILLI);
-        self.schedule(self.now + service, Event::Reply(volume, size));
+        self.schedule(self.now + service, Event::Reply(volume, size, self.now));
     }
 
     fn schedule(&mut self, at: u64, event: Event) {

@@ -5,17 +5,23 @@
 //! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget are asked
 //! together, by the [`PoolGate`] of their pool.
 
+#[cfg(test)]
+mod hostile;
+mod memory;
 mod shared;
 
+pub(crate) use memory::{ParkedTotal, Stopped};
 pub(crate) use shared::PoolGate;
 
 use crate::engine::ServedVolume;
 use crate::limits::{
-    PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX, PARKED_VOLUME_MIN,
+    PARKED_CLIENT_MIN, PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX,
+    PARKED_VOLUME_MIN,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
-use crate::worker::Request;
+use crate::worker::{Request, Room};
 use arc_swap::ArcSwapOption;
+use memory::Pinned;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_qos::verdict::{Entitled, Reading, uncertain, yields};
 use weir_qos::{
@@ -36,6 +42,10 @@ pub(crate) struct Ticket {
     pub(crate) since: Mono,
     /// Bytes of memory it is accounted for.
     pub(crate) pinned: u64,
+    /// Bytes that it is going to hold once it is started, for which it takes room before it goes.
+    pub(crate) holds: usize,
+    /// The room of its connection for replies.
+    room: Arc<Room>,
 }
 
 /// What became of a request that had to wait.
@@ -43,6 +53,8 @@ pub(crate) struct Parked {
     /// The request was the first in the queue, or goes before all others: ask the gate once
     /// everything is parked that came with it.
     pub(crate) ask: bool,
+    /// Bytes of memory that it is accounted for.
+    pub(crate) pinned: u64,
     /// A bound on parked memory is reached: the connection must stop reading.
     pub(crate) full: bool,
 }
@@ -53,6 +65,7 @@ struct Waiting {
     /// The rate that the volume has for certain, if it shares the rest of its limit.
     floor: Option<BytesPerSecond>,
     line: Line<ObjectKey, Ticket>,
+    pinned: Pinned,
     stopped: Vec<Stopped>,
     seen: Seen,
 }
@@ -116,48 +129,37 @@ impl Seen {
         self.wait_nanos = self.wait_nanos.wrapping_add(waited);
         self.at = self.at.max(now);
     }
+}
 
-    /// Notes that what waited may go, for what it is charged.
-    fn release(&mut self, mut ticket: Ticket, charged: Charged, now: Mono) -> Ticket {
-        add(&mut self.released, ticket.request.cost);
-        ticket.request.cost = charged.volume;
-        ticket.request.file = charged.file.map(Box::new);
-        ticket.request.passed = now;
-        ticket
+/// Requests that go, and what becomes free with them.
+struct Releases<'a> {
+    seen: &'a mut Seen,
+    pinned: &'a mut Pinned,
+    pinned_max: u64,
+    freed: u64,
+    released: &'a mut Vec<Ticket>,
+    now: Mono,
+}
+
+impl Releases<'_> {
+    /// Has a request go, for what it is charged, if its connection has room for the reply;
+    /// otherwise gives it back.
+    fn release(&mut self, mut ticket: Ticket, charged: Charged) -> Option<Ticket> {
+        if !ticket.room.take(ticket.holds) {
+            return Some(ticket);
+        }
+        add(&mut self.seen.released, ticket.request.cost);
+        self.freed += ticket.pinned;
+        self.pinned.remove(ticket.request.client, ticket.pinned, self.pinned_max);
+        ticket.request.charge(charged, self.now);
+        self.released.push(ticket);
+        None
     }
 }
 
 fn add(sum: &mut Cost, more: Cost) {
     sum.bytes = sum.bytes.wrapping_add(more.bytes);
     sum.operations = sum.operations.wrapping_add(more.operations);
-}
-
-/// A connection that stopped reading because of a volume's bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stopped {
-    /// The worker that owns it.
-    pub(crate) worker: usize,
-    /// Its token there.
-    pub(crate) connection: u64,
-}
-
-/// Memory pinned by waiting requests, all volumes together.
-#[derive(Debug)]
-pub(crate) struct ParkedTotal {
-    bytes: AtomicU64,
-    max: u64,
-}
-
-impl ParkedTotal {
-    /// Nothing parked; at most `max` bytes.
-    pub(crate) fn new(max: u64) -> Self {
-        Self { bytes: AtomicU64::new(0), max }
-    }
-
-    /// Bytes pinned now.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
 }
 
 /// The gate of one volume.
@@ -179,6 +181,8 @@ pub(crate) struct Gate {
     /// Whose budget the volume shares, if any. Changed only under the lock; where that of the pool is
     /// taken too, it is taken first.
     pool: ArcSwapOption<PoolGate>,
+    /// When it began to.
+    joined: AtomicU64,
 }
 
 impl Gate {
@@ -187,11 +191,13 @@ impl Gate {
         Self {
             id,
             pool: ArcSwapOption::empty(),
+            joined: AtomicU64::new(0),
             meters: Meters::new(limits),
             waiting: Mutex::new(Waiting {
                 limits,
                 floor: None,
                 line: Line::new(),
+                pinned: Pinned::default(),
                 stopped: Vec::new(),
                 seen: Seen::default(),
             }),
@@ -203,6 +209,12 @@ impl Gate {
             limits_files: AtomicBool::new(false),
             total,
         }
+    }
+
+    /// The volume.
+    #[cfg(test)]
+    pub(crate) fn id(&self) -> VolumeId {
+        self.id
     }
 
     /// The limits in force.
@@ -348,6 +360,7 @@ impl Gate {
             let mut sharing = lock(&new.sharing);
             sharing.add(self.id, share, volume);
             let waiting = lock(&self.waiting);
+            self.joined.store(now.0, Ordering::Relaxed);
             self.pool.store(Some(Arc::clone(new)));
             self.meters.set_shared(true);
             self.armed.store(u64::MAX, Ordering::Relaxed);
@@ -409,11 +422,11 @@ impl Gate {
         }
     }
 
-    /// Gives back what a request was charged and did not use. True if somebody waits, who may go sooner now: ask
-    /// the gate again.
-    pub(crate) fn refund(&self, unused: Charged, now: Mono) -> bool {
+    /// Gives back what a request was charged at `charged_at` and did not use. True if somebody waits, who may go sooner
+    /// now: ask the gate again.
+    pub(crate) fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
         let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
-        self.refund_volume(unused.volume) || of_file
+        self.refund_volume(unused.volume, charged_at) || of_file
     }
 
     fn refund_file(&self, charge: FileCharge, now: Mono) -> bool {
@@ -428,18 +441,21 @@ impl Gate {
         waits
     }
 
-    fn refund_volume(&self, cost: Cost) -> bool {
+    fn refund_volume(&self, cost: Cost, charged_at: Mono) -> bool {
         if cost == Cost::ZERO {
             return false;
         }
-        self.meters.refund(cost);
+        self.meters.refund(cost, charged_at);
         if !self.meters.is_shared() {
             return self.meters.is_waiting();
         }
         let pool = self.pool.load();
         let waits = self.meters.is_waiting();
         let pool_waits = pool.as_ref().is_some_and(|pool| {
-            pool.budget.refund(cost.uncounted());
+            // Before it joined the pool it was charged elsewhere.
+            if charged_at.0 > self.joined.load(Ordering::Relaxed) {
+                pool.budget.refund(cost.uncounted(), charged_at);
+            }
             if waits {
                 lock(&pool.sharing).shares.again(&pool.budget, self.id.0);
             }
@@ -458,18 +474,20 @@ impl Gate {
         took_back
     }
 
-    /// Lets `request` wait its turn.
-    pub(crate) fn park(&self, mut request: Request, now: Mono) -> Parked {
+    /// Lets `request` wait its turn, and until there is `room` for its reply.
+    pub(crate) fn park(&self, mut request: Request, room: Arc<Room>, now: Mono) -> Parked {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         let (client, connection, cost) = (request.client, request.connection, request.cost);
         let (worker, file) = (request.worker, request.reads_or_writes().copied());
         self.account(pinned);
         let asks = Asks { client, connection, cost, file, pinned };
-        let ticket = Ticket { request, since: now, pinned };
+        let holds = request.held_bytes();
+        let ticket = Ticket { request, since: now, pinned, holds, room };
         self.locked(|pool, waiting| {
             waiting.seen.until(now, &waiting.line);
             add(&mut waiting.seen.queued, cost);
+            waiting.pinned.add(client, pinned);
             let mut ask = waiting.line.push(&self.meters, asks, ticket);
             if let Some((pool, shares)) = pool {
                 if ask {
@@ -483,11 +501,29 @@ impl Gate {
             if ask {
                 self.pumper.store(worker, Ordering::Relaxed);
             }
-            let full = self.is_full() || self.is_full_aside() && waiting.line.is_aside(connection);
+            let full = self.is_full_for(waiting.pinned.of(client), &waiting.pinned)
+                || self.is_full_aside() && waiting.line.is_aside(connection);
             if full {
-                waiting.stopped.push(Stopped { worker, connection });
+                waiting.stopped.push(Stopped { worker, connection, client });
             }
-            Parked { ask, full }
+            Parked { ask, full, pinned }
+        })
+    }
+
+    /// A connection of `worker` has room for replies again. True if requests of it waited for that: ask the gate.
+    pub(crate) fn resume_connection(&self, connection: u64, worker: usize, now: Mono) -> bool {
+        self.locked(|pool, waiting| {
+            waiting.seen.until(now, &waiting.line);
+            let resumed = waiting.line.resume(&self.meters, connection);
+            if resumed {
+                self.pumper.store(worker, Ordering::Relaxed);
+                if let Some((pool, shares)) = pool {
+                    shares.again(&pool.budget, self.id.0);
+                    shares.wake(&pool.budget, self.id.0);
+                    pool.pumper.store(worker, Ordering::Relaxed);
+                }
+            }
+            resumed
         })
     }
 
@@ -519,16 +555,25 @@ impl Gate {
         resumed: &mut Vec<Stopped>,
     ) -> Step {
         let mut waiting = lock(&self.waiting);
-        let mut freed = 0;
-        let Waiting { line, seen, .. } = &mut *waiting;
-        seen.until(now, line);
-        let step = line.step(&self.meters, budget, now, &mut |ticket: Ticket, charged| {
-            freed += ticket.pinned;
-            released.push(seen.release(ticket, charged, now));
-        });
-        self.unaccount(freed);
+        let (line, mut releases) = self.releases(&mut waiting, now, released);
+        let release = &mut |ticket, charged| releases.release(ticket, charged);
+        let step = line.step(&self.meters, budget, now, release);
+        self.unaccount(releases.freed);
         self.resume(&mut waiting, resumed);
         step
+    }
+
+    /// The requests that wait, and where they go.
+    fn releases<'a>(
+        &self,
+        waiting: &'a mut Waiting,
+        now: Mono,
+        released: &'a mut Vec<Ticket>,
+    ) -> (&'a mut Line<ObjectKey, Ticket>, Releases<'a>) {
+        let Waiting { line, seen, pinned, .. } = waiting;
+        seen.until(now, line);
+        let pinned_max = self.parked_max.load(Ordering::Relaxed);
+        (line, Releases { seen, pinned, pinned_max, freed: 0, released, now })
     }
 
     /// Forgets the waiting requests of a connection that is gone.
@@ -536,9 +581,11 @@ impl Gate {
         self.locked(|pool, waiting| {
             waiting.seen.until(now, &waiting.line);
             waiting.stopped.retain(|stopped| stopped.connection != connection);
-            let mut freed = 0;
-            waiting.line.cancel_connection(&self.meters, connection, now, &mut |ticket| {
+            let (mut freed, max) = (0, self.parked_max.load(Ordering::Relaxed));
+            let pinned = &mut waiting.pinned;
+            waiting.line.cancel_connection(&self.meters, connection, now, &mut |ticket: Ticket| {
                 freed += ticket.pinned;
+                pinned.remove(ticket.request.client, ticket.pinned, max);
             });
             self.unaccount(freed);
             if let Some((pool, shares)) = pool.filter(|_| waiting.line.is_empty()) {
@@ -554,39 +601,46 @@ impl Gate {
         now: Mono,
         released: &mut Vec<Ticket>,
     ) -> Option<Mono> {
-        let mut freed = 0;
-        let Waiting { line, seen, .. } = waiting;
-        seen.until(now, line);
-        let next = line.poll(&self.meters, now, &mut |ticket: Ticket, charged| {
-            freed += ticket.pinned;
-            released.push(seen.release(ticket, charged, now));
-        });
-        self.unaccount(freed);
+        let (line, mut releases) = self.releases(waiting, now, released);
+        let release = &mut |ticket, charged| releases.release(ticket, charged);
+        let next = line.poll(&self.meters, now, release);
+        self.unaccount(releases.freed);
         next
     }
 
-    /// Connections go on once a quarter of the bound is free, so that they do not flutter; those that were stopped for what
-    /// waits for files also once nothing of theirs does.
+    /// Connections go on once a quarter of the bound is free, of the volume's or of their client's part, so that they do not
+    /// flutter; those that were stopped for requests which wait for files also once they have none of these any more.
     fn resume(&self, waiting: &mut Waiting, resumed: &mut Vec<Stopped>) {
-        let Waiting { line, stopped, .. } = waiting;
+        let Waiting { line, stopped, pinned, .. } = waiting;
         self.aside.store(line.pinned_aside(), Ordering::Relaxed);
-        let cleared = line.cleared();
-        let max = self.parked_max.load(Ordering::Relaxed) / 4 * 3;
-        let low = self.parked_for_volume() <= max && self.total.bytes() <= self.total.max / 4 * 3;
-        if stopped.is_empty() || !low && !line.is_empty() {
+        let fell = line.cleared() | std::mem::take(&mut pinned.fell);
+        if stopped.is_empty() {
             return;
         }
-        if line.pinned_aside() <= max || line.is_empty() {
-            resumed.append(stopped);
-        } else if cleared {
-            resumed.extend(stopped.extract_if(.., |one| !line.is_aside(one.connection)));
+        let max = self.parked_max.load(Ordering::Relaxed);
+        let total_low = self.total.bytes() <= self.total.max() / 4 * 3;
+        let low = self.parked_for_volume() <= max / 4 * 3 && total_low;
+        let aside_low = line.pinned_aside() <= max / 4 * 3;
+        if line.is_empty() || low && aside_low {
+            return resumed.append(stopped);
+        }
+        if low || fell {
+            let most = if total_low { pinned.part(max) } else { PARKED_CLIENT_MIN } / 4 * 3;
+            resumed.extend(stopped.extract_if(.., |one| {
+                (low || pinned.of(one.client) <= most)
+                    && (aside_low || !line.is_aside(one.connection))
+            }));
         }
     }
 
-    /// What waits for the volume itself drains at its rate, and so stops whoever adds to it.
-    fn is_full(&self) -> bool {
-        self.parked_for_volume() > self.parked_max.load(Ordering::Relaxed)
-            || self.total.bytes() > self.total.max
+    /// Whether a client that has `own` bytes waiting is to have no more. Requests that wait for the volume itself
+    /// drain at its rate, so the bound stops connections of clients with an equal part of the memory or more, and never
+    /// those of a client with less.
+    fn is_full_for(&self, own: u64, pinned: &Pinned) -> bool {
+        let max = self.parked_max.load(Ordering::Relaxed);
+        self.parked_for_volume() > max && own >= pinned.part(max)
+            || self.total.bytes() > self.total.max()
+                && own >= PARKED_CLIENT_MIN.min(pinned.part(max))
     }
 
     /// What waits for files drains as slowly as they, and so has a bound of its own and stops only connections that have a
@@ -601,13 +655,13 @@ impl Gate {
 
     fn account(&self, pinned: u64) {
         self.parked.fetch_add(pinned, Ordering::Relaxed);
-        self.total.bytes.fetch_add(pinned, Ordering::Relaxed);
+        self.total.add(pinned);
     }
 
     fn unaccount(&self, pinned: u64) {
         if pinned > 0 {
             self.parked.fetch_sub(pinned, Ordering::Relaxed);
-            self.total.bytes.fetch_sub(pinned, Ordering::Relaxed);
+            self.total.remove(pinned);
         }
     }
 }
@@ -654,7 +708,7 @@ mod tests {
         lock(&pool.sharing).shares.wake(&pool.budget, 7);
         assert_eq!(asked(Step::Held(Mono(u64::MAX))), 1);
         assert_eq!(asked(Step::Nothing), 0);
-        assert!(gate.refund(Charged { volume: Cost::of(1), file: None }, now));
+        assert!(gate.refund(Charged { volume: Cost::of(1), file: None }, now, now));
         assert_eq!(asked(Step::Nothing), 1);
     }
 

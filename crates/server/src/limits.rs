@@ -46,6 +46,13 @@ pub(crate) const LENT_MAX: usize = 16;
 /// Bytes of such buffers, all connections of a worker. Beyond: a connection gets one.
 pub(crate) const LENT_BYTES_WORKER_MAX: usize = 256 << 20;
 
+/// The same over all connections of one origin, also those that are gone and whose requests are not
+/// done. Beyond: each of its connections gets one buffer.
+pub(crate) const LENT_BYTES_ORIGIN_CROWDED: usize = 64 << 20;
+
+/// The same. Beyond: no request of the origin is started.
+pub(crate) const LENT_BYTES_ORIGIN_MAX: usize = 128 << 20;
+
 /// Bytes of a record that must arrive within [`RECORD_SECONDS`], unless that ends it.
 pub(crate) const RECORD_PROGRESS_BYTES: usize = 16 << 10;
 
@@ -54,13 +61,22 @@ pub(crate) const RECORD_PROGRESS_BYTES: usize = 16 << 10;
 /// buffer for nothing.
 pub(crate) const RECORD_SECONDS: u64 = 60;
 
-/// Bytes of buffers that hold parts of records, all connections of a worker. Beyond: a record has
-/// only [`RECORD_SECONDS_CROWDED`]; those that have not grown for longest are given up. Records
-/// that grow are never, since under a heavy load honest ones hold more than this.
+/// Bytes of buffers that hold parts of records, all connections of a worker. Beyond: records of
+/// origins that hold more than [`PARTIAL_BYTES_ORIGIN_MIN`] have only [`CROWDED_SECONDS`]; those
+/// that have not grown for longest are given up. Records that grow are never, since under a heavy
+/// load honest ones hold more than this.
 pub(crate) const PARTIAL_BYTES_WORKER_MAX: usize = 256 << 20;
 
-/// See [`PARTIAL_BYTES_WORKER_MAX`].
-pub(crate) const RECORD_SECONDS_CROWDED: u64 = 5;
+/// The same over all connections of one origin. Beyond: the same for records of that origin.
+pub(crate) const PARTIAL_BYTES_ORIGIN_MAX: usize = PARTIAL_BYTES_WORKER_MAX / 4;
+
+/// What an origin may hold of such buffers even while a worker holds too much: a few of the
+/// largest records.
+pub(crate) const PARTIAL_BYTES_ORIGIN_MIN: usize = 4 * RECV_LARGE_BYTES;
+
+/// Seconds without progress after which a connection is closed while it, or others of its origin,
+/// hold more than they may: a record that does not grow, or replies that the peer does not take.
+pub(crate) const CROWDED_SECONDS: u64 = 5;
 
 /// Rounds of receiving on one connection before the others get their turn.
 pub(crate) const RECV_ROUNDS_MAX: usize = 4;
@@ -68,16 +84,25 @@ pub(crate) const RECV_ROUNDS_MAX: usize = 4;
 /// Requests of one connection that were admitted and not answered. Beyond: reading from it stops.
 pub(crate) const IN_FLIGHT_MAX: usize = 512;
 
-/// Operations of one worker that wait for the disk, also for connections that are gone. Beyond: new
-/// connections are refused.
-pub(crate) const TASKS_WORKER_MAX: usize = 65_536;
+/// Operations of one origin that wait for the disk on one worker, also those whose connections are
+/// gone. Beyond: its connections are not read, and nothing of it that waits at a gate goes.
+pub(crate) const TASKS_ORIGIN_MAX: usize = 16_384;
 
 /// Bytes of one connection that its requests in flight and its replies not sent yet hold. Beyond:
-/// its requests wait.
+/// it is not read, and its requests stay at their gates.
 pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
 
-/// The same over all connections of a worker, and over requests in flight whose connection is
-/// gone. Beyond: a connection gets one request at a time, and new connections are refused.
+/// The same over all connections of one origin on one worker, and over its requests in flight whose
+/// connections are gone. Beyond: each of its connections gets one request at a time, and those whose
+/// peers take no replies for [`CROWDED_SECONDS`] are closed.
+pub(crate) const REPLY_BYTES_ORIGIN_CROWDED: usize = 64 << 20;
+
+/// The same. Beyond: no request of the origin is started.
+pub(crate) const REPLY_BYTES_ORIGIN_MAX: usize = 128 << 20;
+
+/// The same over all connections of a worker. Beyond: each connection gets one request at a time, and
+/// those are closed whose peers take no replies for [`CROWDED_SECONDS`], of origins that hold more
+/// than [`REPLY_BYTES_MAX`].
 pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
 
 /// Bytes of finished replies that are sent at once, before more of a batch is served. More would
@@ -95,7 +120,8 @@ pub(crate) const SEND_SLICES_MAX: usize = 256;
 /// Parked memory of one volume: at least this, whatever its rate.
 pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
 
-/// Parked memory of one volume: at most this, whatever its rate.
+/// Parked memory of one volume: at most this, whatever its rate. Beyond: the connections of clients
+/// that have an equal part of it or more are not read; a client with less goes on until it has that.
 pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
 
 /// Parked memory of one volume is otherwise what its tightest limit moves in this many seconds.
@@ -103,6 +129,13 @@ pub(crate) const PARKED_SECONDS: u64 = 20;
 
 /// What a limit of operations is reckoned to move with each: as much as custom pools have for one.
 pub(crate) const PARKED_OPERATION_BYTES: u64 = 64 << 10;
+
+/// Parked memory of one origin on one worker, all volumes. Beyond: its connections are not read.
+pub(crate) const PARKED_BYTES_ORIGIN_MAX: usize = 128 << 20;
+
+/// Parked memory that each client of a volume may have while all volumes together have more than
+/// they may (`parked_total_mib`). Beyond: its connections are not read.
+pub(crate) const PARKED_CLIENT_MIN: u64 = 1 << 20;
 
 /// What one waiting request costs in memory beside its record.
 pub(crate) const PARKED_OVERHEAD: usize = 512;
@@ -164,6 +197,10 @@ pub(crate) const GROUP_THREADS: usize = 4;
 /// `NFS3ERR_JUKEBOX`, and clients ask again.
 pub(crate) const GROUP_LOOKUPS_MAX: usize = 1024;
 
+/// Requests of one origin on one worker whose callers' groups are looked up. Beyond: its connections
+/// are not read.
+pub(crate) const GROUP_LOOKUPS_ORIGIN_MAX: usize = 64;
+
 /// Users whose groups are remembered. Beyond: all are forgotten and looked up anew.
 pub(crate) const GROUP_USERS_MAX: usize = 65_536;
 
@@ -188,3 +225,5 @@ pub(crate) const MONITORED_HOSTS_MAX: usize = 16_384;
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
 const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);
+const _: () = assert!(REPLY_BYTES_ORIGIN_MAX + REPLY_BYTES_ORIGIN_CROWDED < REPLY_BYTES_WORKER_MAX);
+const _: () = assert!(LENT_BYTES_ORIGIN_MAX + LENT_BYTES_ORIGIN_CROWDED < LENT_BYTES_WORKER_MAX);

@@ -29,8 +29,8 @@ fn drain(meter: &Meter, cost: u64, now: Mono) -> u64 {
 }
 
 #[test]
-fn it_fills_one_cache_line() {
-    assert_eq!((size_of::<Meter>(), align_of::<Meter>()), (64, 64));
+fn what_an_admission_reads_fills_one_cache_line() {
+    assert_eq!((core::mem::offset_of!(Meter, history), align_of::<Meter>()), (64, 64));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_refund_gives_back_what_was_taken() {
     let meter = meter(MIB);
     assert!(meter.try_take(MIB, START));
     assert!(!meter.try_take(1, at(1)));
-    meter.refund(MIB);
+    meter.refund(MIB, START);
     assert!(meter.try_take(MIB, at(1)));
 }
 
@@ -84,10 +84,78 @@ fn a_refund_gives_back_what_was_taken() {
 fn refunds_cannot_be_saved_up() {
     let meter = meter(MIB);
     for _ in 0..1000 {
-        meter.refund(MIB);
+        meter.refund(MIB, START);
     }
     assert_eq!(drain(&meter, MIB, START), 1);
     assert_eq!(meter.take_waiting(1, START, 0), Err(at(950)));
+}
+
+/// Charges that were held for ten seconds and come back together leave no more than an idle meter
+/// has, however the refunds and the admissions that follow them alternate.
+#[test]
+fn charges_that_were_held_are_not_exchanged_for_a_burst() {
+    let meter = meter(MIB);
+    let mut held = Vec::new();
+    for milli in 0..10_000 {
+        while meter.try_take(KIB8, at(milli)) {
+            held.push(at(milli));
+        }
+    }
+    let mut burst = 0;
+    for charged_at in held {
+        meter.refund(KIB8, charged_at);
+        burst += drain(&meter, KIB8, at(10_000));
+    }
+    assert!(burst * KIB8 <= MIB / 20 + KIB8, "{burst} requests");
+}
+
+/// The same where all that is given back is charged anew, so that no charge is ever old.
+#[test]
+fn charges_that_are_renewed_all_the_time_are_not_exchanged_for_a_burst() {
+    let meter = meter(MIB);
+    let mut held: Vec<Mono> = Vec::new();
+    for milli in (0..10_000).step_by(40) {
+        for charged_at in core::mem::take(&mut held) {
+            meter.refund(KIB8, charged_at);
+            held.extend((0..drain(&meter, KIB8, at(milli))).map(|_| at(milli)));
+        }
+        held.extend((0..drain(&meter, KIB8, at(milli))).map(|_| at(milli)));
+    }
+    let mut burst = 0;
+    for charged_at in held {
+        meter.refund(KIB8, charged_at);
+        burst += drain(&meter, KIB8, at(10_000));
+    }
+    assert!(burst * KIB8 <= MIB / 20 + KIB8, "{burst} requests");
+}
+
+#[test]
+fn a_short_request_gives_back_all_that_it_did_not_move_also_after_a_while() {
+    let meter = meter(MIB);
+    let mut moved = 0;
+    let mut under_way = std::collections::VecDeque::new();
+    for milli in 0..10_000 {
+        while meter.try_take(KIB8, at(milli)) {
+            under_way.push_back(milli);
+        }
+        // Each takes 20 ms and moves half of what it asked for.
+        while under_way.front().is_some_and(|&charged| charged + 20 <= milli) {
+            meter.refund(KIB8 / 2, at(under_way.pop_front().unwrap()));
+            moved += KIB8 / 2;
+        }
+    }
+    let due = 10 * MIB;
+    assert!(moved.abs_diff(due) <= due / 100 + KIB8, "{moved} of {due}");
+}
+
+#[test]
+fn a_change_of_rate_keeps_what_may_be_given_back() {
+    let meter = meter(MIB);
+    assert!(meter.try_take(MIB, START));
+    meter.set_slice(RateSlice::owned(BytesPerSecond::from_mib(100)), at(1));
+    assert!(!meter.try_take(1, at(2)));
+    meter.refund(MIB, START);
+    assert!(meter.try_take(1, at(2)));
 }
 
 #[test]
@@ -155,7 +223,7 @@ fn a_change_leaves_the_waiting_flag_alone() {
         meter.set_waiting(waiting);
         for rate in 1..10 {
             meter.set_slice(RateSlice::owned(BytesPerSecond(rate)), START);
-            meter.refund(1);
+            meter.refund(1, START);
             assert_eq!(meter.is_waiting(), waiting);
         }
     }
@@ -177,7 +245,7 @@ fn extreme_values_saturate() {
         for now in [Mono::ZERO, START, Mono(u64::MAX - 1), Mono(u64::MAX)] {
             let _admitted = meter.try_take(u64::MAX, now);
             meter.set_slice(RateSlice::owned(BytesPerSecond(u64::MAX)), now);
-            meter.refund(u64::MAX);
+            meter.refund(u64::MAX, START);
             meter.set_slice(RateSlice::owned(BytesPerSecond(rate)), now);
             assert!(!meter.is_waiting());
         }
@@ -228,7 +296,7 @@ fn threads_with_changes_stay_within_the_bound() {
                         if meter.try_take(4096, now) {
                             net += 4096;
                             if step % 5 == 0 {
-                                meter.refund(1024);
+                                meter.refund(1024, now);
                                 net -= 1024;
                             }
                         }

@@ -25,7 +25,7 @@ fn released<T>(queue: &mut Queue<T>, meter: &Meters, now: Mono) -> Vec<T> {
     let mut tokens = Vec::new();
     queue.poll(meter, now, &mut |token, _| {
         tokens.push(token);
-        true
+        Departure::Went
     });
     tokens
 }
@@ -49,7 +49,7 @@ fn shares_are_of_what_binds() {
         while now < end {
             let again = queue.poll(&meters, now, &mut |client: usize, _| {
                 counts[client] += 1;
-                true
+                Departure::Went
             });
             now = again.unwrap();
         }
@@ -77,7 +77,7 @@ fn absurd_limits_leave_everybody_a_turn() {
     for second in 1..=100 {
         let release = &mut |key: u128, _| {
             counts[usize::from(key == 1)] += 1;
-            true
+            Departure::Went
         };
         queue.poll(&meters, Mono::from_secs(second), release);
     }
@@ -108,7 +108,7 @@ fn what_waits_is_released_with_what_it_was_charged() {
         queue.push(&meters, client(1), 1, Cost::of(KIB), ());
         let charged = |(), charged| {
             assert_eq!(charged, Cost { bytes: KIB, operations });
-            true
+            Departure::Went
         };
         assert_eq!(queue.poll(&meters, START, &mut { charged }), None);
     }
@@ -119,7 +119,7 @@ fn nobody_waits_at_first() {
     let mut queue = Queue::<u8>::default();
     let meter = open();
     assert_eq!((queue.len(), queue.parked_cost(), queue.is_empty()), (0, 0, true));
-    assert_eq!(queue.poll(&meter, START, &mut |_, _| true), None);
+    assert_eq!(queue.poll(&meter, START, &mut |_, _| Departure::Went), None);
     assert!(meter.try_take(Cost::of(1), START).is_some());
 }
 
@@ -156,7 +156,7 @@ fn it_says_when_to_ask_again() {
     let mut poll = |now| {
         queue.poll(&meter, now, &mut |token, _| {
             tokens.push(token);
-            true
+            Departure::Went
         })
     };
     assert_eq!(poll(START), Some(Mono::from_millis(1950)));
@@ -213,7 +213,7 @@ fn in_its_turn_a_connection_is_served_what_the_rate_yields_meanwhile() {
         let mut now = START;
         while let Some(again) = queue.poll(&meter, now, &mut |key, _| {
             order.push(key);
-            true
+            Departure::Went
         }) {
             now = again;
         }
@@ -484,4 +484,109 @@ proptest! {
             prop_assert!(spread <= 512 * KIB, "{:?}", got);
         }
     }
+}
+
+/// Polls with some connections stalled: answers which tokens went.
+fn polled_but(queue: &mut Queue<u64>, meters: &Meters, now: Mono, stalled: &[u64]) -> Vec<u64> {
+    let mut went = Vec::new();
+    queue.poll(meters, now, &mut |token, _| {
+        // The hundreds of a token name its connection.
+        if stalled.contains(&(token / 100)) {
+            return Departure::Stalled(token);
+        }
+        went.push(token);
+        Departure::Went
+    });
+    went
+}
+
+#[test]
+fn a_stalled_connection_is_charged_nothing_and_keeps_nobody_waiting() {
+    let (meters, mut queue) = (Meters::new(Limits::of(BytesPerSecond(1000))), Queue::new());
+    let now = Mono::from_secs(10);
+    let push = |queue: &mut Queue<u64>, token: u64, client: u128| {
+        queue.push(&meters, ClientKey(client), token / 100, Cost::of(10), token)
+    };
+    for token in [100, 101, 200] {
+        push(&mut queue, token, 1);
+    }
+    push(&mut queue, 300, 2);
+    assert_eq!(polled_but(&mut queue, &meters, now, &[1]), [200, 300]);
+    assert!(queue.is_stalled(1) && !queue.is_stalled(2));
+    assert_eq!((queue.len(), queue.ready()), (2, 0));
+    assert!(!meters.is_waiting(), "newcomers go at once");
+    // 50 bytes of credit and one request, of which two went.
+    let newcomers = (0..9).map_while(|_| meters.try_take(Cost::of(10), now)).count();
+    assert_eq!(newcomers, 4);
+    assert!(queue.resume(&meters, 1) && !queue.resume(&meters, 1));
+    assert!(meters.is_waiting());
+    assert_eq!(polled_but(&mut queue, &meters, now, &[]), [] as [u64; 0]);
+    assert_eq!(polled_but(&mut queue, &meters, Mono(now.0 + 20_000_000), &[]), [100, 101]);
+    assert!(queue.is_empty() && !meters.is_waiting());
+}
+
+#[test]
+fn a_stalled_connection_keeps_its_order_and_gains_nothing() {
+    let (meters, mut queue) = (Meters::new(Limits::of(BytesPerSecond(1_000_000))), Queue::new());
+    let at = |milli: u64| Mono(Mono::from_secs(10).0 + milli * 1_000_000);
+    let (mut next, mut waiting, mut went) = (0_u64, [0_usize; 2], [0_u64; 2]);
+    for milli in 0..4000 {
+        for (at, waiting) in waiting.iter_mut().enumerate() {
+            while *waiting < 20 {
+                let (key, connection) = (ClientKey(at as u128), at as u64);
+                queue.push(&meters, key, connection, Cost::of(1000), (next, at));
+                (next, *waiting) = (next + 1, *waiting + 1);
+            }
+        }
+        // The first takes nothing for a second.
+        let stalled = (1000..2000).contains(&milli);
+        if milli == 2000 {
+            assert!(queue.resume(&meters, 0));
+        }
+        let mut last = None;
+        queue.poll(&meters, at(milli), &mut |(token, at), _| {
+            if stalled && at == 0 {
+                return Departure::Stalled((token, at));
+            }
+            if at == 0 {
+                assert!(last < Some(token), "in order");
+                last = Some(token);
+            }
+            waiting[at] -= 1;
+            went[at] += u64::from(milli >= 2000);
+            Departure::Went
+        });
+        queue_keeps(&mut queue, &meters, milli);
+    }
+    let [one, two] = went;
+    assert!(one.abs_diff(two) < 100, "{one} and {two} after the stall");
+}
+
+/// The counts agree with what is there.
+fn queue_keeps<T>(queue: &mut Queue<T>, meters: &Meters, milli: u64) {
+    let waiting: usize = queue.connections.iter().map(|(_, one)| one.waiters.len()).sum();
+    let stalled = queue.connections.iter().filter(|(_, one)| one.stalled);
+    let stalled: usize = stalled.map(|(_, one)| one.waiters.len()).sum();
+    assert_eq!((queue.len, queue.stalled), (waiting, stalled), "at {milli}");
+    assert_eq!(meters.is_waiting(), queue.ready() > 0, "at {milli}");
+}
+
+#[test]
+fn a_stalled_connection_may_be_cancelled_and_survives_other_limits() {
+    let (meters, mut queue) = (Meters::new(Limits::of(BytesPerSecond(1000))), Queue::new());
+    let now = Mono::from_secs(10);
+    for token in [100, 101, 200, 201] {
+        queue.push(&meters, ClientKey(1), token / 100, Cost::of(10), token);
+    }
+    assert_eq!(polled_but(&mut queue, &meters, now, &[1, 2]), [] as [u64; 0]);
+    meters.set(Limits { iops: Some(Iops(100)), ..Limits::of(BytesPerSecond(1000)) }, now);
+    queue.reweigh(&meters);
+    assert!(queue.is_stalled(1) && queue.is_stalled(2) && !meters.is_waiting());
+    let mut cancelled = Vec::new();
+    queue.cancel_connection(&meters, 1, &mut |token| cancelled.push(token));
+    assert_eq!((cancelled, queue.len(), queue.ready()), (Vec::from([100, 101]), 2, 0));
+    assert!(queue.resume(&meters, 2));
+    let later = Mono(now.0 + 50_000_000);
+    assert_eq!(polled_but(&mut queue, &meters, later, &[]), [200, 201]);
+    assert!(queue.is_empty());
 }

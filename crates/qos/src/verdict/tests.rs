@@ -22,6 +22,7 @@ fn ten(mib: f64) -> Course {
         requests,
         used_nanos: used,
         passed_nanos: used,
+        let_through_nanos: used,
         reference_nanos: requests * REFERENCE_NANOS + used / REFERENCE_SPEED,
         largest_nanos: SECOND / 2048,
         ..Course::default()
@@ -48,7 +49,7 @@ fn what_is_delivered_within_the_allowance_is_kept() {
 fn too_much_is_the_gates_fault() {
     assert_eq!(judged(ten(161.7)), (Verdict::Broken(Cause::Gate), Reason::TooMuch));
     // What the store was late with, the gate had let through before.
-    let caught_up = Course { passed_nanos: 10 * SECOND, ..ten(200.0) };
+    let caught_up = Course { let_through_nanos: 10 * SECOND, ..ten(200.0) };
     assert_eq!(judged(caught_up), (Verdict::Kept, Reason::Delivered));
 }
 
@@ -298,7 +299,9 @@ fn a_second_may_be_off_by_more() {
         asked_nanos: SECOND,
         used_nanos: milli * MILLI,
         passed_nanos: milli * MILLI,
-        due: Cost { bytes: 1, operations: 0 },
+        let_through_nanos: milli * MILLI,
+        due: Cost { bytes: 1000, operations: 0 },
+        delivered: Cost { bytes: milli, operations: 0 },
         ..Course::default()
     };
     assert_eq!(second(950).judge().verdict, Verdict::Kept);
@@ -329,8 +332,8 @@ proptest! {
                 bytes == 0 || nanos == 0 || used < nanos && used + course.allowance() >= asked
             ),
             Verdict::Broken(_) => prop_assert!(
-                reason == Reason::TooMuch && passed > nanos
-                    || asked > used || busy > 0 && used >= counterfactual
+                reason == Reason::TooMuch && course.let_through_nanos > nanos
+                    || course.waited_nanos() > used || busy > 0 && used >= counterfactual
             ),
         }
     }

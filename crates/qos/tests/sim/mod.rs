@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use weir_core::Mono;
-use weir_qos::{Burst, BytesPerSecond, ClientKey, Cost, Iops, Limits, Meters, NEVER, Queue};
+use weir_qos::{
+    Burst, BytesPerSecond, ClientKey, Cost, Departure, Iops, Limits, Meters, NEVER, Queue,
+};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -54,6 +56,8 @@ struct Request {
     /// Operations that it was charged.
     operations: u64,
     sent: u64,
+    /// When it was charged.
+    charged: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,7 +194,8 @@ impl World {
         let cost = least + self.draw(most - least + 1);
         self.sent += 1;
         let (serial, sent) = (self.sent, self.now);
-        let request = Request { load, connection, serial, cost, operations: 0, sent };
+        let request =
+            Request { load, connection, serial, cost, operations: 0, sent, charged: sent };
         if let Some(charged) = self.meters.try_take(Cost::of(cost), Mono(self.now)) {
             self.serve(Request { operations: charged.operations, ..request });
         } else {
@@ -206,10 +211,10 @@ impl World {
 
     fn pump(&mut self) {
         self.pump_at = None;
-        let mut released = Vec::new();
-        let next = self.queue.poll(&self.meters, Mono(self.now), &mut |request, charged| {
-            released.push(Request { operations: charged.operations, ..request });
-            true
+        let (mut released, now) = (Vec::new(), self.now);
+        let next = self.queue.poll(&self.meters, Mono(now), &mut |request, charged| {
+            released.push(Request { operations: charged.operations, charged: now, ..request });
+            Departure::Went
         });
         for request in released {
             self.serve(request);
@@ -237,7 +242,7 @@ impl World {
 
     fn reply(&mut self, request: Request) {
         self.in_service -= 1;
-        let Request { load, connection, serial, cost, operations, sent } = request;
+        let Request { load, connection, serial, cost, operations, sent, charged } = request;
         let failed = self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0;
         let bytes = if failed { 0 } else { cost };
         let client = self.loads[load].client;
@@ -245,7 +250,7 @@ impl World {
         let at = self.now;
         self.done.push(Done { client, connection, serial, bytes, operations: done, sent, at });
         if failed {
-            self.meters.refund(Cost { bytes: cost, operations });
+            self.meters.refund(Cost { bytes: cost, operations }, Mono(charged));
             self.pump();
         }
         if let Demand::Depth(_) = self.loads[load].demand {

@@ -9,6 +9,8 @@ mod rest;
 mod served;
 mod stats;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 mod volume;
 

@@ -41,37 +41,23 @@ pub(crate) async fn rest_on(engine: Arc<Engine>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::stats::{Done, Stages, Stats};
+mod tests {
+    use super::super::stats::{Done, Stages};
+    use super::super::testing::served;
     use super::*;
     use crate::gate::{Gate, ParkedTotal};
     use weir_core::store::CreateHow;
     use weir_core::testing::block_on;
-    use weir_core::{Credentials, HandleKey, Mono, Name, SetAttr, Store, VolumeId};
+    use weir_core::{Credentials, Mono, Name, SetAttr, Store, VolumeId};
     use weir_nfs::v3::Class;
     use weir_qos::{BytesPerSecond, Cost, Limits};
-    use weir_store::{Durability, LocalStore, Options, Pool};
-
-    pub(in crate::engine) fn served(directory: &std::path::Path) -> ServedVolume {
-        let options = Options {
-            quota_bytes: 1 << 30,
-            namespace_durability: Durability::Process,
-            metadata_cache: true,
-            cached_objects_max: 100,
-            pool: Pool::new(16).unwrap(),
-        };
-        let store = LocalStore::open(&directory.join("volume"), &options).unwrap();
-        let (id, keys) = (VolumeId(1), HandleKey::new(&[0; 16]));
-        let nfs = weir_nfs::v3::Volume { id, fsid: 1, store, keys, verifier: [0; 8] };
-        let limits = Limits::of(BytesPerSecond(1));
-        let gate = Gate::new(id, limits, Arc::new(ParkedTotal::new(0)));
-        ServedVolume::new(nfs, gate, Stats::new(1, false))
-    }
 
     #[test]
     fn a_volume_lets_go_when_nothing_was_asked_of_it_between_two_looks() {
         let directory = tempfile::tempdir().unwrap();
-        let volume = served(directory.path());
+        let limits = Limits::of(BytesPerSecond(1));
+        let gate = Gate::new(VolumeId(1), limits, Arc::new(ParkedTotal::new(0)));
+        let volume = served(&directory.path().join("volume"), gate);
         let store = &volume.nfs.store;
         let how = CreateHow::Guarded(SetAttr { mode: Some(0o644), ..SetAttr::default() });
         let create = |name| {

@@ -59,7 +59,6 @@ struct Block {
     /// From the store's word to the worker's, and before the gate let anything begin.
     late_nanos: AtomicU64,
     queued_nanos: AtomicU64,
-    held_nanos: AtomicU64,
     /// Time in the store of what is done: unlike `inside_nanos` less the others it only grows.
     store_nanos: AtomicU64,
     /// The largest request since the last multiple of 2^[`LARGEST_SHIFT`] ns, and before that.
@@ -147,19 +146,20 @@ impl Stats {
         }
     }
 
-    /// A request that the gate had let through was held for so long, because too many replies waited
-    /// to leave its connection.
-    pub(crate) fn held(&self, worker: usize, held: Duration) {
-        if let Some(block) = self.block(worker) {
-            bump(&block.held_nanos, nanos(held));
-        }
-    }
-
     /// A request that the gate had let through is not carried out after all.
     pub(crate) fn dropped(&self, worker: usize, cost: Cost, now: Mono) {
         let Some(block) = self.block(worker) else { return };
         block.change(now, || {
             drop_by(&block.inside, 1);
+            bump(&block.returned_ops, cost.operations);
+            bump(&block.returned_bytes, cost.bytes);
+        });
+    }
+
+    /// A request that the gate had let through is not taken up, as its connection is gone.
+    pub(crate) fn returned(&self, worker: usize, cost: Cost, now: Mono) {
+        let Some(block) = self.block(worker) else { return };
+        block.change(now, || {
             bump(&block.returned_ops, cost.operations);
             bump(&block.returned_bytes, cost.bytes);
         });
@@ -225,7 +225,7 @@ impl Stats {
             live.wait_nanos += get(&block.wait_nanos);
             live.latency_nanos += get(&block.latency_nanos);
             live.store_nanos += get(&block.store_nanos);
-            live.network_nanos += get(&block.unsent_nanos) + get(&block.held_nanos);
+            live.network_nanos += get(&block.unsent_nanos);
             live.processing_nanos += get(&block.late_nanos) + get(&block.queued_nanos);
         }
         live
@@ -331,7 +331,6 @@ impl Block {
             (&mut sum.inside_nanos, one.inside_nanos),
             (&mut sum.late_nanos, one.late_nanos),
             (&mut sum.queued_nanos, one.queued_nanos),
-            (&mut sum.held_nanos, one.held_nanos),
             (&mut sum.unsent_nanos, one.unsent_nanos),
         ] {
             *sum = sum.wrapping_add(more);
@@ -368,7 +367,6 @@ impl Block {
             unsent_nanos: get(&self.unsent_nanos).wrapping_add(unsent.wrapping_mul(since)),
             late_nanos: get(&self.late_nanos),
             queued_nanos: get(&self.queued_nanos),
-            held_nanos: get(&self.held_nanos),
             largest_bytes: largest,
             ..Reading::default()
         };
@@ -459,12 +457,10 @@ mod tests {
     fn what_is_dropped_is_given_back() {
         let stats = Stats::new(1, false);
         stats.passed(0, Cost::of(10), true, Duration::ZERO, Mono(0));
-        stats.held(0, Duration::from_nanos(30));
         stats.dropped(0, Cost::of(10), Mono(40));
         let reading = stats.read(Mono(90)).unwrap();
-        assert_eq!((reading.inside_nanos, reading.held_nanos), (40, 30));
+        assert_eq!(reading.inside_nanos, 40);
         assert_eq!(reading.returned, Cost::of(10));
-        assert_eq!(stats.sum().network_nanos, 30);
     }
 
     #[test]

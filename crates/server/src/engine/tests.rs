@@ -1,12 +1,11 @@
 //! What waits at the gate of a volume, and which connections that stops.
 
-use super::rest::tests::served;
+use super::testing::{request, served};
 use super::*;
 use crate::gate::{Gate, ParkedTotal};
 use crate::worker::Request;
-use weir_core::{Credentials, FileHandle, Mono, ObjectKey, Shared, SnapshotId};
-use weir_nfs::rpc::{Call, Credential};
-use weir_nfs::v3::{Class, Rights};
+use weir_core::{Mono, ObjectKey, VolumeId};
+use weir_nfs::v3::Class;
 use weir_qos::{Ceiling, ClientKey, Cost};
 
 const MIB: u64 = 1 << 20;
@@ -15,38 +14,18 @@ const SECOND: u64 = 1_000_000_000;
 /// A WRITE on the client's own connection.
 fn write(volume: &Arc<ServedVolume>, client: u64, file: u8, bytes: u64) -> Request {
     let key = ObjectKey::new(&[file]).unwrap();
-    Request {
-        worker: 0,
-        connection: client,
-        client: ClientKey(u128::from(client)),
-        volume: Arc::clone(volume),
-        rights: Rights { cred: Credentials::ROOT, read_only: false },
-        lookup: None,
-        handle: FileHandle { volume: volume.id, snapshot: SnapshotId::LIVE, key },
-        call: Call {
-            xid: 1,
-            program: 100_003,
-            version: 3,
-            procedure: 7,
-            credential: Credential::None,
-            args: Shared::from(vec![0; usize::try_from(bytes).unwrap()]),
-        },
-        class: Class::Write,
-        cost: Cost::of(bytes),
-        file: None,
-        arrived: Mono(SECOND),
-        passed: Mono(SECOND),
-        claim: None,
-    }
+    let client_key = ClientKey(u128::from(client));
+    let request = request(volume, Class::Write, key, bytes);
+    Request { connection: client, client: client_key, ..request }
 }
 
 #[test]
 fn who_floods_one_file_stops_nobody_else() {
     let directory = tempfile::tempdir().unwrap();
-    let mut volume = served(directory.path());
     let limits = Limits::of(BytesPerSecond::from_mib(100));
-    volume.gate = Gate::new(volume.id, limits, Arc::new(ParkedTotal::new(1 << 30)));
-    let (volume, mut now) = (Arc::new(volume), SECOND);
+    let gate = Gate::new(VolumeId(1), limits, Arc::new(ParkedTotal::new(1 << 30)));
+    let volume = Arc::new(served(&directory.path().join("volume"), gate));
+    let mut now = SECOND;
     let gate = &volume.gate;
     let ceiling = Ceiling { rate: Some(BytesPerSecond::from_mib(1)), iops: None };
     gate.set_file_ceiling(Some(ceiling), Mono(now));
@@ -59,7 +38,7 @@ fn who_floods_one_file_stops_nobody_else() {
             continue;
         }
         flood += 1;
-        let full = gate.park(request, Mono(now)).full;
+        let full = gate.park(request, Arc::default(), Mono(now)).full;
         now += SECOND / 100;
         gate.pump(Mono(now), &mut released, &mut resumed);
         if full {
@@ -73,7 +52,7 @@ fn who_floods_one_file_stops_nobody_else() {
         let request = write(&volume, 2, file, 4096);
         let passed = gate.try_pass(Cost::of(MIB / 20), request.reads_or_writes(), Mono(now));
         if file != 7 && passed.is_none() {
-            let parked = gate.park(request, Mono(now));
+            let parked = gate.park(request, Arc::default(), Mono(now));
             assert!(!parked.full, "it is not what fills the memory");
             break;
         }

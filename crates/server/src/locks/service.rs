@@ -85,7 +85,7 @@ impl Service {
         let now = engine.clock.now();
         let mut service = Self {
             view: engine.view(),
-            proving: Tasks::new(Arc::clone(&door.inbox), engine.clock),
+            proving: Tasks::new(Arc::clone(&door.inbox), engine.clock, Message::Wake),
             engine,
             door,
             locks: Locks::new(Limits::SERVER),

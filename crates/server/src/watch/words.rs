@@ -90,17 +90,20 @@ fn reason(course: &Course, judgement: Judgement) -> String {
     let Judgement { verdict, reason } = judgement;
     match (reason, verdict) {
         (Reason::TooMuch, _) => {
-            format!("{} of what the contract yields was let through", of_time(course.passed_nanos))
+            format!(
+                "{} of what the contract yields was let through",
+                of_time(course.let_through_nanos)
+            )
         }
         (Reason::Delivered, _) => format!("the limit was reached, {delivered} of it"),
         (Reason::HeldBack, Verdict::Broken(Cause::Gate)) => format!(
             "requests waited for the contract {} of the time, and only {} of it was let through",
-            of_time(course.asked_nanos),
+            of_time(course.waited_nanos()),
             of_time(course.passed_nanos),
         ),
         (Reason::HeldBack, Verdict::Broken(cause)) => format!(
             "requests waited for the contract {} of the time, and {delivered} of it was delivered; {}",
-            of_time(course.asked_nanos),
+            of_time(course.waited_nanos()),
             where_time_went(course, cause),
         ),
         (Reason::WouldHave, Verdict::Broken(cause)) => format!(
@@ -113,6 +116,11 @@ fn reason(course: &Course, judgement: Judgement) -> String {
         _ if waited_for_files(course) => {
             format!("files at their ceilings let {delivered} of the contract through")
         }
+        _ if course.returned_nanos > course.nanos / 10 => format!(
+            "clients asked for more than there was, or went away: requests moved {delivered} of the contract, and those \
+             that came to nothing had asked for {} of it",
+            of_time(course.returned_nanos),
+        ),
         _ => format!("clients asked for {delivered} of the contract"),
     }
 }

@@ -3,8 +3,9 @@
 //! It knows records, not what is in them. A connection without traffic holds no buffer.
 
 use super::buffers::Buffers;
+use super::holder::Holder;
 use super::lent::Lent;
-use super::request::Request;
+use super::room::Room;
 use crate::engine::ServedVolume;
 use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, RECV_CALM, RECV_SMALL_BYTES, SEND_SLICES_MAX};
 use crate::retransmit::{Caller, client_at};
@@ -15,6 +16,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
 use std::net::{IpAddr, TcpStream};
+use std::rc::Rc;
 use weir_core::{Mono, Shared, VolumeId};
 use weir_nfs::rpc::{Deframer, FrameError, Step};
 use weir_qos::ClientKey;
@@ -66,16 +68,16 @@ pub(crate) struct Conn {
     pub(crate) in_flight: usize,
     /// Bytes that requests in flight hold or are going to: arguments and replies.
     pub(crate) reserved: usize,
-    /// Bytes that the requests in `held` are going to hold.
-    pub(crate) held_back: usize,
-    /// Released by a gate while too much was waiting to leave.
-    pub(crate) held: VecDeque<Request>,
+    /// Whether gates may let its requests go.
+    pub(crate) room: Arc<Room>,
+    /// What all connections of its origin hold.
+    pub(super) holder: Rc<Holder>,
     /// Reading is stopped until this volume's parked memory shrinks.
     pub(crate) stopped: Option<VolumeId>,
     /// Whole records may be left in the window, because a bound was reached.
     pub(crate) blocked: bool,
-    /// The socket did not take all of the last flush.
-    pub(crate) clogged: bool,
+    /// Since when the socket takes nothing, after it did not take all of a flush.
+    pub(crate) clogged: Option<Mono>,
     /// Something was queued since the last flush.
     pub(crate) fresh: bool,
     /// On the worker's list of connections to tidy.
@@ -84,6 +86,8 @@ pub(crate) struct Conn {
     pub(crate) accounted: usize,
     /// How many of its requests wait at the gate of which volume.
     pub(crate) parked: HashMap<VolumeId, usize>,
+    /// Bytes of memory that those pin.
+    pub(crate) parked_bytes: usize,
     pub(super) lent: Lent,
     /// Bytes that may still be received: without end until the server stops.
     left: usize,
@@ -112,6 +116,7 @@ impl Conn {
         socket: TcpStream,
         peer: IpAddr,
         caller: Arc<Caller>,
+        holder: Rc<Holder>,
         token: u64,
         now: Mono,
     ) -> Self {
@@ -128,16 +133,17 @@ impl Conn {
             interest: EventFlags::IN,
             in_flight: 0,
             reserved: 0,
-            held_back: 0,
-            held: VecDeque::new(),
+            room: Arc::default(),
+            lent: Lent::new(Rc::clone(&holder)),
+            holder,
             stopped: None,
             blocked: false,
-            clogged: false,
+            clogged: None,
             fresh: false,
             dirty: false,
             accounted: 0,
             parked: HashMap::new(),
-            lent: Lent::default(),
+            parked_bytes: 0,
             left: usize::MAX,
             ended: false,
             half_closed: false,
@@ -189,11 +195,7 @@ impl Conn {
 
     /// Is nothing under way on it, except perhaps a record that is not whole?
     pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight == 0
-            && self.held.is_empty()
-            && self.parked.is_empty()
-            && self.out.is_empty()
-            && !self.blocked
+        self.in_flight == 0 && self.parked.is_empty() && self.out.is_empty() && !self.blocked
     }
 
     /// Bytes of memory that hold part of a record, while the rest is awaited.
@@ -367,17 +369,21 @@ impl Conn {
         }
     }
 
-    /// Sends as much as the socket takes, many replies to a call.
+    /// Sends as much as the socket takes `now`, many replies to a call.
     ///
     /// # Errors
     /// Any but "would block": the connection is lost.
-    pub(crate) fn flush(&mut self, buffers: &mut Buffers) -> Result<(), Errno> {
-        (self.fresh, self.clogged) = (false, false);
+    pub(crate) fn flush(&mut self, buffers: &mut Buffers, now: Mono) -> Result<(), Errno> {
+        self.fresh = false;
+        let mut clogged = self.clogged.take();
         while !self.out.is_empty() {
             match self.send_once() {
-                Ok(sent) => self.sent(sent, buffers),
+                Ok(sent) => {
+                    clogged = None;
+                    self.sent(sent, buffers);
+                }
                 Err(Errno::AGAIN) => {
-                    self.clogged = true;
+                    self.clogged = clogged.or(Some(now));
                     break;
                 }
                 Err(Errno::INTR) => {}
@@ -446,7 +452,8 @@ mod tests {
         let (socket, peer) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         let caller = Clients::new(0).enter(client_at(peer.ip()), Mono::ZERO);
-        (client, Conn::new(socket, peer.ip(), caller, 1, Mono::ZERO))
+        let conn = Conn::new(socket, peer.ip(), caller, Rc::default(), 1, Mono::ZERO);
+        (client, conn)
     }
 
     fn record(bytes: &[u8]) -> Vec<u8> {
@@ -548,7 +555,7 @@ mod tests {
             got
         });
         while conn.out_bytes() > 0 {
-            conn.flush(&mut buffers).unwrap();
+            conn.flush(&mut buffers, Mono::ZERO).unwrap();
             std::thread::yield_now();
         }
         assert!(reader.join().unwrap() == sent);

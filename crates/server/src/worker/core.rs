@@ -4,15 +4,16 @@
 use super::Close;
 use super::buffers::Buffers;
 use super::conn::Conn;
+use super::holder::{Holder, Holders, UnderWay};
 use super::inbox::{Inbox, Message};
-use super::request::{Pending, Request};
+use super::lent::Lent;
+use super::request::{Asking, Pending, Request};
 use super::tasks::Tasks;
-use crate::engine::{self, Done, Engine, ServedVolume, Stages, View, is_judged};
+use crate::engine::{Done, Engine, ServedVolume, Stages, View, is_judged};
 use crate::gate::{Charged, Stopped, Ticket};
-use crate::groups::LookUp;
 use crate::limits::{
-    IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_WORKER_MAX,
-    SEND_EARLY_BYTES, TASKS_WORKER_MAX, UNSENT_BYTES_MAX,
+    IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED,
+    REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, UNSENT_BYTES_MAX,
 };
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
@@ -21,8 +22,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use weir_catalog::ExportRule;
-use weir_core::{Clock, FileHandle, Groups, Mono};
+use weir_core::{Clock, FileHandle, FsResult, Groups, Mono};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Rights, Served};
@@ -63,6 +63,7 @@ pub(crate) struct Core {
     pub(super) inbox: Arc<Inbox>,
     pub(super) view: View,
     pub(super) tasks: Tasks<Served, Pending>,
+    pub(super) lookups: Tasks<FsResult<Groups>, Asking>,
     pub(super) buffers: Buffers,
     pub(super) messages: Vec<Message>,
     /// Requests that gates released and that are not handed out yet.
@@ -79,6 +80,10 @@ pub(crate) struct Core {
     /// Connections of which part of a record is here, and the memory that holds those parts.
     pub(super) partials: usize,
     pub(super) partial_bytes: usize,
+    /// What each origin makes this worker hold.
+    pub(super) holders: Holders,
+    /// Receive buffers of connections that are gone, which their requests in flight still hold.
+    orphans: Vec<Lent>,
     timers: BinaryHeap<Reverse<Timer>>,
     reply_bytes: usize,
 }
@@ -89,7 +94,8 @@ impl Core {
         Self {
             id,
             view: engine.view(),
-            tasks: Tasks::new(Arc::clone(&inbox), engine.clock),
+            tasks: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Wake),
+            lookups: Tasks::new(Arc::clone(&inbox), engine.clock, Message::LookedUp),
             inbox,
             buffers: Buffers::default(),
             messages: Vec::new(),
@@ -101,6 +107,8 @@ impl Core {
             batch: now,
             partials: 0,
             partial_bytes: 0,
+            holders: Holders::default(),
+            orphans: Vec::new(),
             timers: BinaryHeap::new(),
             reply_bytes: 0,
             engine,
@@ -117,6 +125,11 @@ impl Core {
         self.timers.iter().any(|Reverse(timer)| timer.volume.gate.waiting() > 0)
     }
 
+    /// Operations and look-ups that wait.
+    pub(super) fn under_way(&self) -> usize {
+        self.tasks.len() + self.lookups.len()
+    }
+
     /// Is there something to do before sleeping?
     pub(super) fn has_work(&self) -> bool {
         !(self.dirty.is_empty()
@@ -125,9 +138,14 @@ impl Core {
             && self.replies.is_empty())
     }
 
-    /// Do requests in flight hold so much that nobody new is to be served?
-    pub(super) fn overloaded(&self) -> bool {
-        self.reply_bytes > REPLY_BYTES_WORKER_MAX || self.tasks.len() > TASKS_WORKER_MAX
+    /// Can it be that an origin holds more than it may?
+    pub(super) fn may_be_crowded(&self) -> bool {
+        self.reply_bytes >= REPLY_BYTES_ORIGIN_CROWDED
+    }
+
+    /// Do replies and requests in flight of all connections hold more than they may?
+    pub(super) fn is_crowded(&self) -> bool {
+        self.reply_bytes >= REPLY_BYTES_WORKER_MAX
     }
 
     /// Puts `conn` on the list of connections to tidy.
@@ -142,17 +160,36 @@ impl Core {
     pub(super) fn may_take(&self, conn: &Conn) -> bool {
         conn.stopped.is_none()
             && conn.in_flight < IN_FLIGHT_MAX
-            && conn.held.is_empty()
+            && !conn.holder.may_not_read()
             && conn.lent.may_lend(&self.buffers)
             && self.may_reply(conn)
     }
 
+    /// Is there room for the reply to one more request of `conn`?
     fn may_reply(&self, conn: &Conn) -> bool {
         let bytes = conn.reply_bytes();
-        bytes == 0
-            || bytes < REPLY_BYTES_MAX
-                && conn.out_bytes() < UNSENT_BYTES_MAX
-                && self.reply_bytes < REPLY_BYTES_WORKER_MAX
+        let crowded = || self.is_crowded() || conn.holder.is_crowded();
+        let fits = || bytes < REPLY_BYTES_MAX && conn.out_bytes() < UNSENT_BYTES_MAX;
+        !conn.holder.is_full() && (bytes == 0 || fits() && !crowded())
+    }
+
+    /// Says to gates whether `conn` has room for replies, and has those asked that found none.
+    pub(super) fn open_room(&mut self, conn: &Conn) {
+        let open = self.may_reply(conn);
+        if conn.holder.may_not_read() {
+            self.holders.wait(&conn.holder);
+        }
+        conn.room.set_open(open);
+        if !open || conn.parked.is_empty() || !conn.room.was_refused() {
+            return;
+        }
+        for volume in conn.parked.keys() {
+            let Some(mounted) = self.view.load().by_id(*volume) else { continue };
+            let volume = Arc::clone(&mounted.volume);
+            if volume.gate.resume_connection(conn.token, self.id, self.now) {
+                self.pump(volume);
+            }
+        }
     }
 
     /// Serves the whole records that `conn` holds, as far as bounds allow.
@@ -160,7 +197,7 @@ impl Core {
         conn.blocked = false;
         let mut whole = false;
         loop {
-            if conn.out_bytes() >= SEND_EARLY_BYTES && !conn.clogged {
+            if conn.out_bytes() >= SEND_EARLY_BYTES && conn.clogged.is_none() {
                 self.flush(conn)?;
             }
             if !self.may_take(conn) {
@@ -188,6 +225,8 @@ impl Core {
             return;
         }
         self.partial_bytes = self.partial_bytes + bytes - conn.partial_accounted;
+        conn.holder.add(Holder::PARTIAL_BYTES, bytes);
+        conn.holder.remove(Holder::PARTIAL_BYTES, conn.partial_accounted);
         conn.partial_accounted = bytes;
         self.partials -= usize::from(conn.partial_since.is_some());
         self.partials += usize::from(bytes > 0);
@@ -216,9 +255,9 @@ impl Core {
         let file = request.reads_or_writes();
         let pass = || request.volume.gate.try_pass(request.cost, file, self.now);
         if let Some(charged) = if free { Some(Charged::default()) } else { pass() } {
-            let asked = std::mem::replace(&mut request.cost, charged.volume);
-            request.file = charged.file.map(Box::new);
-            if is_judged(request.class, charged.volume) {
+            let (asked, judged) = (request.cost, is_judged(request.class, charged.volume));
+            request.charge(charged, self.now);
+            if judged {
                 let queued = self.now.since(request.arrived);
                 request.volume.stats.passed(self.id, asked, true, queued, self.now);
             }
@@ -236,7 +275,10 @@ impl Core {
         let id = request.volume.id;
         *conn.parked.entry(id).or_default() += 1;
         let volume = Arc::clone(&request.volume);
-        let parked = volume.gate.park(request, self.now);
+        let parked = volume.gate.park(request, Arc::clone(&conn.room), self.now);
+        let pinned = usize::try_from(parked.pinned).unwrap_or(0);
+        conn.parked_bytes += pinned;
+        conn.holder.add(Holder::PARKED_BYTES, pinned);
         if parked.full {
             conn.stopped = Some(id);
             self.engine.counters.reading_stopped();
@@ -273,31 +315,40 @@ impl Core {
             connection,
             volume,
             rights,
-            lookup,
             handle,
             call,
             class,
             cost,
             file,
             arrived,
+            passed: charged_at,
             claim,
             ..
         } = request;
         let nfs = Arc::clone(&volume.nfs);
         let stages = Stages { arrived, started: self.now, woken: None };
-        let pending = Pending { connection, volume, class, cost, file, stages, claim, reserved };
+        let pending = Pending {
+            connection,
+            volume,
+            class,
+            cost,
+            file,
+            charged_at,
+            stages,
+            claim,
+            reserved,
+            under_way: None,
+        };
         conn.in_flight += 1;
         conn.reserved += reserved;
-        let caller = &conn.caller;
+        let (caller, holder) = (&conn.caller, &conn.holder);
         let waits = |pending: &mut Pending| {
+            pending.under_way = Some(UnderWay::new(holder));
             if let Some(key) = key {
                 pending.claim = caller.begun(key, asker);
             }
         };
-        let carried_out = match lookup {
-            None => carry_out(nfs, rights, handle, call, reply),
-            Some(lookup) => Box::pin(with_groups(*lookup, nfs, handle, call, reply)),
-        };
+        let carried_out = carry_out(nfs, rights, handle, call, reply);
         let started = self.tasks.start(carried_out, pending, waits);
         if let Some((served, pending)) = started {
             self.finish(Some(conn), served, pending);
@@ -307,13 +358,16 @@ impl Core {
     /// Settles an operation with its contract and queues its reply.
     pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: Pending) {
         self.now = self.engine.clock.now();
-        let Pending { connection, volume, class, cost, file, stages, claim, reserved } = pending;
+        let Pending { connection, volume, class, cost, file, stages, claim, reserved, .. } =
+            pending;
+        let (charged_at, under_way) = (pending.charged_at, pending.under_way);
         let moved = served.moved;
         let ok = served.status == Status::OK;
         let bytes = cost.bytes.saturating_sub(served.moved);
         let operations = if ok { 0 } else { cost.operations };
         let file = file.and_then(|charge| charge.unused(moved, !ok));
-        self.refund(&volume, Charged { volume: Cost { bytes, operations }, file });
+        let unused = Charged { volume: Cost { bytes, operations }, file };
+        self.refund(&volume, unused, charged_at);
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
@@ -332,11 +386,14 @@ impl Core {
         } else {
             // Its connection is gone; the memory was held until now.
             self.reply_bytes -= reserved;
+            if let Some(under_way) = under_way {
+                under_way.holder().remove(Holder::REPLY_BYTES, reserved);
+            }
         }
     }
 
     /// Remembers a reply, if it has to be, and sends it to whoever else asked for it.
-    fn answer_others(&mut self, connection: u64, claim: Claim, reply: &[u8]) {
+    pub(super) fn answer_others(&mut self, connection: u64, claim: Claim, reply: &[u8]) {
         let Some(askers) = claim.answered(reply, self.now) else { return };
         for asker in askers.iter().filter(|asker| asker.connection != connection) {
             self.replies.push((asker, reply.to_vec()));
@@ -352,7 +409,11 @@ impl Core {
 
     /// Takes up a request that its gate let go.
     pub(super) fn released(&mut self, conn: &mut Conn, ticket: Ticket) {
-        let Ticket { mut request, since, .. } = ticket;
+        let Ticket { request, since, pinned, holds, .. } = ticket;
+        conn.room.arrived(holds);
+        let pinned = usize::try_from(pinned).unwrap_or(0);
+        conn.parked_bytes -= pinned;
+        conn.holder.remove(Holder::PARKED_BYTES, pinned);
         if let Some(count) = conn.parked.get_mut(&request.volume.id) {
             *count -= 1;
             if *count == 0 {
@@ -365,34 +426,39 @@ impl Core {
             let queued = self.now.since(request.passed);
             stats.passed(self.id, request.cost, false, queued, self.now);
         }
-        request.passed = self.now;
-        if conn.held.is_empty() && self.may_reply(conn) {
-            self.start(conn, request);
-        } else {
-            conn.held_back += request.held_bytes();
-            conn.held.push_back(request);
-            self.mark(conn);
-        }
+        self.mark(conn);
+        self.start(conn, request);
     }
 
-    /// Starts requests that were held because too many replies waited to leave.
-    pub(super) fn start_held(&mut self, conn: &mut Conn) {
-        while self.may_reply(conn)
-            && let Some(request) = conn.held.pop_front()
-        {
-            conn.held_back -= request.held_bytes();
-            if is_judged(request.class, request.cost) {
-                request.volume.stats.held(self.id, self.now.since(request.passed));
-            }
-            self.start(conn, request);
+    /// Gives back all that a request was charged whose connection is gone since its gate let it go.
+    pub(super) fn released_to_nobody(&mut self, ticket: Ticket) {
+        let request = ticket.request;
+        if is_judged(request.class, request.cost) {
+            request.volume.stats.returned(self.id, request.cost, self.now);
         }
+        self.refund(&request.volume, request.charged(), request.passed);
     }
 
-    /// Keeps the worker's sum of reply bytes true.
+    /// Keeps the sums of reply bytes true.
     pub(super) fn account_out(&mut self, conn: &mut Conn) {
-        let bytes = conn.reply_bytes() + conn.held_back;
+        let bytes = conn.reply_bytes();
         self.reply_bytes = self.reply_bytes + bytes - conn.accounted;
+        conn.holder.add(Holder::REPLY_BYTES, bytes);
+        conn.holder.remove(Holder::REPLY_BYTES, conn.accounted);
         conn.accounted = bytes;
+    }
+
+    /// Are there receive buffers that requests of connections that are gone hold?
+    pub(super) fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
+    /// Takes back those of them that are free.
+    pub(super) fn reclaim_orphans(&mut self) {
+        for lent in &mut self.orphans {
+            lent.reclaim(&mut self.buffers);
+        }
+        self.orphans.retain(|lent| !lent.is_empty());
     }
 
     /// Asks every gate whose time has come.
@@ -421,9 +487,9 @@ impl Core {
         }
     }
 
-    /// Gives back what a request did not use, and lets those that wait profit.
-    pub(super) fn refund(&mut self, volume: &Arc<ServedVolume>, unused: Charged) {
-        if volume.gate.refund(unused, self.now) {
+    /// Gives back what a request was charged at `charged_at` and did not use; others may go sooner.
+    fn refund(&mut self, volume: &Arc<ServedVolume>, unused: Charged, charged_at: Mono) {
+        if volume.gate.refund(unused, charged_at, self.now) {
             self.pump(Arc::clone(volume));
         }
     }
@@ -433,12 +499,12 @@ impl Core {
         if is_judged(request.class, request.cost) {
             request.volume.stats.dropped(self.id, request.cost, self.now);
         }
-        self.refund(&request.volume, request.charged());
+        self.refund(&request.volume, request.charged(), request.passed);
     }
 
     /// Sends what waits to leave `conn`, as far as its socket takes it.
     pub(super) fn flush(&mut self, conn: &mut Conn) -> Result<(), Close> {
-        let sent = conn.flush(&mut self.buffers);
+        let sent = conn.flush(&mut self.buffers, self.now);
         if !conn.gone.is_empty() {
             self.now = self.engine.clock.now();
             self.count_gone(conn);
@@ -459,20 +525,25 @@ impl Core {
                 mounted.volume.gate.cancel(conn.token, self.now, &mut self.resumed);
             }
         }
-        for request in conn.held.drain(..) {
-            self.give_back(&request);
-        }
         conn.give_up_replies();
         self.count_gone(&mut conn);
-        conn.lent.forget(&mut self.buffers);
         self.partial_bytes -= conn.partial_accounted;
         self.partials -= usize::from(conn.partial_since.is_some());
+        let holder = &conn.holder;
+        holder.remove(Holder::PARTIAL_BYTES, conn.partial_accounted);
+        holder.remove(Holder::PARKED_BYTES, conn.parked_bytes);
         // What its requests in flight hold stays counted until they are done.
         self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
+        holder.add(Holder::REPLY_BYTES, conn.reserved);
+        holder.remove(Holder::REPLY_BYTES, conn.accounted);
         if conn.took_all() {
             conn.caller.has_all_of(conn.token);
         }
         self.connection_gone(conn.peer);
+        conn.lent.reclaim(&mut self.buffers);
+        if !conn.lent.is_empty() {
+            self.orphans.push(conn.lent);
+        }
     }
 
     /// Counts a connection from `peer` as closed.
@@ -494,28 +565,6 @@ fn carry_out(
         PROGRAM_NFSACL => Box::pin(acl::serve(volume, rights, handle, call, reply)),
         _ => Box::pin(v3::serve(volume, rights, handle, call, reply)),
     }
-}
-
-/// Carries a call out once the caller's groups are known; if they can't be had, the client is to
-/// try again later.
-async fn with_groups(
-    (lookup, rule): (LookUp, ExportRule),
-    volume: Arc<v3::Volume<LocalStore>>,
-    handle: FileHandle,
-    mut call: Call,
-    reply: Vec<u8>,
-) -> Served {
-    let status = match lookup.await {
-        Ok(groups) => {
-            set_groups(&mut call.credential, groups);
-            match engine::rights(&rule, &call.credential) {
-                Some(rights) => return carry_out(volume, rights, handle, call, reply).await,
-                None => Status::ACCES,
-            }
-        }
-        Err(error) => error.into(),
-    };
-    Served { reply: refuse(&call, status, reply), moved: 0, status }
 }
 
 /// Replaces the groups that a client sent.

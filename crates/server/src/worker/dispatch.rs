@@ -3,14 +3,18 @@
 use super::Close;
 use super::conn::Conn;
 use super::core::{Core, refuse, set_groups};
+use super::holder::LookingUp;
 use super::mount::PeerExports;
-use super::request::Request;
+use super::request::{Asking, Request};
 use crate::clock::seconds_since_1970;
+use crate::engine;
+use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::locks::{Asked, AskedBy};
 use crate::retransmit::{Asker, Came, Claim};
 use crate::sync::Arc;
-use weir_core::{FileHandle, Shared};
+use weir_catalog::ExportRule;
+use weir_core::{FileHandle, FsResult, Groups, Shared};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
 use weir_nfs::v3::wire::Status;
@@ -137,13 +141,13 @@ impl Core {
             return self.fail(conn, &call, Status::STALE);
         };
         let mut call = call;
-        let mut lookup = None;
+        let mut lookup: Option<(LookUp, ExportRule)> = None;
         if let Some(groups) = &self.engine.groups
             && let Some((uid, rule)) = mounted.managed(conn.peer, &call.credential)
         {
             match groups.known(uid, self.now) {
                 Some(groups) => set_groups(&mut call.credential, groups),
-                None => lookup = Some(Box::new((groups.look_up(uid), rule.clone()))),
+                None => lookup = Some((groups.look_up(uid), rule.clone())),
             }
         }
         let Some(rights) = mounted.rights(conn.peer, &call.credential) else {
@@ -162,7 +166,6 @@ impl Core {
             client: conn.client,
             volume,
             rights,
-            lookup,
             handle,
             call,
             class,
@@ -172,7 +175,47 @@ impl Core {
             passed: self.now,
             claim,
         };
-        self.admit(conn, request);
+        match lookup {
+            None => self.admit(conn, request),
+            Some((lookup, rule)) => self.look_up(conn, lookup, rule, request),
+        }
+    }
+
+    /// Has the caller's groups looked up before the request is admitted, so that it isn't charged for before it can be
+    /// carried out.
+    fn look_up(&mut self, conn: &mut Conn, lookup: LookUp, rule: ExportRule, request: Request) {
+        conn.in_flight += 1;
+        let asking = Asking { request, rule, _counted: LookingUp::new(&conn.holder) };
+        if let Some((groups, asking)) = self.lookups.start(Box::pin(lookup), asking, |_| {}) {
+            self.looked_up(conn, groups, asking);
+        }
+    }
+
+    /// Admits a request whose caller's groups are known now. If they can't be had, the client is to try again later.
+    pub(super) fn looked_up(&mut self, conn: &mut Conn, groups: FsResult<Groups>, asking: Asking) {
+        conn.in_flight -= 1;
+        self.mark(conn);
+        let Asking { mut request, rule, .. } = asking;
+        let status = match groups {
+            Ok(groups) => {
+                set_groups(&mut request.call.credential, groups);
+                match engine::rights(&rule, &request.call.credential) {
+                    Some(rights) => return self.admit(conn, Request { rights, ..request }),
+                    None => Status::ACCES,
+                }
+            }
+            Err(error) => error.into(),
+        };
+        let mut claim = request.claim.take();
+        if claim.as_mut().is_some_and(|claim| !claim.begin()) {
+            // Another connection of the client sent it too, and its turn came first.
+            return;
+        }
+        let reply = refuse(&request.call, status, self.buffers.reply(256));
+        if let Some(claim) = claim {
+            self.answer_others(conn.token, claim, &reply);
+        }
+        conn.queue(reply);
     }
 
     /// Finds out whether `call` is one that came before and needs no second carrying out, and

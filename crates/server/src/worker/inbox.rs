@@ -22,6 +22,8 @@ pub(crate) enum Message {
     Connection(TcpStream, SocketAddr, Arc<Caller>),
     /// The task in this slot can make progress.
     Wake(usize),
+    /// The look-up of groups in this slot can make progress.
+    LookedUp(usize),
     /// This request may go now. Boxed: the other messages are small.
     Released(Box<Ticket>),
     /// This volume's contract changed, or somebody else began its queue: ask its gate again.

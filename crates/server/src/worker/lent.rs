@@ -5,22 +5,30 @@
 //! by mixing requests that wait with others.
 
 use super::buffers::Buffers;
-use crate::limits::{LENT_BYTES_WORKER_MAX, LENT_MAX};
+use super::holder::Holder;
+use crate::limits::{LENT_BYTES_ORIGIN_CROWDED, LENT_BYTES_WORKER_MAX, LENT_MAX};
 use crate::sync::Arc;
+use std::rc::Rc;
 
 /// The lent buffers of a connection.
-#[derive(Default)]
 pub(super) struct Lent {
     buffers: Vec<Arc<Vec<u8>>>,
+    holder: Rc<Holder>,
 }
 
 impl Lent {
+    /// None of a connection of this origin.
+    pub(super) fn new(holder: Rc<Holder>) -> Self {
+        Self { buffers: Vec::new(), holder }
+    }
+
     /// Puts `buffer` away: back to the free ones, or here if a request holds part of it.
     pub(super) fn put(&mut self, mut buffer: Arc<Vec<u8>>, free: &mut Buffers) {
         if Arc::get_mut(&mut buffer).is_some() {
             free.give_recv(buffer);
         } else {
             free.lent_bytes += buffer.len();
+            self.holder.add(Holder::LENT_BYTES, buffer.len());
             self.buffers.push(buffer);
         }
     }
@@ -29,6 +37,7 @@ impl Lent {
     pub(super) fn reclaim(&mut self, free: &mut Buffers) {
         for mut buffer in self.buffers.extract_if(.., |buffer| Arc::get_mut(buffer).is_some()) {
             free.lent_bytes -= buffer.len();
+            self.holder.remove(Holder::LENT_BYTES, buffer.len());
             if Arc::get_mut(&mut buffer).is_some() {
                 free.give_recv(buffer);
             }
@@ -38,14 +47,14 @@ impl Lent {
     /// May one more buffer be lent?
     pub(super) fn may_lend(&self, free: &Buffers) -> bool {
         self.buffers.is_empty()
-            || self.buffers.len() < LENT_MAX && free.lent_bytes < LENT_BYTES_WORKER_MAX
+            || self.buffers.len() < LENT_MAX
+                && free.lent_bytes < LENT_BYTES_WORKER_MAX
+                && self.holder.get(Holder::LENT_BYTES) < LENT_BYTES_ORIGIN_CROWDED
     }
 
-    /// Forgets them: the connection is gone.
-    pub(super) fn forget(&mut self, free: &mut Buffers) {
-        for buffer in self.buffers.drain(..) {
-            free.lent_bytes -= buffer.len();
-        }
+    /// Is nothing lent?
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
     }
 }
 
@@ -55,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_buffer_in_use_comes_back_only_when_it_is_free() {
-        let (mut free, mut lent) = (Buffers::default(), Lent::default());
+        let (mut free, mut lent) = (Buffers::default(), Lent::new(Rc::default()));
         let buffer = free.recv(1);
         let (size, held) = (buffer.len(), Arc::clone(&buffer));
         lent.put(buffer, &mut free);
@@ -70,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn lending_is_bounded_and_forgotten_with_the_connection() {
-        let (mut free, mut lent) = (Buffers::default(), Lent::default());
+    fn lending_is_bounded_and_ends_with_the_requests() {
+        let (mut free, mut lent) = (Buffers::default(), Lent::new(Rc::default()));
         let mut held = Vec::new();
         while lent.may_lend(&free) {
             let buffer = free.recv(1);
@@ -79,8 +88,11 @@ mod tests {
             lent.put(buffer, &mut free);
         }
         assert_eq!(held.len(), LENT_MAX);
-        lent.forget(&mut free);
+        lent.reclaim(&mut free);
+        assert!(!lent.is_empty() && free.lent_bytes > 0);
+        held.clear();
+        lent.reclaim(&mut free);
+        assert!(lent.is_empty() && lent.may_lend(&free));
         assert_eq!(free.lent_bytes, 0);
-        assert!(lent.may_lend(&free));
     }
 }

@@ -7,16 +7,19 @@ mod buffers;
 mod conn;
 mod core;
 mod dispatch;
+mod holder;
 mod inbox;
 mod lent;
 mod mount;
 mod request;
+mod room;
 mod tasks;
 
 pub(crate) use self::core::set_groups;
 pub(crate) use inbox::{Inbox, Message};
 pub(crate) use mount::PeerExports;
 pub(crate) use request::Request;
+pub(crate) use room::Room;
 pub(crate) use tasks::Tasks;
 
 use self::core::Core;
@@ -24,12 +27,13 @@ use crate::admission::{Origin, Shed};
 use crate::engine::Engine;
 use crate::gate::{Stopped, Ticket};
 use crate::limits::{
-    LINGER_SECONDS, PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECORD_SECONDS_CROWDED,
-    RECV_ROUNDS_MAX,
+    CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
+    PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX, REPLY_BYTES_MAX,
 };
 use crate::retransmit::{Asker, Caller};
 use crate::sync::Arc;
 use conn::{Conn, Received};
+use holder::Holder;
 use request::Pending;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -38,6 +42,7 @@ use rustix::io::Errno;
 use slab::Slab;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Duration;
 use weir_core::{Clock, Mono};
 use weir_nfs::v3::Served;
@@ -111,9 +116,10 @@ impl Worker {
             self.core.pump_due();
             self.hand_out();
             self.tidy_dirty();
+            self.relieve();
             self.sweep();
         }
-        if self.core.tasks.len() > 0 {
+        if self.core.under_way() > 0 {
             self.core.engine.left_unfinished();
         }
         Ok(())
@@ -123,7 +129,7 @@ impl Worker {
         if self.core.has_work() {
             return Some(Timespec::default());
         }
-        let sweep = (self.core.partials > 0).then_some(self.sweep_at);
+        let sweep = self.has_to_sweep().then_some(self.sweep_at);
         // Nobody tells a worker that is to stop that no gate needs it any more.
         let look = self.drain_until.map(|end| end.min(self.core.now + DRAIN_LOOK));
         let next = self.core.next_deadline().into_iter().chain(look).chain(sweep);
@@ -144,7 +150,7 @@ impl Worker {
             return true;
         }
         // Requests of other workers may wait at a gate that this one is to ask.
-        let answered = self.core.tasks.len() == 0
+        let answered = self.core.under_way() == 0
             && !self.core.is_waited_for()
             && self.conns.iter().all(|(_, conn)| conn.half_closed);
         if answered && !self.lingering {
@@ -168,6 +174,7 @@ impl Worker {
                         self.finish(served, pending);
                     }
                 }
+                Message::LookedUp(slot) => self.looked_up(slot),
                 Message::Released(ticket) => self.released(*ticket),
                 Message::Pump(volume) => self.core.pump(volume),
                 Message::Resume(token) => self.resume(token),
@@ -191,17 +198,14 @@ impl Worker {
         if self.drain_until.is_some() {
             return self.core.connection_gone(peer.ip());
         }
-        if self.core.overloaded() {
-            tracing::warn!(%peer, "connection refused: requests in flight hold all the memory they may");
-            return self.core.connection_gone(peer.ip());
-        }
         let entry = self.conns.vacant_entry();
         // The slot finds the connection; the serial number proves that it is the same one, and
         // tells it apart from other workers' at a gate. INBOX can't come about: slots are few.
         let token = self.core.engine.connection_serial() << 32 | entry.key() as u64;
         let (now, from) = (self.core.now, peer.ip());
         let peer = from.to_canonical();
-        let conn = Box::new(Conn::new(socket, peer, caller, token, now));
+        let holder = self.core.holders.of(Origin::of(peer));
+        let conn = Box::new(Conn::new(socket, peer, caller, holder, token, now));
         let watched =
             epoll::add(&self.epoll, &conn.socket, EventData::new_u64(token), conn.interest);
         match watched {
@@ -272,7 +276,6 @@ impl Worker {
         conn.dirty = false;
         loop {
             core.flush(conn)?;
-            core.start_held(conn);
             if conn.blocked && core.may_take(conn) {
                 core.process(conn)?;
             }
@@ -281,6 +284,7 @@ impl Worker {
             }
         }
         core.account_out(conn);
+        core.open_room(conn);
         conn.end_if_answered().map_err(|_| Close)?;
         let mut interest = EventFlags::empty();
         interest.set(EventFlags::IN, conn.has_all() || core.may_take(conn));
@@ -321,7 +325,7 @@ impl Worker {
                 self.core.engine.post(worker, Message::Released(Box::new(ticket)));
             }
         }
-        while let Some(Stopped { worker, connection }) = self.core.resumed.pop() {
+        while let Some(Stopped { worker, connection, .. }) = self.core.resumed.pop() {
             if worker == self.core.id {
                 self.resume(connection);
             } else {
@@ -337,6 +341,14 @@ impl Worker {
         }
     }
 
+    /// Admits a request whose caller's groups are known now.
+    fn looked_up(&mut self, slot: usize) {
+        let Some((groups, asking)) = self.core.lookups.wake(slot) else { return };
+        if let Some(conn) = find(&mut self.conns, asking.request.connection) {
+            self.core.looked_up(conn, groups, asking);
+        }
+    }
+
     fn reply(&mut self, token: u64, reply: Vec<u8>) {
         if let Some(conn) = find(&mut self.conns, token) {
             conn.queue(reply);
@@ -347,7 +359,7 @@ impl Worker {
     fn released(&mut self, ticket: Ticket) {
         match find(&mut self.conns, ticket.request.connection) {
             Some(conn) => self.core.released(conn, ticket),
-            None => self.core.refund(&ticket.request.volume, ticket.request.charged()),
+            None => self.core.released_to_nobody(ticket),
         }
     }
 
@@ -371,14 +383,37 @@ impl Worker {
         }
     }
 
-    /// Closes connections whose records do not grow, sooner where they hold too much meanwhile.
+    /// Has connections go on whose origin is below its bounds again.
+    fn relieve(&mut self) {
+        while let Some(holder) = self.core.holders.relieved() {
+            for (_, conn) in &mut self.conns {
+                if Rc::ptr_eq(&conn.holder, &holder) {
+                    self.core.mark(conn);
+                }
+            }
+        }
+    }
+
+    /// Is there anything that takes too long, or may?
+    fn has_to_sweep(&self) -> bool {
+        self.core.partials > 0 || self.core.has_orphans() || self.core.may_be_crowded()
+    }
+
+    /// Closes connections without progress, sooner where they hold too much meanwhile.
     fn sweep(&mut self) {
         let now = self.core.now;
-        if self.core.partials == 0 || now < self.sweep_at {
+        if now < self.sweep_at || !self.has_to_sweep() {
             return;
         }
         self.sweep_at = now + SWEEP;
-        let crowded = Duration::from_secs(RECORD_SECONDS_CROWDED);
+        self.core.reclaim_orphans();
+        self.sweep_records(now);
+        self.sweep_replies(now);
+    }
+
+    /// Closes connections whose records do not grow.
+    fn sweep_records(&mut self, now: Mono) {
+        let crowded = Duration::from_secs(CROWDED_SECONDS);
         let mut stalled = Vec::new();
         for (_, conn) in &mut self.conns {
             let Some(since) = &mut conn.partial_since else { continue };
@@ -386,15 +421,39 @@ impl Worker {
                 // It is the server that does not read.
                 *since = now;
             } else if now.since(*since) > crowded {
-                stalled.push((*since, conn.token));
+                stalled.push((*since, conn.token, Rc::clone(&conn.holder)));
             }
         }
-        stalled.sort_unstable();
-        for (since, token) in stalled {
+        stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
+        for (since, token, holder) in stalled {
+            let most = match self.core.partial_bytes > PARTIAL_BYTES_WORKER_MAX {
+                true => PARTIAL_BYTES_ORIGIN_MIN,
+                false => PARTIAL_BYTES_ORIGIN_MAX,
+            };
             if now.since(since) > Duration::from_secs(RECORD_SECONDS) {
                 self.give_up(token, "a record takes too long to arrive");
-            } else if self.core.partial_bytes > PARTIAL_BYTES_WORKER_MAX {
-                self.give_up(token, "too many records are unfinished, and this one does not grow");
+            } else if holder.get(Holder::PARTIAL_BYTES) > most {
+                let why =
+                    "too many records of its address are unfinished, and this one does not grow";
+                self.give_up(token, why);
+            }
+        }
+    }
+
+    /// Closes connections whose peers take no replies while their origin holds too much.
+    fn sweep_replies(&mut self, now: Mono) {
+        let mut stalled = Vec::new();
+        for (_, conn) in &self.conns {
+            let Some(since) = conn.clogged else { continue };
+            if now.since(since) > Duration::from_secs(CROWDED_SECONDS) {
+                stalled.push((since, conn.token, Rc::clone(&conn.holder)));
+            }
+        }
+        stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
+        for (_, token, holder) in stalled {
+            let holds = holder.get(Holder::REPLY_BYTES);
+            if holder.is_crowded() || self.core.is_crowded() && holds > REPLY_BYTES_MAX {
+                self.give_up(token, "its address holds too many replies, and this one takes none");
             }
         }
     }

@@ -1,8 +1,8 @@
 //! An NFS operation between its arrival and its reply, as plain data.
 
+use super::holder::{LookingUp, UnderWay};
 use crate::engine::{ServedVolume, Stages};
 use crate::gate::{Charged, FileCharge};
-use crate::groups::LookUp;
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use weir_catalog::ExportRule;
@@ -30,8 +30,6 @@ pub(crate) struct Request {
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) rights: Rights,
-    /// The caller's groups are still to be looked up; then this rule says what its rights are.
-    pub(crate) lookup: Option<Box<(LookUp, ExportRule)>>,
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
     pub(crate) class: Class,
@@ -41,7 +39,7 @@ pub(crate) struct Request {
     /// Once it may go, what the file was charged that it reads or writes, if that has a ceiling.
     pub(crate) file: Option<Box<FileCharge>>,
     pub(crate) arrived: Mono,
-    /// When the gate let it go, if it had to wait; later, when it began to wait for room for its reply.
+    /// When it was charged: the gate let it go.
     pub(crate) passed: Mono,
     /// Its place among its client's calls, if it has one.
     pub(crate) claim: Option<Claim>,
@@ -56,6 +54,13 @@ impl Request {
     /// The file that it reads or writes, if it does.
     pub(crate) fn reads_or_writes(&self) -> Option<&ObjectKey> {
         matches!(self.class, Class::Read | Class::Write).then_some(&self.handle.key)
+    }
+
+    /// The gate lets it go, and charges it.
+    pub(crate) fn charge(&mut self, charged: Charged, now: Mono) {
+        self.cost = charged.volume;
+        self.file = charged.file.map(Box::new);
+        self.passed = now;
     }
 
     /// What it was charged.
@@ -98,6 +103,15 @@ impl Request {
     }
 }
 
+/// A request whose caller's groups are looked up.
+pub(crate) struct Asking {
+    /// It has the rights of the groups that the client sent.
+    pub(super) request: Request,
+    /// Says what the caller's rights are, once its groups are known.
+    pub(super) rule: ExportRule,
+    pub(super) _counted: LookingUp,
+}
+
 /// What is remembered of an operation while its future runs.
 pub(crate) struct Pending {
     pub(crate) connection: u64,
@@ -105,8 +119,12 @@ pub(crate) struct Pending {
     pub(crate) class: Class,
     pub(crate) cost: Cost,
     pub(crate) file: Option<Box<FileCharge>>,
+    /// When it was charged.
+    pub(crate) charged_at: Mono,
     pub(crate) stages: Stages,
     pub(crate) claim: Option<Claim>,
     /// What the connection's held bytes count for it.
     pub(crate) reserved: usize,
+    /// What its origin's operations count, if it waits.
+    pub(crate) under_way: Option<UnderWay>,
 }

@@ -15,6 +15,7 @@ use weir_core::{Clock, Mono};
 struct SlotWaker {
     inbox: Arc<Inbox>,
     slot: usize,
+    message: fn(usize) -> Message,
     clock: SystemClock,
     /// When it was woken last.
     woken: AtomicU64,
@@ -27,7 +28,7 @@ impl Wake for SlotWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(self.clock.now().0, Ordering::Relaxed);
-        self.inbox.post(Message::Wake(self.slot));
+        self.inbox.post((self.message)(self.slot));
     }
 }
 
@@ -43,14 +44,20 @@ struct Slot<T, M> {
 pub(crate) struct Tasks<T, M> {
     inbox: Arc<Inbox>,
     clock: SystemClock,
+    /// Says which slot can make progress.
+    message: fn(usize) -> Message,
     slots: Vec<Slot<T, M>>,
     free: Vec<usize>,
 }
 
 impl<T, M> Tasks<T, M> {
-    /// None yet; wakes go to `inbox`.
-    pub(crate) fn new(inbox: Arc<Inbox>, clock: SystemClock) -> Self {
-        Self { inbox, clock, slots: Vec::new(), free: Vec::new() }
+    /// None yet; wakes go to `inbox`, as `message` says.
+    pub(crate) fn new(
+        inbox: Arc<Inbox>,
+        clock: SystemClock,
+        message: fn(usize) -> Message,
+    ) -> Self {
+        Self { inbox, clock, message, slots: Vec::new(), free: Vec::new() }
     }
 
     /// How many are waiting.
@@ -106,6 +113,7 @@ impl<T, M> Tasks<T, M> {
             let signal = Arc::new(SlotWaker {
                 inbox: Arc::clone(&self.inbox),
                 slot,
+                message: self.message,
                 clock: self.clock,
                 woken: AtomicU64::new(0),
             });
@@ -125,7 +133,7 @@ mod tests {
     #[test]
     fn keeps_what_waits_and_gives_it_back_when_woken() {
         let inbox = Inbox::new().unwrap();
-        let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start());
+        let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start(), Message::Wake);
         let open = Rc::new(Cell::new(false));
         let gate = Rc::clone(&open);
         let waits = Box::pin(std::future::poll_fn(move |cx| {

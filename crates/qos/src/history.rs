@@ -1,0 +1,200 @@
+//! How much of an old charge a meter may still give back. Not here: the virtual time itself, which is
+//! the [meter](crate::meter)'s.
+//!
+//! # Why a refund needs a history
+//!
+//! A charge that is given back must leave the meter as if it had never been made, and no better.
+//! The catch-up credit of an idle meter is 50 ms; a charge that was held for ten seconds and is then
+//! given back did not keep the meter busy, so without it the meter would have been idle, and would
+//! have *lost* all but 50 ms of that time. If every refund moved the virtual time back by the whole
+//! charge, charges could be collected for as long as one likes and exchanged for admissions in one
+//! moment.
+//!
+//! # The rule
+//!
+//! Let `S` be the slice's catch-up credit and `W(s, t)` what the meter charged from `s` to `t` and
+//! has not given back, in time at its rate. The contract holds in every window that begins at `s`
+//! as long as the virtual time `v` satisfies
+//!
+//! ```text
+//! v ≥ s − S + W(s, t)
+//! ```
+//!
+//! Charges keep that by themselves. A refund lowers `v`. It also lowers `W(s, t)` for moments `s`
+//! before the charge, so those stay satisfied; but for moments after the charge it does not. So the
+//! history keeps, for moments `s` in the past, by how much `v` may still be lowered: the *slack*
+//! `v − (s − S + W(s, t))`. Later charges move both sides alike and leave every slack as it is. A
+//! refund is limited to the least slack of the moments after its charge, and lowers those.
+//!
+//! # What is kept
+//!
+//! Time is divided into buckets of 2^17 ns (131 µs). A moment is noted when the first charge of a
+//! bucket is tried, so a charge that is given back within its bucket is given back whole. Twelve
+//! moments are kept; where there are more, two neighbours become one, which has the later moment
+//! and the lesser slack. That gives back less than the rule allows and never more. The distances
+//! grow with the age, up to 268 ms.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use weir_core::Mono;
+
+/// The exponent of a bucket's length in nanoseconds.
+const BUCKET_SHIFT: u32 = 17;
+
+/// Moments that are kept.
+const MARKS: usize = 12;
+
+/// Moments older than so many buckets (268 ms) are not kept apart from each other.
+const OLD: u64 = 1 << 11;
+
+/// The bucket of a moment.
+pub(crate) const fn bucket_of(now: Mono) -> u64 {
+    now.0 >> BUCKET_SHIFT
+}
+
+/// When a bucket begins, in nanoseconds.
+pub(crate) const fn start_of(bucket: u64) -> u64 {
+    bucket << BUCKET_SHIFT
+}
+
+/// The beginning of a bucket, and its slack.
+#[derive(Debug, Default)]
+struct Mark {
+    /// One more than the bucket; zero where there is no mark.
+    after: AtomicU64,
+    /// In the meter's ticks.
+    slack: AtomicU64,
+}
+
+impl Mark {
+    fn after(&self) -> u64 {
+        self.after.load(Ordering::Relaxed)
+    }
+
+    fn slack(&self) -> u64 {
+        self.slack.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, after: u64, slack: u64) {
+        self.after.store(after, Ordering::Relaxed);
+        self.slack.store(slack, Ordering::Relaxed);
+    }
+}
+
+/// The moments of one meter. Its cells are atomic because the crate has no `unsafe`; the meter's
+/// lock guards them.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// From the oldest to the newest; those without a bucket come last.
+    marks: [Mark; MARKS],
+}
+
+impl History {
+    /// Notes the beginning of `bucket`, which is later than all that were noted.
+    pub(crate) fn open(&self, bucket: u64, slack: u64) {
+        let free = self.marks.iter().position(|mark| mark.after() == 0);
+        let mark = free.unwrap_or_else(|| {
+            self.merge(bucket);
+            MARKS - 1
+        });
+        if let Some(mark) = self.marks.get(mark) {
+            mark.set(bucket + 1, slack);
+        }
+    }
+
+    /// The newest bucket that was noted.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.marks.iter().map(Mark::after).max().and_then(|after| after.checked_sub(1))
+    }
+
+    /// The most that may be given back of a charge of `bucket`, in ticks.
+    pub(crate) fn refundable(&self, bucket: u64) -> u64 {
+        self.later(bucket).map(Mark::slack).min().unwrap_or(u64::MAX)
+    }
+
+    /// So many ticks were given back of a charge of `bucket`.
+    pub(crate) fn refunded(&self, bucket: u64, ticks: u64) {
+        for mark in self.later(bucket) {
+            mark.slack.store(mark.slack().saturating_sub(ticks), Ordering::Relaxed);
+        }
+    }
+
+    /// Another rate is in force: every slack stays what it is in bytes.
+    pub(crate) fn rescale(&self, scale: impl Fn(u64) -> u64) {
+        for mark in &self.marks {
+            mark.slack.store(scale(mark.slack()), Ordering::Relaxed);
+        }
+    }
+
+    /// The virtual time was set anew: nothing of before counts.
+    pub(crate) fn clear(&self) {
+        for mark in &self.marks {
+            mark.set(0, 0);
+        }
+    }
+
+    fn later(&self, bucket: u64) -> impl Iterator<Item = &Mark> {
+        self.marks.iter().filter(move |mark| mark.after() > bucket + 1)
+    }
+
+    /// Makes room at the end: two neighbours become one, so that distances grow with the age.
+    fn merge(&self, now: u64) {
+        let after = |at: usize| self.marks.get(at).map_or(0, Mark::after);
+        let old = after(1) + OLD < now;
+        // The span of what the pair stands for, beside its age.
+        let relative = |at: &usize| {
+            let span = after(at + 1).saturating_sub(after(at - 1));
+            (u128::from(span) << 64) / u128::from((now + 2).saturating_sub(after(at + 1)).max(1))
+        };
+        let at = if old { 0 } else { (1..MARKS - 1).min_by_key(relative).unwrap_or(0) };
+        if let Some([older, newer]) = self.marks.get(at..at + 2) {
+            newer.slack.store(older.slack().min(newer.slack()), Ordering::Relaxed);
+        }
+        for (to, from) in self.marks.iter().zip(self.marks.iter().skip(1)).skip(at) {
+            to.set(from.after(), from.slack());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_charge_is_limited_by_the_moments_after_it() {
+        let history = History::default();
+        assert_eq!((history.refundable(0), history.newest()), (u64::MAX, None));
+        for (bucket, slack) in [(10, 5), (20, 9), (30, 7)] {
+            history.open(bucket, slack);
+        }
+        let refundable = [9, 10, 19, 20, 29, 30].map(|bucket| history.refundable(bucket));
+        assert_eq!(refundable, [5, 7, 7, 7, 7, u64::MAX]);
+        history.refunded(15, 3);
+        assert_eq!([9, 10, 20].map(|bucket| history.refundable(bucket)), [4, 4, 4]);
+        history.refunded(0, 4);
+        assert_eq!([0, 9, 10, 20].map(|bucket| history.refundable(bucket)), [0, 0, 0, 0]);
+        history.clear();
+        assert_eq!(history.refundable(0), u64::MAX);
+    }
+
+    #[test]
+    fn it_reaches_back_however_many_moments_there_were_and_never_allows_more() {
+        let history = History::default();
+        let slacks: Vec<u64> = (0..100_000_u64).map(|at| 1_000_000 + at * 7919 % 1000).collect();
+        for (bucket, slack) in (0..).zip(&slacks) {
+            history.open(bucket, *slack);
+        }
+        for bucket in [0, 1, 50_000, 99_000, 99_990, 99_998] {
+            let least = slacks[bucket + 1..].iter().min().unwrap();
+            let refundable = history.refundable(bucket as u64);
+            assert!(refundable <= *least && refundable >= 1_000_000, "{bucket}: {refundable}");
+        }
+        assert_eq!(history.refundable(99_999), u64::MAX);
+        // What is old is kept apart from what is new.
+        let after: Vec<u64> = history.marks.iter().map(Mark::after).collect();
+        assert!(after.is_sorted() && after[MARKS - 1] == 100_000, "{after:?}");
+        assert!(after[MARKS - 2] >= 99_990 && after[0] <= 98_000, "{after:?}");
+    }
+}

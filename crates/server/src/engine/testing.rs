@@ -1,0 +1,60 @@
+//! Volumes and requests for tests of what stands around them.
+
+use super::ServedVolume;
+use super::stats::Stats;
+use crate::gate::Gate;
+use crate::sync::Arc;
+use crate::worker::Request;
+use std::path::Path;
+use weir_core::{Credentials, FileHandle, HandleKey, Mono, ObjectKey, Shared, SnapshotId};
+use weir_nfs::rpc::{Call, Credential};
+use weir_nfs::v3::{Class, Rights};
+use weir_qos::{ClientKey, Cost};
+use weir_store::{Durability, LocalStore, Options, Pool};
+
+/// A volume in `directory`, which does not exist yet.
+pub(crate) fn served(directory: &Path, gate: Gate) -> ServedVolume {
+    let options = Options {
+        quota_bytes: 1 << 30,
+        namespace_durability: Durability::Process,
+        metadata_cache: true,
+        cached_objects_max: 100,
+        pool: Pool::new(16).unwrap(),
+    };
+    let store = LocalStore::open(directory, &options).unwrap();
+    let keys = HandleKey::new(&[0; 16]);
+    let nfs = weir_nfs::v3::Volume { id: gate.id(), fsid: 1, store, keys, verifier: [0; 8] };
+    ServedVolume::new(nfs, gate, Stats::new(1, false))
+}
+
+/// A READ or WRITE of `bytes`, of the client 1 on the connection 1.
+pub(crate) fn request(
+    volume: &Arc<ServedVolume>,
+    class: Class,
+    key: ObjectKey,
+    bytes: u64,
+) -> Request {
+    let args = if class == Class::Write { usize::try_from(bytes).unwrap() } else { 128 };
+    Request {
+        worker: 0,
+        connection: 1,
+        client: ClientKey(1),
+        volume: Arc::clone(volume),
+        rights: Rights { cred: Credentials::ROOT, read_only: false },
+        handle: FileHandle { volume: volume.id, snapshot: SnapshotId::LIVE, key },
+        call: Call {
+            xid: 1,
+            program: weir_nfs::PROGRAM_NFS,
+            version: 3,
+            procedure: if class == Class::Write { 7 } else { 6 },
+            credential: Credential::None,
+            args: Shared::from(vec![0; args]),
+        },
+        class,
+        cost: Cost::of(bytes),
+        file: None,
+        arrived: Mono::from_secs(1),
+        passed: Mono::from_secs(1),
+        claim: None,
+    }
+}

@@ -1,0 +1,151 @@
+//! Bounds of the data plane that one address drives to their edge, while strangers go on: they connect, mount, read
+//! and write as if nothing were.
+
+use crate::fixture::{Fixture, Peer, is_served, write_args};
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+use weir_catalog::{Mode, VolumeChange};
+use weir_nfs::client::Reply;
+use weir_nfs::v3::wire::{FileHandle3, GetattrArgs, ReadArgs, Res};
+
+const MIB: usize = 1 << 20;
+
+/// READs of 1 MiB each from the start of `file`.
+fn read_calls(peer: &Peer, file: &[u8], count: u32) -> Vec<u8> {
+    let mut calls = Vec::new();
+    for xid in 0..count {
+        let args = ReadArgs { file: FileHandle3(file), offset: 0, count: 1 << 20 };
+        let mut call = Vec::new();
+        peer.caller.call(&mut call, 10_000 + xid, &args);
+        calls.extend_from_slice(&call);
+    }
+    calls
+}
+
+/// Sends on a thread of its own, as far as the server takes it.
+fn send_in_background(mut socket: TcpStream, bytes: Vec<u8>) {
+    thread::spawn(move || drop(socket.write_all(&bytes)));
+}
+
+/// A file of 1 MiB on a volume.
+fn large_file(peer: &mut Peer, root: &[u8]) -> Vec<u8> {
+    let file = peer.create(root, "large");
+    let written = peer.write(&file, &vec![7; MIB]);
+    assert_eq!(peer.next_xid(), written);
+    file
+}
+
+/// A stranger at another address does all that a client does first.
+fn stranger_is_served(fixture: &Fixture, last: u8, volume: &str, file: &[u8]) {
+    let mut stranger = fixture.connect_from([127, 0, 1, last]);
+    assert!(is_served(&mut stranger), "stranger {last} is not served");
+    let root = stranger.mount(volume);
+    let made = stranger.create(&root, &format!("of-{last}"));
+    let written = stranger.write(&made, &[1; 4096]);
+    assert_eq!(stranger.next_xid(), written);
+    let read = stranger.send(&ReadArgs { file: FileHandle3(file), offset: 0, count: 1 << 20 });
+    let record = stranger.record();
+    let reply = Reply::parse(&record).unwrap();
+    assert_eq!(reply.xid, read);
+    match reply.results::<ReadArgs<'_>>().unwrap() {
+        Res::Ok(read) => assert_eq!(read.data.len(), MIB),
+        Res::Fail(status, _) => panic!("{status:?}"),
+    }
+}
+
+/// Each of these connections may hold 4 MiB, and together they want more than a worker holds.
+#[test]
+fn replies_that_one_address_never_reads_keep_nobody_out() {
+    let fixture = Fixture::with(|config| config.workers = 1);
+    let mut first = fixture.connect();
+    let root = first.mount("/open");
+    let file = large_file(&mut first, &root);
+    let greedy: Vec<Peer> = (0..100).map(|_| fixture.connect()).collect();
+    for peer in &greedy {
+        send_in_background(peer.socket.try_clone().unwrap(), read_calls(peer, &file, 40));
+    }
+    // The server is done with what it does for them when it serves others at once.
+    for last in 1..=20 {
+        stranger_is_served(&fixture, last, "/open", &file);
+        thread::sleep(Duration::from_millis(100));
+    }
+    let own = first.send(&GetattrArgs { object: FileHandle3(&file) });
+    assert_eq!(first.next_xid(), own, "one that reads is served at that address too");
+    assert_eq!(fixture.server.plane().totals().connections_refused, 0);
+    fixture.server.stop().unwrap();
+}
+
+/// Requests that a connection has no room for stay at the gate, and cost the contract nothing.
+#[test]
+fn a_client_that_reads_nothing_uses_up_nothing_of_the_contract() {
+    let fixture = Fixture::start();
+    let mut first = fixture.connect();
+    let root = first.mount("/tiny");
+    // Enough for the file, and for a moment to see who waits.
+    fixture.lift();
+    let file = large_file(&mut first, &root);
+    let change = VolumeChange { quota_bytes: Some(4 << 40), ..VolumeChange::default() };
+    let catalog = fixture.server.catalog();
+    catalog.change_volume("tiny", &change, Some(0), Mode::Commit).unwrap();
+    fixture.server.plane().apply(catalog.snapshot()).unwrap();
+    // 64 MiB/s from here on. These want 400 MiB.
+    let greedy: Vec<Peer> = (0..4).map(|_| fixture.connect_from([127, 0, 0, 9])).collect();
+    for peer in &greedy {
+        send_in_background(peer.socket.try_clone().unwrap(), read_calls(peer, &file, 100));
+    }
+    // Another moves as much as it has room for beside them, and more than their sockets take.
+    let mut other = fixture.connect_from([127, 0, 0, 2]);
+    for _ in 0..100 {
+        let args = ReadArgs { file: FileHandle3(&file), offset: 0, count: 1 << 20 };
+        let xid = other.send(&args);
+        assert_eq!(other.next_xid(), xid);
+    }
+    let id = catalog.snapshot().volume_named("tiny").unwrap().id;
+    let live = fixture.server.plane().volume_live(id).unwrap();
+    // Of what doesn't wait, 4 MiB and what its socket takes are of each connection.
+    assert!(
+        live.waiting >= 340,
+        "{} of 400 wait, the others were charged for nothing",
+        live.waiting
+    );
+    drop(greedy);
+    fixture.wait_until_nothing_is_parked();
+    fixture.server.stop().unwrap();
+}
+
+/// Requests that wait at a gate hold memory. One address fills what its volume has for that.
+#[test]
+fn requests_of_one_client_that_fill_the_memory_of_a_gate_stop_nobody_else_there() {
+    let fixture = Fixture::start();
+    let mut first = fixture.connect();
+    let root = first.mount("/tiny");
+    let file = first.create(&root, "file");
+    let written = first.write(&file, &[1; 4096]);
+    assert_eq!(first.next_xid(), written, "the contract is spent with it");
+    let greedy: Vec<Peer> = (0..4).map(|_| fixture.connect()).collect();
+    for peer in &greedy {
+        let mut calls = Vec::new();
+        for xid in 0..32 {
+            let mut call = Vec::new();
+            peer.caller.call(&mut call, 20_000 + xid, &write_args(&file, &vec![2; MIB]));
+            calls.extend_from_slice(&call);
+        }
+        send_in_background(peer.socket.try_clone().unwrap(), calls);
+    }
+    while fixture.server.plane().totals().reading_stopped < 4 {
+        thread::yield_now();
+    }
+    // A stranger's request waits for the contract as it should, and its connection is read all the same.
+    let mut stranger = fixture.connect_from([127, 0, 0, 2]);
+    stranger.write(&file, &[3; 4096]);
+    for _ in 0..10 {
+        let xid = stranger.send(&GetattrArgs { object: FileHandle3(&file) });
+        assert_eq!(stranger.next_xid(), xid);
+    }
+    assert_eq!(fixture.server.plane().totals().reading_stopped, 4);
+    fixture.lift();
+    fixture.wait_until_nothing_is_parked();
+    fixture.server.stop().unwrap();
+}
