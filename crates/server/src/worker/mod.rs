@@ -116,8 +116,8 @@ impl Worker {
             self.core.pump_due();
             self.hand_out();
             self.tidy_dirty();
-            self.relieve();
             self.sweep();
+            self.relieve();
         }
         if self.core.under_way() > 0 {
             self.core.engine.left_unfinished();
