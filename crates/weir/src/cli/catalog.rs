@@ -54,6 +54,7 @@ Examples:
     /// Looks whether the database is whole and of a format this version knows, who may read the
     /// secrets, and whether every pool's and volume's directory is there and of a known format.
     /// Changes nothing; the server may run. Ends with 1 if something is lost or can't be served.
+    /// Of a backup it compares all content with its checksum; one that an earlier version made has none.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog check
@@ -208,13 +209,28 @@ fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn told(info: &BackupInfo) -> String {
-    let BackupInfo { weir, format, pools, volumes, .. } = info;
-    format!("catalogue of format {format}, {pools} pools, {volumes} volumes, taken by weir {weir}")
+    let BackupInfo { weir, format, pools, volumes, sha256, .. } = info;
+    let checked = match sha256 {
+        Some(_) => "its checksum is right",
+        None => {
+            "made by an earlier version: it has no checksum, so it can't be checked for damage as a whole"
+        }
+    };
+    format!(
+        "catalogue of format {format}, {pools} pools, {volumes} volumes, taken by weir {weir}; {checked}"
+    )
 }
 
 fn shown(info: &BackupInfo) -> serde_json::Value {
-    let BackupInfo { taken, weir, format, pools, volumes } = info;
-    json!({ "taken": taken, "weir": weir, "format": format, "pools": pools, "volumes": volumes })
+    let BackupInfo { taken, weir, format, pools, volumes, sha256 } = info;
+    json!({
+        "taken": taken,
+        "weir": weir,
+        "format": format,
+        "pools": pools,
+        "volumes": volumes,
+        "sha256": sha256,
+    })
 }
 
 fn finding(finding: &Finding) -> serde_json::Value {
