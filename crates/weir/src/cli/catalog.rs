@@ -98,7 +98,7 @@ fn backup(global: &Global, file: &Path, overwrite: bool) -> Result<()> {
     if global.output == Output::Json {
         return print::json(&json!({ "file": file, "bytes": bytes.len(), "backup": shown(&info) }));
     }
-    print::text(&format!("{}: {}\n", file.display(), told(&info)))
+    print::line(format_args!("{}: {}", file.display(), told(&info)))
 }
 
 fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
@@ -112,9 +112,9 @@ fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
             "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         }));
     }
-    print::text(&format!("restored {}\n", told(&info)))?;
+    print::line(format_args!("restored {}", told(&info)))?;
     if let Some(kept) = kept {
-        print::text(&format!("what was there before is in {}\n", kept.display()))?;
+        print::line(format_args!("what was there before is in {}", kept.display()))?;
     }
     print_findings(&report)
 }
@@ -144,8 +144,8 @@ fn check(global: &Global) -> Result<()> {
     } else {
         print_findings(&report)?;
         let format = report.format;
-        print::text(&format!("format {format}, {pools} pools, {volumes} volumes: "))?;
-        print::text(if report.findings.is_empty() { "all is well\n" } else { "see above\n" })?;
+        let outcome = if report.findings.is_empty() { "all is well" } else { "see above" };
+        print::line(format_args!("format {format}, {pools} pools, {volumes} volumes: {outcome}"))?;
     }
     match errors {
         0 => Ok(()),
@@ -158,7 +158,7 @@ fn check_backup(output: Output, file: &Path) -> Result<()> {
     let info = weir_catalog::inspect_backup(file, &read(file)?)?;
     match output {
         Output::Json => print::json(&shown(&info)),
-        Output::Table => print::text(&format!("{}: {}\n", file.display(), told(&info))),
+        Output::Table => print::line(format_args!("{}: {}", file.display(), told(&info))),
     }
 }
 
@@ -240,7 +240,7 @@ fn finding(finding: &Finding) -> serde_json::Value {
 
 fn print_findings(report: &Report) -> Result<()> {
     for finding in &report.findings {
-        print::text(&format!("{}: {}\n", severity_word(finding.severity), finding.message))?;
+        print::line(format_args!("{}: {}", severity_word(finding.severity), finding.message))?;
     }
     Ok(())
 }
