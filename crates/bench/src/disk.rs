@@ -91,16 +91,16 @@ impl Drop for Disk {
     fn drop(&mut self) {
         for (file, lift) in self.throttled.drain(..) {
             if let Err(error) = std::fs::write(file, lift) {
-                eprintln!("the throttle of {} stays: {error}", self.mount.display());
+                crate::errln!("the throttle of {} stays: {error}", self.mount.display());
             }
         }
         if let Err(error) = run(Command::new("umount").arg(&self.mount)) {
-            eprintln!("{error:#}");
+            crate::errln!("{error:#}");
             return;
         }
         for gone in [std::fs::remove_dir(&self.mount), std::fs::remove_file(&self.image)] {
             if let Err(error) = gone {
-                eprintln!("{}: {error}", self.image.display());
+                crate::errln!("{}: {error}", self.image.display());
             }
         }
     }

@@ -35,6 +35,7 @@ pub mod scenario;
 pub mod stats;
 pub mod suite;
 mod target;
+pub mod terminal;
 pub mod text;
 pub mod units;
 mod verify;

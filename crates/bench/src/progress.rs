@@ -2,16 +2,15 @@
 
 use crate::engine::{Phase, Window};
 use crate::stats::result::mibps;
+use crate::terminal::{self, Spinner};
 use crate::units::{latency, span, three_digits};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, Write};
 
 /// Windows gathered for one line: a second of them.
 const SECONDS: f64 = 1.0;
 
 /// Shows what a run does, once a second.
 pub struct Progress {
-    bar: Option<ProgressBar>,
+    bar: Option<Spinner>,
     quiet: bool,
     since_s: f64,
     operations: u64,
@@ -28,7 +27,7 @@ impl Progress {
     /// Shows nothing if `quiet`.
     #[must_use]
     pub fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(spinner);
+        let bar = (!quiet && terminal::shows_errors()).then(Spinner::default);
         Self {
             bar,
             quiet,
@@ -54,8 +53,8 @@ impl Progress {
     /// A line that stays.
     pub fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line),
-            None if !self.quiet => tell(line),
+            Some(bar) => bar.say(line),
+            None if !self.quiet => terminal::say(line),
             None => {}
         }
     }
@@ -64,8 +63,7 @@ impl Progress {
     pub fn layout(&mut self, done: u64, total: u64) {
         if let Some(bar) = &self.bar {
             let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
-            bar.set_message(format!("{}laying out the files: {percent} %", self.prefix()));
-            bar.tick();
+            bar.show(format_args!("{}laying out the files: {percent} %", self.prefix()));
         }
     }
 
@@ -83,7 +81,7 @@ impl Progress {
     /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+            bar.finish();
         }
     }
 
@@ -91,10 +89,9 @@ impl Progress {
         let seconds = window.at_s - self.since_s;
         let line = self.line(window, seconds);
         if let Some(bar) = &self.bar {
-            bar.set_message(line);
-            bar.tick();
+            bar.show(line);
         } else if !self.quiet {
-            tell(&line);
+            terminal::say(line);
         }
         (self.operations, self.bytes, self.errors) = (0, 0, 0);
         self.p99_ms = 0.0;
@@ -136,46 +133,9 @@ impl Progress {
     }
 }
 
-fn spinner() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(
-        ProgressStyle::with_template("{spinner} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
-    bar
-}
-
-/// Writes a line to standard error. Nobody may be reading it any more (`… 2>&1 | head`): that must
-/// not end a run whose files are still at the target, as a panic would.
-pub(crate) fn tell(line: &str) {
-    line_to(&mut std::io::stderr().lock(), line);
-}
-
-fn line_to(to: &mut dyn Write, line: &str) {
-    // There is nowhere left to say that it failed.
-    drop(writeln!(to, "{line}"));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reader_that_went_away_ends_nothing() {
-        struct Gone;
-        impl Write for Gone {
-            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-                Err(std::io::ErrorKind::BrokenPipe.into())
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
-        }
-        line_to(&mut Gone, "unread");
-        let mut read = Vec::new();
-        line_to(&mut read, "read");
-        assert_eq!(read, b"read\n");
-    }
 
     #[test]
     fn a_line_says_rate_latency_errors_and_time_left() {

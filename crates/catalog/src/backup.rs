@@ -1,5 +1,6 @@
 //! Backups of the catalogue: one SQLite file with the catalogue's tables as they were at one moment
-//! and a table `backup`, which tells when and by which version, and holds the key of file handles.
+//! and a table `backup`, which tells when and by which version, and holds the key of file handles. Since
+//! version 2 a line after the database has a checksum over it ([`seal`]).
 //!
 //! Not in it: the volumes' files, and the API's token, which is no state: a restore leaves the one
 //! that is there alone, and otherwise the server makes a new one.
@@ -7,14 +8,18 @@
 use crate::catalog::Catalog;
 use crate::directory::{self, Lock};
 use crate::error::{CatalogError, Result};
+use crate::seal::{self, Seal};
 use crate::{check, image, owner, rows, schema};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use std::path::Path;
 
-/// The newest version of the table that this server writes and reads.
-const VERSION: i64 = 1;
+/// The newest version of backups, which this server writes. Version 1 had no checksum.
+const VERSION: i64 = 2;
+/// The first version with a checksum. A backup of it without one is damaged.
+const SEALED_SINCE: i64 = 2;
 /// No database of SQLite is shorter than its smallest page.
 const PAGE_BYTES_MIN: usize = 512;
+const OTHER_CONTENT: &str = "its content is not that of its checksum";
 const TABLE: &str = "
     CREATE TABLE backup (
         one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -38,6 +43,9 @@ pub struct BackupInfo {
     pub pools: usize,
     /// How many volumes it has.
     pub volumes: usize,
+    /// SHA-256 of everything in it, in hexadecimal digits, which was found to be right. Backups of
+    /// earlier versions have none: whether they are damaged can't be told for certain.
+    pub sha256: Option<String>,
 }
 
 /// A backup that was read and found whole.
@@ -87,25 +95,49 @@ fn finish(image: Connection, key: &[u8; 16]) -> Result<Vec<u8>> {
         "INSERT INTO backup VALUES (1, ?1, ?2, unixepoch(), ?3)",
         params![VERSION, env!("CARGO_PKG_VERSION"), key],
     )?;
-    image::bytes(image)
+    Ok(seal::close(image::bytes(image)?))
 }
 
-/// Reads a backup and makes sure that it can be restored.
+/// The database in the backup `bytes`, which a server sent, for a look at its catalogue. Damages of the
+/// catalogue are not looked for here: the caller tells them one by one.
+pub(crate) fn database(bytes: &[u8]) -> Result<Connection> {
+    match seal::open(bytes) {
+        Seal::Whole { content, .. } => image::read(content),
+        // From a server of an earlier version.
+        Seal::Missing => image::read(bytes),
+        Seal::Broken => Err(CatalogError::DamagedBackup {
+            path: "that the server sent".into(),
+            what: OTHER_CONTENT.to_owned(),
+        }),
+    }
+}
+
+/// Reads a backup and makes sure that it is whole and can be restored.
 pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
     let not_backup = || CatalogError::NotBackup { path: path.to_owned() };
     let damaged = |what: String| CatalogError::DamagedBackup { path: path.to_owned(), what };
-    if bytes.len() < PAGE_BYTES_MIN {
+    // Before SQLite reads any of it.
+    let (content, sha256) = match seal::open(bytes) {
+        Seal::Whole { content, sha256 } => (content, Some(sha256)),
+        Seal::Broken => return Err(damaged(OTHER_CONTENT.to_owned())),
+        Seal::Missing => (bytes, None),
+    };
+    if content.len() < PAGE_BYTES_MIN {
         return Err(not_backup());
     }
-    let image = image::read(bytes)?;
+    let image = image::read(content)?;
     let find = "SELECT version FROM backup";
-    let version: Option<i64> =
-        image.query_row(find, [], |row| row.get(0)).optional().map_err(|error| {
-            match error.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::DatabaseCorrupt) => damaged(error.to_string()),
-                _ => not_backup(),
+    let found = image.query_row(find, [], |row| row.get(0)).optional();
+    let version: Option<i64> = found.map_err(|error| match &error {
+        // The table is there, and its row or the rest of the database is not whole.
+        rusqlite::Error::InvalidColumnType(..) => damaged(error.to_string()),
+        _ => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure) => {
+                damaged(error.to_string())
             }
-        })?;
+            _ => not_backup(),
+        },
+    })?;
     let version = version.ok_or_else(not_backup)?;
     if version > VERSION {
         return Err(CatalogError::NewerBackup {
@@ -113,6 +145,17 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
             found: version,
             known: VERSION,
         });
+    }
+    if version < 1 {
+        return Err(damaged(format!("there was never a version {version} of backups")));
+    }
+    if (version >= SEALED_SINCE) != sha256.is_some() {
+        return Err(damaged("it does not end with its checksum".to_owned()));
+    }
+    let length = image::length(&image)?;
+    if length != content.len() as u64 {
+        let found = content.len();
+        return Err(damaged(format!("it has {found} bytes where its database has {length}")));
     }
     if let Some(first) = check::damages(&image)?.into_iter().next() {
         return Err(damaged(first));
@@ -127,5 +170,5 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
     let newest = schema::newest(&image, path)?;
     let snapshot = rows::load(&newest, Path::new("/"))?;
     let (pools, volumes) = (snapshot.pools().count(), snapshot.volumes().count());
-    Ok(Backup { info: BackupInfo { taken, weir, format, pools, volumes }, key, image })
+    Ok(Backup { info: BackupInfo { taken, weir, format, pools, volumes, sha256 }, key, image })
 }

@@ -3,7 +3,7 @@
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::model::{Pool, Snapshot, Volume};
-use crate::{image, owner, places, restore, rows, schema};
+use crate::{backup, image, owner, places, restore, rows, schema};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -67,7 +67,7 @@ pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
     let path = directory::existing_catalog(directory)?;
     let directory = &directory.canonicalize().map_err(directory::at(directory))?;
     let image = match served {
-        Some(bytes) => image::read(bytes)?,
+        Some(bytes) => backup::database(bytes)?,
         None => {
             // Opening it would leave files of ours among somebody else's.
             owner::check_directory(directory)?;

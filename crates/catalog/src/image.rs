@@ -37,6 +37,12 @@ pub(crate) fn bytes(mut image: Connection) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// How many bytes the file of `image` has.
+pub(crate) fn length(image: &Connection) -> Result<u64> {
+    let number = |name| image.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    Ok(number("page_count")?.unsigned_abs().saturating_mul(number("page_size")?.unsigned_abs()))
+}
+
 /// The database that such `bytes` are.
 pub(crate) fn read(bytes: &[u8]) -> Result<Connection> {
     let mut image = Connection::open_in_memory()?;

@@ -31,6 +31,7 @@ mod requests;
 mod restore;
 mod rows;
 mod schema;
+mod seal;
 mod tokens;
 mod touched;
 mod volumes;

@@ -62,7 +62,7 @@ pub fn restore(directory: &Path, path: &Path, bytes: &[u8], replace: Replace) ->
     let backup = backup::read(path, bytes)?;
     let directory = directory::prepare(directory)?;
     let _lock = Lock::take(&directory)?;
-    let there = present(&directory);
+    let there = present(&directory)?;
     if replace == Replace::Never && !there.is_empty() {
         return Err(CatalogError::CatalogExists { directory });
     }
@@ -81,14 +81,29 @@ pub fn restore(directory: &Path, path: &Path, bytes: &[u8], replace: Replace) ->
 
 /// Refuses a directory in which a restore was interrupted.
 pub(crate) fn check_finished(directory: &Path) -> Result<()> {
-    match directory.join(MARK).exists() {
+    match is_there(&directory.join(MARK))? {
         true => Err(CatalogError::RestoreInterrupted { directory: directory.to_owned() }),
         false => Ok(()),
     }
 }
 
-fn present(directory: &Path) -> Vec<&'static str> {
-    PARTS.into_iter().filter(|name| directory.join(name).exists()).collect()
+fn present(directory: &Path) -> Result<Vec<&'static str>> {
+    let mut there = Vec::new();
+    for name in PARTS {
+        if is_there(&directory.join(name))? {
+            there.push(name);
+        }
+    }
+    Ok(there)
+}
+
+/// Is there anything at `path`? A disk that can't tell is not taken to say no.
+fn is_there(path: &Path) -> Result<bool> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(directory::at(path)(error)),
+    }
 }
 
 /// Makes the catalogue that is to be, beside the one that is.

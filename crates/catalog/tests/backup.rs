@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+use proptest::prelude::*;
 use rusqlite::Connection;
+use sha2::{Digest, Sha256};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use weir_catalog::{
@@ -44,6 +46,33 @@ fn add(catalog: &Catalog, name: &str) {
 
 fn take(backup: &[u8], data: &Path) -> weir_catalog::Result<weir_catalog::Restored> {
     restore(data, Path::new("the-backup"), backup, Replace::Never)
+}
+
+/// The database in a backup, and the line with its checksum.
+fn parts(backup: &[u8]) -> (&[u8], &[u8]) {
+    let word = b"\nweir-backup-sha256:";
+    backup.split_at(backup.windows(word.len()).rposition(|found| found == word).unwrap())
+}
+
+/// A backup after `sql`, without a checksum.
+fn altered(backup: &[u8], sql: &str) -> Vec<u8> {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("changed");
+    std::fs::write(&path, parts(backup).0).unwrap();
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+/// `database` as a backup with the right checksum.
+fn sealed(database: &[u8]) -> Vec<u8> {
+    let digest = Sha256::digest(database);
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    [database, format!("\nweir-backup-sha256:{digits}\n").as_bytes()].concat()
+}
+
+/// A backup as a version without checksums made it.
+fn of_earlier_version(backup: &[u8]) -> Vec<u8> {
+    altered(backup, "UPDATE backup SET version = 1")
 }
 
 /// What a check says, as codes.
@@ -218,13 +247,8 @@ fn what_is_no_whole_backup_is_refused_and_changes_nothing() {
     damaged[middle..middle + 4096].fill(0x5a);
     assert_eq!(refused(&damaged), "damaged_backup");
     assert_eq!(refused(&backup[..backup.len() - 4096]), "damaged_backup");
-    let changed = |sql: &str| {
-        let path = base.path().join("changed");
-        std::fs::write(&path, &backup).unwrap();
-        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-        refused(&std::fs::read(&path).unwrap())
-    };
-    assert_eq!(changed("UPDATE backup SET version = 2"), "newer_backup");
+    let changed = |sql: &str| refused(&sealed(&altered(&backup, sql)));
+    assert_eq!(changed("UPDATE backup SET version = 3"), "newer_backup");
     assert_eq!(changed("UPDATE backup SET handle_key = x'00'"), "damaged_backup");
     assert_eq!(changed("DELETE FROM backup"), "not_a_backup");
     assert_eq!(changed("PRAGMA user_version = 99"), "newer_format");
@@ -233,7 +257,114 @@ fn what_is_no_whole_backup_is_refused_and_changes_nothing() {
         "damaged_backup",
         "volumes without a pool"
     );
-    take(&backup, &other).unwrap();
+    for version in [-1, 0, 1] {
+        let sql = format!("UPDATE backup SET version = {version}");
+        assert_eq!(changed(&sql), "damaged_backup", "{version}, and a checksum");
+    }
+    let sql = "UPDATE backup SET taken = 7";
+    assert_eq!(refused(&altered(&backup, sql)), "damaged_backup", "no checksum");
+    take(&sealed(&altered(&backup, sql)), &other).unwrap();
+}
+
+/// Refuses `bytes` as damaged, changes nothing, and says what to do.
+fn refuses(bytes: &[u8], what: &str) {
+    let base = tempfile::tempdir().unwrap();
+    let other = base.path().join("other");
+    for error in
+        [inspect_backup(Path::new("b"), bytes).unwrap_err(), take(bytes, &other).unwrap_err()]
+    {
+        assert_eq!(error.code(), "damaged_backup", "{what}: {error}");
+        assert!(error.to_string().contains("the backup"), "{what}: {error}");
+        assert!(error.to_string().contains("use another"), "{what}: {error}");
+    }
+    assert!(!other.exists(), "{what}");
+}
+
+/// `bytes` with one bit turned over.
+fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    bytes
+}
+
+fn a_backup() -> (Vec<u8>, [u8; 16]) {
+    let base = tempfile::tempdir().unwrap();
+    let catalog = with_volume(base.path());
+    (catalog.backup().unwrap(), *catalog.handle_secret())
+}
+
+#[test]
+fn a_backup_with_one_changed_bit_is_refused() {
+    let (backup, key) = a_backup();
+    let (database, line) = parts(&backup);
+    let at = database.windows(16).position(|bytes| *bytes == key).unwrap();
+    // The header of the database, the row with the key and its version, and the checksum.
+    let regions = [0..100, at - 64..at + 16, database.len()..database.len() + line.len()];
+    for byte in regions.into_iter().flatten() {
+        for bit in 0..8 {
+            refuses(&flipped(&backup, byte * 8 + bit), &format!("byte {byte} bit {bit}"));
+        }
+    }
+    inspect_backup(Path::new("b"), &backup).unwrap();
+}
+
+#[test]
+fn a_backup_that_is_cut_or_goes_on_is_refused() {
+    let (backup, _) = a_backup();
+    let (database, line) = parts(&backup);
+    for cut in 1..=line.len() {
+        refuses(&backup[..backup.len() - cut], &format!("{cut} bytes cut"));
+    }
+    for cut in (line.len() + 1..backup.len()).step_by(509) {
+        let cut = &backup[..backup.len() - cut];
+        assert!(inspect_backup(Path::new("b"), cut).is_err(), "{} bytes left", cut.len());
+    }
+    for more in [&b"\0"[..], b"\n", &[0; 4096], line, &backup] {
+        refuses(&[&backup, more].concat(), "it goes on");
+    }
+    refuses(&[database, b"x", line].concat(), "a byte more");
+    refuses(&[database, &line.to_ascii_uppercase()].concat(), "capitals");
+}
+
+#[test]
+fn a_backup_of_a_version_without_checksums_is_restored_and_says_so() {
+    let (backup, key) = a_backup();
+    let earlier = of_earlier_version(&backup);
+    let base = tempfile::tempdir().unwrap();
+    let other = base.path().join("other");
+    let info = take(&earlier, &other).unwrap().info;
+    assert_eq!((info.sha256, info.volumes), (None, 1));
+    assert_eq!(*Catalog::open(&other).unwrap().handle_secret(), key);
+    assert_eq!(inspect_backup(Path::new("b"), &backup).unwrap().sha256.unwrap().len(), 64);
+    // What can be found without a checksum is.
+    refuses(&[&earlier[..], b"\0"].concat(), "it goes on");
+    refuses(&[&earlier[..], &[0; 4096]].concat(), "it goes on by a page");
+    refuses(&earlier[..earlier.len() - 1], "a byte is cut");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damage_passes(
+        bits in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
+        hole in any::<(prop::sample::Index, u8, u16)>(),
+    ) {
+        static BACKUP: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+        let backup = BACKUP.get_or_init(|| a_backup().0);
+        for bit in &bits {
+            let bit = bit.index(backup.len() * 8);
+            refuses(&flipped(backup, bit), &format!("bit {bit}"));
+        }
+        let (at, value, length) = hole;
+        let at = at.index(parts(backup).0.len());
+        let mut holed = backup.clone();
+        let end = (at + 1 + usize::from(length)).min(parts(backup).0.len());
+        holed[at..end].fill(value);
+        if holed != *backup {
+            refuses(&holed, &format!("{at} to {end} are {value}"));
+        }
+    }
 }
 
 #[test]

@@ -3,14 +3,13 @@
 
 mod cli;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match cli::Cli::try_parse() {
+    match cli::Cli::given() {
         Ok(cli) => cli::run(cli),
         Err(error) => cli::unread(&error),
     }

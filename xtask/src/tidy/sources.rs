@@ -1,5 +1,6 @@
 //! Rules for source files: a module doc first, a bounded size, `unsafe` in one crate only, no
-//! standard library where a crate promises to do no I/O, and locks through one door.
+//! standard library where a crate promises to do no I/O, locks through one door, and printing through
+//! another.
 
 use super::{Findings, has_extension};
 use anyhow::{Context, Result};
@@ -27,6 +28,45 @@ const BEHIND_THE_DOOR: [&str; 7] = [
     "sync::watch",
     "sync::Notify",
 ];
+
+/// The only code that prints: what it is given can't command a terminal.
+const PRINT_DOOR: &str = "crates/bench/src/terminal";
+
+/// What prints, or leads to where printing goes.
+const PRINTS: [&str; 17] = [
+    "print!",
+    "println!",
+    "eprint!",
+    "eprintln!",
+    "dbg!",
+    "std::print",
+    "std::eprint",
+    "std::dbg",
+    "stdout()",
+    "stderr()",
+    "comfy_table",
+    "indicatif",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/tty",
+    ".print_help()",
+    ".print_long_help()",
+];
+
+/// What clap prints by itself.
+const CLAP_PRINTS: [&str; 2] = [".exit()", "error.print()"];
+
+/// What goes to standard output or standard error and is not for people's terminals alone.
+const STREAMS: [(&str, &str); 2] = [
+    // A worker speaks a protocol of bytes with its coordinator.
+    ("crates/bench/src/cluster/link.rs", "stdout()"),
+    // The log has formats of its own, and escapes its values (`log_fields.rs`).
+    ("crates/weir/src/cli/logging.rs", "stderr()"),
+];
+
+/// Where whole documents for other programs are printed, whose lines are not made one by one.
+const DOCUMENTS: [&str; 2] =
+    ["crates/weir/src/cli/completions.rs", "crates/weir/src/cli/config.rs"];
 
 pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
     for path in files.iter().filter(|path| has_extension(path, "rs")) {
@@ -73,6 +113,9 @@ fn objections(path: &Path, text: &str) -> Vec<String> {
         if !is_tests && number <= product_lines && passes_the_door(path, code) {
             wrong.push(format!("line {number}: locks and channels come from the `sync` module"));
         }
+        if !is_tests && number <= product_lines && prints_beside_the_door(path, code) {
+            wrong.push(format!("line {number}: printing goes through `weir_bench::terminal`"));
+        }
     }
     wrong
 }
@@ -97,9 +140,87 @@ fn passes_the_door(path: &Path, code: &str) -> bool {
     behind && !is_door && (named || grouped)
 }
 
+/// Does `code`, of a crate's product, print otherwise than through [`PRINT_DOOR`]?
+fn prints_beside_the_door(path: &Path, code: &str) -> bool {
+    let mut place = path.components().map(|part| part.as_os_str());
+    let of_product = place.next().is_some_and(|first| first == "crates")
+        && place.nth(1).is_some_and(|folder| folder == "src");
+    if !of_product || path.starts_with(PRINT_DOOR) {
+        return false;
+    }
+    let is_stream =
+        |what| STREAMS.iter().any(|(file, form)| path == Path::new(file) && *form == what);
+    let prints = PRINTS.into_iter().any(|what| names(code, what) && !is_stream(what));
+    let clap = CLAP_PRINTS.into_iter().any(|what| code.contains(what));
+    let document = code.contains("terminal::")
+        && names(code, "document")
+        && !DOCUMENTS.iter().any(|file| path == Path::new(file));
+    prints || clap || document
+}
+
+/// Is `what` in `code`, and not the end of a longer name?
+fn names(code: &str, what: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    code.match_indices(what).any(|(at, _)| {
+        let before = code.get(..at).and_then(|before| before.chars().next_back());
+        !what.starts_with(is_part) || !before.is_some_and(is_part)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn printing_goes_through_one_door() {
+        let found = |path: &str, code: &str| prints_beside_the_door(Path::new(path), code);
+        let pool = "crates/weir/src/cli/pool.rs";
+        for code in [
+            r#"println!("{name}");"#,
+            r#"    eprint!("\r{text}");"#,
+            r#"std::println!("{name}");"#,
+            "use std::eprintln as say;",
+            "dbg!(name);",
+            r#"writeln!(std::io::stdout().lock(), "{name}")?;"#,
+            "let mut out = stderr();",
+            "use comfy_table::Table;",
+            "let bar = indicatif::ProgressBar::new(1);",
+            r#"File::create("/dev/tty")?;"#,
+            "error.exit();",
+            "command.print_help()?;",
+            "use weir_bench::terminal::{Text, document};",
+            "terminal::document(&name)?;",
+        ] {
+            assert!(found(pool, code), "{code}");
+            assert!(found("crates/server/src/serve.rs", code), "{code}");
+            assert!(!found("crates/bench/src/terminal/mod.rs", code), "{code}");
+            assert!(!found("crates/weir/tests/cli.rs", code), "{code}");
+            assert!(!found("xtask/src/main.rs", code), "{code}");
+        }
+        for code in [
+            r#"outln!("{name}");"#,
+            r#"weir_bench::errln!("{name}");"#,
+            "print::line(name)?;",
+            "print::table(&header, rows)",
+            "command.stdout(Stdio::null()).stderr(Stdio::piped());",
+            "std::process::exit(1);",
+            "let stdout = child.stdout.take();",
+        ] {
+            assert!(!found(pool, code), "{code}");
+        }
+        assert!(found(pool, "let mut out = io::stdout();"));
+        assert!(!found("crates/bench/src/cluster/link.rs", "write: Box::new(io::stdout()),"));
+        assert!(found("crates/bench/src/cluster/link.rs", "write: Box::new(io::stderr()),"));
+        assert!(!found("crates/weir/src/cli/config.rs", "use weir_bench::terminal::document;"));
+    }
+
+    #[test]
+    fn printing_in_tests_is_no_matter() {
+        let text = "//! Doc.\n#[cfg(test)]\nmod tests {\n    println!();\n}\n";
+        assert_eq!(objections(Path::new("crates/weir/src/a.rs"), text), [""; 0]);
+        let text = "//! Doc.\nfn a() {\n    println!();\n}\n";
+        assert_eq!(objections(Path::new("crates/weir/src/a.rs"), text).len(), 1);
+    }
 
     #[test]
     fn each_rule_refuses_what_breaks_it() {

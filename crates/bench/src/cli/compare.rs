@@ -1,7 +1,7 @@
 //! `weir bench compare`: results held against each other.
 
 use super::Format;
-use super::report::{ReportError, print, read_all, write};
+use super::report::{ReportError, print, print_json, read_all, write};
 use crate::compare::{compare, json, terminal};
 use crate::report::suite;
 use clap::Args;
@@ -43,18 +43,16 @@ pub fn run(args: &CompareArgs, format: Format) -> Result<(), ReportError> {
     let results = read_all(&args.results)?;
     let sides: Vec<_> = results.iter().collect();
     let comparison = compare(&sides);
-    let document = json(&comparison).map_err(|error| ReportError::Write {
-        path: args.json.clone().unwrap_or_else(|| "standard output".into()),
-        source: io::Error::from(error),
-    })?;
     if let Some(path) = &args.html {
         write(path, &suite::html(&sides))?;
     }
     if let Some(path) = &args.json {
-        write(path, &document)?;
+        let failed =
+            |error| ReportError::Write { path: path.clone(), source: io::Error::from(error) };
+        write(path, &json(&comparison).map_err(failed)?)?;
     }
     match format {
         Format::Table => print(&terminal(&comparison, None)),
-        Format::Json => print(&document),
+        Format::Json => print_json(&comparison),
     }
 }

@@ -2,18 +2,16 @@
 
 use crate::scenario::{Cache, Scenario, Step};
 use crate::suite::{Options, Plan, step_seconds};
+use crate::terminal::Text;
 use crate::units::span;
 use crate::workload::{Length, Operation, Pattern, Rate, Workload};
-use std::fmt::Write as _;
 use weir_core::units::Bytes;
 
 /// What running `scenarios` with `options` would do.
-pub(super) fn text(scenarios: &[Scenario], options: &Options) -> String {
-    let mut text = format!("Dry run: nothing is run, and {} is not contacted.\n", options.target);
-    for scenario in scenarios {
-        // Writing to a string can't fail.
-        let _ = test(&mut text, scenario);
-    }
+pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
+    let mut text = Text::new();
+    text.line(format_args!("Dry run: nothing is run, and {} is not contacted.", options.target));
+    scenarios.iter().for_each(|scenario| test(&mut text, scenario));
     let plan = Plan::of(scenarios, options);
     let runs = if options.repeats > 1 || options.discard_first {
         let more = u32::from(options.discard_first);
@@ -21,9 +19,9 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> String {
     } else {
         String::new()
     };
-    let _ = writeln!(
-        text,
-        "\n{}{runs}: {} of load{}. Files hold up to {} at a time; {} are written to lay them \
+    text.blank();
+    text.line(format_args!(
+        "{}{runs}: {} of load{}. Files hold up to {} at a time; {} are written to lay them \
          out, which comes on top.",
         if plan.steps == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps) },
         span(plan.seconds),
@@ -34,25 +32,25 @@ pub(super) fn text(scenarios: &[Scenario], options: &Options) -> String {
         },
         Bytes(plan.peak_bytes),
         Bytes(plan.layout_bytes)
-    );
+    ));
     text
 }
 
-fn test(text: &mut String, scenario: &Scenario) -> std::fmt::Result {
-    writeln!(text, "\n{}: {}", scenario.name, scenario.title)?;
+fn test(text: &mut Text, scenario: &Scenario) {
+    text.blank();
+    text.line(format_args!("{}: {}", scenario.name, scenario.title));
     if let Some(waiting) = &scenario.waiting {
-        return writeln!(text, "  is not run: {waiting}");
+        return text.line(format_args!("  is not run: {waiting}"));
     }
     for change in &scenario.changes {
-        writeln!(text, "  changed: {change}")?;
+        text.line(format_args!("  changed: {change}"));
     }
     for step in &scenario.steps {
-        writeln!(text, "  {}{}", step.name, about(step))?;
+        text.line(format_args!("  {}{}", step.name, about(step)));
         for load in &step.loads {
-            writeln!(text, "    {}", words(load))?;
+            text.line(format_args!("    {}", words(load)));
         }
     }
-    Ok(())
 }
 
 fn about(step: &Step) -> String {
@@ -168,7 +166,7 @@ mod tests {
         let mut other = scenario(&["never"]);
         other.waiting = Some("no SMB".to_owned());
         let options = Options { repeats: 3, target: "nfs://x/y".to_owned(), ..Options::default() };
-        let text = text(&[one, other], &options);
+        let text = text(&[one, other], &options).to_string();
         for part in [
             "nfs://x/y is not contacted",
             "changed: files are smaller",

@@ -2,9 +2,9 @@
 
 use super::{CliError, Format, output};
 use crate::catalogue::{self, Entry};
+use crate::terminal::{Grid, Text};
 use crate::units::span;
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 /// List the published tests that `weir bench run` knows by name
@@ -53,21 +53,20 @@ pub(super) fn run(args: &ListArgs, format: Format) -> Result<(), CliError> {
     }
     let rows: Vec<Row<'_>> = all.iter().map(Row::of).collect();
     if args.json || format == Format::Json {
-        return output::print(&output::json(&rows)?);
+        return output::print_json(&rows);
     }
     output::print(&table(&rows))
 }
 
-fn table(rows: &[Row<'_>]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["NAME", "PROTOCOL", "STEPS", "TAKES", "WHAT"]);
+fn table(rows: &[Row<'_>]) -> Text {
+    let mut grid = Grid::columns();
+    grid.head(["NAME", "PROTOCOL", "STEPS", "TAKES", "WHAT"]);
     for row in rows {
         let what = row.waiting.map_or_else(
             || row.title.to_owned(),
             |waiting| format!("{} (waiting for {waiting})", row.title),
         );
-        table.add_row([
+        grid.row([
             row.name.to_owned(),
             row.protocol.to_owned(),
             row.steps.to_string(),
@@ -75,14 +74,8 @@ fn table(rows: &[Row<'_>]) -> String {
             what,
         ]);
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    for column in table.column_iter_mut().skip(2).take(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    // Lines end where their text does, for whoever cuts them up.
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    grid.align_right([2, 3]);
+    grid.text()
 }
 
 #[cfg(test)]
@@ -93,7 +86,7 @@ mod tests {
     fn every_test_is_a_row_and_what_waits_says_so() {
         let all = catalogue::all();
         let rows: Vec<Row<'_>> = all.iter().map(Row::of).collect();
-        let text = table(&rows);
+        let text = table(&rows).to_string();
         for entry in &all {
             assert!(text.contains(&entry.name), "{}", entry.name);
         }

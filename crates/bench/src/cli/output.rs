@@ -1,13 +1,12 @@
 //! Where results go.
 
 use super::{CliError, Format};
-use crate::progress::tell;
 use crate::report::suite;
 use crate::results::Results;
+use crate::terminal::{self, Text};
 use clap::Args;
 use serde::Serialize;
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Where results go, and under what name.
@@ -87,11 +86,11 @@ impl OutputArgs {
             written.push(path.display().to_string());
         }
         match format {
-            Format::Json => print(&json(results)?)?,
+            Format::Json => print_json(results)?,
             Format::Table => print(&suite::terminal(results))?,
         }
         if !written.is_empty() && !self.quiet {
-            tell(&format!("written: {}", written.join(", ")));
+            crate::errln!("written: {}", written.join(", "));
         }
         Ok(())
     }
@@ -109,18 +108,18 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     std::fs::write(path, text).map_err(|source| CliError::Output { path: path.to_owned(), source })
 }
 
-/// Prints to standard output. A reader that has gone away (`| head`) is no failure.
-pub(super) fn print(text: &str) -> Result<(), CliError> {
-    put(text).map_err(|source| CliError::Output { path: "standard output".into(), source })
+/// Prints to standard output.
+pub(super) fn print(text: &Text) -> Result<(), CliError> {
+    terminal::print(text).map_err(failed)
 }
 
-/// As [`print()`], with the error as it is.
-pub(super) fn put(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
-    }
+/// Prints indented JSON to standard output.
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    terminal::json(value).map_err(failed)
+}
+
+fn failed(source: std::io::Error) -> CliError {
+    CliError::Output { path: "standard output".into(), source }
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use super::Format;
 use crate::report::suite;
 use crate::results::Results;
 use crate::results::read::{ReadError, read};
+use crate::terminal::{self, Text};
 use clap::Args;
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -69,22 +71,31 @@ pub fn run(args: &ReportArgs, format: Format) -> Result<(), ReportError> {
         let rest: String = rows.map(|(_, rows)| rows).collect();
         write(path, &(tables.first().cloned().unwrap_or_default() + &rest))?;
     }
-    let text = match format {
-        Format::Json => json(&results)?,
-        Format::Table if args.html.is_some() || args.csv.is_some() => String::new(),
-        Format::Table => results.iter().map(suite::terminal).collect::<Vec<_>>().join("\n"),
-    };
-    print(&text)
+    match format {
+        Format::Json => json(&results),
+        Format::Table if args.html.is_some() || args.csv.is_some() => Ok(()),
+        Format::Table => print(&shown(&results)),
+    }
+}
+
+/// As tables, with an empty line between results.
+fn shown(results: &[Results]) -> Text {
+    let mut text = Text::new();
+    for (number, one) in results.iter().enumerate() {
+        if number > 0 {
+            text.blank();
+        }
+        text.append(&suite::terminal(one));
+    }
+    text
 }
 
 /// As JSON: one document, or an array of several.
-fn json(results: &[Results]) -> Result<String, ReportError> {
-    let text = match results {
-        [one] => serde_json::to_string_pretty(one),
-        several => serde_json::to_string_pretty(several),
-    };
-    let failed = |error: serde_json::Error| failed_output(error.into());
-    Ok(text.map_err(failed)? + "\n")
+fn json(results: &[Results]) -> Result<(), ReportError> {
+    match results {
+        [one] => print_json(one),
+        several => print_json(&several),
+    }
 }
 
 /// The results in these files. Where several have one label, the names of the files tell them
@@ -116,8 +127,12 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), ReportError> {
         .map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
-pub(super) fn print(text: &str) -> Result<(), ReportError> {
-    super::output::put(text).map_err(failed_output)
+pub(super) fn print(text: &Text) -> Result<(), ReportError> {
+    terminal::print(text).map_err(failed_output)
+}
+
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), ReportError> {
+    terminal::json(value).map_err(failed_output)
 }
 
 fn failed_output(source: io::Error) -> ReportError {

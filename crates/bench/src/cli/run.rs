@@ -113,11 +113,10 @@ pub(super) fn run(
     let fitted = written.iter().map(|scenario| args.fit.fit(scenario, facts, &options));
     let scenarios: Vec<Scenario> = fitted.collect::<Result<_, _>>()?;
     if args.dry_run {
-        let text = match format {
-            Format::Table => dry::text(&scenarios, &options),
-            Format::Json => output::json(&scenarios)?,
-        };
-        output::print(&text)?;
+        match format {
+            Format::Table => output::print(&dry::text(&scenarios, &options))?,
+            Format::Json => output::print_json(&scenarios)?,
+        }
         return Ok(Vec::new());
     }
     let to = (&args.output, format);

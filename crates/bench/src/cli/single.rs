@@ -34,10 +34,10 @@ pub(super) fn run(
     if let Some(path) = &args.json {
         output::write(path, &output::json(&result)?)?;
     }
-    output::print(&match format {
-        Format::Table => table::render(&result),
-        Format::Json => output::json(&result)?,
-    })?;
+    match format {
+        Format::Table => output::print(&table::render(&result))?,
+        Format::Json => output::print_json(&result)?,
+    }
     Ok(unclean(&result))
 }
 

@@ -1,32 +1,25 @@
 //! The result of a run for people.
 
 use crate::stats::result::{OpResult, RunResult};
+use crate::terminal::{Grid, Text};
 use crate::units::{latency, three_digits};
-use comfy_table::{CellAlignment, Table, presets};
-use std::fmt::Write as _;
 
 const COLUMNS: [&str; 10] =
     ["", "op/s", "MiB/s", "mean", "p5", "p50", "p95", "p99", "p99.9", "max"];
 
 /// The table, and below it everything worth a sentence.
-pub(super) fn render(result: &RunResult) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(COLUMNS);
+pub(super) fn render(result: &RunResult) -> Text {
+    let mut grid = Grid::ruled();
+    grid.head(COLUMNS);
     if result.by_operation.len() > 1 {
         for (kind, operations) in &result.by_operation {
-            table.add_row(row(kind, operations));
+            grid.row(row(kind, operations));
         }
     }
-    table.add_row(row("all", &result.total));
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = format!("{table}\n");
-    for line in notes(result) {
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "{line}");
-    }
+    grid.row(row("all", &result.total));
+    grid.align_right(1..COLUMNS.len());
+    let mut text = grid.text();
+    notes(result).into_iter().for_each(|line| text.line(line));
     text
 }
 
@@ -145,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_good_result_shows_every_kind_and_no_warning() {
-        let text = render(&result());
+        let text = render(&result()).to_string();
         for part in ["read", "write", "all", "1000", "2000 operations in 2.00 s", "0.50 µs"] {
             assert!(text.contains(part), "{text}");
         }
@@ -167,7 +160,7 @@ mod tests {
             details: vec!["file.00000 at 0: lost write".into()],
             ..VerifyResult::default()
         });
-        let text = render(&result);
+        let text = render(&result).to_string();
         for part in [
             "generator was the limit",
             "3 × NFS3ERR_IO",

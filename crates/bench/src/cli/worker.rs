@@ -7,7 +7,6 @@ use crate::cluster::{
 };
 use crate::control::Control;
 use crate::error::BenchError;
-use crate::progress::tell;
 use crate::suite::Workers;
 use crate::target::Target;
 use clap::{ArgGroup, Args};
@@ -125,7 +124,7 @@ fn wait_for_coordinators(
                 format!("lost the coordinator at {peer}: {why}")
             }
         };
-        tell(&what);
+        crate::errln!("{what}");
     })
 }
 

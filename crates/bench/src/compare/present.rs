@@ -4,10 +4,9 @@ use super::{Against, Comparison, Difference, Figure, StepComparison, TestCompari
 use crate::compare::Ratio;
 use crate::report::{Cell, Column, Table, Tone, figure};
 use crate::results::Spread;
-use crate::text::plain;
+use crate::terminal::{Text, shows_output};
 use crate::units::latency;
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 
 /// How to read a comparison, in words.
 pub mod rule {
@@ -87,40 +86,34 @@ pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
 /// The comparison for a terminal; `width` bounds it, otherwise the terminal that standard output
 /// is.
 #[must_use]
-pub fn terminal(comparison: &Comparison, width: Option<u16>) -> String {
-    let colour = width.is_none() && std::io::stdout().is_terminal();
-    let mut out = String::new();
+pub fn terminal(comparison: &Comparison, width: Option<u16>) -> Text {
+    let colour = width.is_none() && shows_output();
+    let mut out = Text::new();
     for (number, side) in comparison.sides.iter().enumerate() {
         let role = if number == 0 { "the first" } else { "against it" };
-        line(&mut out, &format!("{role}: {} ({})", side.label, side.target));
+        out.line(format_args!("{role}: {} ({})", side.label, side.target));
     }
     for test in &comparison.tests {
         let table = rows(comparison, test, RatioRow::Narrow);
         let table = table.to_terminal_dense(colour, width);
-        out.push('\n');
-        line(&mut out, &test.title);
-        out.push_str(&table);
-        out.push('\n');
+        out.blank();
+        out.line(&test.title);
+        out.append(&table);
         for sentence in differences(comparison, test) {
-            line(&mut out, &format!("  note: {sentence}"));
+            out.line(format_args!("  note: {sentence}"));
         }
     }
     let partial = rule::partial(comparison);
     if !partial.is_empty() {
-        out.push_str("\nNot measured on all sides:\n");
+        out.blank();
+        out.line("Not measured on all sides:");
     }
     for sentence in partial {
-        line(&mut out, &format!("  {sentence}"));
+        out.line(format_args!("  {sentence}"));
     }
-    out.push('\n');
-    line(&mut out, &rule::headline(comparison));
+    out.blank();
+    out.line(rule::headline(comparison));
     out
-}
-
-/// A line of text that others may have written.
-fn line(out: &mut String, text: &str) {
-    out.push_str(&plain(text));
-    out.push('\n');
 }
 
 /// The ratios of a test: a row for each step and side.

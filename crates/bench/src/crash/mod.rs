@@ -114,7 +114,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     std::fs::create_dir_all(&options.work)?;
     let work = options.work.canonicalize()?;
     let options = &Options { work, ..options.clone() };
-    println!("# seed {}", options.seed);
+    crate::outln!("# seed {}", options.seed);
     let mut report = Report {
         version: 1,
         weir: env!("CARGO_PKG_VERSION"),
@@ -150,7 +150,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
         let json = serde_json::to_string_pretty(&report)?;
         std::fs::write(out.join("crash.json"), json + "\n")?;
         std::fs::write(out.join("crash.md"), present::page(&report))?;
-        println!("# report: {}", out.join("crash.md").display());
+        crate::outln!("# report: {}", out.join("crash.md").display());
     }
     Ok(report.passed)
 }

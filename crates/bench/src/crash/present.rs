@@ -7,18 +7,18 @@ use std::fmt::Write as _;
 /// A line for the phase, and all that was found in it.
 pub(super) fn tell(part: &Part, seed: u64) {
     let passed = part.outcome.findings.is_empty();
-    println!("{} - {}", if passed { "ok" } else { "not ok" }, line(part));
+    crate::outln!("{} - {}", if passed { "ok" } else { "not ok" }, line(part));
     for finding in &part.outcome.findings {
-        println!("# {}, after {} events:", finding.by, finding.after);
+        crate::outln!("# {}, after {} events:", finding.by, finding.after);
         for what in &finding.what {
-            println!("#   {what}");
+            crate::outln!("#   {what}");
         }
         for step in &finding.history {
-            println!("#     {step}");
+            crate::outln!("#     {step}");
         }
     }
     if !passed {
-        println!("# the same load again: --seed {seed}");
+        crate::outln!("# the same load again: --seed {seed}");
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::cases::Case;
 use crate::engine::{Phase, Window};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use crate::terminal::{self, Bars};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ const SMOOTHED: usize = 20;
 /// The progress of one phase.
 pub(super) struct Board {
     rows: Vec<Arc<Row>>,
-    _screen: MultiProgress,
+    _bars: Bars,
     terminal: bool,
     begun: Instant,
     printed: Instant,
@@ -23,7 +22,7 @@ pub(super) struct Board {
 
 struct Row {
     name: &'static str,
-    bar: ProgressBar,
+    bar: terminal::Row,
     state: Mutex<State>,
 }
 
@@ -36,20 +35,15 @@ struct State {
 impl Board {
     /// A row for each case; `seconds` is how long the load lasts.
     pub(super) fn new(cases: &[Case], seconds: f64) -> Self {
-        let screen = MultiProgress::new();
-        let style = ProgressStyle::with_template("  {prefix:27} {bar:24.cyan/dim} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("━╸─");
+        let bars = Bars::default();
         let rows = cases.iter().map(|case| {
-            let bar = screen.add(ProgressBar::new(tenths(seconds)));
-            bar.set_style(style.clone());
-            bar.set_prefix(case.name);
+            let bar = bars.add(case.name, tenths(seconds));
             Arc::new(Row { name: case.name, bar, state: Mutex::default() })
         });
         let rows = rows.collect();
         let now = Instant::now();
-        let terminal = std::io::stderr().is_terminal();
-        Self { rows, _screen: screen, terminal, begun: now, printed: now }
+        let terminal = terminal::shows_errors();
+        Self { rows, _bars: bars, terminal, begun: now, printed: now }
     }
 
     /// Takes the windows of the case with this number.
@@ -76,14 +70,18 @@ impl Board {
                 format!("{} {:.2}", row.name, state.mibps)
             })
             .collect();
-        eprintln!("  {:3.0} s  MiB/s: {}", self.begun.elapsed().as_secs_f64(), rates.join(" | "));
+        crate::errln!(
+            "  {:3.0} s  MiB/s: {}",
+            self.begun.elapsed().as_secs_f64(),
+            rates.join(" | ")
+        );
     }
 }
 
 impl Drop for Board {
     fn drop(&mut self) {
         for row in &self.rows {
-            row.bar.finish_and_clear();
+            row.bar.finish();
         }
     }
 }
@@ -105,8 +103,7 @@ impl Row {
             Phase::Cooldown => "cooling down",
             Phase::Drain => "waiting for the last replies",
         };
-        self.bar.set_position(tenths(window.at_s));
-        self.bar.set_message(format!("{:7.2} MiB/s  {doing}", state.mibps));
+        self.bar.show(tenths(window.at_s), format_args!("{:7.2} MiB/s  {doing}", state.mibps));
     }
 }
 

@@ -20,11 +20,11 @@ mod stop;
 
 use crate::cli::Format;
 use crate::report::machine;
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use cases::{CASES, POOLS};
 use outcome::{CaseOutcome, Outcome};
 use phase::Phase;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -59,19 +59,19 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let out = options.out.canonicalize()?;
     let data = out.join(format!("data-{}", std::process::id()));
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
-    eprintln!("Starting the server on loopback with an empty data directory.");
+    crate::errln!("Starting the server on loopback with an empty data directory.");
     let server = Server::start(&options.exe, &data, &out.join("server.log"), &[])?;
     let operator = Operator::connect(server.data())?;
     operator.make(&CASES)?;
-    eprintln!("Made {} pools and {} volumes through the API.", POOLS.len(), CASES.len());
+    crate::errln!("Made {} pools and {} volumes through the API.", POOLS.len(), CASES.len());
     let (mut cases, mut processors) = (Vec::new(), Vec::new());
     for phase in Phase::ALL {
         let loaded = phase.cases();
-        eprintln!("{}", phase.announcement());
+        crate::errln!("{}", phase.announcement());
         let done = phase.run(server.nfs(), &operator, stop)?;
         for (case, (result, changes)) in loaded.iter().zip(done.cases) {
             if result.generator.saturated {
-                eprintln!("  The load generator was the limit for {}.", case.name);
+                crate::errln!("  The load generator was the limit for {}.", case.name);
             }
             cases.push(CaseOutcome::new(case, &result, changes));
         }
@@ -86,7 +86,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     write(&outcome, &json, &out)?;
     match options.format {
         Format::Table => show(&outcome, &out, begun),
-        Format::Json => print!("{json}"),
+        Format::Json => terminal::json(&outcome)?,
     }
     Ok(outcome.passed)
 }
@@ -101,21 +101,22 @@ fn write(outcome: &Outcome, json: &str, out: &std::path::Path) -> Result<()> {
 }
 
 fn show(outcome: &Outcome, out: &std::path::Path, begun: Instant) {
-    let colour = std::io::stdout().is_terminal();
-    println!("{}", present::table(outcome).to_terminal(colour));
-    println!("{}", present::changes(outcome).to_terminal(colour));
+    let colour = terminal::shows_output();
+    terminal::show(&present::table(outcome).to_terminal(colour));
+    terminal::show(&present::changes(outcome).to_terminal(colour));
     for (part, seconds) in (1..).zip(&outcome.processors) {
         if let Some(summary) = processors::summary(seconds) {
-            println!("Load {part}: {summary}.");
+            crate::outln!("Load {part}: {summary}.");
         }
     }
     for miss in &outcome.misses {
-        println!("MISS  {miss}");
+        crate::outln!("MISS  {miss}");
     }
     let verdict =
         if outcome.passed { "every contract was kept" } else { "not every rule was kept" };
-    println!(
-        "\nIn {:.0} s: {verdict}. Report: {}",
+    crate::outln!("");
+    crate::outln!(
+        "In {:.0} s: {verdict}. Report: {}",
         begun.elapsed().as_secs_f64(),
         out.join("report.html").display()
     );

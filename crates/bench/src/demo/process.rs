@@ -79,7 +79,11 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            eprintln!("{} (process {}) could not be ended: {error}", self.name, self.child.id());
+            crate::errln!(
+                "{} (process {}) could not be ended: {error}",
+                self.name,
+                self.child.id()
+            );
         }
     }
 }

@@ -69,7 +69,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.process.take());
         if let Err(error) = std::fs::remove_dir_all(&self.data) {
-            eprintln!("{} could not be removed: {error}", self.data.display());
+            crate::errln!("{} could not be removed: {error}", self.data.display());
         }
     }
 }

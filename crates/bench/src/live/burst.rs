@@ -141,7 +141,7 @@ pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Sto
         begun,
     };
     course.birth(site)?;
-    println!("# {name}: {FIRST_S:.0} s of a burst, from {:.0} credits", model.credits);
+    crate::outln!("# {name}: {FIRST_S:.0} s of a burst, from {:.0} credits", model.credits);
     let first = Plan::for_seconds("the first burst", "first", FIRST_S);
     course.drain(site, &first, &mut watching, stop)?;
     course.restart(site)?;
@@ -154,12 +154,15 @@ pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Sto
          keep few, and then its own again."
     };
     let begin = site.credits(name, begun)?;
-    println!("# {name}: a burst until {:.0} credits are gone, then the base rate", begin.credits);
+    crate::outln!(
+        "# {name}: a burst until {:.0} credits are gone, then the base rate",
+        begin.credits
+    );
     let whole = Plan::to_the_end("to the end", "end", begin.credits / model.fall(), BASE_S);
     course.drain(site, &whole, &mut watching, stop)?;
     course.refill(site, options.refill_s, &mut watching, stop)?;
     let begin = site.credits(name, begun)?;
-    println!("# {name}: a burst with the {:.0} credits that were earned", begin.credits);
+    crate::outln!("# {name}: a burst with the {:.0} credits that were earned", begin.credits);
     let again =
         Plan::to_the_end("once more", "again", begin.credits / model.fall(), WINDOW_S + 3.0);
     course.drain(site, &again, &mut watching, stop)?;
@@ -208,7 +211,7 @@ impl Course<'_> {
         let Drained { checks, figures, said, course } =
             drain(self.model, site, plan, watching, stop)?;
         for Figure { what, unit, due, found } in &figures {
-            println!("# {}: {what}: {found:.1} {unit}, due {due:.1}", self.model.name);
+            crate::outln!("# {}: {what}: {found:.1} {unit}, due {due:.1}", self.model.name);
         }
         self.checks.extend(checks);
         self.figures.extend(figures);
@@ -222,7 +225,7 @@ impl Course<'_> {
         let before = site.credits(self.model.name, self.begun)?;
         site.restart()?;
         let after = site.credits(self.model.name, self.begun)?;
-        println!("# {}: restarted with {:.0} credits", self.model.name, after.credits);
+        crate::outln!("# {}: restarted with {:.0} credits", self.model.name, after.credits);
         let most = before.credits + self.model.base * (after.at_s - before.at_s);
         let rule = "credits over a restart, with what is earned meanwhile".to_owned();
         self.checks.push(judge::between(rule, after.credits, (before.credits, most)));
@@ -236,9 +239,10 @@ impl Course<'_> {
         let begun = self.begun.elapsed().as_secs_f64();
         site.operator().change(self.model.name, &back)?;
         let after = site.credits(self.model.name, self.begun)?;
-        println!(
+        crate::outln!(
             "# {}: {:.0} credits left by a change there and back",
-            self.model.name, after.credits
+            self.model.name,
+            after.credits
         );
         let (least, saved) = (self.model.shrunk(), self.model.shrunk_base * CATCH_UP_S);
         let most = least + saved + self.model.base * (after.at_s - begun);
@@ -252,7 +256,7 @@ impl Course<'_> {
         let model = self.model;
         let begin = site.credits(model.name, self.begun)?;
         let due_s = (model.credits - begin.credits) / model.base;
-        println!("# {}: full again in {due_s:.0} s", model.name);
+        crate::outln!("# {}: full again in {due_s:.0} s", model.name);
         let samples = self.idle(site, due_s + PATIENCE_S, watching, stop)?;
         let full = samples.iter().find(|sample| sample.credits >= model.credits);
         let took_s = full.map_or(f64::INFINITY, |full| full.at_s - begin.at_s);
@@ -273,7 +277,7 @@ impl Course<'_> {
         watching: &mut Watching,
         stop: &Stop,
     ) -> Result<()> {
-        println!("# {}: {seconds:.0} s of nothing", self.model.name);
+        crate::outln!("# {}: {seconds:.0} s of nothing", self.model.name);
         let samples = self.idle(site, seconds, watching, stop)?;
         let span = (0.0, f64::INFINITY);
         self.checks.push(judge::pace("idle", &samples, span, self.model.base));

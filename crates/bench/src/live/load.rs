@@ -105,7 +105,7 @@ impl Running {
         let clean = result.is_clean() && !result.interrupted && result.connections.unanswered == 0;
         ensure!(clean, "the clients of {} had errors: {:?}", self.volume, result.errors);
         if result.generator.saturated {
-            println!("# the load generator was the limit on {}", self.volume);
+            crate::outln!("# the load generator was the limit on {}", self.volume);
         }
         Ok(result)
     }
@@ -139,7 +139,7 @@ impl Lines {
             format!("{} {rate:.0}", one.volume)
         });
         let rates: Vec<String> = rates.collect();
-        println!(
+        crate::outln!(
             "# {:5.0} s  operations a second: {}{more}",
             self.begun.elapsed().as_secs_f64(),
             rates.join(" | ")

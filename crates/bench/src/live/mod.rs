@@ -15,6 +15,7 @@ mod shared;
 mod site;
 
 use crate::demo::Stop;
+use crate::terminal;
 use anyhow::{Context, Result, ensure};
 use part::Part;
 use serde::Serialize;
@@ -104,19 +105,20 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
 
 /// Prints a part as soon as it is over.
 fn tell(part: &Part) {
-    println!("{}", present::figures(part).to_terminal(false));
+    terminal::show(&present::figures(part).to_terminal(false));
     for check in &part.checks {
         let word = if check.passed { "ok" } else { "not ok" };
-        println!("{word} - {}: {}: {}", part.name, check.rule, check.worst);
+        crate::outln!("{word} - {}: {}: {}", part.name, check.rule, check.worst);
     }
-    part.said.iter().for_each(|said| println!("# the server: {said}"));
-    println!("# {}\n", part.conditions());
+    part.said.iter().for_each(|said| crate::outln!("# the server: {said}"));
+    crate::outln!("# {}", part.conditions());
+    crate::outln!("");
 }
 
 fn finish(report: &Report, out: Option<&Path>) -> Result<()> {
-    println!("{}", present::summary(report).to_terminal(false));
+    terminal::show(&present::summary(report).to_terminal(false));
     let word = if report.passed { "every rule was kept" } else { "not every rule was kept" };
-    println!("# in {:.0} s: {word}", report.took_s);
+    crate::outln!("# in {:.0} s: {word}", report.took_s);
     let Some(out) = out else { return Ok(()) };
     std::fs::create_dir_all(out)?;
     let put = |name: &str, text: String| {

@@ -119,7 +119,7 @@ pub(super) fn show(case: &Case, site: &Site, stop: &Stop) -> Result<Part> {
         let given = Given { mibps: member.floor, weight: member.weight, ..Given::NOTHING };
         site.operator().create_volume(&case.volume(member), case.name, QUOTA_GIBIBYTES, &given)?;
     }
-    println!(
+    crate::outln!(
         "# {}: {BUDGET_MIB} MiB/s among three volumes, {}; {} is idle from {:.0} to {:.0} s",
         case.name,
         case.what,

@@ -44,7 +44,7 @@ pub(super) fn load(house: &mut House, options: &Options, stop: &Stop) -> Result<
             .with_context(|| format!("preparing {}", name(number * step)))?;
         ready.push(prepared);
     }
-    println!("# {} volumes at their limits for {:.0} s", options.active, options.seconds);
+    crate::outln!("# {} volumes at their limits for {:.0} s", options.active, options.seconds);
     let runs: Vec<RunHandle> = ready
         .into_iter()
         .map(|prepared| prepared.spawn(Control::new(), |_| {}))

@@ -48,7 +48,7 @@ pub(super) fn compare(
     let sides = [(hut.address(), hut.pid()?), (house.address(), house.pid()?)];
     let mut rows = Vec::new();
     for (name, operation) in TRIALS {
-        println!("# {name}, {} rounds on both servers", options.rounds);
+        crate::outln!("# {name}, {} rounds on both servers", options.rounds);
         let mut rounds = Vec::new();
         for round in 0..options.rounds {
             if stop.asked() {

@@ -78,7 +78,11 @@ impl House {
             }
             operator.make_volume(&name(number), POOL, GIBIBYTES)?;
             if (number + 1).is_multiple_of(STEP) {
-                println!("# {} volumes after {:.0} s", number + 1, begun.elapsed().as_secs_f64());
+                crate::outln!(
+                    "# {} volumes after {:.0} s",
+                    number + 1,
+                    begun.elapsed().as_secs_f64()
+                );
             }
         }
         let making_s = begun.elapsed().as_secs_f64();

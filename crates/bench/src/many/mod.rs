@@ -108,7 +108,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let work = &options.work.canonicalize()?;
     let mut house = house::House::make(options, work, stop)?;
     let figures = house.figures()?;
-    println!("# {} volumes: serving after {:.0} ms", options.volumes, figures.start_ms);
+    crate::outln!("# {} volumes: serving after {:.0} ms", options.volumes, figures.start_ms);
     let costs = cost::compare(&mut house, options, work, stop)?;
     let load = active::load(&mut house, options, stop)?;
     let mut report = Report {
@@ -125,7 +125,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let verdicts = report.verdicts();
     report.passed = verdicts.iter().all(|verdict| verdict.kept);
     for verdict in &verdicts {
-        println!("{} - {}", if verdict.kept { "ok" } else { "not ok" }, verdict.what);
+        crate::outln!("{} - {}", if verdict.kept { "ok" } else { "not ok" }, verdict.what);
     }
     if let Some(out) = &options.out {
         write(out, &report)?;

@@ -104,16 +104,17 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
         compare(options, filesystem, number == 0, &mut report, stop)?;
     }
     if options.only.is_empty() {
-        eprintln!("a contract that never binds");
+        crate::errln!("a contract that never binds");
         report.gate = Some(gate(options, stop)?);
-        eprintln!("a neighbour on a slow disk");
+        crate::errln!("a neighbour on a slow disk");
         report.isolation =
             Some(isolation::run(&options.weir, &options.work, &options.times, stop)?);
     }
     report.passed = report.judge();
     write(options, &report)?;
     present::print(&report);
-    println!("\nReport: {}", options.out.join("peers.html").display());
+    crate::outln!("");
+    crate::outln!("Report: {}", options.out.join("peers.html").display());
     Ok(report.passed)
 }
 
@@ -135,7 +136,7 @@ fn compare(
         return Ok(());
     }
     let disk = Disk::make(&options.work, filesystem.name(), filesystem, DISK_BYTES)?;
-    eprintln!("laying files out on {}", filesystem.name());
+    crate::errln!("laying files out on {}", filesystem.name());
     let served = |exe, name, durability| weir(exe, &disk, &options.work, name, durability);
     let (weir, directory) = served(&options.weir, "weir", "process")?;
     measure::lay_out(&weir.target, &options.times)?;
@@ -157,7 +158,7 @@ fn compare(
             let servers = rounds(options, &disk, trial, &[&weir, &ganesha, &bare], stop)?;
             Row::new(trial, filesystem, servers, None)
         };
-        eprintln!("{}", present::line(&row));
+        crate::errln!("{}", present::line(&row));
         report.rows.push(row);
         write(options, report)?;
         if trial.name == CREATE_REMOVE {

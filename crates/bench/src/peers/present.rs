@@ -5,7 +5,7 @@ use super::judge::{CPU_RATIO, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
 use super::plan::Filesystem;
 use crate::report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
 use crate::results::median;
-use std::io::IsTerminal;
+use crate::terminal;
 
 /// One row in one line, for progress.
 pub(super) fn line(row: &Row) -> String {
@@ -29,12 +29,12 @@ pub(super) fn line(row: &Row) -> String {
 
 /// The tables in the terminal.
 pub(super) fn print(report: &Report) {
-    let colour = std::io::stdout().is_terminal();
-    println!("{}", bars(report).to_terminal(colour));
+    let colour = terminal::shows_output();
+    terminal::show(&bars(report).to_terminal(colour));
     if let Some(table) = others(report) {
-        println!("{}", table.to_terminal(colour));
+        terminal::show(&table.to_terminal(colour));
     }
-    println!("{}", verdict(report).1);
+    crate::outln!("{}", verdict(report).1);
 }
 
 /// The bars, row by row.

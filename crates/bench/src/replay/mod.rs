@@ -18,6 +18,7 @@ use crate::scenario::Scenario;
 use crate::scenario::scale::{Facts, Scale, scale};
 use crate::suite::Plan;
 use crate::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
@@ -86,13 +87,13 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
         ),
     ];
     for (number, scenario) in scenarios.iter().enumerate() {
-        eprintln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
+        crate::errln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
         for round in 0..options.rounds.max(1) {
             // Who comes second meets what the first left behind: each does so in turn.
             let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
             for place in order {
                 let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else { continue };
-                eprintln!("  {}, round {}", side.label, round + 1);
+                crate::errln!("  {}, round {}", side.label, round + 1);
                 // Ganesha 4.3 gives no descriptor back once it has used all it may have, and says
                 // NFS3ERR_JUKEBOX from then on: it begins anew each time.
                 let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose();
@@ -112,12 +113,14 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
         }
     }
     for side in &sides {
-        println!("{}\n{}", side.label, report::suite::terminal(&side.results));
+        crate::outln!("{}", side.label);
+        terminal::show(&report::suite::terminal(&side.results));
+        crate::outln!("");
     }
-    println!("Reports: {}", options.out.join("replay.html").display());
+    crate::outln!("Reports: {}", options.out.join("replay.html").display());
     let failures: Vec<&String> = sides.iter().flat_map(|side| &side.failures).collect();
     for failure in &failures {
-        eprintln!("{failure}");
+        crate::errln!("{failure}");
     }
     Ok(failures.is_empty())
 }
@@ -184,7 +187,7 @@ impl Side {
     fn apply(&mut self, scenario: &Scenario, peer: &Peer, options: &Options, stop: &Stop) {
         let suite_options = self.options(peer);
         let seconds = Plan::of(std::slice::from_ref(scenario), &suite_options).seconds;
-        eprintln!("  about {seconds:.0} s of load");
+        crate::errln!("  about {seconds:.0} s of load");
         let control = Control::new();
         let mut observer = |event: &Event<'_>| {
             if stop.asked() {
@@ -194,7 +197,7 @@ impl Side {
                 && let Some(summary) = &step.summary
             {
                 let (iops, mibps) = (summary.iops.median, summary.mibps.median);
-                eprintln!("    {:<28} {iops:>9.0} op/s {mibps:>8.1} MiB/s", step.name);
+                crate::errln!("    {:<28} {iops:>9.0} op/s {mibps:>8.1} MiB/s", step.name);
             }
         };
         let outcome = Suite {

@@ -1,8 +1,7 @@
 //! A table that is written once and shown twice: in the terminal and on the page.
 
 use super::escape;
-use crate::text::plain;
-use comfy_table::{Attribute, CellAlignment, Color, ContentArrangement, LineStyle, presets};
+use crate::terminal::{Grid, Text};
 use std::fmt::Write as _;
 
 /// Names of rows up to this many letters are not broken into lines on paper.
@@ -100,49 +99,33 @@ pub struct Table {
 impl Table {
     /// For a terminal: coloured if `colour`, and never wider than it.
     #[must_use]
-    pub fn to_terminal(&self, colour: bool) -> String {
-        self.laid_out(colour).to_string()
+    pub fn to_terminal(&self, colour: bool) -> Text {
+        self.laid_out(colour, None).text()
     }
 
     /// As [`Table::to_terminal`], without lines between rows, and never wider than `width`
     /// characters if that is given.
     #[must_use]
-    pub fn to_terminal_dense(&self, colour: bool, width: Option<u16>) -> String {
-        let mut table = self.laid_out(colour);
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-        if let Some(width) = width {
-            table.set_width(width);
-        }
-        let lines: Vec<String> =
-            table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
-        lines.join("\n")
+    pub fn to_terminal_dense(&self, colour: bool, width: Option<u16>) -> Text {
+        let mut grid = self.laid_out(colour, width);
+        grid.dense();
+        grid.text()
     }
 
-    fn laid_out(&self, colour: bool) -> comfy_table::Table {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+    fn laid_out(&self, colour: bool, width: Option<u16>) -> Grid {
+        let mut grid = Grid::ruled();
+        grid.fit(width);
         if colour {
-            table.enforce_styling();
+            grid.colour();
         }
-        table.set_header(self.columns.iter().map(|column| {
-            let head = comfy_table::Cell::new(plain(&column.text))
-                .set_alignment(alignment(column.figures));
-            if colour { head.add_attribute(Attribute::Bold) } else { head }
-        }));
+        grid.head(self.columns.iter().map(|column| &column.text));
         for row in &self.rows {
-            table.add_row(row.iter().zip(&self.columns).map(|(cell, column)| {
-                let shown = comfy_table::Cell::new(plain(&cell.text))
-                    .set_alignment(alignment(column.figures));
-                match (colour, cell.tone) {
-                    (true, Tone::Good) => shown.fg(Color::Green),
-                    (true, Tone::Bad) => shown.fg(Color::Red).add_attribute(Attribute::Bold),
-                    (true, Tone::Muted) => shown.fg(Color::DarkGrey),
-                    _ => shown,
-                }
-            }));
+            let cells = row.iter().zip(&self.columns);
+            grid.toned_row(cells.map(|(cell, _)| (&cell.text, cell.tone)));
         }
-        table
+        let figures = self.columns.iter().enumerate().filter(|(_, column)| column.figures);
+        grid.align_right(figures.map(|(number, _)| number));
+        grid
     }
 
     /// For a page.
@@ -186,10 +169,6 @@ impl Table {
     }
 }
 
-const fn alignment(figures: bool) -> CellAlignment {
-    if figures { CellAlignment::Right } else { CellAlignment::Left }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +185,7 @@ mod tests {
 
     #[test]
     fn both_forms_carry_every_cell() {
-        let (terminal, html) = (table().to_terminal(false), table().to_html());
+        let (terminal, html) = (table().to_terminal(false).to_string(), table().to_html());
         for text in ["case", "error", "manual", "+0.1 %", "+9.0 %"] {
             assert!(terminal.contains(text) && html.contains(text), "{text}");
         }
@@ -218,7 +197,7 @@ mod tests {
         let html = table().to_html();
         assert!(html.contains("<td class=\"n good\">+0.1 %</td>"));
         assert!(html.contains("<td class=\"n bad\">+9.0 %</td>"));
-        assert!(!table().to_terminal(false).contains('\u{1b}'));
-        assert!(table().to_terminal(true).contains('\u{1b}'));
+        assert!(!table().to_terminal(false).as_str().contains('\u{1b}'));
+        assert!(table().to_terminal(true).as_str().contains('\u{1b}'));
     }
 }

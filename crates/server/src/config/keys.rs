@@ -514,8 +514,20 @@ fn texts<'a>(value: &Value<'a>, needed: &str) -> Result<Vec<&'a str>, String> {
     }
 }
 
+/// A basic string of TOML, on one line whatever is in `text` (TOML 1.0, "String").
 fn quote(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            control if control.is_control() => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(control)));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// Things that need no escapes, as a list.

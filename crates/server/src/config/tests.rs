@@ -122,7 +122,7 @@ fn what_may_be_promised_is_read_and_refused_with_what_is_right() {
 #[test]
 fn what_is_shown_reads_back_as_the_same() {
     let overrides: Vec<Override> = vec![
-        ("data", "/srv/with \"quotes\"".to_owned()),
+        ("data", "/srv/with \"quotes\", a\\b and\n\u{1b}[2J\u{7f}\u{85}".to_owned()),
         ("namespace_durability", "process".to_owned()),
         ("metadata_cache", "false".to_owned()),
         ("rpcbind", "register".to_owned()),

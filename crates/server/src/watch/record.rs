@@ -1,5 +1,5 @@
-//! The history as the server holds it: open if it can be, done without if not. It blocks, and belongs on
-//! threads that may.
+//! The history as the server holds it: done without while it can't be used, and tried again. It blocks,
+//! and belongs on threads that may.
 
 use super::history::{History, HistoryError};
 use super::volume::Period;
@@ -10,16 +10,16 @@ use weir_core::VolumeId;
 /// Minutes of volumes that wait to be written, 200 bytes each. Beyond: the oldest are lost, with a log line.
 const PENDING_MAX: usize = 100_000;
 
-/// The history, if there is one.
+/// The history of a data directory.
 pub(crate) struct Recorder {
     inner: Mutex<Inner>,
 }
 
 struct Inner {
-    history: Option<History>,
+    history: History,
     /// Minutes that began before this are in the history, as far as this server wrote any.
     written_until: u64,
-    /// The last attempt to write failed, and the log says so.
+    /// The last attempt to open or to write failed, and the log says so.
     failing: bool,
 }
 
@@ -33,15 +33,14 @@ pub(crate) struct Kept {
 }
 
 impl Recorder {
-    /// The history in `directory`. Without one the server goes on, and the log says so.
+    /// The history in `directory`. Where it can't be opened the server goes on, the log says so, and it is
+    /// tried again whenever it is to be written or read.
     pub(crate) fn open(directory: &Path) -> Self {
-        let history = History::open(directory).inspect_err(|error| {
-            tracing::warn!(
-                %error, directory = %directory.display(),
-                "no history of contracts is kept: it can't be made"
-            );
-        });
-        let inner = Inner { history: history.ok(), written_until: 0, failing: false };
+        let history = History::of(directory);
+        let mut inner = Inner { history, written_until: 0, failing: false };
+        if let Err(error) = inner.history.open() {
+            inner.told(&error);
+        }
         Self { inner: Mutex::new(inner) }
     }
 
@@ -52,9 +51,7 @@ impl Recorder {
         now: u64,
     ) -> Vec<(VolumeId, Period)> {
         let mut inner = lock(&self.inner);
-        let inner = &mut *inner;
-        let Some(history) = &mut inner.history else { return Vec::new() };
-        match history.add(&pending, now) {
+        match inner.history.add(&pending, now) {
             Ok(()) => {
                 if std::mem::take(&mut inner.failing) {
                     tracing::info!("the history of contracts is written again");
@@ -69,12 +66,12 @@ impl Recorder {
 
     /// What there is of a volume; nothing if it can't be read, and the log says why.
     pub(crate) fn periods(&self, volume: VolumeId, seconds: u64, since: u64, most: usize) -> Kept {
-        let inner = lock(&self.inner);
-        let Some(history) = &inner.history else { return Kept::default() };
-        match history.periods(volume, seconds, since, most) {
-            Ok(periods) => Kept { periods, written_until: inner.written_until },
+        let mut inner = lock(&self.inner);
+        let written_until = inner.written_until;
+        match inner.history.periods(volume, seconds, since, most) {
+            Ok(periods) => Kept { periods, written_until },
             Err(error) => {
-                tracing::warn!(%error, "the history of contracts can't be read");
+                inner.told(&error);
                 Kept::default()
             }
         }
@@ -82,17 +79,22 @@ impl Recorder {
 }
 
 impl Inner {
+    /// Warns, unless it has since the history could last be written.
+    fn told(&mut self, error: &HistoryError) {
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(
+                %error, advice = error.advice(),
+                "the history of contracts can't be used: what is there is kept, serving goes on, and it is tried again each minute"
+            );
+        }
+    }
+
     fn failed(
         &mut self,
         error: &HistoryError,
         mut pending: Vec<(VolumeId, Period)>,
     ) -> Vec<(VolumeId, Period)> {
-        if !std::mem::replace(&mut self.failing, true) {
-            tracing::warn!(
-                %error,
-                "the history of contracts can't be written; serving goes on, and it is tried again each minute"
-            );
-        }
+        self.told(error);
         let lost = pending.len().saturating_sub(PENDING_MAX);
         if lost > 0 {
             tracing::warn!(lost, "minutes of the history of contracts are lost");
@@ -107,20 +109,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_history_everything_goes_on() {
+    fn without_a_history_everything_goes_on_and_it_is_tried_again() {
         let dir = tempfile::tempdir().unwrap();
-        let recorder = Recorder::open(&dir.path().join("missing"));
-        let rows = vec![(VolumeId(1), Period::default())];
-        assert!(recorder.write(rows, 60).is_empty());
+        let data = dir.path().join("missing");
+        let recorder = Recorder::open(&data);
+        let rows = recorder.write(vec![(VolumeId(1), Period::default())], 60);
+        assert_eq!(rows.len(), 1);
         assert!(recorder.periods(VolumeId(1), 60, 0, 10).periods.is_empty());
+        std::fs::create_dir(&data).unwrap();
+        assert!(recorder.write(rows, 120).is_empty());
+        assert_eq!(recorder.periods(VolumeId(1), 60, 0, 10).periods.len(), 1);
     }
 
     #[test]
     fn what_could_not_be_written_is_tried_again_up_to_a_bound() {
-        let mut inner = Inner { history: None, written_until: 0, failing: false };
+        let dir = tempfile::tempdir().unwrap();
+        let history = History::of(dir.path());
+        let mut inner = Inner { history, written_until: 0, failing: false };
         let minute = |start| (VolumeId(1), Period { start, ..Period::default() });
         let rows = (0..10 + PENDING_MAX as u64).map(minute).collect();
-        let error = HistoryError::NewerFormat { found: 2, known: 1 };
+        let error = HistoryError::TooMuch(1);
         let kept = inner.failed(&error, rows);
         assert_eq!((kept.len(), kept[0].1.start, inner.failing), (PENDING_MAX, 10, true));
     }

@@ -43,7 +43,13 @@ pub(crate) async fn run(
     let now = time_of_day();
     pending.append(&mut watch.look(&*plane, now));
     pending.append(&mut watch.unfinished(now));
-    joined(Some(write(&watch, pending)), Vec::new()).await;
+    let lost = joined(Some(write(&watch, pending)), Vec::new()).await.len();
+    if lost > 0 {
+        tracing::warn!(
+            lost,
+            "minutes of the history of contracts could not be written before the end"
+        );
+    }
 }
 
 fn write(watch: &Arc<Watch>, rows: Rows) -> JoinHandle<Rows> {

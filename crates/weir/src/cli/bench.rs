@@ -52,7 +52,7 @@ fn stop_on_interrupt(control: Control) -> Result<()> {
             runtime.block_on(next(&mut signals));
             control.stop();
             runtime.block_on(next(&mut signals));
-            eprintln!("weir: ended at once; files may be left at the target");
+            weir_bench::errln!("weir: ended at once; files may be left at the target");
             std::process::exit(SECOND_SIGNAL);
         })
         .context("can't watch for Ctrl-C")?;

@@ -15,9 +15,9 @@ pub(crate) async fn capacity(global: &Global) -> Result<()> {
     }
     let header = ["file system", "pools", "committed", "holds", "allowed", "calibrated"];
     print::table(&header, capacity.filesystems.iter().map(row))?;
-    print::text(&format!("\n{}\n", rules(&capacity)))?;
-    let missing = capacity.filesystems.iter().flat_map(|there| missing(&capacity, there));
-    print::text(&missing.collect::<String>())
+    print::line("")?;
+    print::lines(rules(&capacity))?;
+    print::lines(capacity.filesystems.iter().flat_map(|there| missing(&capacity, there)))
 }
 
 fn row(there: &Filesystem) -> Vec<String> {
@@ -50,7 +50,7 @@ fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
     let line = |what: &str, bound: &str, block: u32| {
         let (directory, block) = (&there.directory, Bytes(block.into()));
         format!(
-            "{directory}: {what} not limited, as nothing usable was measured in blocks of {block} or {bound}.\n"
+            "{directory}: {what} not limited, as nothing usable was measured in blocks of {block} or {bound}."
         )
     };
     let rate = || line("throughput is", "less", capacity.block_bytes);
@@ -62,7 +62,7 @@ fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
 }
 
 /// By which figures it is judged what may be committed, and what is done beyond.
-fn rules(capacity: &Capacity) -> String {
+fn rules(capacity: &Capacity) -> [String; 2] {
     let mix = match capacity.mix.as_str() {
         "worst" => "at the worst mix measured".to_owned(),
         percent => format!("at {percent} % reads"),
@@ -72,13 +72,16 @@ fn rules(capacity: &Capacity) -> String {
         weir_api::Policy::Warn => "made, with a warning",
         weir_api::Policy::Off => "made",
     };
-    format!(
-        "Judged {mix}, in blocks of {} for throughput and of {} for IOPS.\n\
-         Of what a file system holds {} % may be committed; a change beyond that is {done}.",
+    let judged = format!(
+        "Judged {mix}, in blocks of {} for throughput and of {} for IOPS.",
         Bytes(capacity.block_bytes.into()),
-        Bytes(capacity.iops_block_bytes.into()),
+        Bytes(capacity.iops_block_bytes.into())
+    );
+    let allowed = format!(
+        "Of what a file system holds {} % may be committed; a change beyond that is {done}.",
         capacity.overcommit_percent
-    )
+    );
+    [judged, allowed]
 }
 
 /// What the file system of a pool holds and is committed to, in a line.
@@ -113,11 +116,11 @@ pub(crate) async fn show(client: &Client, output: Output, directory: Option<&str
         };
     }
     if all.is_empty() {
-        return print::text("Nothing was calibrated: `weir calibrate` does it.\n");
+        return print::line("Nothing was calibrated: `weir calibrate` does it.");
     }
     for (place, one) in all.iter().enumerate() {
         if place > 0 {
-            print::text("\n")?;
+            print::line("")?;
         }
         print_one(one)?;
     }
@@ -151,11 +154,11 @@ pub(crate) fn print_one(kept: &Calibration) -> Result<()> {
             format!("{:.2}, {} IOPS at most", Rate(load.others_bytes_per_second), load.others_iops),
         ),
     ])?;
-    print::text("\n")?;
+    print::line("")?;
     let header = ["reads", "block", "throughput", "IOPS", "mean", "p99", "server per request"];
     print::table(&header, kept.cells.iter().map(cell))?;
     if kept.cells.iter().any(|cell| cell.saturated) {
-        print::text("* The load generator could do no more: the server may hold more.\n")?;
+        print::line("* The load generator could do no more: the server may hold more.")?;
     }
     Ok(())
 }
@@ -180,9 +183,10 @@ pub(crate) fn print_use(capacity: &Capacity, directory: &str) -> Result<()> {
     };
     let holds = both(there.holds_bytes_per_second, there.holds_iops);
     let committed = committed(there);
-    let rules = rules(capacity);
-    let missing = missing(capacity, there).concat();
-    print::text(&format!("\nIt holds {holds}; committed are {committed}.\n{rules}\n{missing}"))
+    print::line("")?;
+    print::line(format_args!("It holds {holds}; committed are {committed}."))?;
+    print::lines(rules(capacity))?;
+    print::lines(missing(capacity, there))
 }
 
 #[cfg(test)]
@@ -228,9 +232,9 @@ mod tests {
         capacity.filesystems[0].allowed_iops = Some(6);
         capacity.filesystems[0].overcommitted = true;
         assert!(told(&capacity).starts_with("5 MiB/s, 7 IOPS (too much) committed"));
-        assert!(rules(&capacity).contains(
-            "64 KiB for throughput and of 8 KiB for IOPS.\nOf what a file system holds 80 %"
-        ));
+        let [judged, allowed] = rules(&capacity);
+        assert!(judged.contains("64 KiB for throughput and of 8 KiB for IOPS."), "{judged}");
+        assert!(allowed.contains("Of what a file system holds 80 %"), "{allowed}");
         assert!(of_pool(&capacity, "c").is_none());
         capacity.filesystems[0].allowed_iops = None;
         capacity.filesystems[0].calibrated = None;

@@ -54,6 +54,7 @@ Examples:
     /// Looks whether the database is whole and of a format this version knows, who may read the
     /// secrets, and whether every pool's and volume's directory is there and of a known format.
     /// Changes nothing; the server may run. Ends with 1 if something is lost or can't be served.
+    /// Of a backup it compares all content with its checksum; one that an earlier version made has none.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog check
@@ -97,7 +98,7 @@ fn backup(global: &Global, file: &Path, overwrite: bool) -> Result<()> {
     if global.output == Output::Json {
         return print::json(&json!({ "file": file, "bytes": bytes.len(), "backup": shown(&info) }));
     }
-    print::text(&format!("{}: {}\n", file.display(), told(&info)))
+    print::line(format_args!("{}: {}", file.display(), told(&info)))
 }
 
 fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
@@ -111,9 +112,9 @@ fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
             "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         }));
     }
-    print::text(&format!("restored {}\n", told(&info)))?;
+    print::line(format_args!("restored {}", told(&info)))?;
     if let Some(kept) = kept {
-        print::text(&format!("what was there before is in {}\n", kept.display()))?;
+        print::line(format_args!("what was there before is in {}", kept.display()))?;
     }
     print_findings(&report)
 }
@@ -143,8 +144,8 @@ fn check(global: &Global) -> Result<()> {
     } else {
         print_findings(&report)?;
         let format = report.format;
-        print::text(&format!("format {format}, {pools} pools, {volumes} volumes: "))?;
-        print::text(if report.findings.is_empty() { "all is well\n" } else { "see above\n" })?;
+        let outcome = if report.findings.is_empty() { "all is well" } else { "see above" };
+        print::line(format_args!("format {format}, {pools} pools, {volumes} volumes: {outcome}"))?;
     }
     match errors {
         0 => Ok(()),
@@ -157,7 +158,7 @@ fn check_backup(output: Output, file: &Path) -> Result<()> {
     let info = weir_catalog::inspect_backup(file, &read(file)?)?;
     match output {
         Output::Json => print::json(&shown(&info)),
-        Output::Table => print::text(&format!("{}: {}\n", file.display(), told(&info))),
+        Output::Table => print::line(format_args!("{}: {}", file.display(), told(&info))),
     }
 }
 
@@ -208,13 +209,28 @@ fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn told(info: &BackupInfo) -> String {
-    let BackupInfo { weir, format, pools, volumes, .. } = info;
-    format!("catalogue of format {format}, {pools} pools, {volumes} volumes, taken by weir {weir}")
+    let BackupInfo { weir, format, pools, volumes, sha256, .. } = info;
+    let checked = match sha256 {
+        Some(_) => "its checksum is right",
+        None => {
+            "made by an earlier version: it has no checksum, so it can't be checked for damage as a whole"
+        }
+    };
+    format!(
+        "catalogue of format {format}, {pools} pools, {volumes} volumes, taken by weir {weir}; {checked}"
+    )
 }
 
 fn shown(info: &BackupInfo) -> serde_json::Value {
-    let BackupInfo { taken, weir, format, pools, volumes } = info;
-    json!({ "taken": taken, "weir": weir, "format": format, "pools": pools, "volumes": volumes })
+    let BackupInfo { taken, weir, format, pools, volumes, sha256 } = info;
+    json!({
+        "taken": taken,
+        "weir": weir,
+        "format": format,
+        "pools": pools,
+        "volumes": volumes,
+        "sha256": sha256,
+    })
 }
 
 fn finding(finding: &Finding) -> serde_json::Value {
@@ -224,7 +240,7 @@ fn finding(finding: &Finding) -> serde_json::Value {
 
 fn print_findings(report: &Report) -> Result<()> {
     for finding in &report.findings {
-        print::text(&format!("{}: {}\n", severity_word(finding.severity), finding.message))?;
+        print::line(format_args!("{}: {}", severity_word(finding.severity), finding.message))?;
     }
     Ok(())
 }

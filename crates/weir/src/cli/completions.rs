@@ -1,10 +1,11 @@
 //! `weir completions`: what a shell needs to complete commands and options, made from the
 //! definition of the command line. Names of pools and volumes are not completed.
 
-use super::{Cli, print};
+use super::Cli;
 use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use weir_bench::terminal::document;
 
 /// Print what a shell needs to complete weir's commands and options.
 ///
@@ -24,5 +25,5 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "weir", &mut script);
-    print::text(&String::from_utf8(script)?)
+    Ok(document(&String::from_utf8(script)?)?)
 }

@@ -5,6 +5,7 @@ use super::{Global, Output, print};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
+use weir_bench::terminal::document;
 use weir_server::ServerConfig;
 use weir_server::config::{KEYS, Key};
 
@@ -28,11 +29,11 @@ pub(crate) fn run(global: &Global, command: &ConfigCommand) -> Result<()> {
         ConfigCommand::Show(args) => {
             let toml = args.load(global)?.to_toml();
             match global.output {
-                Output::Table => print::text(&toml),
+                Output::Table => Ok(document(&toml)?),
                 Output::Json => print::json(&toml::from_str::<serde_json::Value>(&toml)?),
             }
         }
-        ConfigCommand::Template => print::text(&ServerConfig::template()),
+        ConfigCommand::Template => Ok(document(&ServerConfig::template())?),
         ConfigCommand::Keys => {
             let row = |key: &Key| vec![key.name.to_owned(), key.meaning.to_owned()];
             let object = |key: &Key| json!({ "key": key.name, "meaning": key.meaning });

@@ -2,7 +2,8 @@
 
 use super::print;
 use anyhow::Result;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
+use weir_bench::terminal;
 
 /// Passes where there is somebody to ask.
 ///
@@ -20,8 +21,9 @@ pub(crate) fn possible() -> Result<()> {
 /// # Errors
 /// For any other answer.
 pub(crate) fn deletion(volume: &str, held: &str) -> Result<()> {
-    eprint!("This destroys volume {volume} and what it holds, {held}. Type its name to go on: ");
-    std::io::stderr().flush()?;
+    terminal::ask(format_args!(
+        "This destroys volume {volume} and what it holds, {held}. Type its name to go on:"
+    ))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     if answer.trim() == volume {

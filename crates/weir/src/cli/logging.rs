@@ -1,6 +1,7 @@
 //! Log lines on standard error. Where that is the journal, each begins with its priority, as
 //! sd-daemon(3) has it, and leaves the time to the journal.
 
+use super::log_fields::{EscapedJson, escaped};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
 use std::io::{IsTerminal, Stderr, Write, stderr};
@@ -25,13 +26,20 @@ pub(crate) fn start(config: &ServerConfig) -> Result<()> {
             .with_ansi(false)
             .without_time()
             .with_level(false)
+            .fmt_fields(escaped())
             .with_writer(Journal)
             .try_init(),
-        (LogFormat::Text, false) => {
-            builder.with_ansi(stderr().is_terminal()).with_writer(stderr).try_init()
+        (LogFormat::Text, false) => builder
+            .with_ansi(stderr().is_terminal())
+            .fmt_fields(escaped())
+            .with_writer(stderr)
+            .try_init(),
+        (LogFormat::Json, true) => {
+            builder.json().map_event_format(EscapedJson).with_writer(Journal).try_init()
         }
-        (LogFormat::Json, true) => builder.json().with_writer(Journal).try_init(),
-        (LogFormat::Json, false) => builder.json().with_writer(stderr).try_init(),
+        (LogFormat::Json, false) => {
+            builder.json().map_event_format(EscapedJson).with_writer(stderr).try_init()
+        }
     };
     started.map_err(|error| anyhow!("logging: {error}"))
 }

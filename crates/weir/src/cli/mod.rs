@@ -14,6 +14,7 @@ mod demo;
 mod export;
 mod health;
 mod level;
+mod log_fields;
 mod logging;
 mod man;
 mod pool;
@@ -25,7 +26,7 @@ mod top;
 mod values;
 mod volume;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +46,23 @@ pub(crate) struct Cli {
     global: Global,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Cli {
+    /// Reads the command line of this process. Help names variables of the environment and not their
+    /// values, which are text from outside.
+    ///
+    /// # Errors
+    /// What clap says.
+    pub(crate) fn given() -> Result<Self, clap::Error> {
+        let mut command = without_values(Self::command());
+        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+fn without_values(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)
 }
 
 const EXAMPLES: &str = "\

@@ -1,11 +1,14 @@
-//! What goes to standard output and standard error.
+//! What goes to standard output and standard error, through the one door that there is for both
+//! ([`weir_bench::terminal`]).
 
 use super::Output;
-use comfy_table::{Table, presets};
 use serde::Serialize;
-use std::io::{ErrorKind, Write};
+use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 use weir_api::{ApiError, Changed, ClientError, LimitChange};
+use weir_bench::errln;
+use weir_bench::terminal::{self, Grid, Text};
 use weir_catalog::CatalogError;
 use weir_core::units::Rate;
 
@@ -31,7 +34,7 @@ pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
             let code = error.downcast_ref().map_or(code, CatalogError::code);
             json_error(&ApiError::new(code, in_full(error)));
         }
-        (Output::Table, _) => tell(&format!("weir: {}", in_full(error))),
+        (Output::Table, _) => errln!("weir: {}", in_full(error)),
     }
     status
 }
@@ -45,17 +48,18 @@ pub(crate) fn unread(error: &clap::Error) -> ExitCode {
         json_error(&ApiError::new("usage", message));
         return ExitCode::from(2);
     }
-    error.exit()
-}
-
-/// Writes a line to standard error, which nobody may be reading any more: that must not turn a
-/// failure into a crash.
-fn tell(line: &str) {
-    drop(writeln!(std::io::stderr().lock(), "{line}"));
+    let ours = |(name, value): (OsString, OsString)| {
+        name.as_encoded_bytes().starts_with(b"WEIR_").then_some(value)
+    };
+    let given = std::env::args_os().skip(1).chain(std::env::vars_os().filter_map(ours));
+    let given: Vec<_> = given.map(|text| text.to_string_lossy().into_owned()).collect();
+    // Nobody reads it any more: the status says enough.
+    drop(terminal::usage(error, given.iter().map(String::as_str)));
+    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
 fn json_error(error: &ApiError) {
-    tell(&serde_json::to_string(error).unwrap_or_default());
+    terminal::say_json(error);
 }
 
 /// The message and its causes. Some libraries put a cause in their message, others leave it to
@@ -72,18 +76,24 @@ pub(crate) fn in_full(error: &anyhow::Error) -> String {
     message
 }
 
-/// Prints a text. A reader that has gone away (`| head`) is no failure.
-pub(crate) fn text(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        outcome => Ok(outcome?),
-    }
+/// Prints a line.
+pub(crate) fn line(line: impl Display) -> anyhow::Result<()> {
+    Ok(terminal::line(line)?)
+}
+
+/// Prints lines.
+pub(crate) fn lines(lines: impl IntoIterator<Item = impl Display>) -> anyhow::Result<()> {
+    text(&lines.into_iter().collect())
+}
+
+/// Prints lines that are made already.
+pub(crate) fn text(text: &Text) -> anyhow::Result<()> {
+    Ok(terminal::print(text)?)
 }
 
 /// Prints JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    text(&(serde_json::to_string_pretty(value)? + "\n"))
+    Ok(terminal::json(value)?)
 }
 
 /// Prints rows under a header, in columns.
@@ -95,28 +105,18 @@ pub(crate) fn table(
 }
 
 /// Rows under a header, in columns.
-pub(crate) fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header.iter().map(|name| name.to_uppercase()));
-    table.add_rows(rows);
-    trimmed(table)
+pub(crate) fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Text {
+    let mut grid = Grid::columns();
+    grid.head(header.iter().map(|name| name.to_uppercase()));
+    rows.into_iter().for_each(|row| grid.row(row));
+    grid.text()
 }
 
 /// Prints names and values, one a line.
 pub(crate) fn fields(fields: &[(&str, String)]) -> anyhow::Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.add_rows(fields.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]));
-    text(&trimmed(table))
-}
-
-/// The table's lines, columns two blanks apart, without blanks at the end.
-fn trimmed(mut table: Table) -> String {
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 2));
-    });
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    let mut grid = Grid::columns();
+    fields.iter().for_each(|(name, value)| grid.row([*name, value]));
+    text(&grid.text())
 }
 
 /// Prints the outcome of a change: whole as JSON, or `done` and the limits it changes; for a dry
@@ -129,13 +129,12 @@ pub(crate) fn changed<T: Serialize>(
     if output == Output::Json {
         return json(changed);
     }
-    if changed.dry_run {
-        text(&format!("Dry run, nothing is changed: {done}\n"))?;
-    } else {
-        text(&format!("{done}\n"))?;
+    match changed.dry_run {
+        true => line(format_args!("Dry run, nothing is changed: {done}"))?,
+        false => line(done)?,
     }
     for warning in &changed.warnings {
-        tell(&format!("weir: warning: {}", warning.message));
+        errln!("weir: warning: {}", warning.message);
     }
     let is_told = |change: &&LimitChange| changed.dry_run || !stays(change);
     let rows: Vec<_> = changed.changes.iter().filter(is_told).map(limits).collect();

@@ -55,8 +55,10 @@ pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
             // The secret alone on standard output, so that it can go into a file.
             let Token { name, role, expires, .. } = &made.token;
             let end = expires.as_deref().unwrap_or("never");
-            eprintln!("token {name}: {role}, expires: {end}. Its secret is shown this once:");
-            print::text(&format!("{}\n", made.secret))
+            weir_bench::errln!(
+                "token {name}: {role}, expires: {end}. Its secret is shown this once:"
+            );
+            print::line(&made.secret)
         }
         TokenCommand::List => {
             let tokens = client.tokens().await?;
@@ -76,7 +78,7 @@ pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
             let gone = client.revoke_token(token).await?;
             match global.output {
                 Output::Json => print::json(&gone),
-                Output::Table => print::text(&format!("token {token} revoked\n")),
+                Output::Table => print::line(format_args!("token {token} revoked")),
             }
         }
     }

@@ -4,13 +4,12 @@ use super::report::{error_text, nanos_text, utc, verdict};
 use super::{Global, Output, connect, print};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use weir_api::{Active, Activity, Client};
+use weir_bench::terminal::{self, Screen, Text};
 use weir_core::units::Rate;
 
 /// Show what goes on in all volumes, each second
@@ -56,7 +55,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Shows until told to stop.
 pub(crate) async fn run(global: &Global, args: &TopArgs) -> Result<()> {
     let client = connect::client(global)?;
-    let live = std::io::stdout().is_terminal()
+    let live = terminal::shows_output()
         && global.output == Output::Table
         && !args.once
         && args.iterations.is_none();
@@ -71,9 +70,9 @@ async fn batches(client: &Client, output: Output, args: &TopArgs) -> Result<()> 
         }
         let activity = client.activity().await?;
         match output {
-            Output::Json => print::text(&(serde_json::to_string(&activity)? + "\n"))?,
+            Output::Json => terminal::json_line(&activity)?,
             Output::Table => {
-                print::text(&format!("{}\n", heading(&activity)))?;
+                print::line(heading(&activity))?;
                 print::table(&HEADER, rows(activity, args.sort))?;
             }
         }
@@ -81,40 +80,10 @@ async fn batches(client: &Client, output: Output, args: &TopArgs) -> Result<()> 
     Ok(())
 }
 
-/// The screen while it is ours; the terminal is as it was before when this is gone.
-struct Screen {
-    before: Option<Termios>,
-}
-
-impl Screen {
-    fn enter() -> Result<Self> {
-        let before = tcgetattr(std::io::stdin()).ok();
-        if let Some(before) = &before {
-            // Keys come at once and are not shown; Ctrl-C goes on to be a signal.
-            let mut keys = before.clone();
-            keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-            tcsetattr(std::io::stdin(), OptionalActions::Now, &keys)?;
-        }
-        let screen = Self { before };
-        print::text("\x1b[?1049h\x1b[?25l")?;
-        Ok(screen)
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
-        let _gone = print::text("\x1b[?25h\x1b[?1049l");
-        if let Some(before) = &self.before {
-            let _gone = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
-        }
-    }
-}
-
 async fn watch(client: &Client, mut sort: Sort) -> Result<()> {
     // Before the screen is taken, so that an error is said where it stays.
     let mut activity = client.activity().await?;
-    let _screen = Screen::enter()?;
+    let screen = Screen::enter()?;
     let mut keys = keys();
     let mut looks = tokio::time::interval(PAUSE);
     let (mut interrupt, mut terminate) =
@@ -122,7 +91,7 @@ async fn watch(client: &Client, mut sort: Sort) -> Result<()> {
     // Without a keyboard, signals end it.
     let mut listening = true;
     loop {
-        draw(&activity, sort)?;
+        screen.draw(&drawing(&activity, sort))?;
         tokio::select! {
             _ = looks.tick() => activity = client.activity().await?,
             key = keys.recv(), if listening => match key {
@@ -168,24 +137,13 @@ fn name(sort: Sort) -> &'static str {
     }
 }
 
-fn draw(activity: &Activity, sort: Sort) -> Result<()> {
-    let (lines, columns) = size();
-    let table = print::columns(&HEADER, rows(activity.clone(), sort));
-    let mut screen = String::from("\x1b[H");
-    let title = format!("{}   sorted by {} (s), q ends", heading(activity), name(sort));
-    for line in [title.as_str(), ""].into_iter().chain(table.lines()).take(lines) {
-        let line: String = line.chars().take(columns).collect();
-        let _ = write!(screen, "{line}\x1b[K\r\n");
-    }
-    // The last end of line would push the first line out.
-    let screen = screen.trim_end_matches("\r\n");
-    print::text(&format!("{screen}\x1b[J"))
-}
-
-/// Lines and columns of the terminal.
-fn size() -> (usize, usize) {
-    let size = tcgetwinsize(std::io::stdout()).ok().filter(|size| size.ws_row > 0);
-    size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()))
+fn drawing(activity: &Activity, sort: Sort) -> Text {
+    let mut text = Text::new();
+    let (heading, sort_name) = (heading(activity), name(sort));
+    text.line(format_args!("{heading}   sorted by {sort_name} (s), q ends"));
+    text.blank();
+    text.append(&print::columns(&HEADER, rows(activity.clone(), sort)));
+    text
 }
 
 fn heading(activity: &Activity) -> String {

@@ -7,10 +7,10 @@ use super::values::{Ceiling, Own};
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::time::Duration;
 use weir_api::{Client, Counting, NewVolume, Volume, VolumeChange, VolumeLive};
+use weir_bench::terminal::Status;
 use weir_core::units::{Bytes, Rate};
 
 /// Make, show, change and delete volumes.
@@ -325,7 +325,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     }
     let server = client.server().await?;
     match server.nfs.iter().find_map(|address| mount_command(address, &args.volume, server.locks)) {
-        Some(command) => print::text(&format!("Mount it with:\n  {command}\n")),
+        Some(command) => print::lines(["Mount it with:".to_owned(), format!("  {command}")]),
         None => Ok(()),
     }
 }
@@ -414,7 +414,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         fields.push(("credits for bursts", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
-    print::text("\n")?;
+    print::line("")?;
     export::print_rules(&volume.exports)
 }
 
@@ -438,16 +438,15 @@ async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
     let number = |volume: &Volume| volume.live.and_then(|live| live.counted).map(|c| c.number);
     let before = number(&client.volume(name).await?);
     client.rescan(name).await?;
-    let progress = output == Output::Table && std::io::stderr().is_terminal();
+    let status = Status::new(output == Output::Table);
     let found = loop {
         let volume = client.volume(name).await?;
         let live =
             volume.live.context("the volume is no longer served: the server's log says why")?;
         match live.counting {
-            Some(Counting { files, bytes }) if progress => {
-                eprint!("\r{files} files, {} so far  ", counted(bytes));
+            Some(Counting { files, bytes }) => {
+                status.show(format_args!("{files} files, {} so far", counted(bytes)));
             }
-            Some(_) => {}
             None if number(&volume) == before => {
                 bail!("the volume could not be counted: the server's log says why")
             }
@@ -455,9 +454,7 @@ async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
         }
         tokio::time::sleep(RESCAN_POLL).await;
     };
-    if progress {
-        eprint!("\r\x1b[K");
-    }
+    status.clear();
     let found = found.context("the server says nothing of what it counted")?;
     if output == Output::Json {
         return print::json(&found);
@@ -471,7 +468,7 @@ async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
         0 => String::new(),
         number => format!("; {number} could not be read: the server's log says which"),
     };
-    print::text(&format!("volume {name}: {change}, files with data: {}{left_out}\n", found.files))
+    print::line(format_args!("volume {name}: {change}, files with data: {}{left_out}", found.files))
 }
 
 async fn change(

@@ -105,3 +105,34 @@ fn a_damaged_catalogue_does_not_replace_a_good_backup() {
     assert_eq!(std::fs::read(&file).unwrap(), good);
     server.weir(&["catalog", "check", "--backup", file.to_str().unwrap()]);
 }
+
+#[test]
+fn a_backup_with_a_changed_key_of_handles_is_refused() {
+    let mut server = TestServer::start();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("weir.backup");
+    let name = file.to_str().unwrap();
+    server.weir(&["catalog", "backup", name]);
+    let told = server.weir(&["catalog", "check", "--backup", name]);
+    assert!(told.contains("its checksum is right"), "{told}");
+    assert_eq!(json(&server, &["catalog", "check"])["ok"], true);
+    server.stop("TERM");
+    let key = std::fs::read(server.data().join("handle.key")).unwrap();
+    let good = std::fs::read(&file).unwrap();
+    let at = good.windows(key.len()).position(|bytes| bytes == key).unwrap();
+    let mut damaged = good.clone();
+    damaged[at + 7] ^= 1;
+    std::fs::write(&file, &damaged).unwrap();
+    for args in
+        [&["catalog", "check", "--backup", name][..], &["catalog", "restore", "--replace", name]]
+    {
+        let (code, message) = refused(&server, args);
+        assert_eq!(code, "damaged_backup");
+        assert!(message.contains("use another"), "{message}");
+    }
+    assert_eq!(std::fs::read(server.data().join("handle.key")).unwrap(), key);
+    assert!(!server.data().join("replaced-1").exists());
+    std::fs::write(&file, good).unwrap();
+    server.weir(&["catalog", "restore", "--replace", name]);
+    assert!(server.data().join("replaced-1").exists());
+}

@@ -13,5 +13,6 @@ mod hostile;
 mod notify;
 mod peer;
 mod rust_client;
+mod shown;
 mod test_server;
 mod wide;

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            println!("not ok - {error:#}");
+            weir_bench::outln!("not ok - {error:#}");
             ExitCode::from(2)
         }
     }
@@ -64,7 +64,7 @@ fn measure(arguments: &Arguments) -> Result<bool> {
         move || control.stop()
     })?;
     let mut tell = |load: &str, who: &str, rate: f64| {
-        eprintln!("{load:34} {who:14} {rate:>10.0} op/s");
+        weir_bench::errln!("{load:34} {who:14} {rate:>10.0} op/s");
     };
     let rows = match arguments.throttle {
         None => {
@@ -86,8 +86,10 @@ fn measure(arguments: &Arguments) -> Result<bool> {
 
 fn print(row: &Row) {
     let verdict = if row.agrees() { "ok" } else { "not ok" };
-    println!(
+    weir_bench::outln!(
         "{verdict} - {}: ours is {:.4} of fio's (bar {BAR_PERCENT} %), turns spread {:.1} %",
-        row.name, row.ratio, row.spread_percent
+        row.name,
+        row.ratio,
+        row.spread_percent
     );
 }

@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         .collect::<Result<Vec<_>>>()?;
     let listener = TcpListener::bind(arguments.listen)
         .with_context(|| format!("can't listen on {}", arguments.listen))?;
-    println!("listening on {}", listener.local_addr()?);
+    weir_bench::outln!("listening on {}", listener.local_addr()?);
     for (number, socket) in listener.incoming().enumerate() {
         workers[number % count].adopt(socket.context("can't accept a connection")?)?;
     }

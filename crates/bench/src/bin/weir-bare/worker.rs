@@ -68,7 +68,7 @@ impl Serving {
             match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    eprintln!("weir-bare: epoll: {error}");
+                    weir_bench::errln!("weir-bare: epoll: {error}");
                     return;
                 }
             }

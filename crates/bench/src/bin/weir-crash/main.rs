@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            println!("not ok - {error:#}");
+            weir_bench::outln!("not ok - {error:#}");
             ExitCode::from(2)
         }
     }

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("weir-peers: {error:#}");
+            weir_bench::errln!("weir-peers: {error:#}");
             ExitCode::from(2)
         }
     }

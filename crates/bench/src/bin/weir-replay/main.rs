@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("weir-replay: {error:#}");
+            weir_bench::errln!("weir-replay: {error:#}");
             ExitCode::from(2)
         }
     }

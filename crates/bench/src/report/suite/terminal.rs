@@ -6,75 +6,66 @@ use super::words::when;
 use crate::report::figure;
 use crate::results::{Finding, Results, TestResult};
 use crate::stats::result::VerifyResult;
-use crate::text::plain;
-use std::io::IsTerminal as _;
+use crate::terminal::{Text, shows_output};
 
 /// For the terminal that standard output is, if it is one: coloured, and as wide as it.
 #[must_use]
-pub fn terminal(results: &Results) -> String {
-    render(results, None, std::io::stdout().is_terminal())
+pub fn terminal(results: &Results) -> Text {
+    render(results, None, shows_output())
 }
 
 /// Without colours, and never wider than `width` characters.
 #[must_use]
-pub fn terminal_within(results: &Results, width: u16) -> String {
+pub fn terminal_within(results: &Results, width: u16) -> Text {
     render(results, Some(width), false)
 }
 
-fn render(results: &Results, width: Option<u16>, colour: bool) -> String {
-    let mut out = String::new();
+fn render(results: &Results, width: Option<u16>, colour: bool) -> Text {
+    let mut out = Text::new();
     let name = if results.label == results.target { "" } else { results.label.as_str() };
     let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    line(&mut out, &format!("{name}{}, {}", results.target, when(results.started_unix_s)));
+    out.line(format_args!("{name}{}, {}", results.target, when(results.started_unix_s)));
     for test in &results.tests {
-        out.push('\n');
-        line(&mut out, &test.title);
+        out.blank();
+        out.line(&test.title);
         render_test(&mut out, test, width, colour);
     }
     let (_, word, sentence) = verdict::of(results);
-    out.push('\n');
-    line(&mut out, &format!("{word}: {sentence}"));
+    out.blank();
+    out.line(format_args!("{word}: {sentence}"));
     for warning in &results.warnings {
-        line(&mut out, &format!("WARNING: {warning}"));
+        out.line(format_args!("WARNING: {warning}"));
     }
     out
 }
 
-/// A line of text that others may have written.
-fn line(out: &mut String, text: &str) {
-    out.push_str(&plain(text));
-    out.push('\n');
-}
-
-fn render_test(out: &mut String, test: &TestResult, width: Option<u16>, colour: bool) {
+fn render_test(out: &mut Text, test: &TestResult, width: Option<u16>, colour: bool) {
     if let Some(waiting) = &test.waiting {
-        return line(out, &format!("  not run: {waiting}"));
+        return out.line(format_args!("  not run: {waiting}"));
     }
-    // Coloured, and plain in itself.
-    out.push_str(&table(test, true).to_terminal_dense(colour, width));
-    out.push('\n');
+    out.append(&table(test, true).to_terminal_dense(colour, width));
     let who: Vec<&str> = published_by(test);
     if !who.is_empty() {
-        line(out, &format!("  published: {}", who.join("; ")));
+        out.line(format_args!("  published: {}", who.join("; ")));
     }
     for change in &test.changes {
-        line(out, &format!("  changed: {change}"));
+        out.line(format_args!("  changed: {change}"));
     }
     for note in notes(test) {
-        line(out, &format!("  note: {note}"));
+        out.line(format_args!("  note: {note}"));
     }
     for step in &test.steps {
         for run in &step.runs {
             for (what, count) in &run.total.errors {
-                line(out, &format!("  FAILED: {}: {count} × {what}", step.name));
+                out.line(format_args!("  FAILED: {}: {count} × {what}", step.name));
             }
             for detail in run.total.verify.iter().flat_map(VerifyResult::told) {
-                line(out, &format!("  MISMATCH: {}: {detail}", step.name));
+                out.line(format_args!("  MISMATCH: {}: {detail}", step.name));
             }
         }
     }
     for finding in &test.findings {
-        line(out, &format!("  found: {}", in_words(finding)));
+        out.line(format_args!("  found: {}", in_words(finding)));
     }
 }
 

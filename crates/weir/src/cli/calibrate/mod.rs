@@ -233,7 +233,7 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
         return announce(output, args, &plan);
     }
     if output == Output::Table {
-        eprintln!("{}", in_words(&plan));
+        weir_bench::errln!("{}", in_words(&plan));
     }
     let run = Run { client, server: &server, output, plan: &plan };
     let kept = run.on_ground(&pool, others, &mut stop).await?;
@@ -260,7 +260,7 @@ fn announce(output: Output, args: &Measure, plan: &Plan) -> Result<()> {
             "expected_seconds": plan.expected().as_secs(),
         }));
     }
-    print::text(&format!("Dry run, nothing is measured. {}\n", in_words(plan)))
+    print::line(format_args!("Dry run, nothing is measured. {}", in_words(plan)))
 }
 
 fn in_words(plan: &Plan) -> String {
@@ -331,7 +331,7 @@ impl Run<'_> {
         };
         let measured = measured.await;
         if let (Err(error), Output::Table) = (ground.remove(client).await, self.output) {
-            eprintln!(
+            weir_bench::errln!(
                 "weir: not all of the calibration is gone; the next takes away what it can: {}",
                 print::in_full(&error)
             );

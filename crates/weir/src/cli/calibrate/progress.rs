@@ -1,55 +1,49 @@
 //! What goes on, on standard error: a line that changes on a terminal, and one for each measurement.
 
 use super::Output;
-use std::io::IsTerminal;
-use weir_bench::Phase;
 use weir_bench::calibrate::Step;
+use weir_bench::terminal::Status;
+use weir_bench::{Phase, errln};
 use weir_core::units::{Bytes, Rate};
 
 pub(super) struct Progress {
     shown: bool,
-    terminal: bool,
+    status: Status,
     what: String,
 }
 
 impl Progress {
     pub(super) fn new(output: Output) -> Self {
         let shown = output == Output::Table;
-        Self { shown, terminal: shown && std::io::stderr().is_terminal(), what: String::new() }
+        Self { shown, status: Status::new(shown), what: String::new() }
     }
 
     pub(super) fn told(&mut self, step: Step<'_>) {
         match step {
             Step::Layout(done, total) => {
                 let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
-                self.line(&format!("writing the files: {percent} %"));
+                self.status.show(format_args!("writing the files: {percent} %"));
             }
             Step::Begin(mix, block, number, count) => {
                 let block = Bytes(block.into());
                 self.what = format!("{}/{count}: {mix} % reads, blocks of {block}", number + 1);
-                self.line(&self.what);
+                self.status.show(&self.what);
             }
             Step::Window(window) => {
                 let phase = if window.phase == Phase::Warmup { "warm-up" } else { "measuring" };
-                self.line(&format!("{}, {phase} {:.0} s", self.what, window.at_s));
+                self.status.show(format_args!("{}, {phase} {:.0} s", self.what, window.at_s));
             }
             Step::Done(cell) => {
                 self.end();
                 if self.shown {
                     let rate = Rate(cell.bytes_per_second);
-                    eprintln!("{}: {rate:.2}, {} IOPS", self.what, cell.iops);
+                    errln!("{}: {rate:.2}, {} IOPS", self.what, cell.iops);
                 }
             }
         }
     }
 
-    fn line(&self, text: &str) {
-        if self.terminal {
-            eprint!("\r{text}\x1b[K");
-        }
-    }
-
     pub(super) fn end(&self) {
-        self.line("");
+        self.status.clear();
     }
 }

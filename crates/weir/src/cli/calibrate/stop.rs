@@ -49,8 +49,9 @@ impl Stop {
             next(&mut signals).await;
             asked.send_replace(true);
             next(&mut signals).await;
-            eprintln!(
-                "\nweir: ended at once: pool {NAME} may be left, and the next calibration takes it away"
+            weir_bench::errln!("");
+            weir_bench::errln!(
+                "weir: ended at once: pool {NAME} may be left, and the next calibration takes it away"
             );
             std::process::exit(ENDED_STATUS);
         });

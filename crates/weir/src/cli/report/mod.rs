@@ -73,7 +73,7 @@ pub(crate) async fn run(client: &Client, output: Output, args: &ReportArgs) -> R
     let report = client.report(name, seconds).await?;
     if let Some(path) = &args.html {
         write(path, &html::page(&report))?;
-        return print::text(&format!("{}\n{}: written\n", sentence(&report), path.display()));
+        return print::lines([sentence(&report), format!("{}: written", path.display())]);
     }
     match args.output(output) {
         Output::Json => print::json(&report),
@@ -86,7 +86,8 @@ async fn sign(client: &Client, name: &str, seconds: u64, path: &Path) -> Result<
     let report = signed.verify(None)?;
     write(path, &(serde_json::to_string_pretty(&signed)? + "\n"))?;
     let key = &signed.public_key;
-    print::text(&format!("{}\n{}: written, signed by {key}\n", sentence(&report), path.display()))
+    let written = format!("{}: written, signed by {key}", path.display());
+    print::lines([sentence(&report), written])
 }
 
 /// Checks a signed report.
@@ -104,12 +105,10 @@ pub(crate) async fn check(global: &Global, args: &ReportArgs) -> Result<()> {
     if args.output(global.output) == Output::Json {
         return print::json(&report);
     }
-    print::text(&format!(
-        "The signature fits. Signed by {}, {trust}.\nMade {}. {}\n",
-        signed.public_key,
-        utc(report.made_at),
-        sentence(&report)
-    ))
+    print::lines([
+        format!("The signature fits. Signed by {}, {trust}.", signed.public_key),
+        format!("Made {}. {}", utc(report.made_at), sentence(&report)),
+    ])
 }
 
 fn read(path: &Path) -> Result<SignedReport> {
@@ -141,7 +140,7 @@ fn counts(report: &Report) -> String {
 }
 
 fn show(report: &Report) -> Result<()> {
-    print::text(&format!("{}\n\n", sentence(report)))?;
+    print::lines([sentence(report).as_str(), ""])?;
     let names = ["last 10 s", "last minute", "last hour"];
     let whole = ("all of it".to_owned(), &report.whole);
     let recent = names.into_iter().map(str::to_owned).zip(&report.recent);
@@ -154,8 +153,9 @@ fn show(report: &Report) -> Result<()> {
     let first = broken.len().saturating_sub(BROKEN_MAX);
     let newest = broken.get(first..).unwrap_or_default();
     let length = report.resolution_seconds;
-    print::text(&format!("\nBroken in {} periods of {length} s", broken.len()))?;
-    print::text(if first > 0 { "; the newest:\n" } else { ":\n" })?;
+    let which = if first > 0 { "; the newest" } else { "" };
+    print::line("")?;
+    print::line(format_args!("Broken in {} periods of {length} s{which}:", broken.len()))?;
     windows(newest.iter().map(|window| (utc(window.start), *window)))
 }
 
@@ -234,13 +234,9 @@ pub(crate) async fn why(client: &Client, output: Output, name: &str) -> Result<(
         return print::json(&why);
     }
     let Why { window, minute, hour, findings, advice, .. } = &why;
-    for finding in findings {
-        print::text(&format!("{finding}\n"))?;
-    }
-    for advice in advice {
-        print::text(&format!("→ {advice}\n"))?;
-    }
-    print::text("\n")?;
+    print::lines(findings)?;
+    print::lines(advice.iter().map(|advice| format!("→ {advice}")))?;
+    print::line("")?;
     let rows = [("last 10 s", window), ("last minute", minute), ("last hour", hour)];
     windows(rows.map(|(name, window)| (name.to_owned(), window)))
 }

@@ -1,0 +1,93 @@
+//! The last line of a backup: a checksum over everything before it. It finds damage, not forgery:
+//! whoever can write the file can write the checksum.
+//!
+//! The line is text after the database, where SQLite reads nothing, so that a backup can be checked and
+//! opened with other tools too:
+//!
+//! ```text
+//! \nweir-backup-sha256:<64 hexadecimal digits>\n
+//! ```
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+const WORD: &[u8] = b"\nweir-backup-sha256:";
+const DIGITS: usize = 64;
+/// Bytes of the line.
+const LENGTH: usize = WORD.len() + DIGITS + 1;
+
+/// What the end of a file says of the bytes before it.
+pub(crate) enum Seal<'a> {
+    /// They are what was sealed.
+    Whole {
+        /// The bytes.
+        content: &'a [u8],
+        /// Their SHA-256 in hexadecimal digits.
+        sha256: String,
+    },
+    /// They are not, or the line itself is damaged.
+    Broken,
+    /// There is no such line.
+    Missing,
+}
+
+/// Appends the line to `content`.
+pub(crate) fn close(mut content: Vec<u8>) -> Vec<u8> {
+    let digits = sha256(&content);
+    content.extend_from_slice(WORD);
+    content.extend_from_slice(digits.as_bytes());
+    content.push(b'\n');
+    content
+}
+
+/// Reads the line at the end of `bytes`, and checks what it says.
+pub(crate) fn open(bytes: &[u8]) -> Seal<'_> {
+    let Some((content, line)) =
+        bytes.len().checked_sub(LENGTH).and_then(|at| bytes.split_at_checked(at))
+    else {
+        return Seal::Missing;
+    };
+    let Some(digits) = line.strip_prefix(WORD).and_then(|rest| rest.strip_suffix(b"\n")) else {
+        return Seal::Missing;
+    };
+    let sha256 = sha256(content);
+    // As they are written: digits in capitals were not written by us, and are damage.
+    if digits == sha256.as_bytes() { Seal::Whole { content, sha256 } } else { Seal::Broken }
+}
+
+fn sha256(content: &[u8]) -> String {
+    let mut digits = String::with_capacity(DIGITS);
+    for byte in Sha256::digest(content) {
+        // Writing to a string can't fail.
+        let _never = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_vouches_for_what_is_before_it() {
+        // FIPS 180-4's example.
+        let sealed = close(b"abc".to_vec());
+        let wanted = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sealed, format!("abc\nweir-backup-sha256:{wanted}\n").as_bytes());
+        let Seal::Whole { content, sha256 } = open(&sealed) else { panic!("it is whole") };
+        assert_eq!((content, sha256.as_str()), (&b"abc"[..], wanted));
+        assert!(matches!(open(b"abc"), Seal::Missing));
+        assert!(matches!(open(b""), Seal::Missing));
+        assert!(matches!(open(&close(Vec::new())), Seal::Whole { content: b"", .. }));
+    }
+
+    #[test]
+    fn whatever_bit_is_changed_it_no_longer_does() {
+        let sealed = close(b"abc".to_vec());
+        for bit in 0..sealed.len() * 8 {
+            let mut changed = sealed.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(open(&changed), Seal::Whole { .. }), "{bit}");
+        }
+    }
+}

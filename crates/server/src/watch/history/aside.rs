@@ -1,0 +1,89 @@
+//! Setting a damaged history aside: the file with what SQLite keeps beside it, under a name that
+//! nothing has. Nothing is overwritten or removed, so the number of such sets is bounded.
+
+use super::HistoryError;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Most sets that are kept, each of at most the size of a history and its log. Beyond: a damaged
+/// history stays in its place, none is written, and the log tells the operator to remove some.
+pub(super) const SETS_MAX: usize = 8;
+
+/// What SQLite may keep beside a database, and the database itself, which goes last: as long as it is
+/// in its place, a set that a crash left half moved is found damaged again, and moved under another name.
+const PARTS: [&str; 4] = ["-wal", "-shm", "-journal", ""];
+
+/// Closes `db` without writing its log into it: what is set aside is to be what was found.
+pub(super) fn close_as_it_is(db: Connection) {
+    // Where it can't be told so, SQLite writes what the log holds, as it would at any close.
+    let _ignored = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    drop(db);
+}
+
+/// Moves the history at `path` aside, for the reason `why`, and logs it.
+///
+/// # Errors
+/// [`HistoryError::TooManyAside`], or what the file system says; the history is then still at `path`.
+pub(super) fn set(path: &Path, why: &HistoryError) -> Result<(), HistoryError> {
+    let mut free = None;
+    for number in 0..SETS_MAX {
+        let name = name(path, number);
+        if is_free(&name)? {
+            free = Some(name);
+            break;
+        }
+    }
+    let aside = free.ok_or(HistoryError::TooManyAside)?;
+    for part in PARTS {
+        match rename(&with(path, part), &with(&aside, part)) {
+            Err(Errno::NOENT) if !part.is_empty() => {}
+            outcome => outcome.map_err(io::Error::from)?,
+        }
+    }
+    tracing::warn!(
+        error = %why, aside = %aside.display(),
+        "the history of contracts is damaged or of another version: it is set aside, and a new one begun"
+    );
+    Ok(())
+}
+
+/// `history.db.broken`, then `history.db.broken-1` and so on.
+fn name(path: &Path, number: usize) -> PathBuf {
+    match number {
+        0 => with(path, ".broken"),
+        number => with(path, &format!(".broken-{number}")),
+    }
+}
+
+fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Has nothing of a set this name?
+fn is_free(name: &Path) -> io::Result<bool> {
+    for part in PARTS {
+        match with(name, part).symlink_metadata() {
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// Renames, and overwrites nothing.
+fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system without that flag. The data directory is locked by this server, and nothing
+        // had the name a moment ago.
+        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::rename(from, to),
+        outcome => outcome,
+    }
+}
