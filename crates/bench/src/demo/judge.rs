@@ -27,12 +27,24 @@ pub(crate) struct Check {
     pub(crate) worst: String,
     /// Was the rule kept?
     pub(crate) passed: bool,
+    /// The stretch of time in which the worst was met, where the rule is about such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) within: Option<Interval>,
+    /// What hindered the machine in it, if the rule was not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) meanwhile: Option<String>,
 }
 
 impl Check {
     /// The rule, the worst that was met, and whether that is within the rule.
     pub(crate) fn new(rule: impl Into<String>, worst: impl Into<String>, passed: bool) -> Self {
-        Self { rule: rule.into(), worst: worst.into(), passed }
+        let (rule, worst) = (rule.into(), worst.into());
+        Self { rule, worst, passed, within: None, meanwhile: None }
+    }
+
+    /// The same, met in this stretch of time.
+    pub(crate) fn within(self, from_s: f64, to_s: f64) -> Self {
+        Self { within: Some(Interval { from_s, to_s }), ..self }
     }
 }
 
@@ -71,7 +83,8 @@ pub(crate) fn windows(
                     rule,
                     format!("{} at {at:.1} s", percent(off / due * 100.0, 2)),
                     off.abs() <= due * allowed + request_bytes,
-                ),
+                )
+                .within(at, at + length_s),
             }
         })
         .collect()
@@ -147,12 +160,14 @@ pub(super) fn change(rate: &Rate, change: &Change, request_bytes: f64) -> [Check
             format!("{words} in force within 100 ms"),
             format!("{:.0} ms after asking", delay * 1000.0),
             delay <= CHANGE_S,
-        ),
+        )
+        .within(change.at_s, from),
         Check::new(
             format!("{words}: the second from there within 5 %"),
             percent(off / after * 100.0, 2),
             off.abs() <= after * 0.05 + request_bytes,
-        ),
+        )
+        .within(from, from + 1.0),
     ]
 }
 

@@ -7,15 +7,18 @@
 
 mod board;
 mod cases;
+mod cause;
 pub(crate) mod judge;
 mod operator;
 mod outcome;
 mod phase;
 mod present;
+mod pressure;
 mod process;
 pub(crate) mod processors;
 pub(crate) mod rate;
 mod server;
+mod stalls;
 mod stop;
 
 use crate::cli::Format;
@@ -68,14 +71,16 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     for phase in Phase::ALL {
         let loaded = phase.cases();
         crate::errln!("{}", phase.announcement());
-        let done = phase.run(server.nfs(), &operator, stop)?;
+        let done = phase.run(&server, &operator, stop)?;
+        processors.push(done.measured_seconds());
         for (case, (result, changes)) in loaded.iter().zip(done.cases) {
             if result.generator.saturated {
                 crate::errln!("  The load generator was the limit for {}.", case.name);
             }
-            cases.push(CaseOutcome::new(case, &result, changes));
+            let mut outcome = CaseOutcome::new(case, &result, changes);
+            outcome.explain(&done.seconds);
+            cases.push(outcome);
         }
-        processors.push(done.processors);
     }
     drop(server);
     if stop.asked() {

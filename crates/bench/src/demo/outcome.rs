@@ -1,6 +1,7 @@
 //! What came of the demo, in the shape of `result.json`.
 
 use super::cases::{Case, Kind};
+use super::cause;
 use super::judge::{self, Change, Check};
 use super::processors::Second;
 use super::rate::Rate;
@@ -24,7 +25,7 @@ pub(super) struct Outcome {
     pub(super) units: Units,
     /// The cases.
     pub(super) cases: Vec<CaseOutcome>,
-    /// What the machine's processors did in the measured seconds of each load.
+    /// What the machine did in the measured seconds of each load, and what stood still on it.
     pub(super) processors: Vec<Vec<Second>>,
 }
 
@@ -166,6 +167,14 @@ impl CaseOutcome {
         }
     }
 
+    /// Adds to each rule that was not kept what hindered the machine then. `seconds` are those of
+    /// the load in which the case was measured.
+    pub(super) fn explain(&mut self, seconds: &[Second]) {
+        for check in self.checks.iter_mut().filter(|check| !check.passed) {
+            check.meanwhile = check.within.map(|within| cause::meanwhile(seconds, within));
+        }
+    }
+
     /// What [`CaseOutcome::checks`] says about the rule that begins so.
     pub(super) fn check(&self, rule: &str) -> Option<&Check> {
         self.checks.iter().find(|check| check.rule.starts_with(rule))
@@ -183,7 +192,13 @@ impl Outcome {
             .iter()
             .flat_map(|case| {
                 let failed = case.checks.iter().filter(|check| !check.passed);
-                failed.map(|check| format!("{}: {}: {}", case.name, check.rule, check.worst))
+                failed.map(|check| {
+                    let miss = format!("{}: {}: {}", case.name, check.rule, check.worst);
+                    match &check.meanwhile {
+                        Some(meanwhile) => format!("{miss}. Meanwhile {meanwhile}"),
+                        None => miss,
+                    }
+                })
             })
             .collect();
         Self {

@@ -6,11 +6,11 @@ use super::cases::{CASES, Case, Kind, OWN, PUBLISHED, RESIZES};
 use super::judge::Change;
 use super::operator::Operator;
 use super::processors::{Second, Watch};
+use super::server::Server;
 use crate::stats::result::RunResult;
 use crate::workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};
 use crate::{Control, NfsTarget, RunHandle, Target, prepare};
 use anyhow::{Context, Result, bail};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 const JOBS: u32 = 40;
@@ -97,14 +97,14 @@ impl Phase {
     }
 
     /// Loads all cases at once. The result of each, and when its contract was changed; and what the
-    /// processors did in the measured part.
-    pub(super) fn run(self, nfs: SocketAddr, operator: &Operator, stop: &Stop) -> Result<Loaded> {
+    /// machine did meanwhile.
+    pub(super) fn run(self, server: &Server, operator: &Operator, stop: &Stop) -> Result<Loaded> {
         let cases = self.cases();
         let (warmup_s, measured_s) = self.seconds();
         let mut board = Board::new(cases, warmup_s + measured_s);
         let mut ready = Vec::new();
         for (number, case) in (0u32..).zip(cases) {
-            let target = Target::Nfs(NfsTarget::new(nfs, format!("/{}", case.volume)));
+            let target = Target::Nfs(NfsTarget::new(server.nfs(), format!("/{}", case.volume)));
             let prepared = prepare(&target, &self.workload(case, number))
                 .with_context(|| format!("preparing {}", case.name))?;
             ready.push(prepared);
@@ -114,7 +114,7 @@ impl Phase {
             let handle = prepared.spawn(Control::new(), board.observer(number))?;
             runs.push(Run { case: &cases[number], handle, changes: Vec::new() });
         }
-        let mut processors = Watch::new();
+        let mut processors = Watch::of(server.pid());
         while !runs.iter().all(|run| run.handle.is_finished()) {
             for run in &mut runs {
                 run.attend(operator, stop)?;
@@ -130,10 +130,7 @@ impl Phase {
             let result = run.handle.wait().with_context(|| format!("loading {}", run.case.name))?;
             Ok((result, run.changes))
         });
-        Ok(Loaded {
-            cases: cases.collect::<Result<_>>()?,
-            processors: processors.seconds(warmup_s),
-        })
+        Ok(Loaded { cases: cases.collect::<Result<_>>()?, seconds: processors.seconds(), warmup_s })
     }
 }
 
@@ -141,8 +138,18 @@ impl Phase {
 pub(super) struct Loaded {
     /// For each case what was measured, and when its contract was changed.
     pub(super) cases: Vec<(RunResult, Vec<Change>)>,
-    /// What the processors did in the measured part.
-    pub(super) processors: Vec<Second>,
+    /// What the machine did, warm-up included.
+    pub(super) seconds: Vec<Second>,
+    /// How long the warm-up lasted.
+    warmup_s: f64,
+}
+
+impl Loaded {
+    /// What the machine did in the measured part.
+    pub(super) fn measured_seconds(&self) -> Vec<Second> {
+        let measured = self.seconds.iter().filter(|second| second.at_s >= self.warmup_s);
+        measured.cloned().collect()
+    }
 }
 
 /// Blocks to read back: a thousand, or what two seconds of the contract allow.

@@ -1,6 +1,7 @@
 //! The demo's table and page.
 
 use super::outcome::{CaseOutcome, Outcome};
+use super::processors;
 use crate::report::{
     Cell, Column, Dot, Fact, Line, Page, RangeChart, RangeRow, Series, Span, Stretch, Table,
     Timeline, Tone, figure, percent,
@@ -139,6 +140,13 @@ pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
         "p5 to p95, the median as a dot, against the case's own mean. Latency follows from the \
          contract: requests in flight ÷ IOPS.",
     );
+    page.section("The machine meanwhile");
+    page.paragraph(
+        "What hindered the machine while it measured, in the measured part of each load. The host \
+         is what runs this machine, if it is a virtual one. Stalls of less than 10 ms are not \
+         listed. A missed rule stays missed, whatever the cause.",
+    );
+    page.table(&machine_meanwhile(outcome));
     let rules = rules(outcome);
     page.section("Every rule");
     page.details(&format!("{} rules and the worst that was met", rules.rows.len()), &rules);
@@ -315,12 +323,37 @@ fn resize_timeline(case: &CaseOutcome) -> Timeline {
     }
 }
 
+/// What the machine did in each load: the mean and the worst second, and the longest stalls.
+fn machine_meanwhile(outcome: &Outcome) -> Table {
+    let columns = vec![
+        Column::words("load"),
+        Column::figures("processors busy, mean (worst second)"),
+        Column::figures("taken by the host, worst second"),
+        Column::figures("all processors stood still"),
+        Column::figures("one processor stood still"),
+        Column::figures("ready worker without a processor"),
+        Column::figures("worker blocked in the kernel"),
+    ];
+    let rows = (1..).zip(&outcome.processors).map(|(load, seconds): (u32, _)| {
+        let mut row = vec![Cell::from(format!("{load}"))];
+        row.extend(processors::figures(seconds).map(Cell::from));
+        row
+    });
+    Table { columns, rows: rows.collect() }
+}
+
 fn rules(outcome: &Outcome) -> Table {
-    let columns = vec![Column::words("case"), Column::words("rule"), Column::figures("worst met")];
+    let columns = vec![
+        Column::words("case"),
+        Column::words("rule"),
+        Column::figures("worst met"),
+        Column::words("the machine, if missed"),
+    ];
     let rows = outcome.cases.iter().flat_map(|case| {
         case.checks.iter().map(|check| {
             let worst = Cell::judged(check.worst.clone(), check.passed);
-            vec![case.name.as_str().into(), check.rule.as_str().into(), worst]
+            let meanwhile = check.meanwhile.as_deref().unwrap_or("");
+            vec![case.name.as_str().into(), check.rule.as_str().into(), worst, meanwhile.into()]
         })
     });
     Table { columns, rows: rows.collect() }

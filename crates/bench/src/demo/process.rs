@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,16 @@ impl Process {
     }
 }
 
+/// The directories in `/proc` of the threads of process `pid` whose names begin with `prefix`.
+pub(super) fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    let paths = tasks.filter_map(|task| Some(task.ok()?.path()));
+    let named = |path: &PathBuf| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with(prefix))
+    };
+    paths.filter(named).collect()
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
@@ -100,6 +111,23 @@ mod tests {
         assert!(std::path::Path::new(&path).exists());
         drop(process);
         assert!(!std::path::Path::new(&path).exists());
+    }
+
+    #[test]
+    fn threads_are_found_by_their_names() {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (started, starting) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("found-by-name".to_owned());
+        let thread = thread.spawn(move || {
+            started.send(()).unwrap();
+            stopped.recv().unwrap_err();
+        });
+        starting.recv().unwrap();
+        let pid = std::process::id();
+        assert_eq!(threads_named(pid, "found-by-").len(), 1);
+        assert_eq!(threads_named(pid, "no-such-").len(), 0);
+        drop(stop);
+        thread.unwrap().join().unwrap();
     }
 
     #[test]

@@ -1,20 +1,38 @@
-//! What the machine's processors did while the demo ran, second by second: a contract is missed for
-//! want of processor time too, and on a virtual machine the host may have taken it.
+//! What the machine did while the demo ran, second by second: a contract is missed for want of
+//! processor time too, and on a virtual machine the host may have taken it.
 //!
-//! From `/proc/stat` (proc_stat(5)); where that can't be read there is nothing to tell.
+//! From `/proc/stat` (proc_stat(5)), [`super::pressure`] and [`super::stalls`]; where one of them
+//! can't be had the others are told.
 
+use super::pressure::{Pressure, Waited};
+use super::stalls::{Kind, Span, Stall, Stalls};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// What one second was, in percent of all processors.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Second {
     /// When it began, in seconds since the load did.
-    at_s: f64,
+    pub(crate) at_s: f64,
     /// Time that anything ran on this machine.
-    busy_percent: f64,
+    pub(crate) busy_percent: f64,
     /// Time that something was to run and the host ran something else.
-    stolen_percent: f64,
+    pub(crate) stolen_percent: f64,
+    /// How much of it threads waited for something; nothing where the kernel does not tell.
+    pub(crate) pressure: Option<Pressure>,
+    /// The longest stall of each kind that began in it, if there was one of 10 ms or more.
+    pub(crate) stalls: Vec<Longest>,
+}
+
+/// The longest stall of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Longest {
+    /// What stood still.
+    pub(crate) what: Kind,
+    /// When it began, in seconds since the load did.
+    pub(crate) at_s: f64,
+    /// How long it lasted.
+    pub(crate) ms: f64,
 }
 
 /// Jiffies since the machine started.
@@ -25,56 +43,127 @@ struct Jiffies {
     all: u64,
 }
 
-/// Watches the processors from its making on.
+/// Watches the machine from its making on.
 pub(crate) struct Watch {
-    begun: Instant,
-    last: Option<(Duration, Jiffies)>,
+    stalls: Stalls,
+    last: Option<(Duration, Jiffies, Option<Waited>)>,
     seconds: Vec<Second>,
 }
 
 impl Watch {
     /// The first second begins now.
     pub(crate) fn new() -> Self {
+        Self::with(None)
+    }
+
+    /// As [`Watch::new`]; looks at the workers of the server with the process id `pid` too.
+    pub(crate) fn of(pid: u32) -> Self {
+        Self::with(Some(pid))
+    }
+
+    fn with(server: Option<u32>) -> Self {
         Self {
-            begun: Instant::now(),
-            last: read().map(|now| (Duration::ZERO, now)),
+            stalls: Stalls::watch(Instant::now(), server),
+            last: read().map(|now| (Duration::ZERO, now, Waited::read())),
             seconds: Vec::new(),
         }
     }
 
     /// To be called often: notes each second that has passed.
     pub(crate) fn look(&mut self) {
-        let at = self.begun.elapsed();
-        let Some((since, last)) = self.last.filter(|last| at >= last.0 + Duration::from_secs(1))
+        let at = self.stalls.begun().elapsed();
+        let Some((since, last, waited)) =
+            self.last.filter(|last| at >= last.0 + Duration::from_secs(1))
         else {
             return;
         };
         let Some(now) = read() else { return };
-        self.seconds.extend(second(since, last, now));
-        self.last = Some((at, now));
+        let waits = Waited::read();
+        let pressure = waits
+            .zip(waited)
+            .map(|(now, before)| now.since(before, at.saturating_sub(since).as_secs_f64()));
+        let second = second(since, last, now);
+        self.seconds.extend(second.map(|second| Second { pressure, ..second }));
+        self.last = Some((at, now, waits));
     }
 
-    /// The seconds that began from `from_s` on.
-    pub(crate) fn seconds(self, from_s: f64) -> Vec<Second> {
-        self.seconds.into_iter().filter(|second| second.at_s >= from_s).collect()
+    /// The seconds that have passed.
+    pub(crate) fn seconds(self) -> Vec<Second> {
+        let stalls = self.stalls.so_far();
+        let mut seconds = self.seconds;
+        let end_s = |at: usize, seconds: &[Second]| {
+            seconds.get(at + 1).map_or(f64::INFINITY, |next| next.at_s)
+        };
+        for at in 0..seconds.len() {
+            let within = Span { from_s: seconds[at].at_s, to_s: end_s(at, &seconds) };
+            seconds[at].stalls = longest(&stalls, within);
+        }
+        seconds
     }
 }
 
-/// In a sentence: how busy the processors were on average and in the worst second.
-pub(crate) fn summary(seconds: &[Second]) -> Option<String> {
-    let worst = |of: fn(&Second) -> f64| {
-        let worst = seconds.iter().max_by(|one, other| of(one).total_cmp(&of(other)))?;
-        Some((of(worst), worst.at_s))
+/// The longest stall of each kind that began `within` a stretch of time.
+fn longest(stalls: &[Stall], within: Span) -> Vec<Longest> {
+    let began = |stall: &&Stall| (within.from_s..within.to_s).contains(&stall.span.from_s);
+    let of = |kind| {
+        let of_kind = stalls.iter().filter(|stall| stall.kind == kind).filter(began);
+        let longest = of_kind.max_by(|one, other| one.span.ms().total_cmp(&other.span.ms()))?;
+        Some(Longest { what: kind, at_s: longest.span.from_s, ms: longest.span.ms() })
     };
-    let mean = |of: fn(&Second) -> f64| seconds.iter().map(of).sum::<f64>() / count(seconds);
-    let (busiest, _) = worst(|second| second.busy_percent)?;
-    let (most, at_s) = worst(|second| second.stolen_percent)?;
-    Some(format!(
-        "processors {:.0} % busy, {busiest:.0} % in the busiest second; the host took {:.0} %, {most:.0} % in \
-         the worst second ({at_s:.0} s)",
-        mean(|second| second.busy_percent),
-        mean(|second| second.stolen_percent),
-    ))
+    KINDS.into_iter().filter_map(|(kind, _)| of(kind)).collect()
+}
+
+/// The kinds of stalls, in the order of tables, each with its words in a sentence.
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Machine, "all processors stood still for at most"),
+    (Kind::Processor, "one processor for"),
+    (Kind::Ready, "a ready worker of the server had no processor for at most"),
+    (Kind::Blocked, "one was blocked in the kernel for"),
+];
+
+/// The time in percent that is `of` each second, on average and in the worst second, and when
+/// that began.
+fn course(seconds: &[Second], of: fn(&Second) -> f64) -> Option<(f64, f64, f64)> {
+    let worst = seconds.iter().max_by(|one, other| of(one).total_cmp(&of(other)))?;
+    Some((seconds.iter().map(of).sum::<f64>() / count(seconds), of(worst), worst.at_s))
+}
+
+/// The longest stall of one kind.
+fn longest_of(seconds: &[Second], kind: Kind) -> Option<&Longest> {
+    let of_kind = seconds.iter().flat_map(|second| &second.stalls).filter(|one| one.what == kind);
+    of_kind.max_by(|one, other| one.ms.total_cmp(&other.ms))
+}
+
+/// In a sentence: how busy the processors were on average and in the worst second, and the longest
+/// stall of each kind.
+pub(crate) fn summary(seconds: &[Second]) -> Option<String> {
+    let (busy, busiest, _) = course(seconds, |second| second.busy_percent)?;
+    let (stolen, most, at_s) = course(seconds, |second| second.stolen_percent)?;
+    let mut told = format!(
+        "processors {busy:.0} % busy, {busiest:.0} % in the busiest second; the host took \
+         {stolen:.0} %, {most:.0} % in the worst second ({at_s:.0} s)"
+    );
+    for (kind, words) in KINDS {
+        if let Some(Longest { ms, at_s, .. }) = longest_of(seconds, kind) {
+            told += &format!("; {words} {ms:.0} ms ({at_s:.1} s)");
+        }
+    }
+    Some(told)
+}
+
+/// The same as figures of a table: how busy the processors were, what the host took, and the
+/// stalls in the order of their kinds.
+pub(super) fn figures(seconds: &[Second]) -> [String; 6] {
+    let none = || "–".to_owned();
+    let busy = course(seconds, |second| second.busy_percent)
+        .map_or_else(none, |(mean, worst, _)| format!("{mean:.0} % ({worst:.0} %)"));
+    let stolen = course(seconds, |second| second.stolen_percent)
+        .map_or_else(none, |(_, worst, at_s)| format!("{worst:.0} % at {at_s:.0} s"));
+    let [machine, processor, ready, blocked] = KINDS.map(|(kind, _)| {
+        longest_of(seconds, kind)
+            .map_or_else(none, |one| format!("{:.0} ms at {:.1} s", one.ms, one.at_s))
+    });
+    [busy, stolen, machine, processor, ready, blocked]
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of seconds")]
@@ -104,6 +193,8 @@ fn second(since: Duration, last: Jiffies, now: Jiffies) -> Option<Second> {
         at_s: since.as_secs_f64(),
         busy_percent: (100.0 - idle - stolen).max(0.0),
         stolen_percent: stolen,
+        pressure: None,
+        stalls: Vec::new(),
     })
 }
 
@@ -119,11 +210,40 @@ mod tests {
         let [first, next] = [FIRST, NEXT].map(|stat| parse(stat).unwrap());
         assert_eq!(first, Jiffies { idle: 650, stolen: 100, all: 1000 });
         let second = second(Duration::from_secs(3), first, next).unwrap();
-        assert_eq!(second, Second { at_s: 3.0, busy_percent: 55.0, stolen_percent: 20.0 });
-        let calm = Second { at_s: 4.0, busy_percent: 45.0, stolen_percent: 0.0 };
-        let told = "processors 50 % busy, 55 % in the busiest second; the host took 10 %, 20 % in the worst second (3 s)";
-        assert_eq!(summary(&[calm, second]).unwrap(), told);
+        assert_eq!(second, plain(3.0, 55.0, 20.0));
+        let told = "processors 50 % busy, 55 % in the busiest second; the host took 10 %, 20 % in \
+                    the worst second (3 s)";
+        assert_eq!(summary(&[plain(4.0, 45.0, 0.0), second]).unwrap(), told);
         assert_eq!(summary(&[]), None);
+    }
+
+    fn plain(at_s: f64, busy_percent: f64, stolen_percent: f64) -> Second {
+        Second { at_s, busy_percent, stolen_percent, pressure: None, stalls: Vec::new() }
+    }
+
+    #[test]
+    fn the_longest_stall_of_each_kind_is_told_with_its_second() {
+        let stall = |kind, from_s, ms: f64| Stall {
+            kind,
+            span: Span { from_s, to_s: from_s + ms / 1000.0 },
+        };
+        let stalls = [
+            stall(Kind::Ready, 3.2, 20.0),
+            stall(Kind::Ready, 3.9, 300.0),
+            stall(Kind::Machine, 3.5, 64.0),
+            stall(Kind::Ready, 4.0, 500.0),
+        ];
+        let found = longest(&stalls, Span { from_s: 3.0, to_s: 4.0 });
+        let found: Vec<(Kind, f64)> = found.iter().map(|one| (one.what, one.at_s)).collect();
+        assert_eq!(found, [(Kind::Machine, 3.5), (Kind::Ready, 3.9)]);
+        let still = Longest { what: Kind::Machine, at_s: 3.5, ms: 64.0 };
+        let second = Second { stalls: vec![still], ..plain(3.0, 50.0, 6.0) };
+        let told = summary(&[plain(2.0, 50.0, 0.0), second.clone()]).unwrap();
+        let end = "; all processors stood still for at most 64 ms (3.5 s)";
+        assert!(told.ends_with(end), "{told}");
+        let figures = figures(&[second]);
+        let due = ["50 % (50 %)", "6 % at 3 s", "64 ms at 3.5 s", "–", "–", "–"];
+        assert_eq!(figures, due);
     }
 
     #[test]

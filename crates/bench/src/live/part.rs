@@ -102,7 +102,7 @@ impl Watching {
         Machine {
             load_before: self.load_before,
             load_after: load_average(),
-            seconds: self.watch.seconds(0.0),
+            seconds: self.watch.seconds(),
         }
     }
 }

@@ -1,0 +1,157 @@
+//! What hindered the machine while a rule was missed, in words. It excuses nothing: a miss stays
+//! a miss.
+
+use super::processors::{Longest, Second};
+use super::stalls::Kind;
+use crate::stats::result::Interval;
+
+/// The least part of a second that the host took and that is worth telling, in percent.
+const STOLEN_PERCENT: f64 = 3.0;
+/// The shortest stall that is worth telling: a second may be 50 ms short.
+const STALL_MS: f64 = 20.0;
+/// The least pressure on disks and on memory that is worth telling, in percent.
+const IO_PERCENT: f64 = 50.0;
+const MEMORY_PERCENT: f64 = 5.0;
+/// From here on processors are short, in percent.
+const BUSY_PERCENT: f64 = 90.0;
+
+/// What was seen of the machine `within` a stretch of time, worst first. The seconds must be those
+/// of the load to which the stretch belongs.
+pub(super) fn meanwhile(seconds: &[Second], within: Interval) -> String {
+    let ends = seconds.iter().skip(1).map(|next| next.at_s).chain([f64::INFINITY]);
+    let overlaps =
+        |(second, end_s): &(&Second, f64)| second.at_s < within.to_s && *end_s > within.from_s;
+    let during: Vec<&Second> =
+        seconds.iter().zip(ends).filter(overlaps).map(|(second, _)| second).collect();
+    if during.is_empty() {
+        return "nobody watched the machine".to_owned();
+    }
+    let found = hindrances(&during, within);
+    let most = |of: fn(&Second) -> f64| during.iter().map(|one| of(one)).fold(0.0, f64::max);
+    let (busy, stolen) = (most(|one| one.busy_percent), most(|one| one.stolen_percent));
+    if found.is_empty() {
+        return format!(
+            "nothing was seen to hinder it: processors at most {busy:.0} % busy, the host took \
+             {stolen:.0} %"
+        );
+    }
+    found.join("; ")
+}
+
+fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
+    let mut found = Vec::new();
+    let most = |of: fn(&Second) -> f64| during.iter().map(|one| of(one)).fold(0.0, f64::max);
+    let mut tell = |part: f64, least: f64, words: &dyn Fn(f64) -> String| {
+        if part >= least {
+            found.push(words(part));
+        }
+    };
+    tell(most(|one| one.stolen_percent), STOLEN_PERCENT, &|part| {
+        format!("the host took {part:.0} % of the processors in a second")
+    });
+    for (kind, words) in [
+        (Kind::Machine, "all processors stood still"),
+        (Kind::Processor, "a processor ran no other thread"),
+        (Kind::Ready, "a ready worker of the server had no processor"),
+        (Kind::Blocked, "a worker of the server was blocked in the kernel"),
+    ] {
+        let longest = longest(during, kind, within);
+        tell(longest.map_or(0.0, |one| one.ms), STALL_MS, &|ms| {
+            let at_s = longest.map_or(0.0, |one| one.at_s);
+            format!("{words} for {ms:.0} ms at {at_s:.2} s")
+        });
+    }
+    let pressed = |of: fn(&Second) -> Option<f64>| {
+        during.iter().filter_map(|one| of(one)).fold(0.0, f64::max)
+    };
+    let (io, memory) = (
+        pressed(|one| Some(one.pressure?.io_percent)),
+        pressed(|one| Some(one.pressure?.memory_percent)),
+    );
+    tell(io, IO_PERCENT, &|part| format!("threads waited for a disk in {part:.0} % of a second"));
+    tell(memory, MEMORY_PERCENT, &|part| {
+        format!("threads waited for memory in {part:.0} % of a second")
+    });
+    tell(most(|one| one.busy_percent), BUSY_PERCENT, &|part| {
+        format!("the processors were {part:.0} % busy in a second")
+    });
+    found
+}
+
+/// The longest stall of a kind that lies in the stretch, with any part of it.
+fn longest(during: &[&Second], kind: Kind, within: Interval) -> Option<Longest> {
+    let all = during.iter().flat_map(|second| &second.stalls);
+    let touches = |one: &&Longest| {
+        one.what == kind && one.at_s < within.to_s && one.at_s + one.ms / 1000.0 > within.from_s
+    };
+    all.filter(touches).max_by(|one, other| one.ms.total_cmp(&other.ms)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pressure::Pressure;
+    use super::*;
+
+    fn second(at_s: f64) -> Second {
+        Second { at_s, busy_percent: 50.0, stolen_percent: 0.0, pressure: None, stalls: Vec::new() }
+    }
+
+    fn told(change: impl FnOnce(&mut Second)) -> String {
+        let mut seconds: Vec<Second> = (0..10).map(|at| second(f64::from(at))).collect();
+        change(&mut seconds[5]);
+        meanwhile(&seconds, Interval { from_s: 4.7, to_s: 5.7 })
+    }
+
+    fn stalled(what: Kind, at_s: f64, ms: f64) -> String {
+        told(|second| second.stalls.push(Longest { what, at_s, ms }))
+    }
+
+    #[test]
+    fn a_calm_machine_is_said_to_be_calm() {
+        let calm = "nothing was seen to hinder it: processors at most 50 % busy, the host took 0 %";
+        assert_eq!(told(|_| ()), calm);
+        assert_eq!(told(|second| second.stolen_percent = 2.9).get(..7), Some("nothing"));
+        assert_eq!(stalled(Kind::Machine, 5.0, 19.0), calm);
+    }
+
+    #[test]
+    fn each_hindrance_is_named() {
+        let host = told(|second| second.stolen_percent = 31.4);
+        assert_eq!(host, "the host took 31 % of the processors in a second");
+        let still = stalled(Kind::Machine, 5.25, 64.0);
+        assert_eq!(still, "all processors stood still for 64 ms at 5.25 s");
+        let one = stalled(Kind::Processor, 5.25, 64.0);
+        assert_eq!(one, "a processor ran no other thread for 64 ms at 5.25 s");
+        let ready = stalled(Kind::Ready, 5.25, 64.0);
+        assert_eq!(ready, "a ready worker of the server had no processor for 64 ms at 5.25 s");
+        let disk = stalled(Kind::Blocked, 5.25, 80.0);
+        assert_eq!(disk, "a worker of the server was blocked in the kernel for 80 ms at 5.25 s");
+        let busy = told(|second| second.busy_percent = 97.0);
+        assert_eq!(busy, "the processors were 97 % busy in a second");
+        let pressure = Pressure { cpu_percent: 99.0, io_percent: 60.0, memory_percent: 7.0 };
+        let pressed = told(|second| second.pressure = Some(pressure));
+        let words = "threads waited for a disk in 60 % of a second; \
+                     threads waited for memory in 7 % of a second";
+        assert_eq!(pressed, words);
+    }
+
+    #[test]
+    fn several_hindrances_are_told_together_with_the_host_first() {
+        let both = told(|second| {
+            second.stalls.push(Longest { what: Kind::Machine, at_s: 5.1, ms: 70.0 });
+            second.stolen_percent = 6.0;
+        });
+        let words = "the host took 6 % of the processors in a second; \
+                     all processors stood still for 70 ms at 5.10 s";
+        assert_eq!(both, words);
+    }
+
+    #[test]
+    fn what_lies_outside_the_stretch_is_not_blamed() {
+        assert!(stalled(Kind::Machine, 5.71, 64.0).starts_with("nothing"));
+        assert!(stalled(Kind::Machine, 5.69, 64.0).starts_with("all"), "it began before the end");
+        let seconds: Vec<Second> = (0..3).map(|at| second(f64::from(at))).collect();
+        let unseen = meanwhile(&seconds, Interval { from_s: -2.0, to_s: -1.0 });
+        assert_eq!(unseen, "nobody watched the machine");
+    }
+}
