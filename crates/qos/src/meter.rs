@@ -24,7 +24,7 @@
 //! # Refunds
 //!
 //! A request that moved less than it was charged for gives the rest back. That lowers `v`, but never
-//! below what it would be without that charge: see [`history`](crate::history). So the bound holds
+//! below what it would be without that charge: see `history.rs`. So the bound holds
 //! for whatever is charged and not given back, in any order of charges and refunds.
 //!
 //! # Why the credit is 50 ms, and not one largest request where that is more

@@ -142,7 +142,7 @@ fn passes_the_door(path: &Path, code: &str) -> bool {
 
 /// Does `code`, of a crate's product, print otherwise than through [`PRINT_DOOR`]?
 fn prints_beside_the_door(path: &Path, code: &str) -> bool {
-    let mut place = path.components().map(|part| part.as_os_str());
+    let mut place = path.components().map(std::path::Component::as_os_str);
     let of_product = place.next().is_some_and(|first| first == "crates")
         && place.nth(1).is_some_and(|folder| folder == "src");
     if !of_product || path.starts_with(PRINT_DOOR) {

@@ -116,18 +116,18 @@ pub fn print(text: &Text) -> io::Result<()> {
 /// Prints one line to standard output.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn line(line: impl Display) -> io::Result<()> {
     print(&Text::from_iter([line]))
 }
 
-/// As [`line`], where the program has nothing to do about a failure. [`outln!`] is made of it.
+/// As [`line()`], where the program has nothing to do about a failure. [`outln!`] is made of it.
 pub fn out(it: impl Display) {
     // There is nowhere left to say that it failed.
     drop(line(it));
 }
 
-/// As [`print`], where the program has nothing to do about a failure.
+/// As [`print()`], where the program has nothing to do about a failure.
 pub fn show(text: &Text) {
     drop(print(text));
 }
@@ -157,7 +157,7 @@ pub fn ask(question: impl Display) -> io::Result<()> {
 /// Prints JSON over several lines to standard output.
 ///
 /// # Errors
-/// As for [`print`], or what `value` says that it can't be JSON.
+/// As for [`print()`], or what `value` says that it can't be JSON.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
     put(&(escaped_json(&serde_json::to_string_pretty(value)?) + "\n"))
 }
@@ -181,7 +181,7 @@ pub fn say_json(value: &impl Serialize) {
 /// shown is escaped as in TOML.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn document(document: &str) -> io::Result<()> {
     put(&of_document(document))
 }
