@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, Peer, is_served, write_args};
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 use weir_catalog::{Mode, VolumeChange};
@@ -27,6 +27,14 @@ fn read_calls(peer: &Peer, file: &[u8], count: u32) -> Vec<u8> {
 /// Sends on a thread of its own, as far as the server takes it.
 fn send_in_background(mut socket: TcpStream, bytes: Vec<u8>) {
     thread::spawn(move || drop(socket.write_all(&bytes)));
+}
+
+/// Ends connections, and the threads that send on them.
+fn disconnect(peers: &[Peer]) {
+    for peer in peers {
+        // One that the server closed before is as good.
+        let _closed = peer.socket.shutdown(Shutdown::Both);
+    }
 }
 
 /// A file of 1 MiB on a volume.
@@ -74,6 +82,7 @@ fn replies_that_one_address_never_reads_keep_nobody_out() {
     let own = first.send(&GetattrArgs { object: FileHandle3(&file) });
     assert_eq!(first.next_xid(), own, "one that reads is served at that address too");
     assert_eq!(fixture.server.plane().totals().connections_refused, 0);
+    disconnect(&greedy);
     fixture.server.stop().unwrap();
 }
 
@@ -110,7 +119,7 @@ fn a_client_that_reads_nothing_uses_up_nothing_of_the_contract() {
         "{} of 400 wait, the others were charged for nothing",
         live.waiting
     );
-    drop(greedy);
+    disconnect(&greedy);
     fixture.wait_until_nothing_is_parked();
     fixture.server.stop().unwrap();
 }
@@ -145,6 +154,7 @@ fn requests_of_one_client_that_fill_the_memory_of_a_gate_stop_nobody_else_there(
         assert_eq!(stranger.next_xid(), xid);
     }
     assert_eq!(fixture.server.plane().totals().reading_stopped, 4);
+    disconnect(&greedy);
     fixture.lift();
     fixture.wait_until_nothing_is_parked();
     fixture.server.stop().unwrap();
