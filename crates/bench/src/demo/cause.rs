@@ -1,19 +1,15 @@
-//! What hindered the machine while a rule was missed, in words. It excuses nothing: a miss stays
-//! a miss.
+//! What was seen of the machine while a rule was missed, in words. It excuses nothing, a miss stays
+//! a miss; and it names no culprit: what is seen at the same time need not be the cause.
 
 use super::processors::{Longest, Second};
 use super::stalls::Kind;
 use crate::stats::result::Interval;
 
-/// The least part of a second that the host took and that is worth telling, in percent.
-const STOLEN_PERCENT: f64 = 3.0;
 /// The shortest stall that is worth telling: a second may be 50 ms short.
 const STALL_MS: f64 = 20.0;
 /// The least pressure on disks and on memory that is worth telling, in percent.
 const IO_PERCENT: f64 = 50.0;
 const MEMORY_PERCENT: f64 = 5.0;
-/// From here on processors are short, in percent.
-const BUSY_PERCENT: f64 = 90.0;
 
 /// What was seen of the machine `within` a stretch of time, worst first. The seconds must be those
 /// of the load to which the stretch belongs.
@@ -29,29 +25,25 @@ pub(super) fn meanwhile(seconds: &[Second], within: Interval) -> String {
     let found = hindrances(&during, within);
     let most = |of: fn(&Second) -> f64| during.iter().map(|one| of(one)).fold(0.0, f64::max);
     let (busy, stolen) = (most(|one| one.busy_percent), most(|one| one.stolen_percent));
+    // Always told: only beside them can a late watchdog be read. On busy processors other threads
+    // had them; on processors that were not, the host or the kernel is left.
+    let measured = format!("processors at most {busy:.0} % busy, the host took {stolen:.0} %");
     if found.is_empty() {
-        return format!(
-            "nothing was seen to hinder it: processors at most {busy:.0} % busy, the host took \
-             {stolen:.0} %"
-        );
+        return format!("no hindrance was seen; {measured}");
     }
-    found.join("; ")
+    format!("{}; {measured}", found.join("; "))
 }
 
 fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
     let mut found = Vec::new();
-    let most = |of: fn(&Second) -> f64| during.iter().map(|one| of(one)).fold(0.0, f64::max);
     let mut tell = |part: f64, least: f64, words: &dyn Fn(f64) -> String| {
         if part >= least {
             found.push(words(part));
         }
     };
-    tell(most(|one| one.stolen_percent), STOLEN_PERCENT, &|part| {
-        format!("the host took {part:.0} % of the processors in a second")
-    });
     for (kind, words) in [
-        (Kind::Machine, "all processors stood still"),
-        (Kind::Processor, "a processor ran no other thread"),
+        (Kind::AllWatchdogs, "the watchdogs of all processors waited at once"),
+        (Kind::Watchdog, "the watchdog of a processor waited"),
         (Kind::Ready, "a ready worker of the server had no processor"),
         (Kind::Blocked, "a worker of the server was blocked in the kernel"),
     ] {
@@ -71,9 +63,6 @@ fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
     tell(io, IO_PERCENT, &|part| format!("threads waited for a disk in {part:.0} % of a second"));
     tell(memory, MEMORY_PERCENT, &|part| {
         format!("threads waited for memory in {part:.0} % of a second")
-    });
-    tell(most(|one| one.busy_percent), BUSY_PERCENT, &|part| {
-        format!("the processors were {part:.0} % busy in a second")
     });
     found
 }
@@ -106,50 +95,55 @@ mod tests {
         told(|second| second.stalls.push(Longest { what, at_s, ms }))
     }
 
+    const CALM: &str = "processors at most 50 % busy, the host took 0 %";
+
     #[test]
     fn a_calm_machine_is_said_to_be_calm() {
-        let calm = "nothing was seen to hinder it: processors at most 50 % busy, the host took 0 %";
+        let calm = format!("no hindrance was seen; {CALM}");
         assert_eq!(told(|_| ()), calm);
-        assert_eq!(told(|second| second.stolen_percent = 2.9).get(..7), Some("nothing"));
-        assert_eq!(stalled(Kind::Machine, 5.0, 19.0), calm);
+        assert_eq!(stalled(Kind::AllWatchdogs, 5.0, 19.0), calm, "too short to tell");
     }
 
     #[test]
     fn each_hindrance_is_named() {
-        let host = told(|second| second.stolen_percent = 31.4);
-        assert_eq!(host, "the host took 31 % of the processors in a second");
-        let still = stalled(Kind::Machine, 5.25, 64.0);
-        assert_eq!(still, "all processors stood still for 64 ms at 5.25 s");
-        let one = stalled(Kind::Processor, 5.25, 64.0);
-        assert_eq!(one, "a processor ran no other thread for 64 ms at 5.25 s");
+        let due = |words: &str| format!("{words}; {CALM}");
+        let all = stalled(Kind::AllWatchdogs, 5.25, 64.0);
+        assert_eq!(all, due("the watchdogs of all processors waited at once for 64 ms at 5.25 s"));
+        let one = stalled(Kind::Watchdog, 5.25, 64.0);
+        assert_eq!(one, due("the watchdog of a processor waited for 64 ms at 5.25 s"));
         let ready = stalled(Kind::Ready, 5.25, 64.0);
-        assert_eq!(ready, "a ready worker of the server had no processor for 64 ms at 5.25 s");
+        assert_eq!(ready, due("a ready worker of the server had no processor for 64 ms at 5.25 s"));
         let disk = stalled(Kind::Blocked, 5.25, 80.0);
-        assert_eq!(disk, "a worker of the server was blocked in the kernel for 80 ms at 5.25 s");
-        let busy = told(|second| second.busy_percent = 97.0);
-        assert_eq!(busy, "the processors were 97 % busy in a second");
+        let words = "a worker of the server was blocked in the kernel for 80 ms at 5.25 s";
+        assert_eq!(disk, due(words));
         let pressure = Pressure { cpu_percent: 99.0, io_percent: 60.0, memory_percent: 7.0 };
-        let pressed = told(|second| second.pressure = Some(pressure));
         let words = "threads waited for a disk in 60 % of a second; \
                      threads waited for memory in 7 % of a second";
-        assert_eq!(pressed, words);
+        assert_eq!(told(|second| second.pressure = Some(pressure)), due(words));
     }
 
     #[test]
-    fn several_hindrances_are_told_together_with_the_host_first() {
-        let both = told(|second| {
-            second.stalls.push(Longest { what: Kind::Machine, at_s: 5.1, ms: 70.0 });
-            second.stolen_percent = 6.0;
-        });
-        let words = "the host took 6 % of the processors in a second; \
-                     all processors stood still for 70 ms at 5.10 s";
-        assert_eq!(both, words);
+    fn late_watchdogs_are_told_beside_how_busy_the_processors_were_and_what_the_host_took() {
+        let late = |busy_percent, stolen_percent| {
+            told(|second| {
+                let all = Longest { what: Kind::AllWatchdogs, at_s: 5.1, ms: 70.0 };
+                second.stalls.push(all);
+                (second.busy_percent, second.stolen_percent) = (busy_percent, stolen_percent);
+            })
+        };
+        let words = "the watchdogs of all processors waited at once for 70 ms at 5.10 s";
+        let due = |rest: &str| format!("{words}; processors at most {rest}");
+        assert_eq!(late(100.0, 0.0), due("100 % busy, the host took 0 %"), "others had them");
+        assert_eq!(late(52.0, 6.0), due("52 % busy, the host took 6 %"), "the host had them");
     }
 
     #[test]
     fn what_lies_outside_the_stretch_is_not_blamed() {
-        assert!(stalled(Kind::Machine, 5.71, 64.0).starts_with("nothing"));
-        assert!(stalled(Kind::Machine, 5.69, 64.0).starts_with("all"), "it began before the end");
+        assert!(stalled(Kind::AllWatchdogs, 5.71, 64.0).starts_with("no hindrance"));
+        assert!(
+            stalled(Kind::AllWatchdogs, 5.69, 64.0).starts_with("the watchdogs"),
+            "it began before the end"
+        );
         let seconds: Vec<Second> = (0..3).map(|at| second(f64::from(at))).collect();
         let unseen = meanwhile(&seconds, Interval { from_s: -2.0, to_s: -1.0 });
         assert_eq!(unseen, "nobody watched the machine");

@@ -30,7 +30,7 @@ pub(crate) struct Check {
     /// The stretch of time in which the worst was met, where the rule is about such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) within: Option<Interval>,
-    /// What hindered the machine in it, if the rule was not kept.
+    /// What was seen of the machine in it, if the rule was not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) meanwhile: Option<String>,
 }

@@ -25,7 +25,7 @@ pub(super) struct Outcome {
     pub(super) units: Units,
     /// The cases.
     pub(super) cases: Vec<CaseOutcome>,
-    /// What the machine did in the measured seconds of each load, and what stood still on it.
+    /// What the machine did in the measured seconds of each load, and what was held up.
     pub(super) processors: Vec<Vec<Second>>,
 }
 
@@ -167,7 +167,7 @@ impl CaseOutcome {
         }
     }
 
-    /// Adds to each rule that was not kept what hindered the machine then. `seconds` are those of
+    /// Adds to each rule that was not kept what was seen of the machine then. `seconds` are those of
     /// the load in which the case was measured.
     pub(super) fn explain(&mut self, seconds: &[Second]) {
         for check in self.checks.iter_mut().filter(|check| !check.passed) {

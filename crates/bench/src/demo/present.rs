@@ -142,9 +142,11 @@ pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
     );
     page.section("The machine meanwhile");
     page.paragraph(
-        "What hindered the machine while it measured, in the measured part of each load. The host \
-         is what runs this machine, if it is a virtual one. Stalls of less than 10 ms are not \
-         listed. A missed rule stays missed, whatever the cause.",
+        "What was seen of the machine in the measured part of each load. The host is what runs this \
+         machine, if it is a virtual one. A watchdog is a thread that sleeps 5 ms at a time; where \
+         the processors are busy, other threads make it late, and where they are not, the host or \
+         the kernel does. Less than 10 ms is not listed. A missed rule stays missed, whatever was \
+         seen.",
     );
     page.table(&machine_meanwhile(outcome));
     let rules = rules(outcome);
@@ -329,8 +331,8 @@ fn machine_meanwhile(outcome: &Outcome) -> Table {
         Column::words("load"),
         Column::figures("processors busy, mean (worst second)"),
         Column::figures("taken by the host, worst second"),
-        Column::figures("all processors stood still"),
-        Column::figures("one processor stood still"),
+        Column::figures("watchdogs of all processors late at once"),
+        Column::figures("watchdog of one processor late"),
         Column::figures("ready worker without a processor"),
         Column::figures("worker blocked in the kernel"),
     ];

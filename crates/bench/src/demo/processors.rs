@@ -27,7 +27,7 @@ pub(crate) struct Second {
 /// The longest stall of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Longest {
-    /// What stood still.
+    /// What was held up.
     pub(crate) what: Kind,
     /// When it began, in seconds since the load did.
     pub(crate) at_s: f64,
@@ -115,8 +115,8 @@ fn longest(stalls: &[Stall], within: Span) -> Vec<Longest> {
 
 /// The kinds of stalls, in the order of tables, each with its words in a sentence.
 const KINDS: [(Kind, &str); 4] = [
-    (Kind::Machine, "all processors stood still for at most"),
-    (Kind::Processor, "one processor for"),
+    (Kind::AllWatchdogs, "the watchdogs of all processors waited at once for at most"),
+    (Kind::Watchdog, "the watchdog of one for"),
     (Kind::Ready, "a ready worker of the server had no processor for at most"),
     (Kind::Blocked, "one was blocked in the kernel for"),
 ];
@@ -230,16 +230,16 @@ mod tests {
         let stalls = [
             stall(Kind::Ready, 3.2, 20.0),
             stall(Kind::Ready, 3.9, 300.0),
-            stall(Kind::Machine, 3.5, 64.0),
+            stall(Kind::AllWatchdogs, 3.5, 64.0),
             stall(Kind::Ready, 4.0, 500.0),
         ];
         let found = longest(&stalls, Span { from_s: 3.0, to_s: 4.0 });
         let found: Vec<(Kind, f64)> = found.iter().map(|one| (one.what, one.at_s)).collect();
-        assert_eq!(found, [(Kind::Machine, 3.5), (Kind::Ready, 3.9)]);
-        let still = Longest { what: Kind::Machine, at_s: 3.5, ms: 64.0 };
+        assert_eq!(found, [(Kind::AllWatchdogs, 3.5), (Kind::Ready, 3.9)]);
+        let still = Longest { what: Kind::AllWatchdogs, at_s: 3.5, ms: 64.0 };
         let second = Second { stalls: vec![still], ..plain(3.0, 50.0, 6.0) };
         let told = summary(&[plain(2.0, 50.0, 0.0), second.clone()]).unwrap();
-        let end = "; all processors stood still for at most 64 ms (3.5 s)";
+        let end = "; the watchdogs of all processors waited at once for at most 64 ms (3.5 s)";
         assert!(told.ends_with(end), "{told}");
         let figures = figures(&[second]);
         let due = ["50 % (50 %)", "6 % at 3 s", "64 ms at 3.5 s", "–", "–", "–"];

@@ -2,11 +2,12 @@
 //! not go on.
 //!
 //! One watchdog thread on each processor sleeps for [`PERIOD`] at a time and notes how late it
-//! woke. If the watchdogs of all processors are late at the same moment, the machine stood still:
-//! the host paused it, or the kernel kept all processors from scheduling. One more thread samples
-//! the server's workers in `/proc` (proc_pid_stat(5), `schedstat` of the kernel's sched-stats
-//! documentation): a worker that used no processor time between two samples and was not asleep
-//! was either ready without a processor, or blocked in the kernel.
+//! woke. It is an ordinary thread, so a late watchdog alone does not say why: the host may have
+//! paused the machine, the kernel may have kept the processor, or other threads had it. How busy
+//! the processors were and what the host took is told beside it for that reason. One more thread
+//! samples the server's workers in `/proc` (proc_pid_stat(5), `schedstat` of the kernel's
+//! sched-stats documentation): a worker that used no processor time between two samples and was
+//! not asleep was either ready without a processor, or blocked in the kernel.
 
 use super::process::threads_named;
 use rustix::process::setpriority_process;
@@ -31,14 +32,14 @@ const WORKER: &str = "weir-worker-";
 /// The most urgent nice value, which only a privileged user gets.
 const URGENT: i32 = -20;
 
-/// What stood still.
+/// What was held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// Every processor of the machine at once.
-    Machine,
-    /// One processor.
-    Processor,
+    /// The watchdogs of all watched processors at once.
+    AllWatchdogs,
+    /// The watchdog of one processor.
+    Watchdog,
     /// A worker of the server that was ready to run and had no processor.
     Ready,
     /// A worker of the server that was blocked in the kernel.
@@ -138,10 +139,10 @@ impl Drop for Stalls {
     }
 }
 
-/// The stalls of each processor, and those in which every one of them stood still.
+/// The stalls of each watchdog, and those of all of them at once.
 fn of_processors_alone_and_together(processors: &[Vec<Span>]) -> Vec<Stall> {
     let alone = processors.iter().flatten();
-    let mut all: Vec<Stall> = alone.map(|&span| Stall { kind: Kind::Processor, span }).collect();
+    let mut all: Vec<Stall> = alone.map(|&span| Stall { kind: Kind::Watchdog, span }).collect();
     let Some((first, others)) = processors.split_first() else { return all };
     let mut together = first.clone();
     for other in others {
@@ -152,7 +153,7 @@ fn of_processors_alone_and_together(processors: &[Vec<Span>]) -> Vec<Stall> {
         together = together.iter().flat_map(common).collect();
     }
     let long = together.into_iter().filter(|span| span.to_s - span.from_s >= LEAST_S);
-    all.extend(long.map(|span| Stall { kind: Kind::Machine, span }));
+    all.extend(long.map(|span| Stall { kind: Kind::AllWatchdogs, span }));
     all
 }
 
@@ -275,26 +276,26 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_stood_still_only_while_all_processors_did() {
+    fn all_watchdogs_are_late_only_while_each_of_them_is() {
         let found = of_processors_alone_and_together(&[
             vec![span(1.0, 1.03), span(5.0, 5.064), span(7.0, 7.02)],
             vec![span(4.99, 5.06), span(7.015, 7.05)],
         ]);
         let together: Vec<Span> = found
             .iter()
-            .filter(|stall| stall.kind == Kind::Machine)
+            .filter(|stall| stall.kind == Kind::AllWatchdogs)
             .map(|stall| stall.span)
             .collect();
         assert_eq!(together, [span(5.0, 5.06)], "5 ms in common are too little");
-        assert_eq!(found.iter().filter(|stall| stall.kind == Kind::Processor).count(), 5);
+        assert_eq!(found.iter().filter(|stall| stall.kind == Kind::Watchdog).count(), 5);
         assert_eq!(of_processors_alone_and_together(&[]), []);
     }
 
     #[test]
-    fn one_processor_is_the_machine() {
+    fn the_watchdog_of_an_only_processor_is_all_of_them() {
         let found = of_processors_alone_and_together(&[vec![span(1.0, 1.05)]]);
         let kinds: Vec<Kind> = found.iter().map(|stall| stall.kind).collect();
-        assert_eq!(kinds, [Kind::Processor, Kind::Machine]);
+        assert_eq!(kinds, [Kind::Watchdog, Kind::AllWatchdogs]);
     }
 
     fn followed(samples: &[(f64, u64, Option<Kind>)]) -> Vec<Stall> {
