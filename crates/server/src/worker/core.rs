@@ -17,12 +17,12 @@ use crate::limits::{
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
 use weir_catalog::ExportRule;
-use weir_core::{Clock, FileHandle, Groups, Mono};
+use weir_core::{CallId, Clock, FileHandle, Groups, Mono, VolumeId};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Rights, Served};
@@ -283,7 +283,7 @@ impl Core {
             claim,
             ..
         } = request;
-        let nfs = Arc::clone(&volume.nfs);
+        let nfs = volume.nfs_for(claim.as_ref());
         let stages = Stages { arrived, started: self.now, woken: None };
         let pending = Pending { connection, volume, class, cost, file, stages, claim, reserved };
         conn.in_flight += 1;
@@ -317,7 +317,7 @@ impl Core {
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
-            self.answer_others(connection, claim, &served.reply);
+            self.answer_others((volume.id, connection), claim, &served.reply);
         }
         if let Some(conn) = conn {
             conn.in_flight -= 1;
@@ -336,8 +336,8 @@ impl Core {
     }
 
     /// Remembers a reply, if it has to be, and sends it to whoever else asked for it.
-    fn answer_others(&mut self, connection: u64, claim: Claim, reply: &[u8]) {
-        let Some(askers) = claim.answered(reply, self.now) else { return };
+    fn answer_others(&mut self, (volume, connection): (VolumeId, u64), claim: Claim, reply: &[u8]) {
+        let Some(askers) = claim.answered(volume, reply, self.now) else { return };
         for asker in askers.iter().filter(|asker| asker.connection != connection) {
             self.replies.push((asker, reply.to_vec()));
         }
@@ -470,15 +470,29 @@ impl Core {
         // What its requests in flight hold stays counted until they are done.
         self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
         if conn.took_all() {
-            conn.caller.has_all_of(conn.token);
+            for (volume, calls) in by_volume(conn.caller.has_all_of(conn.token)) {
+                if let Some(mounted) = self.view.load().by_id(volume) {
+                    mounted.volume.nfs.store.forget_calls(&calls);
+                }
+            }
         }
-        self.connection_gone(conn.peer);
+        let peer = conn.peer;
+        drop(conn);
+        self.connection_gone(peer);
     }
 
     /// Counts a connection from `peer` as closed.
     pub(super) fn connection_gone(&self, peer: IpAddr) {
         self.engine.connection_gone(self.id, peer);
     }
+}
+
+fn by_volume(calls: Vec<(VolumeId, CallId)>) -> BTreeMap<VolumeId, Vec<CallId>> {
+    let mut sorted: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (volume, call) in calls {
+        sorted.entry(volume).or_default().push(call);
+    }
+    sorted
 }
 
 type Operation = Pin<Box<dyn Future<Output = Served>>>;
