@@ -1,5 +1,6 @@
 //! Rules for source files: a module doc first, a bounded size, `unsafe` in one crate only, no
-//! standard library where a crate promises to do no I/O, and locks through one door.
+//! standard library where a crate promises to do no I/O, locks through one door, and nothing that
+//! the server says beside its log.
 
 use super::{Findings, has_extension};
 use anyhow::{Context, Result};
@@ -27,6 +28,21 @@ const BEHIND_THE_DOOR: [&str; 7] = [
     "sync::watch",
     "sync::Notify",
 ];
+
+/// Code that runs in a server. What it says goes through the log, which waits for no reader.
+const SAYS_BY_LOG: [&str; 7] = [
+    "crates/core/src",
+    "crates/qos/src",
+    "crates/state/src",
+    "crates/nfs/src",
+    "crates/store/src",
+    "crates/catalog/src",
+    "crates/server/src",
+];
+
+/// What writes to standard output or standard error, and waits for its reader.
+const SAYS_ALOUD: [&str; 7] =
+    ["println!", "eprintln!", "print!(", "eprint!(", "dbg!(", "stdout()", "stderr()"];
 
 pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
     for path in files.iter().filter(|path| has_extension(path, "rs")) {
@@ -73,6 +89,9 @@ fn objections(path: &Path, text: &str) -> Vec<String> {
         if !is_tests && number <= product_lines && passes_the_door(path, code) {
             wrong.push(format!("line {number}: locks and channels come from the `sync` module"));
         }
+        if !is_tests && number <= product_lines && says_aloud(path, code) {
+            wrong.push(format!("line {number}: a server says what it says in its log"));
+        }
     }
     wrong
 }
@@ -81,6 +100,11 @@ fn is_unsafe(code: &str) -> bool {
     ["unsafe {", "unsafe fn ", "unsafe impl ", "unsafe extern "]
         .iter()
         .any(|form| code.contains(form) && !code.contains(&format!("\"{form}")))
+}
+
+fn says_aloud(path: &Path, code: &str) -> bool {
+    SAYS_BY_LOG.iter().any(|folder| path.starts_with(folder))
+        && SAYS_ALOUD.iter().any(|form| code.contains(form))
 }
 
 fn passes_the_door(path: &Path, code: &str) -> bool {
@@ -111,6 +135,15 @@ mod tests {
         assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\nlet a = unsafe { b() };\n"), 1);
         assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\n// no unsafe { here\n"), 0);
         assert_eq!(at("crates/store/src/a.rs", "//! Doc.\nlet a = unsafe { b() };\n"), 0);
+    }
+
+    #[test]
+    fn a_server_says_nothing_beside_its_log() {
+        let aloud = |path: &str, code: &str| says_aloud(Path::new(path), code);
+        assert!(aloud("crates/server/src/a.rs", "eprintln!(\"full\");"));
+        assert!(aloud("crates/store/src/local/a.rs", "writeln!(std::io::stderr(), \"full\");"));
+        assert!(!aloud("crates/server/src/a.rs", "tracing::warn!(\"full\");"));
+        assert!(!aloud("crates/weir/src/a.rs", "println!(\"done\");"));
     }
 
     #[test]

@@ -49,8 +49,11 @@ pub(crate) fn unread(error: &clap::Error) -> ExitCode {
 }
 
 /// Writes a line to standard error, which nobody may be reading any more: that must not turn a
-/// failure into a crash.
+/// failure into a crash. A server's goes through its log, which does not wait for a reader.
 fn tell(line: &str) {
+    if weir_server::log::say(line) {
+        return;
+    }
     drop(writeln!(std::io::stderr().lock(), "{line}"));
 }
 

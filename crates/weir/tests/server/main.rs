@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod api;
 mod backup;
 mod bench;
 mod calibrate;
@@ -10,6 +11,7 @@ mod delete;
 mod hardening;
 mod held;
 mod hostile;
+mod log;
 mod notify;
 mod peer;
 mod rust_client;
