@@ -7,9 +7,9 @@ use alloc::collections::BTreeMap;
 use weir_core::Mono;
 
 use crate::contract::Ceiling;
-use crate::files::{FileCharge, FileName, Files};
+use crate::files::{FileCharge, Files, Requeued, Turn};
 use crate::meters::{Cost, Meters};
-use crate::queue::{ClientKey, Order, Queue, Step};
+use crate::queue::{ClientKey, Order, Queue, Standing, Step};
 
 /// What asks to go. `K` names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Aside {
 #[derive(Debug)]
 struct Waiter<K, T> {
     asks: Asks<K>,
-    /// The file that it waited for and that let it back.
-    back: Option<FileName<K>>,
+    /// What its file said when it [requeued](Files::poll) the request.
+    requeued: Option<Requeued<K>>,
     /// Its place in the order in which all came.
     serial: u64,
     token: T,
@@ -151,7 +151,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
     /// Lets a request wait. True if the line has to be asked, as [`Queue::push`] has it.
     pub fn push(&mut self, meters: &Meters, asks: Asks<K>, token: T) -> bool {
         self.serial += 1;
-        wait(&mut self.queue, meters, Waiter { asks, back: None, serial: self.serial, token })
+        wait(&mut self.queue, meters, Waiter { asks, requeued: None, serial: self.serial, token })
     }
 
     /// See [`Queue::poll`].
@@ -162,7 +162,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
         release: &mut impl FnMut(T, Charged<K>),
     ) -> Option<Mono> {
         loop {
-            self.let_back(meters, now);
+            self.requeue(meters, now);
             let (files, aside) = (&mut self.files, &mut self.aside);
             let next = self.queue.poll(meters, now, &mut |waiter, charged| {
                 leave(files.as_deref_mut().zip(Some(&mut *aside)), waiter, charged, now, release)
@@ -183,7 +183,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
         release: &mut impl FnMut(T, Charged<K>),
     ) -> Step {
         loop {
-            self.let_back(meters, now);
+            self.requeue(meters, now);
             let (files, aside) = (&mut self.files, &mut self.aside);
             let step = self.queue.step(meters, budget, now, &mut |waiter, charged| {
                 leave(files.as_deref_mut().zip(Some(&mut *aside)), waiter, charged, now, release)
@@ -218,8 +218,8 @@ impl<K: Ord + Copy, T> Line<K, T> {
     ) {
         let files = &mut self.files;
         self.queue.cancel_connection(meters, connection, &mut |waiter: Waiter<K, T>| {
-            if let Some((files, file)) = files.as_mut().zip(waiter.back) {
-                files.left(file, now);
+            if let Some((files, requeued)) = files.as_mut().zip(waiter.requeued) {
+                files.cancelled(requeued, now);
             }
             cancelled(waiter.token);
         });
@@ -274,12 +274,12 @@ impl<K: Ord + Copy, T> Line<K, T> {
         core::mem::take(&mut self.aside.cleared)
     }
 
-    /// Those whose files let them go take their turn again.
-    fn let_back(&mut self, meters: &Meters, now: Mono) {
+    /// Puts the requests that their files requeue into the queue of the volume.
+    fn requeue(&mut self, meters: &Meters, now: Mono) {
         let Some(files) = &mut self.files else { return };
-        files.poll(now, &mut |waiter, file| {
+        files.poll(now, &mut |waiter, requeued| {
             self.aside.remove(&waiter.asks);
-            wait(&mut self.queue, meters, Waiter { back: Some(file), ..waiter });
+            wait(&mut self.queue, meters, Waiter { requeued: Some(requeued), ..waiter });
         });
     }
 }
@@ -291,14 +291,20 @@ fn wait<K: Copy, T>(
     waiter: Waiter<K, T>,
 ) -> bool {
     let Asks { client, connection, cost, .. } = waiter.asks;
-    let order = Order { serial: waiter.serial, had_turn: waiter.back.is_some() };
+    let standing = match waiter.requeued {
+        None => Standing::New,
+        Some(Requeued { reserved: false, .. }) => Standing::Kept,
+        Some(Requeued { reserved: true, .. }) => Standing::First,
+    };
+    let order = Order { serial: waiter.serial, standing };
     queue.push_in_order(meters, client, connection, cost, waiter, order)
 }
 
 /// The files that requests may have to wait for, and who does.
 type FilesAside<'a, K, T> = (&'a mut Files<K, Waiter<K, T>>, &'a mut Aside);
 
-/// Lets a request go that was charged to its volume, if its file lets it too; otherwise that has it now.
+/// Lets a request go that was charged to its volume, if its file lets it too; otherwise the request
+/// waits for that.
 fn leave<K: Ord + Copy, T>(
     files: Option<FilesAside<'_, K, T>>,
     waiter: Waiter<K, T>,
@@ -306,24 +312,21 @@ fn leave<K: Ord + Copy, T>(
     now: Mono,
     release: &mut impl FnMut(T, Charged<K>),
 ) -> bool {
-    let Asks { client, connection, cost, file, .. } = waiter.asks;
-    let Some(((files, aside), name)) = files.zip(file) else {
+    let Waiter { asks, serial, requeued, .. } = waiter;
+    let Some(((files, aside), file)) = files.zip(asks.file) else {
         release(waiter.token, Charged { volume, file: None });
         return true;
     };
-    let (taken, back) = (files.take(name, cost, now), waiter.back);
-    let went = taken.is_ok();
-    match taken {
-        Ok(charge) => release(waiter.token, Charged { volume, file: Some(charge) }),
-        Err(until) => {
-            aside.add(&waiter.asks);
-            let waiter = Waiter { back: None, ..waiter };
-            let serial = waiter.serial;
-            files.hold(name, (client, connection), cost, waiter, until, serial);
+    let Asks { client, connection, cost, .. } = asks;
+    let turn = Turn { file, client, connection, cost, serial, requeued };
+    match files.turn(turn, Waiter { requeued: None, ..waiter }, now) {
+        Some((waiter, charge)) => {
+            release(waiter.token, Charged { volume, file: Some(charge) });
+            true
+        }
+        None => {
+            aside.add(&asks);
+            false
         }
     }
-    if let Some(file) = back {
-        files.left(file, now);
-    }
-    went
 }

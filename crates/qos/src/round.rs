@@ -27,6 +27,17 @@ pub(crate) struct Place {
     turn: Turn,
     /// What it was served in a turn that has not ended.
     served: u64,
+    /// How far `start` lies before the party's real start, because it was [let in
+    /// first](Round::rejoin_first). The party pays it back when its turn ends.
+    lent: u64,
+}
+
+impl Place {
+    /// The party's real start: what it was served in this turn counts, and what it was lent does
+    /// not.
+    fn real_start(self) -> u64 {
+        self.start.saturating_add(self.served).saturating_add(self.lent)
+    }
 }
 
 /// Equal ends go in the order in which the turns were set.
@@ -96,6 +107,28 @@ impl Round {
         self.stand(start, from.turn.party, turn)
     }
 
+    /// A party joins, or stays, in front of the others: its next turn ends at the clock at the
+    /// latest. It is charged from its real start, so it gains no more than the earlier turn.
+    /// `forgotten` is as in [`rejoin`](Self::rejoin).
+    pub(crate) fn rejoin_first(&mut self, from: Place, turn: Weight, forgotten: bool) -> Place {
+        self.leave(from);
+        let real = match forgotten {
+            true => self.clock.saturating_sub(KEPT_BYTES),
+            false => from.real_start(),
+        };
+        let start = real.min(self.clock.saturating_sub(turn.bytes));
+        let lent = real.saturating_sub(start);
+        Place { lent, ..self.stand(start, from.turn.party, turn) }
+    }
+
+    /// A party that was served `bytes` gives them back, because the request did not go, and waits
+    /// for its `turn` again where it stood before.
+    pub(crate) fn unserve(&mut self, from: Place, bytes: u64, turn: Weight) -> Place {
+        self.leave(from);
+        let start = from.real_start().saturating_sub(bytes.max(1));
+        self.stand(start, from.turn.party, turn)
+    }
+
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
     /// nothing waits or when that would exceed it; then `turn` says of how many bytes its next is.
     pub(crate) fn serve(
@@ -113,7 +146,7 @@ impl Round {
         let after = from.start.saturating_add(served);
         let Some(next) = next else {
             self.leave(from);
-            return self.rest(after, from.turn.party);
+            return self.rest(after.saturating_add(from.lent), from.turn.party);
         };
         if after.saturating_add(next.bytes.max(1)) <= from.turn.end {
             let turn = Turn { kind: next.kind, ..from.turn };
@@ -124,13 +157,14 @@ impl Round {
             return Place { served, turn, ..from };
         }
         self.withdraw(from);
+        let after = after.saturating_add(from.lent);
         self.stand(after, from.turn.party, Weight { bytes: turn(), ..next })
     }
 
     /// What a ready party had waiting is gone, unserved.
     pub(crate) fn pause(&mut self, from: Place) -> Place {
         self.leave(from);
-        self.rest(from.start.saturating_add(from.served), from.turn.party)
+        self.rest(from.real_start(), from.turn.party)
     }
 
     /// Whatever a party was served, it is no further ahead of the clock than by so much.
@@ -177,14 +211,14 @@ impl Round {
         let turn = Turn { end, serial: self.serial, party, start, kind };
         self.turns[kind as usize].insert(turn);
         self.starts.insert((start, party));
-        Place { start, turn, served: 0 }
+        Place { start, turn, served: 0, lent: 0 }
     }
 
     /// Puts a party among those with nothing waiting.
     fn rest(&mut self, start: u64, party: usize) -> Place {
         self.idle.insert((start, party));
         let turn = Turn { end: start, serial: 0, party, start, kind: Kind::Bytes };
-        Place { start, turn, served: 0 }
+        Place { start, turn, served: 0, lent: 0 }
     }
 
     fn withdraw(&mut self, from: Place) {
@@ -319,6 +353,46 @@ mod tests {
         let new = round.enter(3);
         let back = round.rejoin(new, of(100), true);
         assert_eq!(back.start, round.clock - KEPT_BYTES, "it was forgotten meanwhile");
+    }
+
+    #[test]
+    fn who_is_let_in_first_pays_from_where_it_really_stands() {
+        let mut round = Round::new();
+        let [first, mut second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        for _ in 0..9 {
+            second = serve(&mut round, second, true, 100);
+        }
+        let mut first = serve(&mut round, first, true, 100);
+        first = serve(&mut round, first, true, 100);
+        assert_eq!((first.start, second.start, round.clock), (200, 900, 100));
+        second = round.rejoin_first(second, of(100), false);
+        assert_eq!((round.first(None), second.start), (Some(2), 0));
+        second = serve(&mut round, second, true, 100);
+        assert_eq!((round.first(None), second.start), (Some(1), 1000));
+        // Also where nothing more waits, or that is gone unserved.
+        second = round.rejoin_first(second, of(100), false);
+        second = round.pause(second);
+        assert_eq!(second.start, 1000);
+        second = round.rejoin_first(second, of(100), false);
+        assert_eq!(serve(&mut round, second, false, 0).start, 1100);
+    }
+
+    #[test]
+    fn what_was_served_and_did_not_go_is_given_back() {
+        let mut round = Round::new();
+        let [first, _] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        let idle = serve(&mut round, first, false, 0);
+        assert_eq!(round.first(None), Some(2));
+        let back = round.unserve(idle, 100, of(100));
+        assert_eq!(back.start, 0);
+        let ready = serve(&mut round, back, true, 100);
+        assert_eq!(round.unserve(ready, 100, of(100)).start, 0);
     }
 
     #[test]
