@@ -76,6 +76,8 @@ pub(crate) struct Core {
     pub(super) now: Mono,
     /// When what is being served was received.
     pub(super) batch: Mono,
+    /// Records taken in this round.
+    pub(super) records: usize,
     /// Connections of which part of a record is here, and the memory that holds those parts.
     pub(super) partials: usize,
     pub(super) partial_bytes: usize,
@@ -99,6 +101,7 @@ impl Core {
             dirty: Vec::new(),
             now,
             batch: now,
+            records: 0,
             partials: 0,
             partial_bytes: 0,
             timers: BinaryHeap::new(),
@@ -170,6 +173,7 @@ impl Core {
             match conn.next_record() {
                 Ok(Some(record)) => {
                     whole = true;
+                    self.records += 1;
                     self.dispatch(conn, record)?;
                 }
                 Ok(None) => break,

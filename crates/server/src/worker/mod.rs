@@ -11,6 +11,7 @@ mod inbox;
 mod lent;
 mod mount;
 mod request;
+mod spin;
 mod tasks;
 
 pub(crate) use self::core::set_groups;
@@ -36,6 +37,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use slab::Slab;
+use spin::{POLL_GAP_MAX, POLL_MAX, Spin};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -65,6 +67,10 @@ pub(crate) struct Worker {
     sweep_at: Mono,
     /// Everything is answered; what is left is to wait until the peers have closed.
     lingering: bool,
+    spin: Spin,
+    /// In the last round requests came one by one and all were answered: each client has to take
+    /// its reply before it sends more.
+    one_by_one: bool,
 }
 
 impl Worker {
@@ -83,6 +89,8 @@ impl Worker {
             drain_until: None,
             sweep_at: Mono::ZERO,
             lingering: false,
+            spin: Spin::new(),
+            one_by_one: false,
         })
     }
 
@@ -94,13 +102,9 @@ impl Worker {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.finished() {
             events.clear();
-            let timeout = self.timeout();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            self.core.now = self.core.engine.clock.now();
+            self.wait(&mut events)?;
             self.core.batch = self.core.now;
+            self.core.records = 0;
             for event in &events {
                 let Event { flags, data } = *event;
                 match data.u64() {
@@ -112,11 +116,57 @@ impl Worker {
             self.hand_out();
             self.tidy_dirty();
             self.sweep();
+            self.note_round(events.len());
         }
         if self.core.tasks.len() > 0 {
             self.core.engine.left_unfinished();
         }
         Ok(())
+    }
+
+    /// Waits for events or the time of the next task, polling at first where the next request is
+    /// likely to come at once.
+    fn wait(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+        let clock = self.core.engine.clock;
+        let began = self.one_by_one.then(|| clock.now());
+        if let Some(began) = began
+            && self.spin.polls()
+        {
+            let mut last = began;
+            while events.is_empty() && last.since(began) <= POLL_MAX {
+                self.take_events(events, Some(Timespec::default()))?;
+                let now = clock.now();
+                if now.since(last) > POLL_GAP_MAX {
+                    break;
+                }
+                last = now;
+            }
+        }
+        if events.is_empty() {
+            self.take_events(events, self.timeout())?;
+        }
+        self.core.now = clock.now();
+        if let Some(began) = began {
+            self.spin.lull(self.core.now.since(began));
+        }
+        Ok(())
+    }
+
+    fn take_events(&self, into: &mut Vec<Event>, wait: Option<Timespec>) -> std::io::Result<()> {
+        match epoll::wait(&self.epoll, spare_capacity(into), wait.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Notes how the requests of a round of `events` came.
+    fn note_round(&mut self, events: usize) {
+        let core = &self.core;
+        let idle = core.tasks.len() == 0 && !core.has_work();
+        self.one_by_one = core.records > 0 && core.records <= events && idle;
+        if core.records > 0 && !self.one_by_one {
+            self.spin.batch();
+        }
     }
 
     fn timeout(&self) -> Option<Timespec> {

@@ -14,7 +14,7 @@ use super::LocalStore;
 use super::inode::{Inode, Reach};
 use super::volume::Volume;
 use crate::error::fs_error;
-use crate::sync::{AcqRel, Arc, Mutex, Promise, Relaxed, now, promise};
+use crate::sync::{AcqRel, Answer, Arc, Mutex, Promise, Relaxed, now, promise};
 use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
 use weir_core::attr::Change;
@@ -99,11 +99,26 @@ impl SyncGroup {
 impl LocalStore {
     /// Answers when everything that was done to `inode` before this call is stable.
     pub(super) async fn settle(&self, inode: &Arc<Inode>, extent: Extent) -> FsResult<()> {
+        self.begin_settling(inode, extent).await.unwrap_or(Err(FsError::Io))
+    }
+
+    /// Answers when everything that was done to an object that was made and to its directory before
+    /// this call is stable. Both are synced at once: the file system makes them stable together,
+    /// and neither needs the other to be stable first.
+    pub(super) async fn settle_made(&self, made: &Arc<Inode>, dir: &Arc<Inode>) -> FsResult<()> {
+        // Attributes that were set after the object was made belong to a later transaction.
+        let object = self.begin_settling(made, Extent::All);
+        let name = self.begin_settling(dir, Extent::All);
+        let object = object.await.unwrap_or(Err(FsError::Io));
+        name.await.unwrap_or(Err(FsError::Io)).and(object)
+    }
+
+    fn begin_settling(&self, inode: &Arc<Inode>, extent: Extent) -> Answer<FsResult<()>> {
         let (waiter, answer) = promise();
         if inode.syncs.join(waiter, extent) {
             start(Arc::clone(&self.0), Arc::clone(inode));
         }
-        answer.await.unwrap_or(Err(FsError::Io))
+        answer
     }
 
     pub(super) async fn commit_file(&self, inode: &Arc<Inode>) -> FsResult<Change> {

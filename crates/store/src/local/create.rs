@@ -5,8 +5,7 @@
 //! client's second attempt would take for somebody else's.
 
 use super::acl::Lists;
-use super::attrs::{Attrs, stat};
-use super::commit::Extent;
+use super::attrs::{Attrs, attr_of_status};
 use super::inode::{Inode, Reach};
 use super::lookup::OwnName;
 use super::open::{new_inode, without_atime};
@@ -18,7 +17,7 @@ use super::{Durability, LocalStore};
 use crate::creds::as_caller;
 use crate::error::fs_error;
 use crate::sync::Arc;
-use crate::sys::{handle_of, own_descriptors};
+use crate::sys::{birth, handle_without_birth, own_descriptors, status};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
 use rustix::io::Errno;
@@ -39,21 +38,20 @@ impl LocalStore {
         how: &CreateHow,
         cred: &Credentials,
     ) -> FsResult<Made<Arc<Inode>>> {
-        let made = match self.inline(|volume, w| create(volume, dir, name, how, cred, w)) {
-            Some(done) => done?,
-            None => {
-                let (dir, name) = (Arc::clone(dir), OwnName::from(name));
-                let (how, cred) = (*how, cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    create(volume, &dir, name.get()?, &how, &cred, waiting)
-                })
-                .await?
-            }
-        };
+        let made =
+            match self.inline(|volume, w| create(volume, dir, name, how, cred, w)) {
+                Some(done) => done?,
+                None => {
+                    let (own, name) = (Arc::clone(dir), OwnName::from(name));
+                    let (how, cred) = (*how, cred.clone());
+                    self.pooled_change(move |volume, waiting| {
+                        create(volume, &own, name.get()?, &how, &cred, waiting)
+                    })
+                    .await?
+                }
+            };
         if self.0.durability == Durability::Power {
-            // Attributes that were set after the file was made belong to a later transaction.
-            self.settle(&made.object, Extent::All).await?;
-            self.settle(dir, Extent::All).await?;
+            self.settle_made(&made.object, dir).await?;
         }
         Ok(made)
     }
@@ -178,7 +176,7 @@ fn without_directory(errno: Errno) -> FsError {
 
 /// Holds a file open that was just made with so many `names`.
 fn made(volume: &Volume, fd: OwnedFd, names: u32) -> FsResult<Arc<Inode>> {
-    let (key, _) = handle_of(&fd).map_err(fs_error)?;
+    let (key, _) = handle_without_birth(&fd).map_err(fs_error)?;
     let mark = volume.table.mark(&key);
     hold_made(volume, fd, names, (key, mark))
 }
@@ -189,7 +187,8 @@ fn hold_made(
     names: u32,
     (key, mark): (ObjectKey, u64),
 ) -> FsResult<Arc<Inode>> {
-    let attr = stat(&fd)?;
+    let status = status(&fd).map_err(fs_error)?;
+    let (key, attr) = (key.born(birth(&status)), attr_of_status(&status)?);
     if let Some(kept) = &volume.kept {
         kept.keep(key, &fd)?;
     }
@@ -283,7 +282,7 @@ mod tests {
         let (volume, root, cred) = (&*store.0, store.root(), Credentials::ROOT);
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let fd = openat(&root.fd, c".", flags, Mode::RUSR | Mode::WUSR).unwrap();
-        let (key, _) = handle_of(&fd).unwrap();
+        let (key, _) = handle_without_birth(&fd).unwrap();
         let mark = volume.table.mark(&key);
         for number in 0.. {
             let (name, how) = (format!("f{number}"), CreateHow::Guarded(SetAttr::default()));

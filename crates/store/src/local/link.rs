@@ -23,17 +23,18 @@ impl LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> FsResult<(Attr, Change)> {
-        let done = match self.inline(|volume, w| link(volume, object, dir, name, cred, w)) {
-            Some(done) => done?,
-            None => {
-                let (object, dir) = (Arc::clone(object), Arc::clone(dir));
-                let (name, cred) = (OwnName::from(name), cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    link(volume, &object, &dir, name.get()?, &cred, waiting)
-                })
-                .await?
-            }
-        };
+        let done =
+            match self.inline_in_turn(dir, |volume, w| link(volume, object, dir, name, cred, w)) {
+                Some(done) => done?,
+                None => {
+                    let (object, own) = (Arc::clone(object), Arc::clone(dir));
+                    let (name, cred) = (OwnName::from(name), cred.clone());
+                    self.change_in_turn(dir, move |volume, waiting| {
+                        link(volume, &object, &own, name.get()?, &cred, waiting)
+                    })
+                    .await?
+                }
+            };
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;
         }

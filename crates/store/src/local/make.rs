@@ -1,6 +1,5 @@
 //! MKDIR, SYMLINK and MKNOD.
 
-use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
 use super::remove::take_back;
@@ -30,20 +29,21 @@ impl LocalStore {
         set: &SetAttr,
         cred: &Credentials,
     ) -> FsResult<Made<Arc<Inode>>> {
-        let made = match self.inline(|volume, w| make(volume, dir, name, kind, set, cred, w)) {
+        let made = match self
+            .inline_in_turn(dir, |volume, w| make(volume, dir, name, kind, set, cred, w))
+        {
             Some(done) => done?,
             None => {
-                let (dir, name) = (Arc::clone(dir), OwnName::from(name));
+                let (own, name) = (Arc::clone(dir), OwnName::from(name));
                 let (kind, set, cred) = (kind.clone(), *set, cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    make(volume, &dir, name.get()?, &kind, &set, &cred, waiting)
+                self.change_in_turn(dir, move |volume, waiting| {
+                    make(volume, &own, name.get()?, &kind, &set, &cred, waiting)
                 })
                 .await?
             }
         };
         if self.0.durability == Durability::Power {
-            self.settle(&made.object, Extent::All).await?;
-            self.settle(dir, Extent::All).await?;
+            self.settle_made(&made.object, dir).await?;
         }
         Ok(made)
     }

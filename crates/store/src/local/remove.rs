@@ -28,16 +28,17 @@ impl LocalStore {
         sort: Sort,
         cred: &Credentials,
     ) -> FsResult<Change> {
-        let change = match self.inline(|volume, w| remove(volume, dir, name, sort, cred, w)) {
-            Some(done) => done?,
-            None => {
-                let (dir, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    remove(volume, &dir, name.get()?, sort, &cred, waiting)
-                })
-                .await?
-            }
-        };
+        let change =
+            match self.inline_in_turn(dir, |volume, w| remove(volume, dir, name, sort, cred, w)) {
+                Some(done) => done?,
+                None => {
+                    let (own, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
+                    self.change_in_turn(dir, move |volume, waiting| {
+                        remove(volume, &own, name.get()?, sort, &cred, waiting)
+                    })
+                    .await?
+                }
+            };
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;
         }
@@ -80,7 +81,7 @@ fn remove(
     let (dir_mutation, mutation) = (dir.begin(), target.begin());
     unlink()?;
     volume.names.forget(dir, name, &mut lock);
-    let nlink = target.end(mutation)?.after.map_or(0, |attr| attr.nlink);
+    let nlink = mutation.end_unlinked(&target.fd)?;
     if let Some(departure) = departure {
         departure.left(nlink);
     }

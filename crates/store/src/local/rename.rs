@@ -28,12 +28,13 @@ impl LocalStore {
         cred: &Credentials,
     ) -> FsResult<(Change, Change)> {
         let sides = (Side { dir: from_dir, name: from }, Side { dir: to_dir, name: to });
-        let changes = match self.inline(|volume, w| rename(volume, sides.0, sides.1, cred, w)) {
+        let now = |volume: &Volume, w| rename(volume, sides.0, sides.1, cred, w);
+        let changes = match self.inline_in_turn(from_dir, now) {
             Some(done) => done?,
             None => {
                 let dirs = (Arc::clone(from_dir), Arc::clone(to_dir));
                 let (from, to, cred) = (OwnName::from(from), OwnName::from(to), cred.clone());
-                self.pooled_change(move |volume, waiting| {
+                self.change_in_turn(from_dir, move |volume, waiting| {
                     let from = Side { dir: &dirs.0, name: from.get()? };
                     let to = Side { dir: &dirs.1, name: to.get()? };
                     rename(volume, from, to, &cred, waiting)

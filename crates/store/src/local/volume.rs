@@ -115,11 +115,17 @@ impl LocalStore {
         &self,
         change: impl FnOnce(&Volume, Waiting) -> Step<T>,
     ) -> Option<FsResult<T>> {
-        let volume = &*self.0;
         let began = now();
-        if !volume.pace.inline(began) {
-            return None;
-        }
+        if self.0.pace.inline(began) { self.inline_since(began, change) } else { None }
+    }
+
+    #[inline]
+    fn inline_since<T>(
+        &self,
+        began: Mono,
+        change: impl FnOnce(&Volume, Waiting) -> Step<T>,
+    ) -> Option<FsResult<T>> {
+        let volume = &*self.0;
         match volume.paced(began, || change(volume, Waiting::Never)) {
             Err(Stop::WouldWait) => None,
             Err(Stop::Failed(error)) => Some(Err(error)),
@@ -135,13 +141,30 @@ impl LocalStore {
         self.pooled(move |volume| volume.changed(change)).await
     }
 
-    /// The same after other changes to the data of this file that wait; see [`super::turns`].
-    pub(super) async fn pooled_change_in_turn<T: Send + 'static>(
+    /// Runs a change on the worker if the volume's pace allows it and no other change of this
+    /// object is at work. `None`: it has to wait for its turn.
+    pub(super) fn inline_in_turn<T>(
         &self,
         inode: &Arc<Inode>,
-        change: impl FnOnce(&Volume, Waiting) -> Step<T> + Send + 'static,
+        change: impl FnOnce(&Volume, Waiting) -> Step<T>,
+    ) -> Option<FsResult<T>> {
+        let began = now();
+        if !self.0.pace.inline(began) {
+            return None;
+        }
+        let _serving = self.enter(inode)?;
+        self.inline_since(began, change)
+    }
+
+    /// Runs a change after the other changes of this object that wait, and lets the pace learn from
+    /// how long it took; see [`super::turns`].
+    pub(super) async fn change_in_turn<T: Send + 'static>(
+        &self,
+        inode: &Arc<Inode>,
+        mut change: impl FnMut(&Volume, Waiting) -> Step<T> + Send + 'static,
     ) -> FsResult<T> {
-        self.in_turn(inode, move |volume| volume.changed(change)).await
+        let paced = move |volume: &Volume, waiting| volume.paced(now(), || change(volume, waiting));
+        self.in_turn(inode, paced).await
     }
 
     /// Runs anything that may block in the pool.

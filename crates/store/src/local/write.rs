@@ -64,9 +64,7 @@ impl LocalStore {
         // It may wait long, and must not pin the buffer it came in for that.
         let (own, data) = (Arc::clone(inode), data.detach());
         let mut done = self
-            .pooled_change_in_turn(inode, move |v, waiting| {
-                write_now(v, &own, offset, &data, waiting)
-            })
+            .change_in_turn(inode, move |v, waiting| write_now(v, &own, offset, &data, waiting))
             .await?;
         match stability {
             Stability::Unstable => return Ok(done),
