@@ -63,6 +63,12 @@ impl ObjectKey {
         Self { birth, ..self }
     }
 
+    /// The object's birth: a digest of the time at which it was made, 0 where that is not known.
+    #[must_use]
+    pub fn birth(&self) -> u32 {
+        self.birth
+    }
+
     /// Can this and `other` be keys of one object? Not if both births are known and differ.
     #[inline]
     #[must_use]
@@ -195,6 +201,13 @@ impl HandleKey {
         let birth = if version == VERSION { word(HEAD_WITHOUT_BIRTH)? } else { 0 };
         let key = ObjectKey::new(signed.get(head..).unwrap_or(&[]))?.born(birth);
         Ok(FileHandle { volume: VolumeId(word(2)?), snapshot: SnapshotId(word(6)?), key })
+    }
+
+    /// A number that peers can't know, the same in every process that has this key. `purpose` tells
+    /// it from others; it is text, so it is none of the handles that are sealed.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> u64 {
+        self.mac(purpose.as_bytes())
     }
 
     fn mac(&self, bytes: &[u8]) -> u64 {

@@ -1,5 +1,7 @@
 //! Bounds that every crate agrees on, with their relations checked at compile time.
 
+use core::time::Duration;
+
 /// Longest name of one directory entry, in bytes (`NAME_MAX` of Linux file systems).
 pub const NAME_BYTES_MAX: usize = 255;
 
@@ -28,5 +30,16 @@ pub const ACL_ENTRIES_MAX: usize = 8191;
 
 /// Largest offset a file may reach, in bytes (`loff_t`).
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+
+/// Calls that change names, of one client in one volume, that are kept on record for the next process. Beyond:
+/// the oldest is forgotten, and carried out again if it is sent again after a restart.
+pub const CALLS_CLIENT_MAX: usize = 256;
+
+/// Such calls in one volume. Beyond: the oldest is forgotten of the client that has the most, of
+/// the origin (IPv4 address, or /64 of IPv6) that has the most.
+pub const CALLS_VOLUME_MAX: usize = 2048;
+
+/// How long a call that must not be repeated is remembered, in memory and on record.
+pub const CALLS_KEPT: Duration = Duration::from_secs(30 * 60);
 
 const _: () = assert!(OBJECT_KEY_BYTES_MAX >= 40, "btrfs connectable handles are 40 bytes");

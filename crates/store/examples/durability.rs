@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::block_on;
-use weir_core::{Credentials, Name, SetAttr, Shared, Store};
+use weir_core::{CallId, Credentials, Name, SetAttr, Shared, Store};
 use weir_store::{Durability, LocalStore, Options, Pool, prepare_process};
 
 const CLIENTS: [usize; 4] = [1, 4, 16, 64];
@@ -19,8 +19,9 @@ const ROOT: Credentials = Credentials::ROOT;
 /// What each client does over and over.
 #[derive(Clone, Copy)]
 enum Load {
-    /// CREATE and REMOVE in a directory of its own, or in one for all: two operations.
-    Names { shared: bool },
+    /// CREATE and REMOVE in a directory of its own, or in one for all: two operations; put on record
+    /// as calls, as a server does, or not.
+    Names { shared: bool, on_record: bool },
     /// A `FILE_SYNC` WRITE of 4 KiB to a file of its own, or to one for all.
     Writes { shared: bool },
 }
@@ -41,8 +42,10 @@ fn main() {
         };
         let store = LocalStore::open(&Path::new(&directory).join(mode), &options).unwrap();
         for (what, load) in [
-            ("CREATE+REMOVE, own directory", Load::Names { shared: false }),
-            ("CREATE+REMOVE, one directory", Load::Names { shared: true }),
+            ("CREATE+REMOVE, own directory", Load::Names { shared: false, on_record: true }),
+            ("the same, not on record", Load::Names { shared: false, on_record: false }),
+            ("CREATE+REMOVE, one directory", Load::Names { shared: true, on_record: true }),
+            ("the same, not on record", Load::Names { shared: true, on_record: false }),
             ("WRITE FILE_SYNC, own file", Load::Writes { shared: false }),
             ("WRITE FILE_SYNC, one file", Load::Writes { shared: true }),
         ] {
@@ -90,7 +93,7 @@ struct Client {
 
 impl Client {
     fn new(store: LocalStore, load: Load, number: usize) -> Self {
-        let (Load::Names { shared } | Load::Writes { shared }) = load;
+        let (Load::Names { shared, .. } | Load::Writes { shared }) = load;
         let name = if shared { "shared".to_owned() } else { format!("own{number}") };
         let root = store.root();
         let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
@@ -119,8 +122,19 @@ impl Client {
         let name = format!("{}-{turn}", self.number);
         let name = Name::new(name.as_bytes()).unwrap();
         let how = CreateHow::Guarded(SetAttr { mode: Some(0o644), ..SetAttr::default() });
-        block_on(self.store.create(&self.object, name, &how, &ROOT)).unwrap();
-        block_on(self.store.remove(&self.object, name, &ROOT)).unwrap();
+        block_on(self.store(turn, 8).create(&self.object, name, &how, &ROOT)).unwrap();
+        block_on(self.store(turn, 12).remove(&self.object, name, &ROOT)).unwrap();
         2
+    }
+
+    /// The store for the call of a turn.
+    fn store(&self, turn: u64, procedure: u32) -> LocalStore {
+        if !matches!(self.load, Load::Names { on_record: true, .. }) {
+            return self.store.clone();
+        }
+        let xid = u32::try_from(turn & u64::from(u32::MAX)).unwrap();
+        // Addresses of 10.0.0.0/8.
+        let client = 0xffff_0a00_0000 + self.number as u128;
+        self.store.for_call(CallId { client, xid, procedure, print: turn })
     }
 }

@@ -3,13 +3,14 @@
 //! Locks ignore poisoning: what they guard is always left consistent before anything that can
 //! panic.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::future::Future;
 use std::pin::Pin;
 pub(crate) use std::sync::OnceLock;
 use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
-use weir_core::Mono;
+use weir_core::{Mono, Timestamp};
 
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize,
@@ -99,6 +100,13 @@ pub(crate) fn now() -> Mono {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     let passed = ORIGIN.get_or_init(Instant::now).elapsed();
     Mono::ZERO + passed
+}
+
+/// The time of day by which the kernel dates what is made from now on: no such date is earlier,
+/// unless the clock is set back.
+pub(crate) fn time_of_day() -> Timestamp {
+    let time = clock_gettime(ClockId::RealtimeCoarse);
+    Timestamp { secs: time.tv_sec, nanos: u32::try_from(time.tv_nsec).unwrap_or(0) }
 }
 
 /// Starts a thread of this crate. It ends by itself; nobody joins it.

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Range;
 use std::sync::OnceLock;
 use weir_core::limits::OBJECT_KEY_BYTES_MAX;
-use weir_core::{FsResult, ObjectKey};
+use weir_core::{FsResult, ObjectKey, Timestamp};
 
 const HANDLE_BYTES: usize = OBJECT_KEY_BYTES_MAX - 1;
 
@@ -101,6 +101,14 @@ fn birth(fd: impl AsFd) -> Result<u32, Errno> {
     #[expect(clippy::cast_possible_truncation, reason = "a digest")]
     let digest = (nanos ^ (nanos >> 32)) as u32;
     Ok(digest.max(1))
+}
+
+/// When an open object was made, where the file system keeps that.
+pub(crate) fn born_at(fd: impl AsFd) -> Result<Option<Timestamp>, Errno> {
+    let found = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME)?;
+    let kept = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let born = Timestamp { secs: found.stx_btime.tv_sec, nanos: found.stx_btime.tv_nsec };
+    Ok(kept.then_some(born))
 }
 
 /// Opens the object with this key on the file system that `mount` is on. Needs
@@ -245,6 +253,31 @@ pub(crate) fn sleeps() -> i64 {
     // or a bad first argument only.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     usage.ru_nvcsw
+}
+
+/// `F_GET_RW_HINT` and `F_SET_RW_HINT` of `linux/fcntl.h`.
+const GET_HINT: libc::c_int = 1024 + 11;
+const SET_HINT: libc::c_int = 1024 + 12;
+/// `RWH_WRITE_LIFE_LONG`.
+const HINT: u64 = 4;
+
+/// Has [`witness`] been called for this file since the kernel has had it in memory? The hint is
+/// kept there alone: it goes with the power, with the file system's mount, and where the kernel
+/// wants the memory of a file that nobody has open.
+pub(crate) fn is_witnessed(file: impl AsFd) -> bool {
+    let mut hint = 0u64;
+    // SAFETY: the kernel writes 8 bytes, which `hint` has.
+    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), GET_HINT, &raw mut hint) };
+    done == 0 && hint == HINT
+}
+
+/// Marks a file, in the kernel's memory alone, as one that data is written to which stays for
+/// long, or takes the mark away.
+pub(crate) fn witness(file: impl AsFd, marked: bool) -> Result<(), Errno> {
+    let hint = if marked { HINT } else { 0 };
+    // SAFETY: the kernel reads 8 bytes, which `hint` has.
+    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), SET_HINT, &raw const hint) };
+    check(done.into()).map(drop)
 }
 
 /// Sets the thread's file system user and gives the former one.

@@ -90,6 +90,24 @@ impl<'a> Route<'a> {
     }
 }
 
+/// Does `procedure` change names? It is [`Route::once`], and not SETATTR.
+#[must_use]
+pub fn changes_names(procedure: u32) -> bool {
+    matches!(
+        Procedure::of(procedure),
+        Some(
+            Procedure::Create
+                | Procedure::Mkdir
+                | Procedure::Symlink
+                | Procedure::Mknod
+                | Procedure::Remove
+                | Procedure::Rmdir
+                | Procedure::Rename
+                | Procedure::Link
+        )
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

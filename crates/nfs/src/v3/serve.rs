@@ -39,6 +39,13 @@ impl<S: Store> Volume<S> {
 }
 
 impl<S> Volume<S> {
+    /// The same volume with `store` for the one it has.
+    #[must_use]
+    pub fn with_store(&self, store: S) -> Self {
+        let Self { id, fsid, ref keys, verifier, .. } = *self;
+        Self { id, fsid, store, keys: keys.clone(), verifier }
+    }
+
     /// The handle of an object of the live volume, ready for the wire.
     #[must_use]
     pub fn seal(&self, key: ObjectKey) -> Sealed {
@@ -143,6 +150,33 @@ pub fn null(call: &Call, reply: Vec<u8>) -> Vec<u8> {
         None => reply::error(reply, call.xid, AcceptError::ProcedureUnavailable),
         Some(_) => reply::error(reply, call.xid, AcceptError::GarbageArgs),
     }
+}
+
+/// The reply to a call `xid` that has changed names with success in an earlier process: without
+/// attributes, which RFC 1813 §2.6 leaves optional, and with the handle of what it `made`. None if
+/// `procedure` is not one that changes names.
+#[must_use]
+pub fn again(procedure: u32, xid: u32, made: Option<&Sealed>, reply: Vec<u8>) -> Option<Vec<u8>> {
+    let procedure = Procedure::of(procedure)?;
+    let mut out = reply::begin(reply, xid);
+    out.u32(Status::OK.0);
+    let absent = match procedure {
+        Procedure::Create | Procedure::Mkdir | Procedure::Symlink | Procedure::Mknod => {
+            out.bool(made.is_some());
+            if let Some(handle) = made {
+                out.opaque(handle.as_bytes());
+            }
+            3
+        }
+        Procedure::Remove | Procedure::Rmdir => 2,
+        Procedure::Link => 3,
+        Procedure::Rename => 4,
+        _ => return None,
+    };
+    for _ in 0..absent {
+        out.bool(false);
+    }
+    Some(reply::finish(out))
 }
 
 /// The reply of any procedure that fails with `status` before it can say anything about

@@ -32,7 +32,7 @@ impl LocalStore {
             let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)));
             let mine = mine.map_while(|at| Some((at, volumes.get(at)?, synced.get(at)?)));
             let closed = |(at, volume, synced): (_, &&Self, &FsResult<()>)| {
-                (at, synced.and_then(|()| volume.record_usage()))
+                (at, synced.and_then(|()| volume.record_all()))
             };
             mine.map(closed).collect::<Vec<_>>()
         };
@@ -54,6 +54,14 @@ impl LocalStore {
         done
     }
 
+    /// Records what was done: calls, and the usage.
+    fn record_all(&self) -> FsResult<()> {
+        if self.sync_failures() == 0 {
+            self.close_calls();
+        }
+        self.record_usage()
+    }
+
     /// Records the usage, if it has changed. The kernel tells each descriptor once of data that it could
     /// not write, and another volume's sync may have been told: so this one is asked, too.
     fn record_usage(&self) -> FsResult<()> {
@@ -69,6 +77,9 @@ impl LocalStore {
     /// results, in the same order.
     #[must_use]
     pub fn sync_all(volumes: &[&Self]) -> Vec<FsResult<()>> {
+        for volume in volumes {
+            volume.note_calls();
+        }
         let mut synced = HashMap::new();
         let sync = |volume: &&Self| *synced.entry(volume.0.device).or_insert_with(|| volume.sync());
         volumes.iter().map(sync).collect()

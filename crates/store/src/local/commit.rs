@@ -30,6 +30,13 @@ pub(super) enum Extent {
     All,
 }
 
+impl From<FsError> for Failure {
+    /// One that loses nothing but what it was asked for.
+    fn from(error: FsError) -> Self {
+        Self { error, uncommitted: false }
+    }
+}
+
 /// The syncs of one object.
 #[derive(Debug, Default)]
 pub(super) struct SyncGroup(Mutex<Group>);
@@ -45,7 +52,7 @@ struct Group {
 
 /// A sync that failed.
 #[derive(Clone, Copy, Debug)]
-struct Failure {
+pub(super) struct Failure {
     error: FsError,
     /// Data that was answered as UNSTABLE may be lost with it.
     uncommitted: bool,
@@ -59,7 +66,7 @@ impl std::fmt::Debug for Group {
 
 impl SyncGroup {
     /// Adds a waiter; true if nobody is at work and the caller must start a round.
-    fn join(&self, waiter: Promise<FsResult<()>>, extent: Extent) -> bool {
+    pub(super) fn join(&self, waiter: Promise<FsResult<()>>, extent: Extent) -> bool {
         let mut group = self.0.lock();
         group.waiting.push(waiter);
         group.extent = group.extent.max(extent);
@@ -72,7 +79,7 @@ impl SyncGroup {
     }
 
     /// Syncs once for all who wait now. True if more have come meanwhile.
-    fn round(&self, sync: impl FnOnce(Extent) -> Result<(), Failure>) -> bool {
+    pub(super) fn round(&self, sync: impl FnOnce(Extent) -> Result<(), Failure>) -> bool {
         let mut group = self.0.lock();
         let waiting = std::mem::take(&mut group.waiting);
         let extent = std::mem::take(&mut group.extent);

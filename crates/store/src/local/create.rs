@@ -6,6 +6,7 @@
 
 use super::acl::Lists;
 use super::attrs::{Attrs, stat};
+use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::{Inode, Reach};
 use super::lookup::OwnName;
@@ -25,7 +26,7 @@ use rustix::io::Errno;
 use weir_core::attr::SetTime;
 use weir_core::store::{CreateHow, Made};
 use weir_core::{
-    AclKind, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Timestamp,
+    AclKind, CallId, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Timestamp,
 };
 
 /// The mode of a file whose maker gave none (an exclusive create never does): they set it next.
@@ -39,21 +40,26 @@ impl LocalStore {
         how: &CreateHow,
         cred: &Credentials,
     ) -> FsResult<Made<Arc<Inode>>> {
-        let made = match self.inline(|volume, w| create(volume, dir, name, how, cred, w)) {
-            Some(done) => done?,
+        self.foresee_made(dir, name, true).await?;
+        let call = self.1;
+        let by = (cred, call.as_ref());
+        let made = match self.inline(|volume, w| create(volume, dir, name, how, by, w)) {
+            Some(done) => done,
             None => {
                 let (dir, name) = (Arc::clone(dir), OwnName::from(name));
                 let (how, cred) = (*how, cred.clone());
                 self.pooled_change(move |volume, waiting| {
-                    create(volume, &dir, name.get()?, &how, &cred, waiting)
+                    create(volume, &dir, name.get()?, &how, (&cred, call.as_ref()), waiting)
                 })
-                .await?
+                .await
             }
         };
+        let made = self.ended(made)?;
         if self.0.durability == Durability::Power {
             // Attributes that were set after the file was made belong to a later transaction.
             self.settle(&made.object, Extent::All).await?;
             self.settle(dir, Extent::All).await?;
+            self.settled();
         }
         Ok(made)
     }
@@ -64,7 +70,7 @@ fn create(
     dir: &Inode,
     name: Name<'_>,
     how: &CreateHow,
-    cred: &Credentials,
+    (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<Made<Arc<Inode>>> {
     let mut lock = volume.lock_names(dir, waiting)?;
@@ -73,6 +79,8 @@ fn create(
         return Err(if unchecked { FsError::IsDirectory } else { FsError::Exists }.into());
     }
     let (mode, rest) = split(how);
+    let at = Place { dir: dir.key, name: name.as_bytes() };
+    volume.intend(call, &NameChange::Make { at, whole: true }, waiting)?;
     let mutation = dir.begin();
     let made = if rest == SetAttr::default() {
         open_new(volume, dir, name, mode, cred).and_then(|fd| {
@@ -85,16 +93,21 @@ fn create(
     };
     let (object, attr) = match made {
         Ok(made) => {
+            volume.calls.acted(call, Some(made.key));
             volume.names.replace(dir, name, &made, &mut lock);
             let attr = made.attr()?;
             (made, attr)
         }
         Err(FsError::Exists) => {
+            volume.calls.void(call);
             let present = volume.locked_lookup(dir, name, waiting)?;
             let attr = open_existing(volume, &present, how, cred, waiting)?;
             (present, attr)
         }
-        Err(other) => return Err(other.into()),
+        Err(other) => {
+            volume.calls.void(call);
+            return Err(other.into());
+        }
     };
     Ok(Made { object, attr, dir: dir.end(mutation)? })
 }

@@ -1,5 +1,6 @@
 //! LINK.
 
+use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
@@ -10,10 +11,10 @@ use crate::error::fs_error;
 use crate::sync::Arc;
 use crate::sys::own_descriptors;
 use rustix::fd::AsRawFd;
-use rustix::fs::{AtFlags, linkat};
+use rustix::fs::{AtFlags, linkat, statat};
 use rustix::io::Errno;
 use weir_core::attr::Change;
-use weir_core::{Attr, Credentials, FileKind, FsError, FsResult, Name};
+use weir_core::{Attr, CallId, Credentials, FileKind, FsError, FsResult, Name};
 
 impl LocalStore {
     pub(super) async fn link_object(
@@ -23,19 +24,27 @@ impl LocalStore {
         name: Name<'_>,
         cred: &Credentials,
     ) -> FsResult<(Attr, Change)> {
-        let done = match self.inline(|volume, w| link(volume, object, dir, name, cred, w)) {
-            Some(done) => done?,
+        let at = Place { dir: dir.key, name: name.as_bytes() };
+        let taken = self.0.names.get(dir, name).is_some();
+        let change = NameChange::Link { at, object: object.key };
+        self.foresee((!taken).then_some(change)).await?;
+        let call = self.1;
+        let by = (cred, call.as_ref());
+        let done = match self.inline(|volume, w| link(volume, object, (dir, name), by, w)) {
+            Some(done) => done,
             None => {
                 let (object, dir) = (Arc::clone(object), Arc::clone(dir));
                 let (name, cred) = (OwnName::from(name), cred.clone());
                 self.pooled_change(move |volume, waiting| {
-                    link(volume, &object, &dir, name.get()?, &cred, waiting)
+                    link(volume, &object, (&dir, name.get()?), (&cred, call.as_ref()), waiting)
                 })
-                .await?
+                .await
             }
         };
+        let done = self.ended(done)?;
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;
+            self.settled();
         }
         Ok(done)
     }
@@ -44,9 +53,8 @@ impl LocalStore {
 fn link(
     volume: &Volume,
     object: &Arc<Inode>,
-    dir: &Inode,
-    name: Name<'_>,
-    cred: &Credentials,
+    (dir, name): (&Inode, Name<'_>),
+    (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<(Attr, Change)> {
     if object.kind == FileKind::Directory {
@@ -59,18 +67,24 @@ fn link(
     volume.mend(object, waiting)?;
     let books = volume.usage.books();
     volume.moving(&books, object, waiting)?;
+    // A name that leads to the object already would be taken for one that this call has made.
+    let free = || statat(&dir.fd, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).is_err();
+    let call = if call.is_some() && as_caller(cred, |_| free())? { call } else { None };
+    let at = Place { dir: dir.key, name: name.as_bytes() };
+    volume.intend(call, &NameChange::Link { at, object: object.key }, waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), object.begin());
     // AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH, which the caller's identity doesn't have; the
     // process's own descriptors can be followed by any of its threads.
     let (descriptors, number) = (own_descriptors()?, object.fd.as_raw_fd().to_string());
     let flags = AtFlags::SYMLINK_FOLLOW;
-    as_caller(cred, |_| linkat(descriptors, number, &dir.fd, name.as_bytes(), flags))?.map_err(
-        |errno| match errno {
+    as_caller(cred, |_| linkat(descriptors, number, &dir.fd, name.as_bytes(), flags))?
+        .map_err(|errno| match errno {
             // The object's last name, or the directory, is gone.
             Errno::NOENT => FsError::Stale,
             other => fs_error(other),
-        },
-    )?;
+        })
+        .inspect_err(|_| volume.calls.void(call))?;
+    volume.calls.acted(call, None);
     volume.names.replace(dir, name, object, &mut lock);
     let attr = object.end(mutation)?.after.ok_or(FsError::Io)?;
     Ok((attr, dir.end(dir_mutation)?))

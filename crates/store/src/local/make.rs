@@ -1,5 +1,6 @@
 //! MKDIR, SYMLINK and MKNOD.
 
+use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
@@ -9,12 +10,12 @@ use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::{as_caller, as_root};
 use crate::error::fs_error;
-use crate::sync::Arc;
+use crate::sync::{Arc, Guard};
 use rustix::fs::{Dev, FileType, Mode, fchmod, makedev, mkdirat, mknodat, symlinkat};
 use rustix::io::Errno;
 use weir_core::limits::SYMLINK_BYTES_MAX;
 use weir_core::store::{Made, MakeKind};
-use weir_core::{Credentials, DeviceNumber, FileKind, FsError, FsResult, Name, SetAttr};
+use weir_core::{CallId, Credentials, DeviceNumber, FileKind, FsError, FsResult, Name, SetAttr};
 
 /// The mode of an object whose maker gave none.
 const MODE_UNSET: u32 = 0;
@@ -30,52 +31,92 @@ impl LocalStore {
         set: &SetAttr,
         cred: &Credentials,
     ) -> FsResult<Made<Arc<Inode>>> {
-        let made = match self.inline(|volume, w| make(volume, dir, name, kind, set, cred, w)) {
-            Some(done) => done?,
+        self.foresee_made(dir, name, is_whole(set)).await?;
+        let call = self.1;
+        let by = (cred, call.as_ref());
+        let made = match self.inline(|volume, w| make(volume, (dir, name), kind, set, by, w)) {
+            Some(done) => done,
             None => {
                 let (dir, name) = (Arc::clone(dir), OwnName::from(name));
                 let (kind, set, cred) = (kind.clone(), *set, cred.clone());
                 self.pooled_change(move |volume, waiting| {
-                    make(volume, &dir, name.get()?, &kind, &set, &cred, waiting)
+                    let by = (&cred, call.as_ref());
+                    make(volume, (&dir, name.get()?), &kind, &set, by, waiting)
                 })
-                .await?
+                .await
             }
         };
+        let made = self.ended(made)?;
         if self.0.durability == Durability::Power {
             self.settle(&made.object, Extent::All).await?;
             self.settle(dir, Extent::All).await?;
+            self.settled();
         }
         Ok(made)
     }
+
+    /// Foresees that an object is made, unless its name is known to be taken.
+    pub(super) async fn foresee_made(
+        &self,
+        dir: &Inode,
+        name: Name<'_>,
+        whole: bool,
+    ) -> FsResult<()> {
+        let taken = name.is_special() || self.0.names.get(dir, name).is_some();
+        let at = Place { dir: dir.key, name: name.as_bytes() };
+        self.foresee((!taken).then_some(NameChange::Make { at, whole })).await
+    }
+}
+
+/// Has an object all of its attributes once it is made?
+fn is_whole(set: &SetAttr) -> bool {
+    let with_ids = set.mode.is_some_and(|mode| mode & SET_IDS != 0);
+    !with_ids && SetAttr { mode: None, size: None, ..*set } == SetAttr::default()
 }
 
 fn make(
     volume: &Volume,
-    dir: &Inode,
-    name: Name<'_>,
+    (dir, name): (&Inode, Name<'_>),
     kind: &MakeKind,
     set: &SetAttr,
-    cred: &Credentials,
+    (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<Made<Arc<Inode>>> {
     let mut lock = volume.lock_names(dir, waiting)?;
     if name.is_special() {
         return Err(FsError::Exists.into());
     }
+    let at = Place { dir: dir.key, name: name.as_bytes() };
+    volume.intend(call, &NameChange::Make { at, whole: is_whole(set) }, waiting)?;
     let mutation = dir.begin();
+    let object = make_object(volume, (dir, name), kind, set, cred, &mut lock)
+        .inspect_err(|_| volume.calls.void(call))?;
+    volume.calls.acted(call, Some(object.key));
+    let attr = object.attr()?;
+    Ok(Made { object, attr, dir: dir.end(mutation)? })
+}
+
+/// Makes an object with all of its attributes, or none.
+fn make_object(
+    volume: &Volume,
+    (dir, name): (&Inode, Name<'_>),
+    kind: &MakeKind,
+    set: &SetAttr,
+    cred: &Credentials,
+    lock: &mut Guard<'_, u64>,
+) -> FsResult<Arc<Inode>> {
     as_caller(cred, |_| make_name(dir, name, kind, set))??;
     let object = volume.open_name(dir, name).inspect_err(|_| {
         take_back(dir, name, *kind == MakeKind::Directory);
     })?;
-    volume.names.replace(dir, name, &object, &mut lock);
+    volume.names.replace(dir, name, &object, lock);
     let rest = SetAttr { mode: None, size: None, ..*set };
     if let Err(error) = set_ids(&object, set).and_then(|()| set_made(volume, &object, &rest, cred))
     {
-        volume.unmake(dir, name, &object, &mut lock);
-        return Err(error.into());
+        volume.unmake(dir, name, &object, lock);
+        return Err(error);
     }
-    let attr = object.attr()?;
-    Ok(Made { object, attr, dir: dir.end(mutation)? })
+    Ok(object)
 }
 
 /// Gives a directory the set-id bits asked for, which `mkdir` ignores, beside the one it has

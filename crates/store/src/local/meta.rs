@@ -2,6 +2,7 @@
 
 use super::acl::Lists;
 use super::attrs::{Attrs, attr_of};
+use super::calls::Calls;
 use super::inode::{Inode, Reach};
 use super::kept::Kept;
 use super::names::Names;
@@ -176,11 +177,13 @@ impl LocalStore {
             pace: options.pool.pace_of(stat.st_dev),
             syncs: AtomicU64::new(0),
             sync_failures: AtomicU64::new(0),
+            calls: Calls::new(options.namespace_durability, by_handle == Ok(true)),
             unit: Unit::on_blocks_of(space.f_frsize),
             label: directory.display().to_string(),
             closing: AtomicBool::new(false),
         });
-        let store = Self(volume);
+        let store = Self(volume, None);
+        store.0.recall();
         if !store.usage_is_known() && store.rescan() {
             tracing::info!(volume = store.0.label, "counting the usage after an unclean stop");
         }

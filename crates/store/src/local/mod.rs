@@ -1,11 +1,12 @@
 //! [`LocalStore`]: one volume as a directory tree.
 //!
 //! On disk a volume is `root` (what clients see), `snap` (for snapshots) and `meta` (the format's
-//! version and the record of its usage), below a directory that is Weir's alone while it
-//! serves: the caches rest on that.
+//! version, the record of its usage and the log of calls), below a directory that is Weir's alone
+//! while it serves: the caches rest on that.
 
 mod acl;
 mod attrs;
+mod calls;
 mod close;
 mod commit;
 mod create;
@@ -50,8 +51,8 @@ use weir_core::store::{
     CreateHow, DirPage, FsStat, Made, MakeKind, ReadDone, Stability, Store, WriteDone,
 };
 use weir_core::{
-    Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr, Shared,
-    Timestamp,
+    Acl, AclKind, Attr, CallId, Credentials, FileKind, FsError, FsResult, Name, ObjectKey, SetAttr,
+    Shared, Timestamp,
 };
 
 /// When a change of names or attributes is answered.
@@ -83,8 +84,10 @@ pub struct Options {
 ///
 /// Its futures may be polled on any thread, and leave that thread with the file system identity of
 /// the last caller: see [`reset_identity`](crate::reset_identity).
+///
+/// One that was made [for a call](LocalStore::for_call) keeps the call on record with what it changes.
 #[derive(Clone, Debug)]
-pub struct LocalStore(Arc<volume::Volume>);
+pub struct LocalStore(Arc<volume::Volume>, Option<CallId>);
 
 impl LocalStore {
     /// Do handles outlive this process? Not without `CAP_DAC_READ_SEARCH`.
@@ -148,6 +151,7 @@ impl LocalStore {
     /// asked for again is opened again. What has uncommitted data is synced first, some of it each time, and closed the next.
     /// Nothing is done where handles end with the process. Blocks.
     pub fn rest(&self) {
+        self.rest_calls();
         if self.0.kept.is_some() {
             // What is closed could not be opened again by its handle.
             return;

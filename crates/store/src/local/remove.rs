@@ -1,5 +1,6 @@
 //! REMOVE and RMDIR.
 
+use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
@@ -11,7 +12,7 @@ use crate::error::fs_error;
 use crate::sync::{Arc, Guard};
 use rustix::fs::{AtFlags, unlinkat};
 use weir_core::attr::Change;
-use weir_core::{Credentials, FileKind, FsError, FsResult, Name};
+use weir_core::{CallId, Credentials, FileKind, FsError, FsResult, Name};
 
 /// What a name must lead to, to be removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,29 +29,50 @@ impl LocalStore {
         sort: Sort,
         cred: &Credentials,
     ) -> FsResult<Change> {
-        let change = match self.inline(|volume, w| remove(volume, dir, name, sort, cred, w)) {
-            Some(done) => done?,
+        self.foresee_removed(dir, name).await?;
+        let call = self.1;
+        let by = (cred, call.as_ref());
+        let change = match self.inline(|volume, w| remove(volume, (dir, name), sort, by, w)) {
+            Some(done) => done,
             None => {
                 let (dir, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
                 self.pooled_change(move |volume, waiting| {
-                    remove(volume, &dir, name.get()?, sort, &cred, waiting)
+                    remove(volume, (&dir, name.get()?), sort, (&cred, call.as_ref()), waiting)
                 })
-                .await?
+                .await
             }
         };
+        let change = self.ended(change)?;
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;
+            self.settled();
         }
         Ok(change)
     }
+
+    /// Foresees that a name is removed, if there is such a name.
+    async fn foresee_removed(&self, dir: &Arc<Inode>, name: Name<'_>) -> FsResult<()> {
+        if !self.foresees() || name.is_special() {
+            return Ok(());
+        }
+        let Ok((object, _)) = self.lookup_name(dir, name).await else { return Ok(()) };
+        let change = removal(dir, name, &object)?;
+        self.foresee(Some(change)).await
+    }
+}
+
+/// What is put on record of the removal of a name.
+fn removal<'a>(dir: &Inode, name: Name<'a>, object: &Inode) -> FsResult<NameChange<'a>> {
+    let last = object.kind == FileKind::Directory || object.attr()?.nlink == 1;
+    let at = Place { dir: dir.key, name: name.as_bytes() };
+    Ok(NameChange::Remove { at, object: object.key, last })
 }
 
 fn remove(
     volume: &Volume,
-    dir: &Inode,
-    name: Name<'_>,
+    (dir, name): (&Inode, Name<'_>),
     sort: Sort,
-    cred: &Credentials,
+    (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<Change> {
     volume.mend_named(dir, name, waiting)?;
@@ -77,8 +99,10 @@ fn remove(
     volume.mend(&target, waiting)?;
     let books = volume.usage.books();
     let departure = volume.departing(&books, &target, waiting)?;
+    volume.intend(call, &removal(dir, name, &target)?, waiting)?;
     let (dir_mutation, mutation) = (dir.begin(), target.begin());
-    unlink()?;
+    unlink().inspect_err(|_| volume.calls.void(call))?;
+    volume.calls.acted(call, None);
     volume.names.forget(dir, name, &mut lock);
     let nlink = target.end(mutation)?.after.map_or(0, |attr| attr.nlink);
     if let Some(departure) = departure {

@@ -1,5 +1,6 @@
 //! RENAME, within a directory or between two.
 
+use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::Inode;
 use super::lookup::OwnName;
@@ -11,7 +12,7 @@ use crate::sync::Arc;
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 use weir_core::attr::Change;
-use weir_core::{Credentials, FileKind, FsError, FsResult, Name};
+use weir_core::{CallId, Credentials, FileKind, FsError, FsResult, Name};
 
 /// One side of a rename.
 #[derive(Clone, Copy)]
@@ -28,28 +29,52 @@ impl LocalStore {
         cred: &Credentials,
     ) -> FsResult<(Change, Change)> {
         let sides = (Side { dir: from_dir, name: from }, Side { dir: to_dir, name: to });
-        let changes = match self.inline(|volume, w| rename(volume, sides.0, sides.1, cred, w)) {
-            Some(done) => done?,
+        self.foresee_renamed((from_dir, from), sides).await?;
+        let call = self.1;
+        let by = (cred, call.as_ref());
+        let changes = match self.inline(|volume, w| rename(volume, sides.0, sides.1, by, w)) {
+            Some(done) => done,
             None => {
                 let dirs = (Arc::clone(from_dir), Arc::clone(to_dir));
                 let (from, to, cred) = (OwnName::from(from), OwnName::from(to), cred.clone());
                 self.pooled_change(move |volume, waiting| {
                     let from = Side { dir: &dirs.0, name: from.get()? };
                     let to = Side { dir: &dirs.1, name: to.get()? };
-                    rename(volume, from, to, &cred, waiting)
+                    rename(volume, from, to, (&cred, call.as_ref()), waiting)
                 })
-                .await?
+                .await
             }
         };
+        let changes = self.ended(changes)?;
         if self.0.durability == Durability::Power {
             // The new name first: with either alone on stable storage nothing is lost.
             self.settle(to_dir, Extent::All).await?;
             if from_dir.serial != to_dir.serial {
                 self.settle(from_dir, Extent::All).await?;
             }
+            self.settled();
         }
         Ok(changes)
     }
+
+    /// Foresees that an object is renamed, if there is one.
+    async fn foresee_renamed(
+        &self,
+        (dir, name): (&Arc<Inode>, Name<'_>),
+        (from, to): (Side<'_>, Side<'_>),
+    ) -> FsResult<()> {
+        if !self.foresees() || name.is_special() {
+            return Ok(());
+        }
+        let Ok((object, _)) = self.lookup_name(dir, name).await else { return Ok(()) };
+        self.foresee(Some(renaming(from, to, &object))).await
+    }
+}
+
+/// What is put on record of a rename.
+fn renaming<'a>(from: Side<'a>, to: Side<'a>, object: &Inode) -> NameChange<'a> {
+    let place = |side: Side<'a>| Place { dir: side.dir.key, name: side.name.as_bytes() };
+    NameChange::Rename { from: place(from), to: place(to), object: object.key }
 }
 
 fn rename_error(errno: Errno) -> FsError {
@@ -69,7 +94,7 @@ fn rename(
     volume: &Volume,
     from: Side<'_>,
     to: Side<'_>,
-    cred: &Credentials,
+    (cred, call): (&Credentials, Option<&CallId>),
     waiting: Waiting,
 ) -> Step<(Change, Change)> {
     let one = from.dir.serial == to.dir.serial;
@@ -113,11 +138,13 @@ fn rename(
         Some(target) => volume.departing(&books, target, waiting)?,
         None => None,
     };
+    volume.intend(call, &renaming(from, to, &source), waiting)?;
     let from_mutation = from.dir.begin();
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();
     let target_mutation = target.as_deref().map(Inode::begin);
-    rename()?;
+    rename().inspect_err(|_| volume.calls.void(call))?;
+    volume.calls.acted(call, None);
     let same_object = target.as_ref().is_some_and(|target| target.serial == source.serial);
     let from_first = first.serial == from.dir.serial;
     let (from_lock, to_lock) = match &mut second_lock {

@@ -1,5 +1,6 @@
 //! What all operations of one volume share, and where they run: on the worker or in the pool.
 
+use super::calls::Calls;
 use super::inode::Inode;
 use super::kept::Kept;
 use super::names::Names;
@@ -35,6 +36,7 @@ pub(super) struct Volume {
     pub(super) pace: Arc<Pace>,
     pub(super) syncs: AtomicU64,
     pub(super) sync_failures: AtomicU64,
+    pub(super) calls: Calls,
     /// What data is counted in.
     pub(super) unit: Unit,
     /// The volume's directory, for messages.

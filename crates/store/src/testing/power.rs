@@ -251,6 +251,8 @@ impl Stable {
             }
         }
         file.set_len(data.len() as u64)?;
+        // Nothing of it was kept in memory.
+        crate::sys::witness(&file, false)?;
         self.attributes.get(&id).map_or(Ok(()), |attributes| dress(path, attributes))
     }
 }

@@ -5,6 +5,7 @@
 mod acl;
 mod alone;
 mod births;
+mod calls;
 mod closing;
 mod coherence;
 mod common;

@@ -1,0 +1,138 @@
+//! Who holds how much of something that is bounded and that strangers may fill: so that what is
+//! taken away at the bound is taken from whoever holds the most.
+//!
+//! Clients are told apart by address, in the form of a number (IPv4 as its IPv6-mapped form), and
+//! counted together by *origin*: an IPv4 address, or the /64 of an IPv6 address, since whoever has
+//! one address of that has them all.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+/// Where a client comes from, as far as bounds tell clients apart.
+#[must_use]
+pub const fn origin_of(client: u128) -> u128 {
+    if client >> 32 == 0xffff { client } else { client >> 64 << 64 }
+}
+
+/// What each client holds, and each origin. Plain data; a change costs time logarithmic in the
+/// number of clients that hold anything.
+#[derive(Clone, Debug, Default)]
+pub struct Holdings {
+    total: usize,
+    origins: BTreeMap<u128, usize>,
+    by_total: BTreeSet<(usize, u128)>,
+    clients: BTreeMap<u128, usize>,
+    by_client: BTreeSet<(u128, usize, u128)>,
+}
+
+impl Holdings {
+    /// What all hold together.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// What `client` holds.
+    #[must_use]
+    pub fn of(&self, client: u128) -> usize {
+        self.clients.get(&client).copied().unwrap_or(0)
+    }
+
+    /// `client` holds `now` from now on.
+    pub fn set(&mut self, client: u128, now: usize) {
+        let (before, origin) = (self.of(client), origin_of(client));
+        if before == now {
+            return;
+        }
+        self.by_client.remove(&(origin, before, client));
+        if now == 0 {
+            self.clients.remove(&client);
+        } else {
+            self.clients.insert(client, now);
+            self.by_client.insert((origin, now, client));
+        }
+        let held = self.origins.get(&origin).copied().unwrap_or(0);
+        let holds = held - before + now;
+        self.by_total.remove(&(held, origin));
+        if holds == 0 {
+            self.origins.remove(&origin);
+        } else {
+            self.origins.insert(origin, holds);
+            self.by_total.insert((holds, origin));
+        }
+        self.total = self.total - before + now;
+    }
+
+    /// The client that is to give something up: the one that holds the most, of the origin that
+    /// holds the most. None if nobody holds anything.
+    #[must_use]
+    pub fn greediest(&self) -> Option<u128> {
+        let (_, origin) = self.by_total.last()?;
+        let of_origin = (*origin, 0, 0)..=(*origin, usize::MAX, u128::MAX);
+        self.by_client.range(of_origin).next_back().map(|(_, _, client)| *client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::{IpAddr, Ipv6Addr};
+
+    fn client(text: &str) -> u128 {
+        let v6 = match text.parse().unwrap() {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        Ipv6Addr::into(v6)
+    }
+
+    #[test]
+    fn an_ipv4_address_is_an_origin_and_so_is_a_network_of_64_bits() {
+        let of = |text| origin_of(client(text));
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    #[test]
+    fn of_the_origin_with_the_most_the_client_with_the_most_gives_way() {
+        let mut held = Holdings::default();
+        held.set(client("10.0.0.1"), 5);
+        held.set(client("2001:db8::1"), 2);
+        held.set(client("2001:db8::2"), 4);
+        held.set(client("2001:db8:0:1::1"), 5);
+        assert_eq!(held.greediest(), Some(client("2001:db8::2")));
+        held.set(client("2001:db8::2"), 0);
+        assert_ne!(held.greediest(), Some(client("2001:db8::1")));
+        assert_eq!(held.total(), 12);
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_the_clients(changes in proptest::collection::vec((0u128..6, 0usize..9), 0..80)) {
+            let mut held = Holdings::default();
+            let mut model = BTreeMap::new();
+            for (number, holds) in changes {
+                // Pairs of clients share an origin.
+                let client = (number / 2) << 64 | 1 << 60 | number % 2;
+                held.set(client, holds);
+                model.insert(client, holds);
+                let total: usize = model.values().sum();
+                prop_assert_eq!(held.total(), total);
+                let of_origin = |client: u128| -> usize {
+                    model.iter().filter(|(other, _)| origin_of(**other) == origin_of(client)).map(|(_, held)| held).sum()
+                };
+                match held.greediest() {
+                    None => prop_assert_eq!(total, 0),
+                    Some(greedy) => {
+                        let most = model.keys().map(|client| of_origin(*client)).max();
+                        prop_assert_eq!(Some(of_origin(greedy)), most);
+                        let peers = model.iter().filter(|(other, _)| origin_of(**other) == origin_of(greedy));
+                        prop_assert_eq!(peers.map(|(_, held)| *held).max(), Some(held.of(greedy)));
+                    }
+                }
+            }
+        }
+    }
+}
