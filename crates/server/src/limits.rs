@@ -156,22 +156,16 @@ pub(crate) const ASKERS_MAX: usize = 8;
 /// oldest is forgotten, and a repetition of that call is carried out again.
 pub(crate) const ANSWERS_CLIENT_MAX: usize = 1024;
 
-/// Such replies of all clients. Beyond: a client remembers no more than it does already, but at
-/// least [`ANSWERS_CLIENT_MIN`].
+/// Such replies of all clients. Beyond: the oldest is forgotten of the client that has the most, of
+/// the origin (IPv4 address, or /64 of IPv6) that has the most. So an origin that has `k` of them
+/// loses one only while at least `ANSWERS_MAX / k` origins have some.
 pub(crate) const ANSWERS_MAX: usize = 262_144;
-
-/// Replies that each client may have remembered, whatever the others have.
-pub(crate) const ANSWERS_CLIENT_MIN: usize = 16;
 
 /// The longest reply that is remembered, in bytes; none that has to be is longer.
 pub(crate) const ANSWER_BYTES_MAX: usize = 512;
 
-/// How long a reply is remembered.
-pub(crate) const ANSWERS_KEPT: Duration = Duration::from_secs(30 * 60);
-
-/// Clients without a connection whose replies are remembered. Beyond: the one longest gone is
-/// forgotten.
-pub(crate) const DEPARTED_MAX: usize = 4096;
+/// How long a reply is remembered, whether its client is connected or not.
+pub(crate) const ANSWERS_KEPT: Duration = weir_core::limits::CALLS_KEPT;
 
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;

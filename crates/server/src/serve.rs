@@ -293,9 +293,8 @@ fn engine(
     portmap: Portmap,
     locks: Option<Arc<LockDoor>>,
 ) -> Result<Engine, ServeError> {
-    let (mut verifier, mut seed) = ([0; 8], [0; 8]);
+    let mut verifier = [0; 8];
     getrandom::fill(&mut verifier).map_err(std::io::Error::other)?;
-    getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
     let settings = StoreSettings {
         pool: weir_store::Pool::new(config.blocking_threads)?,
         namespace_durability: match config.namespace_durability {
@@ -318,7 +317,7 @@ fn engine(
     let credits = catalog.credits()?;
     let keeper = Keeper::new(Arc::clone(catalog));
     let around = Surroundings { clock, groups, portmap, locks, credits, keeper };
-    Ok(Engine::new(keys, verifier, seed, settings, &bounds, inboxes, around))
+    Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, around))
 }
 
 /// Starts the lock manager, which tells clients of the restart at once.

@@ -1,6 +1,8 @@
 //! One simulated client: it works in a directory of its own, knows what it was answered, and goes
 //! on by itself when its server was killed: it connects again, looks whether everything is there,
-//! and sends again what was not answered, under the same number, as clients do.
+//! and sends again what was not answered, under the same number, as clients do. It sends some of
+//! what was answered shortly before again, too, as a client does that did not get the reply. Every
+//! answer must be that of a call which is carried out once.
 
 use super::audit::{self, Blind, Compared};
 use super::choose::choose;
@@ -20,6 +22,8 @@ use weir_nfs::v3::wire::{
 
 /// Operations that are remembered for a finding.
 const HISTORY: usize = 40;
+/// Answered changes of names that are sent again after a restart.
+const ANSWERED: usize = 16;
 /// How often a client that only watches looks.
 const WATCH: Duration = Duration::from_millis(50);
 /// Numbers of calls begin here, out of the way of those that sessions count by themselves.
@@ -41,8 +45,10 @@ pub(super) struct Tally {
     pub(super) operations: BTreeMap<&'static str, u64>,
     /// Calls that had no answer when the connection broke.
     pub(super) in_doubt: u64,
-    /// Of those, how many had been carried out already, as their second answer told.
+    /// How often names in doubt had been changed already.
     pub(super) were_done: u64,
+    /// Changes of names that were answered, and sent again after a restart.
+    pub(super) asked_again: u64,
     /// Blocks sent again because the write verifier had changed.
     pub(super) rewritten_blocks: u64,
     pub(super) audits: u64,
@@ -64,6 +70,23 @@ struct Pending {
     again: bool,
 }
 
+/// A change of names that was answered.
+struct Answered {
+    op: Op,
+    xid: u32,
+    /// The call as it was sent.
+    record: Vec<u8>,
+    /// What it made, as far as the answer told.
+    handle: Option<Handle>,
+}
+
+impl Answered {
+    /// Is `second` the same answer again?
+    fn is_repeated_by(&self, second: &Answer) -> bool {
+        second.handle.is_none() || second.handle == self.handle
+    }
+}
+
 /// A client.
 pub(super) struct Client<'w> {
     world: &'w World,
@@ -73,6 +96,7 @@ pub(super) struct Client<'w> {
     tree: Option<Tree>,
     session: Option<Session>,
     pending: Vec<Pending>,
+    answered: VecDeque<Answered>,
     /// What comes before anything new.
     next: VecDeque<Op>,
     xid: u32,
@@ -97,6 +121,7 @@ impl<'w> Client<'w> {
             tree: None,
             session: None,
             pending: Vec::new(),
+            answered: VecDeque::new(),
             next: VecDeque::new(),
             xid: FIRST_XID,
             life: 0,
@@ -177,6 +202,7 @@ impl<'w> Client<'w> {
             return self.after_cut().map(|()| true);
         }
         self.look()?;
+        self.ask_again()?;
         self.send_again()?;
         Ok(true)
     }
@@ -215,6 +241,7 @@ impl<'w> Client<'w> {
         self.tree = None;
         self.names_lost = false;
         self.pending.clear();
+        self.answered.clear();
         self.next.clear();
         Ok(())
     }
@@ -258,7 +285,10 @@ impl<'w> Client<'w> {
         if outcome.is_err() && !self.pending.is_empty() {
             let mut after = tree.clone();
             self.pending.iter().for_each(|pending| after.apply(&pending.op, None));
-            outcome = audit::compare(&after, &observed, source).or(outcome);
+            if let Ok(compared) = audit::compare(&after, &observed, source) {
+                outcome = Ok(compared);
+                self.tally.were_done += 1;
+            }
         }
         let compared = outcome.map_err(|mut what| {
             let doubt = self.pending.iter().map(|pending| format!("in doubt: {:?}", pending.op));
@@ -287,6 +317,50 @@ impl<'w> Client<'w> {
     fn send_again(&mut self) -> Result<(), Halt> {
         self.pending.iter_mut().for_each(|pending| pending.again = true);
         self.exchange()
+    }
+
+    /// Sends again what was answered lately: the answers must be the same, and nothing else may
+    /// come of it.
+    fn ask_again(&mut self) -> Result<(), Halt> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        for Answered { record, .. } in &self.answered {
+            session.queue_as(|_, out| out.extend_from_slice(record));
+        }
+        for _ in 0..self.answered.len() {
+            let session = self.session.as_mut().ok_or(Halt::Lost)?;
+            let answered = &self.answered;
+            let again = session.answer(|reply| {
+                let Some(first) = answered.iter().find(|first| first.xid == reply.xid) else {
+                    return Ok(Err(format!("an answer to nothing that was asked ({})", reply.xid)));
+                };
+                Ok(match first.op.answer(reply) {
+                    Ok(Ok(second)) if first.is_repeated_by(&second) => Ok(()),
+                    other => Err(format!("{:?}, answered before, now: {other:?}", first.op)),
+                })
+            });
+            let again = again.map_err(broken)?;
+            if self.is_cut() {
+                return Err(Halt::Lost);
+            }
+            again.map_err(wrong)?;
+        }
+        if !self.answered.is_empty() {
+            self.tally.asked_again += self.answered.len() as u64;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps an answered change of names, to be sent again.
+    fn keep(&mut self, op: &Op, xid: u32, handle: Option<&Handle>) {
+        let Some(tree) = self.tree.as_ref().filter(|_| op.changes_names()) else { return };
+        let mut record = Vec::new();
+        let source = self.world.source(self.role.number);
+        op.encode(tree, source, &self.caller, &mut record, xid);
+        if self.answered.len() == ANSWERED {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(Answered { op: op.clone(), xid, record, handle: handle.cloned() });
     }
 
     /// Sends all that is pending, and takes the answers.
@@ -321,8 +395,8 @@ impl<'w> Client<'w> {
     }
 
     fn answered(&mut self, at: usize, answer: Result<Answer, Status>) -> Result<(), Halt> {
-        let Some(Pending { op, again, .. }) = self.pending.get(at) else { return Ok(()) };
-        let (op, again) = (op.clone(), *again);
+        let Some(Pending { op, xid, .. }) = self.pending.get(at) else { return Ok(()) };
+        let (op, xid) = (op.clone(), *xid);
         self.note(|| match &answer {
             Ok(_) => format!("{op:?}: done"),
             Err(status) => format!("{op:?}: {}", status_name(*status)),
@@ -335,16 +409,13 @@ impl<'w> Client<'w> {
                 std::thread::sleep(TICK);
                 return Ok(());
             }
-            Err(status) if again && op.was_done(status) => {
-                self.tally.were_done += 1;
-                Answer::default()
-            }
             Err(status) => return Err(self.refused(&format!("{op:?}"), status)),
         };
         let handle = match (answer.handle.clone(), op.makes()) {
             (None, Some(at)) => Some(self.look_up(at)?),
             (handle, _) => handle,
         };
+        self.keep(&op, xid, handle.as_ref());
         self.pending.swap_remove(at);
         *self.tally.operations.entry(op.word()).or_default() += 1;
         self.operations += 1;

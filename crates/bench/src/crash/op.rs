@@ -175,20 +175,12 @@ impl Op {
         }
     }
 
-    /// Does `status`, to a call that was sent again, mean that the first one was carried out? NFSv3
-    /// has no other way to say so once the server has forgotten its replies. An exclusive create
-    /// has, and must use it.
-    pub(super) fn was_done(&self, status: Status) -> bool {
-        match self {
-            Self::Create { how: How::Exclusive(_), .. } => false,
-            Self::Create { .. } | Self::Mkdir { .. } | Self::Symlink { .. } | Self::Link { .. } => {
-                status == Status::EXIST
-            }
-            Self::Rename { .. } | Self::Remove { .. } | Self::Rmdir { .. } => {
-                status == Status::NOENT
-            }
-            _ => false,
-        }
+    /// Does it change names? Such a call is not carried out a second time.
+    pub(super) const fn changes_names(&self) -> bool {
+        !matches!(
+            self,
+            Self::Write { .. } | Self::Commit { .. } | Self::Size { .. } | Self::Mode { .. }
+        )
     }
 
     /// Where it makes an object.

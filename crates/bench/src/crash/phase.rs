@@ -67,10 +67,11 @@ pub(super) struct Outcome {
     pub(super) during_start: u64,
     /// Successful operations by kind.
     pub(super) operations: BTreeMap<&'static str, u64>,
-    /// Calls without an answer when the server was killed, and how many of them had been carried
-    /// out, as the answer to the second sending told.
+    /// Calls without an answer when the server was killed, and how often they had changed names.
     pub(super) in_doubt: u64,
     pub(super) were_done: u64,
+    /// Changes of names that were answered before a restart, and sent again after it.
+    pub(super) asked_again: u64,
     /// Blocks that were sent again because the write verifier had changed.
     pub(super) rewritten_blocks: u64,
     /// Comparisons of a client's whole tree with the server's, and what they covered.
@@ -93,6 +94,7 @@ impl Outcome {
         }
         self.in_doubt += tally.in_doubt;
         self.were_done += tally.were_done;
+        self.asked_again += tally.asked_again;
         self.rewritten_blocks += tally.rewritten_blocks;
         self.audits += tally.audits;
         self.compared.add(tally.compared);

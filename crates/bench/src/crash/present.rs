@@ -27,7 +27,7 @@ fn line(part: &Part) -> String {
     let operations: u64 = outcome.operations.values().sum();
     format!(
         "{} {}, names durable against {}, on {}: {operations} operations, {} in doubt, {} audits of \
-         {} names and {} blocks, {} of usage; serving again after {:.0} ms",
+         {} names and {} blocks, {} of usage; {} answered calls sent again; serving again after {:.0} ms",
         outcome.events,
         event(part.event),
         loss(part.durability),
@@ -37,6 +37,7 @@ fn line(part: &Part) -> String {
         outcome.compared.names,
         outcome.compared.blocks,
         outcome.usages,
+        outcome.asked_again,
         median(outcome.serving_ms.clone()),
     )
 }
@@ -70,15 +71,15 @@ pub(super) fn page(report: &Report) -> String {
     );
     out.push_str(
         "| event | `namespace_durability` | file system | events | in the start | operations | in doubt | \
-         done before | sent again | audits | names | blocks | usage | catalogue | findings |\n\
-         |---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+         done before | answered and sent again | blocks sent again | audits | names | blocks | usage | catalogue | findings |\n\
+         |---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for part in &report.phases {
         let outcome = &part.outcome;
         let operations: u64 = outcome.operations.values().sum();
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {operations} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {operations} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             event(part.event),
             part.durability,
             part.filesystem,
@@ -86,6 +87,7 @@ pub(super) fn page(report: &Report) -> String {
             outcome.during_start,
             outcome.in_doubt,
             outcome.were_done,
+            outcome.asked_again,
             outcome.rewritten_blocks,
             outcome.audits,
             outcome.compared.names,

@@ -112,12 +112,13 @@ impl Engine {
     pub(crate) fn new(
         keys: HandleKey,
         verifier: [u8; 8],
-        seed: [u8; 8],
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox>],
         Surroundings { clock, groups, portmap, locks, credits, keeper }: Surroundings,
     ) -> Self {
+        // The same in the next process, which is to recognize calls that are sent again.
+        let seed = keys.derive("duplicate request cache");
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
             clock,
@@ -125,7 +126,7 @@ impl Engine {
             counters: Counters::default(),
             mounts: Mounts::default(),
             portmap,
-            clients: Clients::new(u64::from_be_bytes(seed)),
+            clients: Clients::new(seed),
             groups,
             locks,
             admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),

@@ -10,7 +10,8 @@ use crate::sync::{Arc, AtomicUsize, Ordering, lock};
 use std::collections::BTreeMap;
 use std::thread::{Builder, scope};
 use weir_catalog::{Snapshot, Volume};
-use weir_core::{Clock, PoolId};
+use weir_core::{Clock, PoolId, Remembered};
+use weir_nfs::v3;
 use weir_store::LocalStore;
 
 /// Volumes of one server differ in the low half of their fsid; this is the high half.
@@ -55,6 +56,18 @@ impl Engine {
         all
     }
 
+    /// Remembers the replies to calls that earlier processes have carried out on this volume.
+    fn remember_calls(&self, volume: &v3::Volume<LocalStore>) {
+        let now = self.clock.now();
+        for Remembered { call, made } in volume.store.remembered() {
+            let made = made.map(|key| volume.seal(key));
+            let reply = v3::again(call.procedure, call.xid, made.as_ref(), Vec::new());
+            if let Some(reply) = reply {
+                self.clients.remember(&call, volume.id, &reply, now);
+            }
+        }
+    }
+
     fn open(&self, snapshot: &Snapshot, claims: &Claims, spec: &Volume) -> Opened {
         if let Some(Some(wrong)) = claims.get(&spec.pool) {
             return Err(failed(spec, wrong));
@@ -69,7 +82,7 @@ impl Engine {
         };
         let store =
             LocalStore::open(&spec.directory, &options).map_err(|error| failed(spec, &error))?;
-        let nfs = weir_nfs::v3::Volume {
+        let nfs = v3::Volume {
             id: spec.id,
             fsid: FSID_PREFIX | u64::from(spec.id.0),
             store,
@@ -82,6 +95,7 @@ impl Engine {
                 "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
             );
         }
+        self.remember_calls(&nfs);
         let gate = Gate::new(spec.id, spec.limits, Arc::clone(&self.parked));
         if let Some(left) = lock(&self.credits).remove(&spec.id) {
             gate.set_credits(left, self.clock.now());

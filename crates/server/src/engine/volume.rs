@@ -2,6 +2,7 @@
 
 use super::stats::Stats;
 use crate::gate::Gate;
+use crate::retransmit::Claim;
 use crate::sync::{Arc, AtomicU64};
 use std::net::IpAddr;
 use weir_catalog::{Access, ExportRule, Squash, Volume};
@@ -25,6 +26,15 @@ impl ServedVolume {
     /// A volume that nobody has used yet.
     pub(super) fn new(nfs: weir_nfs::v3::Volume<LocalStore>, gate: Gate, stats: Stats) -> Self {
         Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, at_rest: AtomicU64::new(0) }
+    }
+
+    /// The volume as the request with this claim is carried out on: one that must not be repeated is
+    /// kept on record with what it changes.
+    pub(crate) fn nfs_for(&self, claim: Option<&Claim>) -> Arc<weir_nfs::v3::Volume<LocalStore>> {
+        match claim.and_then(Claim::on_record) {
+            Some(call) => Arc::new(self.nfs.with_store(self.nfs.store.for_call(call))),
+            None => Arc::clone(&self.nfs),
+        }
     }
 
     /// What its counters show `now`; nothing if nobody ever used it.

@@ -1,10 +1,14 @@
 //! A client across its connections, and the claims of its requests on being answered.
 
+use super::clients::Register;
 use super::key::{CallKey, Prints};
 use super::table::{Arrival, Asker, Askers, Calls, Place, Ticket};
-use crate::limits::ANSWERS_MAX;
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
-use weir_core::Mono;
+use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, Weak, lock};
+use weir_core::{CallId, Mono, VolumeId};
+use weir_qos::ClientKey;
+
+/// Stands for the connections of earlier processes. No connection has this number.
+const EARLIER: u64 = u64::MAX;
 
 /// What is known of one client's calls, shared by its connections.
 pub(crate) struct Caller {
@@ -12,8 +16,9 @@ pub(crate) struct Caller {
     /// READs and WRITEs in `calls`.
     data: AtomicUsize,
     prints: Prints,
-    /// Answers that all clients remember together.
-    answers: Arc<AtomicUsize>,
+    client: ClientKey,
+    /// Where the answers of all clients are counted.
+    register: Weak<Register>,
 }
 
 /// What a call that must not be repeated is.
@@ -30,18 +35,13 @@ pub(crate) enum Came {
 
 impl Caller {
     /// A client of which nothing is known.
-    pub(super) fn new(prints: Prints, answers: Arc<AtomicUsize>) -> Self {
-        Self { calls: Mutex::default(), data: AtomicUsize::new(0), prints, answers }
+    pub(super) fn new(prints: Prints, client: ClientKey, register: Weak<Register>) -> Self {
+        Self { calls: Mutex::default(), data: AtomicUsize::new(0), prints, client, register }
     }
 
     /// How its calls are recognized.
     pub(crate) fn prints(&self) -> Prints {
         self.prints
-    }
-
-    /// Is nothing underway, and nothing remembered?
-    pub(super) fn is_empty(&self) -> bool {
-        lock(&self.calls).is_empty()
     }
 
     /// A call that must not be repeated came; `copy` copies a reply that is remembered.
@@ -94,27 +94,49 @@ impl Caller {
     }
 
     /// The client took every reply on `connection` and closed it in an orderly way. It asks for
-    /// none of them again; but a client that begins to count its calls anew may be next.
-    pub(crate) fn has_all_of(&self, connection: u64) {
-        self.change(|calls| calls.forget(connection));
+    /// none of them again; but a client that begins to count its calls anew may be next. Gives the
+    /// calls that are to be forgotten where they are on record.
+    pub(crate) fn has_all_of(&self, connection: u64) -> Vec<(VolumeId, CallId)> {
+        let forgotten = self.change(|calls| calls.forget(connection));
+        let on_record = |(volume, key): (_, CallKey)| Some((volume, key.on_record(self.client)?));
+        forgotten.into_iter().filter_map(on_record).collect()
     }
 
-    /// Changes the calls, and keeps the sum of all clients' answers true.
+    /// Remembers the reply to a call of `volume` that an earlier process has carried out.
+    pub(super) fn remember(&self, call: &CallId, volume: VolumeId, reply: &[u8], now: Mono) {
+        let key = CallKey::of_record(call);
+        self.change(|calls| calls.remember(key, (volume, EARLIER), reply, now));
+    }
+
+    /// Forgets the oldest answer, because all clients together have too many.
+    pub(super) fn give_way(&self) {
+        self.change(Calls::forget_oldest);
+    }
+
+    /// Forgets the answers that are too old.
+    pub(super) fn forget_old(&self, now: Mono) {
+        let mut calls = lock(&self.calls);
+        calls.forget_old(now);
+        self.register(&calls);
+    }
+
+    /// Changes the calls, and keeps the register of all clients' answers true.
     fn change<T>(&self, act: impl FnOnce(&mut Calls) -> T) -> T {
         let mut calls = lock(&self.calls);
         let before = calls.answers();
         let result = act(&mut calls);
-        let after = calls.answers();
-        if after != before {
-            self.answers.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        if calls.answers() != before {
+            self.register(&calls);
         }
         result
     }
-}
 
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.answers.fetch_sub(lock(&self.calls).answers(), Ordering::Relaxed);
+    /// Has it counted how many answers `calls` remember, whose lock is held so that no count is
+    /// overtaken by an older one.
+    fn register(&self, calls: &Calls) {
+        if let Some(register) = self.register.upgrade() {
+            register.holds(self.client, calls.answers(), calls.due());
+        }
     }
 }
 
@@ -158,19 +180,27 @@ impl Claim {
         true
     }
 
-    /// The request is answered by `reply`. Gives the connections that want it.
-    pub(crate) fn answered(mut self, reply: &[u8], now: Mono) -> Option<Askers> {
+    /// The call as the volume's store is to keep it on record, if it is one that changes names.
+    pub(crate) fn on_record(&self) -> Option<CallId> {
+        self.key.on_record(self.caller.client).filter(|_| self.kind == Kind::Once)
+    }
+
+    /// The request of `volume` is answered by `reply`. Gives the connections that want it.
+    pub(crate) fn answered(mut self, volume: VolumeId, reply: &[u8], now: Mono) -> Option<Askers> {
         let key = self.key;
-        let askers = if self.kind == Kind::Once {
-            let room = self.caller.answers.load(Ordering::Relaxed) < ANSWERS_MAX;
+        let once = self.kind == Kind::Once;
+        let askers = if once {
             self.caller.change(|calls| {
                 let askers = calls.answered(key)?;
-                calls.remember(key, askers.last().connection, reply, room, now);
+                calls.remember(key, (volume, askers.last().connection), reply, now);
                 Some(askers)
             })
         } else {
             lock(&self.caller.calls).answered(key)
         };
+        if once && let Some(register) = self.caller.register.upgrade() {
+            register.make_room(now);
+        }
         self.end();
         askers
     }

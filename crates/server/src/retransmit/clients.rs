@@ -1,27 +1,42 @@
-//! The clients that are connected, and those that were a short while ago.
+//! All clients of which something is known: those that are connected, and those whose replies are
+//! remembered; and how much all of them together may have remembered.
+//!
+//! What a client has remembered is bounded in `table.rs`. The bound on all of them is kept here: at
+//! it the client gives way that has the most, so a stranger makes the server forget replies of its
+//! own. Clients without a connection need no bound: each has a reply in memory, or a request
+//! underway.
 
 use super::claim::Caller;
 use super::key::Prints;
-use crate::limits::{ANSWERS_KEPT, DEPARTED_MAX};
-use crate::sync::{Arc, AtomicUsize, Mutex, lock};
-use std::collections::{HashMap, VecDeque};
+use crate::limits::ANSWERS_MAX;
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
-use weir_core::Mono;
+use weir_core::fair::Holdings;
+use weir_core::{CallId, Mono, VolumeId};
 use weir_qos::ClientKey;
+
+/// Clients that are looked at again at each event: more than one event can add, so that those to
+/// look at become fewer.
+const LOOKS: usize = 2;
 
 struct Known {
     caller: Arc<Caller>,
     connections: usize,
-    /// When its last connection closed, if it has none.
-    left: Option<Mono>,
+    /// It stands among [`Table::leaving`].
+    leaving: bool,
+    /// When its oldest answer is too old, where it stands in [`Table::due`].
+    due: Option<Mono>,
 }
 
 #[derive(Default)]
 struct Table {
     known: HashMap<ClientKey, Known>,
-    /// Clients without connections of which something is remembered, longest gone first. Some
-    /// have come back since.
-    departed: VecDeque<(Mono, ClientKey)>,
+    answers: Holdings,
+    /// Clients by when their oldest answer is too old, or earlier.
+    due: BTreeSet<(Mono, ClientKey)>,
+    /// Clients to be forgotten once they have no connection, no answer and nothing underway.
+    leaving: VecDeque<ClientKey>,
 }
 
 /// Clients are told apart by address: IPv4 as its IPv6-mapped form.
@@ -33,79 +48,162 @@ pub(crate) fn client_at(peer: IpAddr) -> ClientKey {
     ClientKey(u128::from(v6))
 }
 
+/// The clients, as they themselves see them. The lock of a client's calls is taken before the one
+/// of this table, never after.
+pub(super) struct Register {
+    table: Mutex<Table>,
+    answers_max: usize,
+    /// There are more answers than there may be. Looked at without the lock.
+    full: AtomicBool,
+}
+
 /// All clients by address.
 pub(crate) struct Clients {
-    table: Mutex<Table>,
+    register: Arc<Register>,
     prints: Prints,
-    answers: Arc<AtomicUsize>,
 }
 
 impl Clients {
     /// None yet; `seed` is a number that peers can't know.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { table: Mutex::default(), prints: Prints::new(seed), answers: Arc::default() }
+        Self::bounded(seed, ANSWERS_MAX)
+    }
+
+    fn bounded(seed: u64, answers_max: usize) -> Self {
+        let (table, full) = (Mutex::default(), AtomicBool::new(false));
+        let register = Arc::new(Register { table, answers_max, full });
+        Self { register, prints: Prints::new(seed) }
     }
 
     /// A connection of `client` begins.
     pub(crate) fn enter(&self, client: ClientKey, now: Mono) -> Arc<Caller> {
-        let mut table = lock(&self.table);
-        table.forget_departed(now);
-        let known = table.known.entry(client).or_insert_with(|| Known {
-            caller: Arc::new(Caller::new(self.prints, Arc::clone(&self.answers))),
-            connections: 0,
-            left: None,
+        self.register.forget_old(now);
+        let mut table = lock(&self.register.table);
+        let known = table.known.entry(client).or_insert_with(|| {
+            let register = Arc::downgrade(&self.register);
+            Known {
+                caller: Arc::new(Caller::new(self.prints, client, register)),
+                connections: 0,
+                leaving: false,
+                due: None,
+            }
         });
         known.connections += 1;
-        known.left = None;
-        Arc::clone(&known.caller)
+        let caller = Arc::clone(&known.caller);
+        table.forget_gone();
+        caller
+    }
+
+    /// Remembers the reply to a call of `volume` that an earlier process has carried out.
+    pub(crate) fn remember(&self, call: &CallId, volume: VolumeId, reply: &[u8], now: Mono) {
+        let client = ClientKey(call.client);
+        let caller = self.enter(client, now);
+        caller.remember(call, volume, reply, now);
+        drop(caller);
+        self.register.make_room(now);
+        self.leave(client, now);
     }
 
     /// A connection of `client` ended.
     pub(crate) fn leave(&self, client: ClientKey, now: Mono) {
+        self.register.forget_old(now);
+        let mut table = lock(&self.register.table);
+        if let Some(known) = table.known.get_mut(&client) {
+            known.connections = known.connections.saturating_sub(1);
+        }
+        table.may_be_gone(client);
+        table.forget_gone();
+    }
+}
+
+impl Register {
+    /// `client`, whose calls are locked, has so many answers now, the oldest until `due`.
+    pub(super) fn holds(&self, client: ClientKey, answers: usize, due: Option<Mono>) {
         let mut table = lock(&self.table);
-        let Some(known) = table.known.get_mut(&client) else { return };
-        known.connections -= 1;
-        if known.connections > 0 {
-            return;
+        table.answers.set(client.0, answers);
+        self.full.store(table.answers.total() > self.answers_max, Ordering::Relaxed);
+        table.set_due(client, due);
+        if answers == 0 {
+            table.may_be_gone(client);
         }
-        if known.caller.is_empty() {
-            table.known.remove(&client);
-            return;
+    }
+
+    /// Has answers forgotten until there are as many as there may be. The caller holds no lock.
+    pub(super) fn make_room(&self, now: Mono) {
+        while self.full.load(Ordering::Relaxed) {
+            self.forget_old(now);
+            let table = lock(&self.table);
+            let greediest = table.answers.greediest().filter(|_| {
+                // Others may have made room meanwhile.
+                table.answers.total() > self.answers_max
+            });
+            let known = greediest.and_then(|client| table.known.get(&ClientKey(client)));
+            let Some(caller) = known.map(|known| Arc::clone(&known.caller)) else { return };
+            drop(table);
+            caller.give_way();
         }
-        known.left = Some(now);
-        table.departed.push_back((now, client));
-        table.forget_departed(now);
+    }
+
+    /// Has the answers forgotten that are too old, of some clients. The caller holds no lock.
+    fn forget_old(&self, now: Mono) {
+        for _ in 0..LOOKS {
+            let table = lock(&self.table);
+            let Some((due, client)) = table.due.first().copied() else { return };
+            if due >= now {
+                return;
+            }
+            let known = table.known.get(&client);
+            let Some(caller) = known.map(|known| Arc::clone(&known.caller)) else { return };
+            drop(table);
+            caller.forget_old(now);
+        }
     }
 }
 
 impl Table {
-    fn forget_departed(&mut self, now: Mono) {
-        while let Some((left, client)) = self.departed.front()
-            && (self.departed.len() > DEPARTED_MAX || now.since(*left) > ANSWERS_KEPT)
+    fn set_due(&mut self, client: ClientKey, due: Option<Mono>) {
+        let Some(known) = self.known.get_mut(&client).filter(|known| known.due != due) else {
+            return;
+        };
+        if let Some(before) = std::mem::replace(&mut known.due, due) {
+            self.due.remove(&(before, client));
+        }
+        if let Some(due) = due {
+            self.due.insert((due, client));
+        }
+    }
+
+    /// Has it looked at whether `client` is to be forgotten.
+    fn may_be_gone(&mut self, client: ClientKey) {
+        if let Some(known) = self.known.get_mut(&client)
+            && known.connections == 0
+            && !std::mem::replace(&mut known.leaving, true)
         {
-            if self.known.get(client).is_some_and(|known| known.left == Some(*left)) {
-                self.known.remove(client);
+            self.leaving.push_back(client);
+        }
+    }
+
+    /// Forgets some clients of which nothing is left to know.
+    fn forget_gone(&mut self) {
+        for _ in 0..LOOKS {
+            let Some(client) = self.leaving.pop_front() else { return };
+            let held = self.answers.of(client.0);
+            let Some(known) = self.known.get_mut(&client) else { continue };
+            known.leaving = false;
+            if known.connections > 0 || held > 0 {
+                continue;
             }
-            self.departed.pop_front();
+            // Requests underway hold it.
+            if Arc::strong_count(&known.caller) > 1 {
+                known.leaving = true;
+                self.leaving.push_back(client);
+                continue;
+            }
+            self.set_due(client, None);
+            self.known.remove(&client);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_is_the_same_across_its_connections_and_nobody_once_it_left() {
-        let clients = Clients::new(1);
-        let (now, client) = (Mono::ZERO, ClientKey(5));
-        let first = clients.enter(client, now);
-        assert!(Arc::ptr_eq(&first, &clients.enter(client, now)));
-        assert!(!Arc::ptr_eq(&first, &clients.enter(ClientKey(6), now)));
-        clients.leave(client, now);
-        assert!(Arc::ptr_eq(&first, &clients.enter(client, now)));
-        clients.leave(client, now);
-        clients.leave(client, now);
-        assert!(!lock(&clients.table).known.contains_key(&client));
-    }
-}
+mod tests;

@@ -1,7 +1,10 @@
 //! How a call is recognized when it comes again.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use weir_core::CallId;
 use weir_nfs::rpc::{Call, Credential};
+use weir_nfs::{PROGRAM_NFS, v3};
+use weir_qos::ClientKey;
 
 /// Bytes of the arguments that count: all of them for calls that name things, and the file, the
 /// place and the length of a READ or WRITE.
@@ -18,11 +21,28 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallKey {
     xid: u32,
+    program: u32,
     procedure: u32,
     print: u64,
 }
 
-/// Makes keys. The checksum begins with a number that peers can't know.
+impl CallKey {
+    /// The call as a store keeps it on record, if it is one that changes names and `client` sent it.
+    pub(super) fn on_record(self, client: ClientKey) -> Option<CallId> {
+        let Self { xid, program, procedure, print } = self;
+        let of_names = program == PROGRAM_NFS && v3::changes_names(procedure);
+        of_names.then_some(CallId { client: client.0, xid, procedure, print })
+    }
+
+    /// The key of a call that an earlier process has kept on record.
+    pub(super) fn of_record(call: &CallId) -> Self {
+        let CallId { xid, procedure, print, .. } = *call;
+        Self { xid, program: PROGRAM_NFS, procedure, print }
+    }
+}
+
+/// Makes keys. The checksum begins with a number that peers can't know, and that is the same in the
+/// next process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prints {
     seed: u64,
@@ -62,7 +82,7 @@ impl Prints {
             let [left, right] = words(block);
             print = fold(print ^ left, ODD ^ right);
         }
-        CallKey { xid: *xid, procedure: *procedure, print }
+        CallKey { xid: *xid, program: *program, procedure: *procedure, print }
     }
 }
 

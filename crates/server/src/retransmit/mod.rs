@@ -10,8 +10,9 @@
 //!   it: an old WRITE must not be done after the client was told that it is, and wrote on.
 //! - Everything else is carried out again.
 //!
-//! All of it is in memory and ends with the process. The table knows no clock; what happens when
-//! a bound is reached is in `limits.rs`.
+//! All of it is in memory. Calls that change names are on record in their volume too, and the next
+//! process begins with the replies to those. The table knows no clock; what happens when a bound is
+//! reached is in `limits.rs`.
 
 mod claim;
 mod clients;

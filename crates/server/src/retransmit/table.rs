@@ -2,12 +2,10 @@
 //! argument.
 
 use super::key::{CallKey, Plain};
-use crate::limits::{
-    ANSWER_BYTES_MAX, ANSWERS_CLIENT_MAX, ANSWERS_CLIENT_MIN, ANSWERS_KEPT, ASKERS_MAX,
-};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWERS_CLIENT_MAX, ANSWERS_KEPT, ASKERS_MAX};
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
-use weir_core::Mono;
+use weir_core::{Mono, VolumeId};
 
 /// A connection that wants the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +123,7 @@ struct Underway {
 
 struct Answer {
     at: Mono,
+    volume: VolumeId,
     connection: u64,
     reply: Vec<u8>,
 }
@@ -140,11 +139,6 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Nothing underway and nothing remembered?
-    pub(super) fn is_empty(&self) -> bool {
-        self.underway.is_empty() && self.answers.is_empty()
-    }
-
     /// Answers remembered.
     pub(super) fn answers(&self) -> usize {
         self.answers.len()
@@ -238,25 +232,22 @@ impl Calls {
         self.underway.remove(&key).map(|call| call.askers)
     }
 
-    /// Remembers the reply to a call, which goes to `connection`. `room` says whether all clients
-    /// together hold little enough for this one to remember more than it does.
+    /// Remembers the reply to a call of `volume`, which goes to `connection`.
     pub(super) fn remember(
         &mut self,
         key: CallKey,
-        connection: u64,
+        (volume, connection): (VolumeId, u64),
         reply: &[u8],
-        room: bool,
         now: Mono,
     ) {
         if reply.len() > ANSWER_BYTES_MAX {
             return;
         }
-        let most = if room { ANSWERS_CLIENT_MAX } else { self.answers.len() };
-        let mut kept = self.make_room(most.max(ANSWERS_CLIENT_MIN), now);
+        let mut kept = self.make_room(ANSWERS_CLIENT_MAX, now);
         kept.clear();
         kept.extend_from_slice(reply);
         self.order.push_back((key, now));
-        self.answers.insert(key, Answer { at: now, connection, reply: kept });
+        self.answers.insert(key, Answer { at: now, volume, connection, reply: kept });
     }
 
     /// Forgets the oldest answers until fewer than `most` are left; gives a buffer of theirs.
@@ -275,11 +266,35 @@ impl Calls {
         buffer
     }
 
-    /// Forgets the answers that went to `connection`: its client has them.
-    pub(super) fn forget(&mut self, connection: u64) {
-        self.answers.retain(|_, answer| answer.connection != connection);
+    /// Forgets the oldest answer.
+    pub(super) fn forget_oldest(&mut self) {
+        let before = self.answers.len();
+        while self.answers.len() == before
+            && let Some((key, at)) = self.order.pop_front()
+        {
+            if self.answers.get(&key).is_some_and(|answer| answer.at == at) {
+                self.answers.remove(&key);
+            }
+        }
+    }
+
+    /// Forgets the answers that are too old.
+    pub(super) fn forget_old(&mut self, now: Mono) {
+        self.make_room(usize::MAX, now);
+    }
+
+    /// Until when the oldest answer is remembered.
+    pub(super) fn due(&self) -> Option<Mono> {
+        self.order.front().map(|(_, at)| *at + ANSWERS_KEPT)
+    }
+
+    /// Forgets the answers that went to `connection`: its client has them. Gives their calls.
+    pub(super) fn forget(&mut self, connection: u64) -> Vec<(VolumeId, CallKey)> {
+        let went = self.answers.extract_if(|_, answer| answer.connection == connection);
+        let forgotten = went.map(|(key, answer)| (answer.volume, key)).collect();
         let answers = &self.answers;
         self.order.retain(|(key, at)| answers.get(key).is_some_and(|answer| answer.at == *at));
+        forgotten
     }
 }
 

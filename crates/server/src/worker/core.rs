@@ -18,11 +18,11 @@ use crate::limits::{
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use weir_core::{Clock, FileHandle, FsResult, Groups, Mono};
+use weir_core::{CallId, Clock, FileHandle, FsResult, Groups, Mono, VolumeId};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
 use weir_nfs::v3::{self, Class, Rights, Served};
@@ -325,7 +325,7 @@ impl Core {
             claim,
             ..
         } = request;
-        let nfs = Arc::clone(&volume.nfs);
+        let nfs = volume.nfs_for(claim.as_ref());
         let stages = Stages { arrived, started: self.now, woken: None };
         let pending = Pending {
             connection,
@@ -371,7 +371,7 @@ impl Core {
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
-            self.answer_others(connection, claim, &served.reply);
+            self.answer_others((volume.id, connection), claim, &served.reply);
         }
         if let Some(conn) = conn {
             conn.in_flight -= 1;
@@ -393,8 +393,13 @@ impl Core {
     }
 
     /// Remembers a reply, if it has to be, and sends it to whoever else asked for it.
-    pub(super) fn answer_others(&mut self, connection: u64, claim: Claim, reply: &[u8]) {
-        let Some(askers) = claim.answered(reply, self.now) else { return };
+    pub(super) fn answer_others(
+        &mut self,
+        (volume, connection): (VolumeId, u64),
+        claim: Claim,
+        reply: &[u8],
+    ) {
+        let Some(askers) = claim.answered(volume, reply, self.now) else { return };
         for asker in askers.iter().filter(|asker| asker.connection != connection) {
             self.replies.push((asker, reply.to_vec()));
         }
@@ -537,12 +542,18 @@ impl Core {
         holder.add(Holder::REPLY_BYTES, conn.reserved);
         holder.remove(Holder::REPLY_BYTES, conn.accounted);
         if conn.took_all() {
-            conn.caller.has_all_of(conn.token);
+            for (volume, calls) in by_volume(conn.caller.has_all_of(conn.token)) {
+                if let Some(mounted) = self.view.load().by_id(volume) {
+                    mounted.volume.nfs.store.forget_calls(&calls);
+                }
+            }
         }
-        self.connection_gone(conn.peer);
         conn.lent.reclaim(&mut self.buffers);
-        if !conn.lent.is_empty() {
-            self.orphans.push(conn.lent);
+        let Conn { peer, lent, caller, .. } = conn;
+        drop(caller);
+        self.connection_gone(peer);
+        if !lent.is_empty() {
+            self.orphans.push(lent);
         }
     }
 
@@ -550,6 +561,14 @@ impl Core {
     pub(super) fn connection_gone(&self, peer: IpAddr) {
         self.engine.connection_gone(self.id, peer);
     }
+}
+
+fn by_volume(calls: Vec<(VolumeId, CallId)>) -> BTreeMap<VolumeId, Vec<CallId>> {
+    let mut sorted: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (volume, call) in calls {
+        sorted.entry(volume).or_default().push(call);
+    }
+    sorted
 }
 
 type Operation = Pin<Box<dyn Future<Output = Served>>>;

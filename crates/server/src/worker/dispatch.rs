@@ -213,7 +213,7 @@ impl Core {
         }
         let reply = refuse(&request.call, status, self.buffers.reply(256));
         if let Some(claim) = claim {
-            self.answer_others(conn.token, claim, &reply);
+            self.answer_others((request.volume.id, conn.token), claim, &reply);
         }
         conn.queue(reply);
     }

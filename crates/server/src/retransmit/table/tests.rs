@@ -28,7 +28,7 @@ fn arrives_new(calls: &mut Calls, xid: u32, connection: u64, now: Mono) -> Ticke
 fn carry_out(calls: &mut Calls, xid: u32, connection: u64, reply: &[u8], now: Mono) {
     arrives_new(calls, xid, connection, now);
     let askers = calls.answered(key(xid)).unwrap();
-    calls.remember(key(xid), askers.last().connection, reply, true, now);
+    calls.remember(key(xid), (VolumeId(1), askers.last().connection), reply, now);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_call_underway_answers_the_connection_that_asked_last() {
     assert_eq!(calls.arrive(key(1), on(12), Mono::ZERO), Arrival::Underway);
     let askers = calls.answered(key(1)).unwrap();
     assert!(askers.iter().eq([on(10), on(11), on(12)]));
-    assert!(calls.is_empty());
+    assert!(calls.underway.is_empty() && calls.answers.is_empty());
 }
 
 #[test]
@@ -104,19 +104,21 @@ fn the_oldest_answer_makes_room_for_the_newest() {
 }
 
 #[test]
-fn without_room_a_client_keeps_what_it_has_and_at_least_a_few() {
+fn the_oldest_answer_is_given_up_and_the_old_ones_in_time() {
     let mut calls = Calls::default();
-    for xid in 0..100 {
-        arrives_new(&mut calls, xid, 1, Mono::ZERO);
-        calls.answered(key(xid)).unwrap();
-        calls.remember(key(xid), 1, b"ok", (50..70).contains(&xid), Mono::ZERO);
-        let expected = match xid {
-            0..50 => ANSWERS_CLIENT_MIN.min(xid as usize + 1),
-            50..70 => ANSWERS_CLIENT_MIN + xid as usize - 49,
-            _ => ANSWERS_CLIENT_MIN + 20,
-        };
-        assert_eq!(calls.answers(), expected, "after {xid}");
+    for xid in 0..4 {
+        carry_out(&mut calls, xid, 10, b"ok", Mono::from_millis(xid.into()));
     }
+    calls.forget_oldest();
+    arrives_new(&mut calls, 0, 10, Mono::from_millis(5));
+    assert_eq!(calls.answers(), 3);
+    let due = |millis| Some(Mono::from_millis(millis) + ANSWERS_KEPT);
+    calls.forget_old(Mono::from_millis(5));
+    assert_eq!((calls.answers(), calls.due()), (3, due(1)));
+    calls.forget_old(Mono::from_millis(2) + ANSWERS_KEPT);
+    assert_eq!((calls.answers(), calls.due()), (2, due(2)));
+    calls.forget_old(Mono::from_millis(9) + ANSWERS_KEPT);
+    assert_eq!((calls.answers(), calls.due()), (0, None));
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn what_a_connection_took_is_forgotten_with_it_and_nothing_else() {
     carry_out(&mut calls, 3, 10, b"c", Mono::ZERO);
     // Asked for again over another connection, it belongs to that one.
     assert_eq!(calls.arrive(key(3), on(11), Mono::ZERO), Arrival::Answered(b"c"));
-    calls.forget(10);
+    assert_eq!(calls.forget(10), [(VolumeId(1), key(1))]);
     assert_eq!((calls.answers(), calls.order.len()), (2, 2));
     arrives_new(&mut calls, 1, 12, Mono::ZERO);
 }
@@ -136,7 +138,7 @@ fn what_a_connection_took_is_forgotten_with_it_and_nothing_else() {
 fn a_reply_of_unusual_length_is_not_kept() {
     let mut calls = Calls::default();
     carry_out(&mut calls, 1, 10, &[0; ANSWER_BYTES_MAX + 1], Mono::ZERO);
-    assert!(calls.is_empty());
+    assert_eq!(calls.answers(), 0);
 }
 
 /// What happens to a call that may wait, over two connections of its client.
@@ -234,7 +236,7 @@ proptest! {
             model.apply(Event::Turn(1));
         }
         prop_assert!(model.owed.is_empty(), "{:?}", model.owed);
-        prop_assert!(model.calls.is_empty());
+        prop_assert!(model.calls.underway.is_empty());
     }
 
     #[test]
@@ -248,7 +250,7 @@ proptest! {
                 if let Some(last) = running[slot].take() {
                     let askers = calls.answered(key(xid)).unwrap();
                     prop_assert_eq!(askers.last(), last, "who asked last is answered");
-                    calls.remember(key(xid), last.connection, &xid.to_be_bytes(), true, now);
+                    calls.remember(key(xid), (VolumeId(1), last.connection), &xid.to_be_bytes(), now);
                 }
                 continue;
             }
