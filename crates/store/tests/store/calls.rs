@@ -336,6 +336,11 @@ fn cut(change: Change, syncs: u64) -> bool {
     let power_mode = Options { namespace_durability: Durability::Power, ..options() };
     let bed = Bed::open(volume.clone(), power_mode.clone(), "temp");
     change.prepare(&bed);
+    if change == Change::Remove {
+        // So that the cut can bring the name back with the same object.
+        let old = bed.lookup(&bed.root(), b"old").unwrap();
+        block_on(bed.store.link(&old, &bed.root(), name("other"), &ROOT)).unwrap();
+    }
     pipe(&bed.store.for_call(call(9)), "first");
     bed.store.close().unwrap();
     drop(bed);
@@ -366,7 +371,9 @@ fn cut(change: Change, syncs: u64) -> bool {
 
 #[test]
 fn after_a_power_cut_a_change_is_known_just_where_it_is_there() {
-    for change in ALL {
+    // A directory that is gone can't be brought back here as the object that it was, by which the
+    // store tells that it is there; `weir-crash` cuts the power of real devices for that.
+    for change in ALL.into_iter().filter(|change| *change != Change::Rmdir) {
         let syncs = (0..20).take_while(|syncs| cut(change, *syncs)).count();
         assert!(syncs >= 2, "its intent, and the change");
     }
