@@ -56,10 +56,21 @@ impl Catalog {
     /// # Errors
     /// `Database`.
     pub fn monitor_host(&self, host: &MonitoredHost) -> Result<()> {
+        self.monitor_hosts(core::slice::from_ref(host))
+    }
+
+    /// Remembers `hosts`; all are on disk when it returns.
+    ///
+    /// # Errors
+    /// `Database`.
+    pub fn monitor_hosts(&self, hosts: &[MonitoredHost]) -> Result<()> {
         self.write(|db| {
-            let (address, local) = (host.address.to_string(), host.local.to_string());
             let put = "INSERT OR IGNORE INTO monitored_hosts VALUES (?1, ?2, ?3)";
-            db.execute(put, params![address, host.name, local])?;
+            let mut put = db.prepare(put)?;
+            for host in hosts {
+                let (address, local) = (host.address.to_string(), host.local.to_string());
+                put.execute(params![address, host.name, local])?;
+            }
             Ok(())
         })
     }

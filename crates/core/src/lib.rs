@@ -20,6 +20,7 @@ pub mod handle;
 pub mod id;
 pub mod limits;
 pub mod name;
+pub mod origin;
 pub mod place;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
@@ -37,5 +38,6 @@ pub use error::{FsError, FsResult};
 pub use handle::{FileHandle, HandleKey, ObjectKey};
 pub use id::{PoolId, SnapshotId, VolumeId};
 pub use name::Name;
+pub use origin::Origin;
 pub use store::Store;
 pub use time::{Clock, Mono, Timestamp};

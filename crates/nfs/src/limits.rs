@@ -47,8 +47,12 @@ pub const NLM_OBJECT_BYTES_MAX: usize = 1024;
 /// Longest name of a host in a lock call, in bytes (XNFS chapter 10, `LM_MAXSTRLEN`).
 pub const NLM_NAME_BYTES_MAX: usize = 1024;
 
-/// Hosts whose state number is remembered. Beyond it those are forgotten that hold no lock.
+/// Hosts whose state number is remembered. Beyond it, the hosts without locks of the origin that
+/// has the most are forgotten.
 pub const NLM_HOSTS_MAX: usize = 1 << 15;
+
+/// The same of one origin. Beyond it, its hosts without locks are forgotten.
+pub const NLM_HOSTS_ORIGIN_MAX: usize = 1 << 11;
 
 /// Longest name of a host in a call to the status monitor, in bytes (XNFS chapter 11,
 /// `SM_MAXSTRLEN`).

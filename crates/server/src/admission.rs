@@ -1,27 +1,11 @@
 //! Who may have one more connection: bounds on all together and on each origin, so that one
 //! stranger can't keep others out.
-//!
-//! An origin is an IPv4 address, or the /64 of an IPv6 address, since whoever has one address of
-//! that has them all.
 
 use crate::limits::CONNECTIONS_OVER_MAX;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use std::collections::HashMap;
 use std::net::IpAddr;
-
-/// Where connections come from, as far as bounds tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Origin(u128);
-
-impl Origin {
-    /// That of a peer.
-    pub(crate) fn of(peer: IpAddr) -> Self {
-        match peer.to_canonical() {
-            IpAddr::V4(v4) => Self(v4.to_ipv6_mapped().into()),
-            IpAddr::V6(v6) => Self(u128::from(v6) >> 64 << 64),
-        }
-    }
-}
+pub(crate) use weir_core::Origin;
 
 /// Asks the workers to close one idle connection of an origin. The first that has one does.
 pub(crate) struct Shed {
@@ -132,15 +116,6 @@ mod tests {
         admission.leave(peer(1));
         assert!(matches!(admission.enter(peer(1)), Verdict::Admitted));
         assert_eq!(admission.connections(), 4);
-    }
-
-    #[test]
-    fn a_network_of_64_bits_is_one_origin_and_a_mapped_address_is_its_own() {
-        let of = |text: &str| Origin::of(text.parse().unwrap());
-        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
-        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
     }
 
     #[test]

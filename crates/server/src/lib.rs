@@ -19,6 +19,7 @@ mod gate;
 mod groups;
 mod limits;
 mod locks;
+pub mod log;
 mod metrics;
 mod notify;
 pub mod plane;

@@ -179,7 +179,14 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
 pub(crate) const DATAGRAM_REPLY_BYTES_MAX: usize = 256;
 
 /// Datagrams looked at within a second. Beyond: dropped, and their senders send them again.
-pub(crate) const DATAGRAMS_SECOND_MAX: u32 = 10_000;
+pub(crate) const DATAGRAMS_SECOND_MAX: usize = 10_000;
+
+/// Datagrams of one origin within a second: one in so many of what the others leave, and at least
+/// [`DATAGRAMS_SECOND_ORIGIN_MIN`]. Beyond: the same.
+pub(crate) const DATAGRAMS_SECOND_ORIGIN_ONE_IN: usize = 4;
+
+/// See [`DATAGRAMS_SECOND_ORIGIN_ONE_IN`].
+pub(crate) const DATAGRAMS_SECOND_ORIGIN_MIN: usize = 16;
 
 /// Datagrams taken from one socket before the others get their turn.
 pub(crate) const DATAGRAMS_ROUND_MAX: usize = 64;
@@ -209,13 +216,90 @@ pub(crate) const LOCK_CALLS_MAX: usize = 4096;
 /// of 1,024 bytes each fit. Longer: refused as garbage.
 pub(crate) const LOCK_ARGS_BYTES_MAX: usize = DATAGRAM_BYTES_MAX;
 
+/// Such calls of one origin: one in so many of what the others leave, and at least
+/// [`LOCK_CALLS_ORIGIN_MIN`]. Beyond: the same.
+pub(crate) const LOCK_CALLS_ORIGIN_ONE_IN: usize = 4;
+
+/// See [`LOCK_CALLS_ORIGIN_ONE_IN`].
+pub(crate) const LOCK_CALLS_ORIGIN_MIN: usize = 16;
+
 /// Calls to clients that are under way (grants, notices of a restart). Beyond: a grant is passed on
 /// to the next who waits, and a host is not notified, with a log line.
 pub(crate) const OUTGOING_MAX: usize = 65_536;
 
-/// Hosts that hold locks and are to be told of a restart. Beyond: a new one gets none.
+/// Such calls to one origin: one in so many of what the others leave, and at least
+/// [`OUTGOING_ORIGIN_MIN`]. Beyond: the same. Half, since a restart tells all hosts of an origin.
+pub(crate) const OUTGOING_ORIGIN_ONE_IN: usize = 2;
+
+/// See [`OUTGOING_ORIGIN_ONE_IN`].
+pub(crate) const OUTGOING_ORIGIN_MIN: usize = 256;
+
+/// Hosts that hold locks, or did a short while ago, and are to be told of a restart. Beyond: one
+/// without locks is forgotten for a new one; if all hold locks, a new one gets none.
 pub(crate) const MONITORED_HOSTS_MAX: usize = 16_384;
 
+/// Such hosts of one origin: one in so many of what the others leave, and at least
+/// [`MONITORED_HOSTS_ORIGIN_MIN`]. Beyond: one of its own without locks is forgotten for a new one;
+/// if all of them hold locks, a new one gets none.
+pub(crate) const MONITORED_HOSTS_ORIGIN_ONE_IN: usize = 16;
+
+/// See [`MONITORED_HOSTS_ORIGIN_ONE_IN`].
+pub(crate) const MONITORED_HOSTS_ORIGIN_MIN: usize = 16;
+
+/// Hosts of earlier lives of the server that are to be told of the restart. Beyond: hosts of the
+/// origins that have the most are not, with a log line.
+pub(crate) const NOTICES_MAX: usize = 2 * MONITORED_HOSTS_MAX;
+
+/// Bytes of log lines that wait to be written. Beyond: lines are dropped and counted; lines of the
+/// levels debug and trace at half of it.
+pub(crate) const LOG_QUEUE_BYTES_MAX: usize = 1 << 20;
+
+/// Origins whose log lines are counted apart, each for each kind of line. Beyond: others share one
+/// rate for each kind.
+pub(crate) const LOG_PEERS_MAX: usize = 4096;
+
+/// How often the log says what was left out of it.
+pub(crate) const LOG_REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// Origins that such a report names. Beyond: in one sum for each kind of line.
+pub(crate) const LOG_REPORT_LINES_MAX: usize = 32;
+
+/// Longest that the end of the process waits for whoever reads the log.
+pub(crate) const LOG_FLUSH_WAIT: Duration = Duration::from_secs(2);
+
+/// Longest that all lines written at the start, before there is a thread for that, wait for the
+/// reader. Beyond: those that would have to wait are dropped and counted.
+pub(crate) const LOG_DIRECT_WAIT: Duration = Duration::from_secs(1);
+
+/// Connections of the API over TCP, all addresses it listens on. Beyond: the one that has waited
+/// longest for a request is closed for a newcomer, of the origin that has the most; if all have
+/// requests that are being answered, the newcomer is closed.
+pub(crate) const API_CONNECTIONS_MAX: usize = 512;
+
+/// Such connections of one origin. Beyond: the same among its own.
+pub(crate) const API_CONNECTIONS_ORIGIN_MAX: usize = 256;
+
+/// Connections that the kernel keeps until the API accepts them. Beyond: it makes clients wait.
+pub(crate) const API_LISTEN_BACKLOG: i32 = 4096;
+
+/// Connections that the API accepts before those it has get their turn.
+pub(crate) const API_ACCEPTS_ROUND_MAX: usize = 16;
+
+/// By how much later a connection counts as waiting while it sends a body that it may send, or
+/// takes a large answer.
+pub(crate) const API_BODY_CREDIT: Duration = Duration::from_secs(10);
+
+/// Connections of one origin that count so. Beyond: they wait as others do.
+pub(crate) const API_BODIES_ORIGIN_MAX: usize = 64;
+
+/// An answer of more bytes than this is a large one: no client without a token gets such.
+pub(crate) const API_ANSWER_LARGE_BYTES: u64 = 32 << 10;
+
+/// Longest that the body of a request to the API may take. Beyond: it is answered `timeout`.
+pub(crate) const API_BODY_WAIT: Duration = Duration::from_secs(30);
+
+const _: () = assert!(API_CONNECTIONS_ORIGIN_MAX < API_CONNECTIONS_MAX);
+const _: () = assert!(OUTGOING_MAX >= NOTICES_MAX);
 const _: () = assert!(RECV_LARGE_BYTES > IO_BYTES_MAX as usize + RECV_BYTES);
 const _: () = assert!(PARKED_VOLUME_MIN >= 16 * IO_BYTES_MAX as u64);
 const _: () = assert!(REPLY_BYTES_MAX > 2 * IO_BYTES_MAX as usize);

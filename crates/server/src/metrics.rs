@@ -347,6 +347,18 @@ const SERVER: &[Metric<Totals>] = &[
         "Calls that came again after they were answered and got the same reply",
         |t| Whole(t.repetitions_answered),
     ),
+    metric(
+        Counter,
+        "weir_log_lines_dropped",
+        "Lines of the log dropped because nobody read those before them",
+        |t| Whole(t.log_lines_dropped),
+    ),
+    metric(
+        Counter,
+        "weir_log_lines_left_out",
+        "Lines of the log left out because there were too many alike",
+        |t| Whole(t.log_lines_left_out),
+    ),
     metric(Gauge, "weir_locks_held", "Ranges of files that clients hold locks on", |t| {
         Whole(t.locks.held)
     }),
@@ -356,6 +368,12 @@ const SERVER: &[Metric<Totals>] = &[
     metric(Gauge, "weir_lock_hosts", "Hosts that would be told of a restart", |t| {
         Whole(t.locks.hosts)
     }),
+    metric(
+        Counter,
+        "weir_lock_hosts_refused",
+        "Locks refused because their host could not be remembered for a restart",
+        |t| Whole(t.locks.hosts_refused),
+    ),
     metric(Gauge, "weir_lock_grace", "1 in the grace period after a restart, else 0", |t| {
         Whole(u64::from(t.locks.grace))
     }),

@@ -145,6 +145,10 @@ pub struct Totals {
     pub repetitions_dropped: u64,
     /// Calls that came again after they were answered, and got the same reply.
     pub repetitions_answered: u64,
+    /// Log lines dropped because nobody read those before them, in this process.
+    pub log_lines_dropped: u64,
+    /// Log lines left out because there were too many alike, in this process.
+    pub log_lines_left_out: u64,
     /// What the lock manager tells.
     pub locks: LockTotals,
 }
@@ -160,6 +164,9 @@ pub struct LockTotals {
     pub waiting: u64,
     /// Gauge: hosts that would be told of a restart.
     pub hosts: u64,
+    /// Locks refused because their host could not be remembered for a restart, or a bound was
+    /// reached on such hosts.
+    pub hosts_refused: u64,
     /// Gauge: is the grace period on?
     pub grace: bool,
     /// Locks granted at once.

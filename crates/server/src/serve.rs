@@ -92,6 +92,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
         let bound = Bound::open(config)?;
         // Threads, which come next, inherit what is left.
         confine(config)?;
+        crate::log::start()?;
         let server = Server::start_bound(config, bound)?;
         let asked = async move {
             tokio::select! {
@@ -104,6 +105,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
                     _ = interrupt.recv() => {}
                 }
                 tracing::warn!("a second signal: ending at once");
+                crate::log::flush();
                 std::process::exit(1);
             });
         };
@@ -356,6 +358,7 @@ fn spawn(
     let body = move || {
         if let Err(error) = run() {
             tracing::error!(%error, "a thread of the data plane failed: the server ends");
+            crate::log::flush();
             std::process::abort();
         }
     };

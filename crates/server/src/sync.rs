@@ -15,3 +15,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// The same for `patience` at most.
+pub(crate) fn wait_for<'a, T>(
+    changed: &Condvar,
+    guard: MutexGuard<'a, T>,
+    patience: std::time::Duration,
+) -> MutexGuard<'a, T> {
+    let woken = changed.wait_timeout(guard, patience);
+    woken.unwrap_or_else(std::sync::PoisonError::into_inner).0
+}

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
-use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
+use weir_catalog::{Catalog, Mode, MonitoredHost, NewPool, NewVolume};
 use weir_core::Credentials;
 use weir_nfs::client::{Caller, Getport, Mnt, NlmLock, NlmUnlock, RemoteCall, Reply};
 use weir_nfs::mount::wire::MntRes;
@@ -50,13 +50,18 @@ struct Bed {
 
 impl Bed {
     fn start() -> Self {
+        Self::start_after(Duration::from_secs(3000), &[])
+    }
+
+    /// A server whose last life left these hosts to be told of the restart.
+    fn start_after(grace_period: Duration, hosts: &[MonitoredHost]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = ServerConfig {
             data: directory.path().to_owned(),
             nfs: vec![SocketAddr::new(SERVER.parse().unwrap(), 2049)],
             api: vec![],
             rpcbind: RpcbindMode::Serve,
-            grace_period: Duration::from_secs(3000),
+            grace_period,
             ..ServerConfig::default()
         };
         {
@@ -68,6 +73,9 @@ impl Bed {
             let (name, pool) = ("work".to_owned(), "pool".to_owned());
             let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, ..NewVolume::default() };
             catalog.create_volume(&volume, Mode::Commit).unwrap();
+            for host in hosts {
+                catalog.monitor_host(host).unwrap();
+            }
         }
         let server = Some(Server::start(&config).unwrap());
         Self { server, config, _directory: directory }
@@ -330,4 +338,75 @@ fn body_restart() {
     bed.restart();
     two.again();
     assert_eq!(two.lock(&file), Status::GRANTED);
+}
+
+#[test]
+fn invented_hosts_of_one_address_keep_no_other_from_locks() {
+    run_alone("body_invented");
+}
+
+/// Asks for a shared lock under an invented name.
+fn lock_as(host: &mut Host, name: &str, fh: &[u8]) -> Status {
+    let lock = Lock { caller_name: CallerName(name.as_bytes()), ..host.about(fh) };
+    let cookie = NetObj(b"");
+    let args = LockArgs { cookie, block: false, exclusive: false, lock, reclaim: false, state: 3 };
+    let record = host.call(&NlmLock(args));
+    Reply::parse(&record).unwrap().results::<NlmLock<'_>>().unwrap().status
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_invented() {
+    let bed = Bed::start();
+    let (mut one, mut two) = (Host::new("127.0.0.2", "one"), Host::new("127.0.0.3", "two"));
+    let (file, other) = (one.file("file"), one.file("other"));
+    assert_eq!(two.lock(&other), Status::GRANTED);
+    let mut granted = 0;
+    for number in 0..16_384 {
+        match lock_as(&mut one, &format!("invented-{number}"), &file) {
+            Status::GRANTED => granted += 1,
+            status => assert_eq!(status, Status::DENIED_NOLOCKS),
+        }
+    }
+    assert!(granted < 2000, "{granted} hosts of one address");
+    let mut three = Host::new("127.0.0.4", "three");
+    assert_eq!(lock_as(&mut three, "three", &file), Status::GRANTED, "a newcomer");
+    assert_eq!(lock_as(&mut two, "two", &file), Status::GRANTED, "who had locks before");
+    // A host that holds nothing any more makes room for another of the same address.
+    let lock = Lock { caller_name: CallerName(b"invented-0"), ..one.about(&file) };
+    let record = one.call(&NlmUnlock(UnlockArgs { cookie: NetObj(b""), lock }));
+    let res = Reply::parse(&record).unwrap().results::<NlmUnlock<'_>>().unwrap();
+    assert_eq!(res.status, Status::GRANTED);
+    assert_eq!(lock_as(&mut one, "one more", &file), Status::GRANTED);
+    assert_eq!(lock_as(&mut one, "and one more", &file), Status::DENIED_NOLOCKS);
+    bed.wait_until_held(granted + 3);
+}
+
+#[test]
+fn hosts_that_a_restart_left_keep_no_newcomer_from_locks() {
+    run_alone("body_left_behind");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_left_behind() {
+    let left: Vec<MonitoredHost> = (0..16_384)
+        .map(|number: u32| MonitoredHost {
+            address: "127.0.0.9".parse().unwrap(),
+            name: number.to_string().into_bytes(),
+            local: SERVER.parse().unwrap(),
+        })
+        .collect();
+    let bed = Bed::start_after(Duration::from_secs(1), &left);
+    let mut one = Host::new("127.0.0.2", "one");
+    let file = one.file("file");
+    // The grace period ends by itself, since nobody is at that address.
+    let status = loop {
+        match one.lock(&file) {
+            Status::DENIED_GRACE_PERIOD => std::thread::yield_now(),
+            status => break status,
+        }
+    };
+    assert_eq!(status, Status::GRANTED);
+    bed.wait_until_held(1);
 }

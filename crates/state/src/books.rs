@@ -3,10 +3,11 @@
 
 use crate::error::{Counted, Limit, Scope};
 use crate::file::File;
-use crate::limits::Limits;
-use crate::owner::{Client, Owner};
+use crate::limits::{Limits, Part};
+use crate::owner::{Client, Owner, Protocol};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use weir_core::{Origin, VolumeId};
 
 /// Amounts of what can be held: in use, or at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +55,18 @@ impl Use {
     }
 
     fn is_none(&self) -> bool {
-        self.locks == 0 && self.waiters == 0 && self.shares == 0
+        self.things() == 0
+    }
+
+    /// What is left without `fewer`.
+    fn without(&self, fewer: &Self) -> Self {
+        let mut left = *self;
+        left.sub(fewer);
+        left
+    }
+
+    fn things(&self) -> usize {
+        self.locks + self.waiters + self.shares
     }
 }
 
@@ -64,6 +76,10 @@ pub(crate) struct Books {
     clients: BTreeMap<Client, Account>,
     owners: BTreeMap<Owner, Standing>,
     total: Use,
+    origins: BTreeMap<Origin, Sum>,
+    volumes: BTreeMap<VolumeId, Sum>,
+    /// Clients that came to have nothing, until somebody asks for them.
+    left: Vec<Client>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +87,24 @@ struct Account {
     used: Use,
     /// The files it has anything on, and how many things.
     files: BTreeMap<File, usize>,
+    /// The same by volume.
+    volumes: BTreeMap<VolumeId, usize>,
+}
+
+/// What several clients have together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    used: Use,
+    clients: usize,
+}
+
+/// May a request be refused because its origin or its volume has its part?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It may.
+    New,
+    /// It may not: it belongs to what was granted before.
+    Old,
 }
 
 #[derive(Debug, Default)]
@@ -100,27 +134,64 @@ impl Books {
         }
     }
 
-    /// May `owner` have `more`?
-    pub(crate) fn check(&self, owner: &Owner, more: &Use, limits: &Limits) -> Result<(), Limit> {
+    /// May `owner` have `more` on files of `volume`?
+    pub(crate) fn check(
+        &self,
+        owner: &Owner,
+        volume: VolumeId,
+        more: &Use,
+        claim: Claim,
+        limits: &Limits,
+    ) -> Result<(), Limit> {
         let mut more = *more;
         if !self.owners.contains_key(owner) {
             more.owner_bytes = owner.name().len();
         }
-        let client = self.clients.get(owner.client());
-        if client.is_none() && self.clients.len() >= limits.clients {
-            return Err(Limit { counted: Counted::Clients, scope: Scope::Server });
+        let account = self.clients.get(owner.client());
+        let clients = Limit { counted: Counted::Clients, scope: Scope::Server };
+        if account.is_none() && self.clients.len() >= limits.clients {
+            return Err(clients);
         }
-        let used = client.map(|client| client.used).unwrap_or_default();
+        let used = account.map(|account| account.used).unwrap_or_default();
         let full = |scope| move |counted| Err(Limit { counted, scope });
         used.passes(&more, &limits.client)
             .map(full(Scope::Client))
             .or_else(|| self.total.passes(&more, &limits.server).map(full(Scope::Server)))
-            .unwrap_or(Ok(()))
+            .unwrap_or(Ok(()))?;
+        if claim == Claim::Old {
+            return Ok(());
+        }
+        let origin = self.origins.get(&owner.client().origin()).copied().unwrap_or_default();
+        let new = account.is_none();
+        self.check_part(&origin, new, &more, limits, &limits.origin)
+            .map_or(Ok(()), full(Scope::Origin))?;
+        let on_volume = self.volumes.get(&volume).copied().unwrap_or_default();
+        let new = account.is_none_or(|account| !account.volumes.contains_key(&volume));
+        let more = Use { owner_bytes: 0, ..more };
+        self.check_part(&on_volume, new, &more, limits, &limits.volume)
+            .map_or(Ok(()), full(Scope::Volume))
+    }
+
+    /// What there would be too many of in a part of which `own` is in use. `new` if it would have
+    /// one client more.
+    fn check_part(
+        &self,
+        own: &Sum,
+        new: bool,
+        more: &Use,
+        limits: &Limits,
+        part: &Part,
+    ) -> Option<Counted> {
+        let others = self.clients.len().saturating_sub(own.clients);
+        if new && own.clients >= part.of_clients(limits.clients, others) {
+            return Some(Counted::Clients);
+        }
+        own.used.passes(more, &part.of(&limits.server, &self.total.without(&own.used)))
     }
 
     /// `owner` has `more` on `file`.
     pub(crate) fn add(&mut self, owner: &Owner, file: &File, more: &Use) {
-        let things = more.locks + more.waiters + more.shares;
+        let things = more.things();
         if things == 0 {
             return;
         }
@@ -130,15 +201,25 @@ impl Books {
             Standing::default()
         });
         standing.used.add(&more);
-        let account = self.clients.entry(owner.client().clone()).or_default();
+        let origin = self.origins.entry(owner.client().origin()).or_default();
+        origin.used.add(&more);
+        let account = self.clients.entry(owner.client().clone()).or_insert_with(|| {
+            origin.clients += 1;
+            Account::default()
+        });
         account.used.add(&more);
         *account.files.entry(*file).or_default() += things;
+        let volume = self.volumes.entry(file.volume).or_default();
+        volume.used.add(&Use { owner_bytes: 0, ..more });
+        let there = account.volumes.entry(file.volume).or_default();
+        volume.clients += usize::from(*there == 0);
+        *there += things;
         self.total.add(&more);
     }
 
     /// `owner` has `fewer` on `file`.
     pub(crate) fn sub(&mut self, owner: &Owner, file: &File, fewer: &Use) {
-        let things = fewer.locks + fewer.waiters + fewer.shares;
+        let things = fewer.things();
         if things == 0 {
             return;
         }
@@ -155,16 +236,45 @@ impl Books {
             self.owners.remove(owner);
         }
         account.used.sub(&fewer);
-        if let Some(left) = account.files.get_mut(file) {
-            *left -= things;
-            if *left == 0 {
-                account.files.remove(file);
+        take(&mut account.files, file, things);
+        let off_volume = take(&mut account.volumes, &file.volume, things);
+        let gone = account.used.is_none();
+        if let Some(volume) = self.volumes.get_mut(&file.volume) {
+            volume.used.sub(&Use { owner_bytes: 0, ..fewer });
+            volume.clients -= usize::from(off_volume);
+            if volume.clients == 0 {
+                self.volumes.remove(&file.volume);
             }
         }
-        if account.used.is_none() {
-            self.clients.remove(owner.client());
+        let from = owner.client().origin();
+        if let Some(origin) = self.origins.get_mut(&from) {
+            origin.used.sub(&fewer);
+            origin.clients -= usize::from(gone);
+            if origin.clients == 0 {
+                self.origins.remove(&from);
+            }
+        }
+        if gone && let Some((client, _)) = self.clients.remove_entry(owner.client()) {
+            self.left.push(client);
         }
         self.total.sub(&fewer);
+    }
+
+    /// The clients that came to have nothing since this was last asked. One of them may have
+    /// something again.
+    pub(crate) fn take_left(&mut self) -> Vec<Client> {
+        core::mem::take(&mut self.left)
+    }
+
+    /// All clients of `origin` that have anything.
+    pub(crate) fn clients_at(
+        &self,
+        protocol: Protocol,
+        origin: Origin,
+    ) -> impl Iterator<Item = &Client> {
+        let first = Client::new(protocol, origin, &[]);
+        let all = self.clients.range(first..).map(|(client, _)| client);
+        all.take_while(move |client| (client.protocol(), client.origin()) == (protocol, origin))
     }
 
     /// `owner` waits on `file`, or does so no more, as number `number`. Counted already.
@@ -198,4 +308,15 @@ impl Books {
         let account = self.clients.get(client);
         account.map(|account| account.files.keys().copied().collect()).unwrap_or_default()
     }
+}
+
+/// Takes `fewer` from the count of `key`; `true` if that was the last.
+fn take<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K, fewer: usize) -> bool {
+    let Some(left) = counts.get_mut(key) else { return false };
+    *left -= fewer;
+    let none = *left == 0;
+    if none {
+        counts.remove(key);
+    }
+    none
 }

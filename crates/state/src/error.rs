@@ -69,6 +69,10 @@ pub enum Scope {
     File,
     /// One client.
     Client,
+    /// All clients of one origin.
+    Origin,
+    /// One volume.
+    Volume,
     /// The whole server.
     Server,
 }

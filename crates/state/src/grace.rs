@@ -2,9 +2,9 @@
 //! else may take any (RFC 7530 §9.6.2 tells why; NLM does the same).
 
 use crate::error::Refused;
-use crate::owner::Client;
+use crate::owner::{Client, Protocol};
 use alloc::collections::BTreeSet;
-use weir_core::Mono;
+use weir_core::{Mono, Origin};
 
 /// A grace period, or none.
 #[derive(Debug, Default)]
@@ -39,9 +39,15 @@ impl Grace {
         }
     }
 
-    /// Who may still reclaim.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = &Client> {
-        self.period.iter().flat_map(|period| &period.awaited)
+    /// Who may still reclaim, of those whose requests come from `origin`.
+    pub(crate) fn awaited_at(
+        &self,
+        protocol: Protocol,
+        origin: Origin,
+    ) -> impl Iterator<Item = &Client> {
+        let first = Client::new(protocol, origin, &[]);
+        let all = self.period.iter().flat_map(move |period| period.awaited.range(first.clone()..));
+        all.take_while(move |client| (client.protocol(), client.origin()) == (protocol, origin))
     }
 
     /// When it ends at the latest; `None` if it is over at `now`.

@@ -35,7 +35,7 @@ pub use ask::{Ask, Grant, GrantId, Locked};
 pub use books::Use;
 pub use error::{Counted, Holder, Limit, Refused, Scope};
 pub use file::File;
-pub use limits::Limits;
+pub use limits::{Limits, Part};
 pub use owner::{Client, Owner, Protocol};
 pub use range::{Mode, Range};
 pub use share::Share;

@@ -2,7 +2,7 @@
 //! have to be taken back.
 
 use crate::ask::{Ask, Grant, GrantId, Locked};
-use crate::books::{Books, Use};
+use crate::books::{Books, Claim, Use};
 use crate::error::{Holder, Limit, Refused, Scope};
 use crate::file::File;
 use crate::limits::Limits;
@@ -96,11 +96,13 @@ impl<W> Locks<W> {
         &mut self,
         ask: &Ask,
         waiting: Option<u64>,
+        claim: Claim,
         common: &mut Common,
         grants: &mut Vec<Grant<W>>,
     ) -> Result<Locked, Limit> {
         let plan = self.ranges.plan(&ask.owner, ask.range, Some(ask.mode));
-        self.check(&ask.owner, &Use { locks: plan.growth().0, ..Use::default() }, common)?;
+        let more = Use { locks: plan.growth().0, ..Use::default() };
+        self.check(&ask.file, &ask.owner, &more, claim, common)?;
         self.change(&ask.file, &ask.owner, &plan, common);
         if let Some(number) = waiting {
             self.leave(&ask.file, number, common);
@@ -125,7 +127,7 @@ impl<W> Locks<W> {
             return Ok(Locked::Waits);
         }
         let one = Use { waiters: 1, ..Use::default() };
-        self.check(&ask.owner, &one, common)?;
+        self.check(&ask.file, &ask.owner, &one, Claim::New, common)?;
         let number = common.number();
         let Ask { file, owner, range, mode } = ask.clone();
         common.books.add(&owner, &file, &one);
@@ -143,7 +145,8 @@ impl<W> Locks<W> {
         grants: &mut Vec<Grant<W>>,
     ) -> Result<(), Limit> {
         let plan = self.ranges.plan(owner, range, None);
-        self.check(owner, &Use { locks: plan.growth().0, ..Use::default() }, common)?;
+        let more = Use { locks: plan.growth().0, ..Use::default() };
+        self.check(file, owner, &more, Claim::Old, common)?;
         self.change(file, owner, &plan, common);
         self.settle_within(owner, range, common);
         if plan.frees() {
@@ -201,13 +204,14 @@ impl<W> Locks<W> {
         file: &File,
         owner: &Owner,
         share: Share,
+        claim: Claim,
         common: &mut Common,
     ) -> Result<(), Refused> {
         if self.shares.conflict(owner, share) {
             return Err(Refused::Shared);
         }
         let one = Use { shares: usize::from(!self.shares.has(owner)), ..Use::default() };
-        self.check(owner, &one, common).map_err(Refused::Full)?;
+        self.check(file, owner, &one, claim, common).map_err(Refused::Full)?;
         self.shares.set(owner, Some(share));
         common.books.add(owner, file, &one);
         Ok(())
@@ -272,7 +276,14 @@ impl<W> Locks<W> {
         }
     }
 
-    fn check(&self, owner: &Owner, more: &Use, common: &Common) -> Result<(), Limit> {
+    fn check(
+        &self,
+        file: &File,
+        owner: &Owner,
+        more: &Use,
+        claim: Claim,
+        common: &Common,
+    ) -> Result<(), Limit> {
         let used = Use {
             locks: self.ranges.len(),
             waiters: self.queue.len(),
@@ -281,7 +292,7 @@ impl<W> Locks<W> {
         };
         match used.passes(more, &common.limits.file) {
             Some(counted) => Err(Limit { counted, scope: Scope::File }),
-            None => common.books.check(owner, more, &common.limits),
+            None => common.books.check(owner, file.volume, more, claim, &common.limits),
         }
     }
 

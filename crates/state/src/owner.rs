@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
+use weir_core::Origin;
 
 /// The protocol that chose the bytes of a client or an owner, so that no two protocols can mean
 /// the same one by accident.
@@ -16,14 +17,23 @@ pub enum Protocol {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Client {
     protocol: Protocol,
+    /// Before the name, so that the order puts all clients of an origin side by side.
+    origin: Origin,
     id: Arc<[u8]>,
 }
 
 impl Client {
-    /// The client that `protocol` knows by `id`.
+    /// The client that `protocol` knows by `id`. Bounds count its requests against `origin`, which
+    /// must be the same for the same `id`.
     #[must_use]
-    pub fn new(protocol: Protocol, id: &[u8]) -> Self {
-        Self { protocol, id: id.into() }
+    pub fn new(protocol: Protocol, origin: Origin, id: &[u8]) -> Self {
+        Self { protocol, origin, id: id.into() }
+    }
+
+    /// Where its requests come from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// The protocol that knows it.
@@ -66,7 +76,7 @@ impl Owner {
 
     /// Not above any other.
     pub(crate) fn lowest() -> Self {
-        Self::new(Client::new(Protocol::Nlm, &[]), &[])
+        Self::new(Client::new(Protocol::Nlm, Origin::default(), &[]), &[])
     }
 
     /// The client it belongs to.

@@ -1,19 +1,19 @@
 //! The table of all locks and shares, and what may be done with it.
 
 use crate::ask::{Ask, Grant, GrantId, Locked};
-use crate::books::Use;
+use crate::books::{Claim, Use};
 use crate::deadlock;
 use crate::error::{Limit, Refused};
 use crate::file::File;
 use crate::grace::Grace;
 use crate::limits::Limits;
 use crate::locks::{Common, Locks};
-use crate::owner::{Client, Owner};
+use crate::owner::{Client, Owner, Protocol};
 use crate::range::Range;
 use crate::share::Share;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use weir_core::{Mono, VolumeId};
+use weir_core::{Mono, Origin, VolumeId};
 
 /// All locks, shares and waiters. `W` is what the caller needs to tell a waiting client.
 ///
@@ -67,7 +67,9 @@ impl<W> Table<W> {
         let done = match (holder, wait) {
             (Some(holder), None) => Err(Refused::Held(holder)),
             (holder, Some(token)) if holder.is_some() || behind => self.wait(ask, waiting, token),
-            _ => locks.take(ask, waiting, &mut self.common, grants).map_err(Refused::Full),
+            _ => locks
+                .take(ask, waiting, claim_of(reclaim), &mut self.common, grants)
+                .map_err(Refused::Full),
         };
         self.tidy(&ask.file);
         done
@@ -159,7 +161,7 @@ impl<W> Table<W> {
         self.grace.admit(now, owner.client(), reclaim)?;
         let owner = &self.common.books.known(owner);
         let locks = self.files.entry(*file).or_default();
-        let done = locks.share(file, owner, share, &mut self.common);
+        let done = locks.share(file, owner, share, claim_of(reclaim), &mut self.common);
         self.tidy(file);
         done
     }
@@ -243,9 +245,28 @@ impl<W> Table<W> {
         self.common.books.clients()
     }
 
-    /// In the grace period, those who may still reclaim.
-    pub fn awaited(&self) -> impl Iterator<Item = &Client> {
-        self.grace.awaited()
+    /// Those of them whose requests come from `origin`.
+    pub fn clients_at(&self, protocol: Protocol, origin: Origin) -> impl Iterator<Item = &Client> {
+        self.common.books.clients_at(protocol, origin)
+    }
+
+    /// The clients that came to hold nothing and wait for nothing since this was last asked. One of
+    /// them may have something again by now.
+    pub fn take_left(&mut self) -> Vec<Client> {
+        self.common.books.take_left()
+    }
+
+    /// Does the grace period let `client` take something at `now`, as a reclaim or not?
+    ///
+    /// # Errors
+    /// [`Refused::Grace`] and [`Refused::NoReclaim`].
+    pub fn admits(&self, now: Mono, client: &Client, reclaim: bool) -> Result<(), Refused> {
+        self.grace.admit(now, client, reclaim)
+    }
+
+    /// In the grace period, the clients of `origin` that may still reclaim.
+    pub fn awaited_at(&self, protocol: Protocol, origin: Origin) -> impl Iterator<Item = &Client> {
+        self.grace.awaited_at(protocol, origin)
     }
 
     /// Whose grant this is, as long as it may have to be taken back.
@@ -260,4 +281,9 @@ impl<W> Table<W> {
             self.files.remove(file);
         }
     }
+}
+
+/// A reclaimed lock was granted before the restart.
+const fn claim_of(reclaim: bool) -> Claim {
+    if reclaim { Claim::Old } else { Claim::New }
 }

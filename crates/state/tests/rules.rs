@@ -3,9 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
-use weir_core::{Access, Mono, ObjectKey, VolumeId};
+use weir_core::{Access, Mono, ObjectKey, Origin, VolumeId};
 use weir_state::{
-    Ask, Client, Counted, File, Grant, GrantId, Limit, Limits, Locked, Mode, Owner, Protocol,
+    Ask, Client, Counted, File, Grant, GrantId, Limit, Limits, Locked, Mode, Owner, Part, Protocol,
     Range, Refused, Scope, Share, Table, Use,
 };
 
@@ -18,6 +18,8 @@ const LOW: Limits = Limits {
     client: Use { locks: 3, waiters: 2, shares: 1, owner_bytes: 4 },
     server: Use { locks: 5, waiters: 4, shares: 3, owner_bytes: 7 },
     clients: 4,
+    origin: Part::ALL,
+    volume: Part::ALL,
 };
 
 fn file(number: u8) -> File {
@@ -25,7 +27,7 @@ fn file(number: u8) -> File {
 }
 
 fn client(name: &str) -> Client {
-    Client::new(Protocol::Nlm, name.as_bytes())
+    Client::new(Protocol::Nlm, Origin::default(), name.as_bytes())
 }
 
 /// `a1` is owner 1 of client a.

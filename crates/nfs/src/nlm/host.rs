@@ -4,6 +4,7 @@
 use crate::limits::NLM_NAME_BYTES_MAX;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
+use weir_core::Origin;
 use weir_state::{Client, Owner, Protocol};
 
 /// A host that asks for locks.
@@ -35,7 +36,8 @@ impl Host {
             IpAddr::V4(address) => address.to_ipv6_mapped(),
             IpAddr::V6(address) => address,
         };
-        Client::new(Protocol::Nlm, &[&address.octets()[..], &self.name].concat())
+        let id = [&address.octets()[..], &self.name].concat();
+        Client::new(Protocol::Nlm, Origin::of(self.address), &id)
     }
 
     /// The host that the table knows as `client`; `None` if it is another protocol's.

@@ -12,8 +12,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use weir_core::{Mono, VolumeId};
-use weir_state::{Client, File, Grant, GrantId, Limits, Table, Use};
+use weir_core::{Mono, Origin, VolumeId};
+use weir_state::{Client, File, Grant, GrantId, Limits, Protocol, Table, Use};
 
 /// The two ends of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +86,18 @@ impl Locks {
     #[must_use]
     pub fn has(&self, host: &Host) -> bool {
         self.table.has(&host.client())
+    }
+
+    /// The hosts that came to hold nothing and wait for nothing since this was last asked. One of
+    /// them may have something again by now.
+    pub fn take_left(&mut self) -> Vec<Host> {
+        self.table.take_left().iter().filter_map(Host::of).collect()
+    }
+
+    /// Would the grace period refuse what `request` asks for `host` at `now`, whatever is held?
+    #[must_use]
+    pub fn is_too_early(&self, now: Mono, host: &Host, request: &Request<'_>) -> bool {
+        self.table.admits(now, &host.client(), request.reclaims()).is_err()
     }
 
     /// Carries out a call that came from `peer`. `file` is the file that [`Request::target`] led to,
@@ -191,7 +203,9 @@ impl Locks {
                 other.address == host.address && same_name(&other.name, &host.name)
             })
         };
-        let known = self.table.clients().chain(self.table.awaited()).filter(is_meant);
+        let origin = Origin::of(host.address);
+        let known = self.table.clients_at(Protocol::Nlm, origin);
+        let known = known.chain(self.table.awaited_at(Protocol::Nlm, origin)).filter(is_meant);
         known.cloned().chain([host.client()]).collect()
     }
 }

@@ -161,6 +161,16 @@ impl<'a> Request<'a> {
         Some(Host::new(peer.address, name.0))
     }
 
+    /// Does it ask for a lock or share from before a restart?
+    #[must_use]
+    pub fn reclaims(&self) -> bool {
+        match &self.body {
+            Body::Lock(args) => args.reclaim,
+            Body::Share(args) => args.reclaim,
+            _ => false,
+        }
+    }
+
     /// Is the answer a call of its own, rather than the reply?
     pub(super) fn answered_by(&self) -> Option<Procedure> {
         match self.procedure {

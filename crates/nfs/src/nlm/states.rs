@@ -1,39 +1,34 @@
 //! The state numbers of hosts: by them one life of a host is told from the next (XNFS chapter 11).
 
-use crate::limits::NLM_HOSTS_MAX;
+use crate::limits::{NLM_HOSTS_MAX, NLM_HOSTS_ORIGIN_MAX};
 use alloc::collections::BTreeMap;
+use weir_core::Origin;
 use weir_state::Client;
 
 /// The last state number heard of each host.
 #[derive(Debug, Default)]
 pub(super) struct States {
     heard: BTreeMap<Client, u32>,
+    /// How many of these hosts each origin has.
+    of: BTreeMap<Origin, usize>,
 }
 
 impl States {
-    /// A lock was asked for in the life `state`: `true` if that is a new one, so that whatever the
-    /// host held before is over, although its notice got lost. 0 is from those who don't know.
+    /// A lock was asked for in the life `state`: `true` if that is later than the life last heard
+    /// of, so that whatever the host held before is over, although its notice got lost. 0 is from
+    /// hosts that don't know their state.
+    pub(super) fn is_new(&self, client: &Client, state: u32) -> bool {
+        state != 0 && self.heard.get(client).is_some_and(|heard| is_later(state, *heard))
+    }
+
+    /// A lock was given to a host in the life `state`. An earlier number than the one heard of
+    /// belongs to a late call and changes nothing.
     ///
-    /// `in_use` tells whose state matters, should there be too many.
-    pub(super) fn locks(
-        &mut self,
-        client: &Client,
-        state: u32,
-        in_use: impl Fn(&Client) -> bool,
-    ) -> bool {
-        if state == 0 {
-            return false;
-        }
-        match self.heard.get_mut(client) {
-            Some(heard) if is_later(state, *heard) => {
-                *heard = state;
-                true
-            }
-            Some(_) => false,
-            None => {
-                self.learn(client, state, in_use);
-                false
-            }
+    /// `in_use` tells whether a host's state matters, should there be too many.
+    pub(super) fn locked(&mut self, client: &Client, state: u32, in_use: impl Fn(&Client) -> bool) {
+        let known = self.heard.contains_key(client);
+        if state != 0 && (!known || self.is_new(client, state)) {
+            self.learn(client, state, in_use);
         }
     }
 
@@ -54,10 +49,32 @@ impl States {
     }
 
     fn learn(&mut self, client: &Client, state: u32, in_use: impl Fn(&Client) -> bool) {
-        if self.heard.len() >= NLM_HOSTS_MAX {
-            self.heard.retain(|client, _| in_use(client));
+        if let Some(heard) = self.heard.get_mut(client) {
+            *heard = state;
+            return;
+        }
+        let origin = client.origin();
+        if self.of.get(&origin).is_some_and(|hosts| *hosts >= NLM_HOSTS_ORIGIN_MAX) {
+            self.forget(origin, &in_use);
+        } else if self.heard.len() >= NLM_HOSTS_MAX
+            && let Some((most, _)) = self.of.iter().max_by_key(|(_, hosts)| **hosts)
+        {
+            self.forget(*most, &in_use);
         }
         self.heard.insert(client.clone(), state);
+        *self.of.entry(origin).or_default() += 1;
+    }
+
+    /// Forgets the hosts of `origin` that are not in use.
+    fn forget(&mut self, origin: Origin, in_use: &impl Fn(&Client) -> bool) {
+        let mut kept = 0;
+        self.heard.retain(|client, _| {
+            let other = client.origin() != origin;
+            let keep = other || in_use(client);
+            kept += usize::from(keep && !other);
+            keep
+        });
+        self.of.insert(origin, kept);
     }
 }
 
@@ -72,13 +89,17 @@ mod tests {
     use weir_state::Protocol;
 
     fn client(number: u32) -> Client {
-        Client::new(Protocol::Nlm, &number.to_be_bytes())
+        Client::new(Protocol::Nlm, Origin::default(), &number.to_be_bytes())
     }
 
     #[test]
     fn a_later_number_is_a_new_life_and_an_earlier_one_is_not() {
         let mut states = States::default();
-        let mut locks = |state| states.locks(&client(1), state, |_| true);
+        let mut locks = |state| {
+            let new = states.is_new(&client(1), state);
+            states.locked(&client(1), state, |_| true);
+            new
+        };
         assert_eq!([3, 3, 5, 3, 0, 5].map(&mut locks), [false, false, true, false, false, false]);
         assert!(is_later(1, u32::MAX) && !is_later(u32::MAX, 1) && !is_later(7, 7));
     }
@@ -88,20 +109,41 @@ mod tests {
         let mut states = States::default();
         assert!(states.notified(&client(1), 5, |_| true));
         assert!(!states.notified(&client(1), 5, |_| true));
-        assert!(!states.locks(&client(2), 7, |_| true));
+        states.locked(&client(2), 7, |_| true);
         assert!(!states.notified(&client(2), 7, |_| true));
         assert!(states.notified(&client(2), 9, |_| true));
     }
 
     #[test]
-    fn beyond_the_bound_those_without_locks_are_forgotten() {
+    fn beyond_its_bound_an_origin_loses_its_own_hosts_without_locks() {
         let mut states = States::default();
-        let hosts = u32::try_from(NLM_HOSTS_MAX).unwrap();
+        let hosts = u32::try_from(NLM_HOSTS_ORIGIN_MAX).unwrap();
         let keep = client(7);
+        let stranger = Client::new(Protocol::Nlm, Origin::of([10, 0, 0, 9].into()), b"stranger");
+        states.locked(&stranger, 3, |_| false);
         for number in 0..=hosts {
-            states.locks(&client(number), 3, |client| *client == keep);
+            states.locked(&client(number), 3, |client| *client == keep);
         }
-        assert_eq!(states.heard.len(), 2);
-        assert!(states.heard.contains_key(&keep) && states.heard.contains_key(&client(hosts)));
+        assert_eq!(states.heard.len(), 3);
+        for known in [&keep, &client(hosts), &stranger] {
+            assert!(states.heard.contains_key(known));
+        }
+    }
+
+    #[test]
+    fn beyond_the_bound_of_all_the_origin_with_the_most_loses_hosts() {
+        let mut states = States::default();
+        let host = |from: u32, number: u32| {
+            let origin = Origin::of(std::net::Ipv4Addr::from(from).into());
+            Client::new(Protocol::Nlm, origin, &number.to_be_bytes())
+        };
+        let origins = u32::try_from(NLM_HOSTS_MAX / NLM_HOSTS_ORIGIN_MAX).unwrap();
+        let each = u32::try_from(NLM_HOSTS_ORIGIN_MAX).unwrap();
+        states.locked(&host(1000, 0), 3, |_| false);
+        for (from, number) in (0..origins).flat_map(|from| (0..each).map(move |n| (from, n))) {
+            states.locked(&host(from, number), 3, |_| false);
+            assert!(states.heard.len() <= NLM_HOSTS_MAX);
+        }
+        assert!(states.heard.contains_key(&host(1000, 0)));
     }
 }

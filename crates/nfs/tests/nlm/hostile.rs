@@ -11,7 +11,7 @@ use weir_nfs::nlm::wire::{CallerName, FreeAllArgs, LockArgs, NetObj, Res, TestAr
 use weir_nfs::nlm::{Delivery, Locks, Next, Procedure, Request, Status};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::xdr::{Decode, Reader, Writer};
-use weir_state::{Limits, Use};
+use weir_state::{Limits, Part, Use};
 
 /// Is `body` a whole result of the procedure, and nothing more?
 fn is_result_of(procedure: Procedure, body: &[u8]) -> bool {
@@ -218,7 +218,8 @@ proptest! {
 fn at_the_bounds_locks_are_denied_and_the_server_goes_on() {
     let mut world = World::new();
     let one = Use { locks: 1, waiters: 1, shares: 1, owner_bytes: 64 };
-    let limits = Limits { file: one, client: one, server: one, clients: 2 };
+    let (origin, volume) = (Part::ALL, Part::ALL);
+    let limits = Limits { file: one, client: one, server: one, clients: 2, origin, volume };
     world.locks = Locks::new(limits);
     assert_eq!(world.lock(&A, ("file", 0, 1), true), Status::GRANTED);
     assert_eq!(world.lock(&A, ("file", 5, 1), true), Status::DENIED_NOLOCKS);

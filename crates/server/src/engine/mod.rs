@@ -405,7 +405,10 @@ impl Plane for Engine {
     }
 
     fn totals(&self) -> Totals {
+        let (log_lines_dropped, log_lines_left_out) = crate::log::counters();
         Totals {
+            log_lines_dropped,
+            log_lines_left_out,
             connections: self.admission.connections() as u64,
             parked_bytes: self.parked.bytes(),
             locks: self.locks.as_ref().map(|door| door.counters.read()).unwrap_or_default(),

@@ -17,11 +17,13 @@ pub(crate) use outgoing::Datagram;
 pub(crate) use service::{Life, Service};
 pub(crate) use thread::LockThread;
 
-use crate::limits::LOCK_CALLS_MAX;
-use crate::sync::{Arc, AtomicUsize, Ordering, mpsc};
+use crate::limits::{LOCK_CALLS_MAX, LOCK_CALLS_ORIGIN_MIN, LOCK_CALLS_ORIGIN_ONE_IN};
+use crate::sync::{Arc, Mutex, lock, mpsc};
 use crate::worker::{Inbox, Message};
-use std::net::SocketAddr;
-use weir_core::VolumeId;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use weir_core::origin::part;
+use weir_core::{Origin, VolumeId};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::Call;
 
@@ -55,10 +57,17 @@ pub(crate) enum AskedBy {
     },
 }
 
+/// Calls that were handed over and are not answered.
+#[derive(Default)]
+struct Calls {
+    all: usize,
+    of: HashMap<Origin, usize>,
+}
+
 /// The lock manager's thread as others see it.
 pub(crate) struct LockDoor {
     inbox: Arc<Inbox>,
-    calls: AtomicUsize,
+    calls: Mutex<Calls>,
     /// What metrics tell of it.
     pub(crate) counters: LockCounters,
 }
@@ -69,23 +78,44 @@ impl LockDoor {
     /// # Errors
     /// Where the kernel gives no eventfd.
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
-        let (inbox, calls) = (Inbox::new()?, AtomicUsize::new(0));
+        let (inbox, calls) = (Inbox::new()?, Mutex::default());
         Ok(Arc::new(Self { inbox, calls, counters: LockCounters::default() }))
     }
 
-    /// Hands a call over, unless [`LOCK_CALLS_MAX`] wait for their answers: then `false`.
+    /// Hands a call over, unless [`LOCK_CALLS_MAX`] wait for their answers, or its origin has its
+    /// part of them: then `false`.
     pub(crate) fn ask(&self, asked: Asked) -> bool {
-        if self.calls.fetch_add(1, Ordering::Relaxed) >= LOCK_CALLS_MAX {
-            self.answered();
+        if !self.admits(Origin::of(asked.peer.address)) {
             return false;
         }
         self.inbox.post(Message::Ask(Box::new(asked)));
         true
     }
 
-    /// A call that was handed over is answered.
-    pub(crate) fn answered(&self) {
-        self.calls.fetch_sub(1, Ordering::Relaxed);
+    fn admits(&self, origin: Origin) -> bool {
+        let mut calls = lock(&self.calls);
+        let own = calls.of.get(&origin).copied().unwrap_or(0);
+        let (one_in, least) = (LOCK_CALLS_ORIGIN_ONE_IN, LOCK_CALLS_ORIGIN_MIN);
+        let most = part(LOCK_CALLS_MAX, calls.all - own, one_in, least);
+        if calls.all >= LOCK_CALLS_MAX || own >= most {
+            return false;
+        }
+        calls.all += 1;
+        calls.of.insert(origin, own + 1);
+        true
+    }
+
+    /// A call from `peer` that was handed over is answered.
+    pub(crate) fn answered(&self, peer: IpAddr) {
+        let origin = Origin::of(peer);
+        let mut calls = lock(&self.calls);
+        if let Some(own) = calls.of.get_mut(&origin) {
+            *own -= 1;
+            if *own == 0 {
+                calls.of.remove(&origin);
+            }
+            calls.all -= 1;
+        }
     }
 
     /// Has the thread drop `absent`, as a sign of life.
@@ -96,5 +126,26 @@ impl LockDoor {
     /// A volume is gone, and all locks in it.
     pub(crate) fn volume_gone(&self, volume: VolumeId) {
         self.inbox.post(Message::VolumeGone(volume));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_one_address_leave_room_for_others() {
+        let door = LockDoor::new().unwrap();
+        let greedy = Origin::of([10, 0, 0, 1].into());
+        let taken = (0..LOCK_CALLS_MAX).filter(|_| door.admits(greedy)).count();
+        assert_eq!(taken, LOCK_CALLS_MAX / LOCK_CALLS_ORIGIN_ONE_IN);
+        for _ in 0..LOCK_CALLS_ORIGIN_MIN {
+            assert!(door.admits(Origin::of([10, 0, 0, 2].into())));
+        }
+        door.answered([10, 0, 0, 1].into());
+        for _ in 0..100 {
+            door.answered([10, 0, 0, 3].into());
+        }
+        assert_eq!(lock(&door.calls).all, taken + LOCK_CALLS_ORIGIN_MIN - 1);
     }
 }

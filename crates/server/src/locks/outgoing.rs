@@ -1,11 +1,12 @@
 //! Calls to clients over UDP: find the program's port, call it, send again with growing pauses,
 //! give up. Plain data, with time as an argument; somebody else has the socket.
 
-use crate::limits::OUTGOING_MAX;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::limits::{OUTGOING_MAX, OUTGOING_ORIGIN_MIN, OUTGOING_ORIGIN_ONE_IN};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use weir_core::{Credentials, Mono};
+use weir_core::origin::part;
+use weir_core::{Credentials, Mono, Origin};
 use weir_nfs::client::{Caller, Getaddr, Getport, Reply};
 use weir_nfs::rpcbind::wire::{Mapping, Rpcb, Text};
 use weir_nfs::rpcbind::{self, Netid, Universal};
@@ -67,6 +68,8 @@ pub(crate) struct Outgoing<P> {
     caller: Caller,
     /// By transaction id, which is even; the odd one after it asks for the port.
     calls: BTreeMap<u32, Pending<P>>,
+    /// How many of them go to each origin.
+    to: HashMap<Origin, usize>,
     due: BTreeSet<(Mono, u32)>,
     next: u32,
 }
@@ -90,14 +93,16 @@ impl<P> Outgoing<P> {
     /// None yet; transaction ids begin at `seed`, which others should not guess.
     pub(crate) fn new(seed: u32) -> Self {
         let caller = Caller::sys(&Credentials::ROOT, b"weir");
-        Self { caller, calls: BTreeMap::new(), due: BTreeSet::new(), next: seed & !1 }
+        let (calls, to, due) = (BTreeMap::new(), HashMap::new(), BTreeSet::new());
+        Self { caller, calls, to, due, next: seed & !1 }
     }
 
     /// Begins a call at `now`, to be given up after `patience`. It is sent by the next
     /// [`Self::send_due`]. One that is not `answered` is over once it is sent.
     ///
     /// # Errors
-    /// The purpose, if [`OUTGOING_MAX`] calls are under way.
+    /// The purpose, if [`OUTGOING_MAX`] calls are under way, or the target's origin has its part of
+    /// them.
     pub(crate) fn begin(
         &mut self,
         target: Target,
@@ -106,9 +111,14 @@ impl<P> Outgoing<P> {
         now: Mono,
         patience: Duration,
     ) -> Result<(), P> {
-        if self.calls.len() >= OUTGOING_MAX {
+        let origin = Origin::of(target.address);
+        let own = self.to.get(&origin).copied().unwrap_or(0);
+        let (one_in, least) = (OUTGOING_ORIGIN_ONE_IN, OUTGOING_ORIGIN_MIN);
+        let most = part(OUTGOING_MAX, self.calls.len() - own, one_in, least);
+        if self.calls.len() >= OUTGOING_MAX || own >= most {
             return Err(purpose);
         }
+        self.to.insert(origin, own + 1);
         let xid = self.next;
         self.next = self.next.wrapping_add(2);
         let mut record = Vec::new();
@@ -146,11 +156,13 @@ impl<P> Outgoing<P> {
             self.due.pop_first();
             let Some(mut call) = self.calls.remove(&xid) else { continue };
             if now >= call.until {
+                self.over(call.target);
                 ended.push((call.purpose, Ended::Silent { heard: call.heard }));
                 continue;
             }
             out.extend(call.datagram(&self.caller, xid));
             if call.heard && !call.answered {
+                self.over(call.target);
                 ended.push((call.purpose, Ended::Answered(Vec::new())));
                 continue;
             }
@@ -188,9 +200,21 @@ impl<P> Outgoing<P> {
             return None;
         }
         let call = self.calls.remove(&xid)?;
+        self.over(call.target);
         self.due.remove(&(call.due, xid));
         let ended = reply.body.map_or(Ended::Refused, |results| Ended::Answered(results.to_vec()));
         Some((call.purpose, ended))
+    }
+
+    /// A call to `target` has ended.
+    fn over(&mut self, target: Target) {
+        let origin = Origin::of(target.address);
+        if let Some(own) = self.to.get_mut(&origin) {
+            *own -= 1;
+            if *own == 0 {
+                self.to.remove(&origin);
+            }
+        }
     }
 }
 
@@ -380,11 +404,19 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_calls_is_bounded() {
+    fn the_number_of_calls_is_bounded_and_one_origin_leaves_room_for_others() {
         let mut outgoing = Outgoing::new(0);
-        for _ in 0..OUTGOING_MAX {
+        for _ in 0..OUTGOING_MAX / OUTGOING_ORIGIN_ONE_IN {
             outgoing.begin(TARGET, &WHAT, 1, at(0), MINUTE).unwrap();
         }
         assert_eq!(outgoing.begin(TARGET, &WHAT, 2, at(0), MINUTE), Err(2));
+        let other = |last| Target { address: [10, 1, 0, last].into(), ..TARGET };
+        for last in 0..100 {
+            while outgoing.begin(other(last), &WHAT, 1, at(0), MINUTE).is_ok() {}
+        }
+        assert_eq!(outgoing.calls.len(), OUTGOING_MAX);
+        outgoing.send_due(at(0), &mut Vec::new());
+        assert_eq!(outgoing.send_due(at(100), &mut Vec::new()).len(), OUTGOING_MAX);
+        assert!(outgoing.to.is_empty());
     }
 }

@@ -1,11 +1,12 @@
 //! Calls to NLM and NSM, and what follows from them.
 
 use super::counters::{count, gauge};
-use super::hosts::Hosts;
+use super::hosts::{Hosts, NotMonitored};
 use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
 use super::proof::{Proof, prove};
 use super::{Asked, AskedBy, LockDoor};
 use crate::engine::{Engine, View};
+use crate::limits::MONITORED_HOSTS_MAX;
 use crate::sync::Arc;
 use crate::udp;
 use crate::worker::{Message, Tasks};
@@ -14,7 +15,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::{Clock, Mono, VolumeId};
-use weir_nfs::nlm::{self, Callback, Delivery, Host, Locks, Next, Procedure, Request, Status};
+use weir_nfs::nlm::{
+    self, Callback, Delivery, Host, Locks, Next, Peer, Procedure, Request, Status,
+};
 use weir_nfs::nsm::wire::{HostName, NotifyArgs};
 use weir_nfs::rpc::reply;
 use weir_nfs::xdr::{Encode, Writer};
@@ -36,7 +39,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 enum Purpose {
     Callback(Callback),
-    Notice(MonitoredHost),
+    Notice(Arc<MonitoredHost>),
 }
 
 /// A life of the lock manager, between two restarts, as the catalogue knows it.
@@ -69,7 +72,7 @@ pub(crate) struct Service {
     /// Callbacks to be tried again.
     later: BTreeMap<(Mono, u64), Callback>,
     /// Notices to be begun.
-    notices: BTreeMap<(Mono, u64), MonitoredHost>,
+    notices: BTreeMap<(Mono, u64), Arc<MonitoredHost>>,
     serial: u64,
     proving: Tasks<Proof, Asked>,
     tidy_at: Mono,
@@ -105,7 +108,7 @@ impl Service {
     }
 
     fn begin_grace(&mut self, grace: Duration) {
-        let known: Vec<MonitoredHost> = self.hosts.iter().cloned().collect();
+        let known = self.hosts.owed();
         let hosts = known.iter().map(|host| Host::new(host.address, &host.name));
         self.locks.begin_grace(self.now + grace, hosts);
         self.in_grace = self.locks.grace_until(self.now).is_some();
@@ -118,7 +121,6 @@ impl Service {
         }
         let mut at = self.now;
         for host in known {
-            self.hosts.notifying(&host);
             self.serial += 1;
             self.notices.insert((at, self.serial), host);
             at = at + NOTICE_PACE;
@@ -160,11 +162,19 @@ impl Service {
             tracing::info!("the grace period is over");
         }
         self.in_grace = grace;
+        self.settle();
         if self.tidy_at <= self.now {
             self.tidy_at = self.now + TIDY_EVERY;
             self.tidy();
         }
         self.publish();
+    }
+
+    /// Tells the memory of hosts who of them holds nothing any more.
+    fn settle(&mut self) {
+        for host in self.locks.take_left() {
+            self.hosts.settle(&host, self.locks.has(&host));
+        }
     }
 
     /// Forgets hosts that hold nothing. In the grace period they may still reclaim.
@@ -227,17 +237,47 @@ impl Service {
 
     fn carry_out(&mut self, asked: &Asked, mut proof: Proof) {
         let Ok(request) = Request::parse(&asked.call) else { return };
-        if proof.is_ok()
-            && let Some(host) = request.monitors(&asked.peer)
-            && !self.hosts.monitor(host, &asked.peer)
+        let host = request.monitors(&asked.peer).filter(|_| proof.is_ok());
+        if let Some(host) = &host
+            && let Err(refused) = self.monitor(host, &request, &asked.peer)
         {
-            proof = Err(Status::DENIED_NOLOCKS);
+            proof = Err(refused);
         }
         let (xid, peer) = (asked.call.xid, &asked.peer);
         let served = self.locks.serve(self.now, peer, &request, proof, xid, Vec::new());
+        self.settle();
+        if let Some(host) = &host {
+            self.hosts.settle(host, self.locks.has(host));
+        }
         self.count(request.procedure(), served.status);
         self.reply(asked, served.reply);
         self.call_back(served.callbacks);
+    }
+
+    /// Has `host` monitored, unless the grace period refuses it what it asks anyway.
+    fn monitor(&mut self, host: &Host, request: &Request<'_>, peer: &Peer) -> Result<(), Status> {
+        let locks = &self.locks;
+        if locks.is_too_early(self.now, host, request) {
+            return Ok(());
+        }
+        let has = |host: &Host| locks.has(host);
+        let Err(why) = self.hosts.monitor(host, peer, request.reclaims(), has) else {
+            return Ok(());
+        };
+        count(&self.door.counters.hosts_refused);
+        let peer = host.address;
+        match why {
+            NotMonitored::OriginFull => {
+                tracing::warn!(%peer, "no locks for a host: its address has locks under as many names as it may");
+            }
+            NotMonitored::Full => {
+                tracing::warn!(%peer, limit = MONITORED_HOSTS_MAX, "no locks for a host: too many have some");
+            }
+            NotMonitored::Catalog(error) => {
+                tracing::error!(%peer, %error, "no locks for a host: it can't be remembered");
+            }
+        }
+        Err(Status::DENIED_NOLOCKS)
     }
 
     fn count(&self, procedure: Procedure, status: Status) {
@@ -272,7 +312,7 @@ impl Service {
     fn reply(&mut self, asked: &Asked, reply: Vec<u8>) {
         match asked.by {
             AskedBy::Connection { worker, token } => {
-                self.door.answered();
+                self.door.answered(asked.peer.address);
                 self.engine.post(worker, Message::Answer(token, reply));
             }
             AskedBy::Datagram { from, bytes } => {
@@ -319,7 +359,7 @@ impl Service {
         more
     }
 
-    fn notify(&mut self, host: MonitoredHost) {
+    fn notify(&mut self, host: Arc<MonitoredHost>) {
         let name = host.local.to_string();
         let mut args = Writer::default();
         NotifyArgs { name: HostName(name.as_bytes()), state: self.state }.encode(&mut args);
@@ -369,7 +409,7 @@ impl Service {
         let (counters, used) = (&self.door.counters, self.locks.used());
         gauge(&counters.held, used.locks);
         gauge(&counters.waiting, used.waiters);
-        gauge(&counters.hosts, self.hosts.len());
+        gauge(&counters.hosts, self.hosts.monitored());
         gauge(&counters.grace, usize::from(self.in_grace));
     }
 }

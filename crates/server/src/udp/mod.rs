@@ -10,13 +10,16 @@ use crate::clock::seconds_since_1970;
 use crate::engine::{Engine, ServedSet, View};
 use crate::limits::{
     DATAGRAM_BYTES_MAX, DATAGRAM_REPLY_BYTES_MAX, DATAGRAMS_ROUND_MAX, DATAGRAMS_SECOND_MAX,
+    DATAGRAMS_SECOND_ORIGIN_MIN, DATAGRAMS_SECOND_ORIGIN_ONE_IN,
 };
 use crate::locks::{Asked, AskedBy, Datagram};
 use crate::sync::Arc;
 use crate::worker::PeerExports;
 use socket::{Arrived, DatagramSocket};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use weir_core::{Clock, Mono, Shared};
+use weir_core::origin::part;
+use weir_core::{Clock, Mono, Origin, Shared};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{AcceptError, Call, Refusal, reply};
 use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, mount};
@@ -99,7 +102,7 @@ impl Datagrams {
             for _ in 0..DATAGRAMS_ROUND_MAX {
                 let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
                 let Some(arrived) = socket.receive(&mut buffer) else { break };
-                if !self.rate.admits(self.engine.clock.now()) {
+                if !self.rate.admits(arrived.from.ip(), self.engine.clock.now()) {
                     continue;
                 }
                 buffer.truncate(arrived.len);
@@ -189,21 +192,31 @@ pub(crate) fn datagram(reply: &[u8], to: SocketAddr, from: IpAddr) -> Option<Dat
     Some(Datagram { bytes: reply.get(RECORD_MARK_BYTES..)?.to_vec(), to, from })
 }
 
-/// Counts datagrams by the second.
+/// Counts datagrams by the second, all of them and those of each origin.
 #[derive(Debug, Default)]
 struct Rate {
     second: u64,
-    count: u32,
+    admitted: usize,
+    by_origin: HashMap<Origin, usize>,
 }
 
 impl Rate {
-    fn admits(&mut self, now: Mono) -> bool {
+    fn admits(&mut self, from: IpAddr, now: Mono) -> bool {
         let second = now.0 / 1_000_000_000;
         if second != self.second {
-            *self = Self { second, count: 0 };
+            *self = Self { second, ..Self::default() };
         }
-        self.count = self.count.saturating_add(1);
-        self.count <= DATAGRAMS_SECOND_MAX
+        if self.admitted >= DATAGRAMS_SECOND_MAX {
+            return false;
+        }
+        let (one_in, least) = (DATAGRAMS_SECOND_ORIGIN_ONE_IN, DATAGRAMS_SECOND_ORIGIN_MIN);
+        let own = self.by_origin.entry(Origin::of(from)).or_default();
+        let admitted = *own < part(DATAGRAMS_SECOND_MAX, self.admitted - *own, one_in, least);
+        if admitted {
+            *own += 1;
+            self.admitted += 1;
+        }
+        admitted
     }
 }
 
@@ -211,13 +224,33 @@ impl Rate {
 mod tests {
     use super::*;
 
+    fn address(number: u32) -> IpAddr {
+        IpAddr::V4((0x0a00_0000 + number).into())
+    }
+
     #[test]
     fn so_many_datagrams_a_second_and_no_more() {
         let mut rate = Rate::default();
-        let admitted = |rate: &mut Rate, now| (0..20_000).filter(|_| rate.admits(now)).count();
-        assert_eq!(admitted(&mut rate, Mono(5)), 10_000);
-        assert_eq!(admitted(&mut rate, Mono(999_999_999)), 0);
-        assert_eq!(admitted(&mut rate, Mono(1_000_000_000)), 10_000);
+        let mut admitted = |now| {
+            let send = |number| rate.admits(address(number % 1000), Mono(now));
+            (0..20_000).filter(|number| send(*number)).count()
+        };
+        assert_eq!(admitted(5), DATAGRAMS_SECOND_MAX);
+        assert_eq!(admitted(999_999_999), 0);
+        assert_eq!(admitted(1_000_000_000), DATAGRAMS_SECOND_MAX);
+    }
+
+    #[test]
+    fn a_flood_from_one_origin_leaves_most_of_the_rate_to_others() {
+        let mut rate = Rate::default();
+        let mut admitted = |number, sent: u32| {
+            (0..sent).filter(|_| rate.admits(address(number), Mono(0))).count()
+        };
+        let one = DATAGRAMS_SECOND_MAX / DATAGRAMS_SECOND_ORIGIN_ONE_IN;
+        assert_eq!(admitted(0, 20_000), one);
+        let others: usize = (1..10).map(|number| admitted(number, 20_000)).sum();
+        assert!(one + others < DATAGRAMS_SECOND_MAX, "ten origins don't take all");
+        assert_eq!(admitted(10, 1), 1, "a newcomer is heard");
     }
 
     #[test]

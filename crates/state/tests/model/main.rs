@@ -8,7 +8,7 @@ mod naive;
 use naive::{Answer, BYTES, FILES, Naive, OWNERS, Span, Want};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use weir_core::{Mono, ObjectKey, VolumeId};
+use weir_core::{Mono, ObjectKey, Origin, VolumeId};
 use weir_state::{
     Ask, Client, File, Grant, Limits, Locked, Mode, Owner, Protocol, Range, Refused, Table,
 };
@@ -74,7 +74,7 @@ fn file(number: usize) -> File {
 }
 
 fn client(number: usize) -> Client {
-    Client::new(Protocol::Nlm, &[u8::try_from(number).unwrap()])
+    Client::new(Protocol::Nlm, Origin::default(), &[u8::try_from(number).unwrap()])
 }
 
 /// Owners of two clients may have the same name.

@@ -12,13 +12,18 @@ pub(super) fn lock(cx: &mut Context<'_>, args: &LockArgs<'_>, by_message: bool) 
         Err(status) => return status.into(),
     };
     let (locks, client) = (&mut *cx.locks, ask.owner.client());
-    let table = &locks.table;
-    if locks.states.locks(client, args.state, |client| table.has(client)) {
+    if locks.states.is_new(client, args.state) {
         locks.table.release_client(client, &mut cx.grants);
     }
     let waiting = || Waiting { local: cx.peer.local, handle: args.lock.fh.0.into(), by_message };
     let wait = args.block.then(waiting);
-    match locks.table.lock(cx.now, &ask, args.reclaim, wait, &mut cx.grants) {
+    let done = locks.table.lock(cx.now, &ask, args.reclaim, wait, &mut cx.grants);
+    // The state of a host that got nothing ends nothing, and anybody can invent hosts.
+    let table = &locks.table;
+    if table.has(client) {
+        locks.states.locked(client, args.state, |client| table.has(client));
+    }
+    match done {
         Ok(Locked::Granted) => Status::GRANTED.into(),
         Ok(Locked::Waits) => Status::BLOCKED.into(),
         Err(refused) => Status::from(&refused).into(),
