@@ -30,7 +30,11 @@ pub const CODES: &[Code] = &[
         "the request makes no sense by itself: no JSON, an unknown field, a bad parameter",
     ),
     code("too_large", &[413], "the body has more than 256 KiB"),
-    code("timeout", &[408], "the request took over a minute; a change may be made yet"),
+    code(
+        "timeout",
+        &[408],
+        "the body took over 30 s, or the request over a minute; of the latter a change may be made yet",
+    ),
     code("no_such_route", &[404], "there is nothing at this path"),
     code("no_such_method", &[405], "this path doesn't take that method"),
     // Who asks.

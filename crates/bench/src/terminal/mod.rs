@@ -170,10 +170,15 @@ pub fn json_line(value: &impl Serialize) -> io::Result<()> {
     put(&(escaped_json(&serde_json::to_string(value)?) + "\n"))
 }
 
-/// Prints JSON on one line to standard error.
-pub fn say_json(value: &impl Serialize) {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    drop(io::stderr().lock().write_all((escaped_json(&text) + "\n").as_bytes()));
+/// Prints lines to standard error, as [`say`] does one.
+pub fn warn(lines: &Text) {
+    drop(io::stderr().lock().write_all(lines.as_str().as_bytes()));
+}
+
+/// JSON on one line.
+#[must_use]
+pub fn json_text(value: &impl Serialize) -> Text {
+    Text(escaped_json(&serde_json::to_string(value).unwrap_or_default()) + "\n")
 }
 
 /// Prints a document for another program to standard output: a configuration, a shell's completions.

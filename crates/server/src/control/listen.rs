@@ -1,16 +1,25 @@
-//! Listening for the API: the socket in the data directory, TCP addresses, and the loop that
-//! accepts. Bounded: so many connections, so long for a request's head.
+//! Listening for the API: the socket in the data directory, TCP addresses, and the loops that
+//! accept. Bounded: so many connections, so long for a handshake, a request's head and its body.
 
+use super::body::Body;
+use super::connections::{Connections, Place};
 use super::tls;
+use crate::admission::Origin;
+use crate::clock::SystemClock;
 use crate::config::ApiTls;
-use crate::sync::watch;
+use crate::limits::{
+    API_ACCEPTS_ROUND_MAX, API_ANSWER_LARGE_BYTES, API_LISTEN_BACKLOG, SEND_STALL_SECONDS,
+};
+use crate::sync::{Arc, watch};
 use axum::Router;
+use axum::body::HttpBody;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -21,8 +30,10 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use weir_core::Clock;
 
-/// Most connections of one listener; further ones wait in the kernel's backlog.
+/// Most connections of the socket in the data directory, which is for its owner alone; further ones
+/// wait in the kernel's backlog.
 const CONNECTIONS_MAX: usize = 128;
 /// Longest a request's head may take.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -31,12 +42,24 @@ const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause after a failed accept (no descriptors left, say), so as not to spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Something that accepts connections for the API.
-pub(super) enum Listener {
-    /// The socket in the data directory.
-    Unix(UnixListener),
-    /// A TCP address, and what makes TLS of its connections.
-    Tcp(TcpListener, Option<TlsAcceptor>),
+/// A TCP address, and what makes TLS of its connections.
+pub(super) struct TcpDoor {
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+}
+
+/// What all connections of the API over TCP have in common.
+#[derive(Clone)]
+pub(super) struct Shared {
+    connections: Arc<Connections>,
+    clock: SystemClock,
+}
+
+impl Shared {
+    /// No connections yet.
+    pub(super) fn new() -> Self {
+        Self { connections: Arc::default(), clock: SystemClock::start() }
+    }
 }
 
 /// Who is at the other end of a connection, in the extensions of each of its requests.
@@ -63,7 +86,7 @@ impl Drop for SocketName {
 
 /// Binds `api.sock` in `directory`, for its owner alone. One that is there already is stale:
 /// whoever holds the lock of the data directory is the only server of it.
-pub(super) fn bind_socket(directory: &Path) -> io::Result<(Listener, SocketName)> {
+pub(super) fn bind_socket(directory: &Path) -> io::Result<(UnixListener, SocketName)> {
     let path = directory.join("api.sock");
     if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
         std::fs::remove_file(&path)?;
@@ -72,7 +95,7 @@ pub(super) fn bind_socket(directory: &Path) -> io::Result<(Listener, SocketName)
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let listener = UnixListener::bind(&path).map_err(fault)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(fault)?;
-    Ok((Listener::Unix(listener), SocketName(path)))
+    Ok((listener, SocketName(path)))
 }
 
 /// Takes over sockets that are bound already; where `mode` wants TLS, `acceptor` makes it.
@@ -80,8 +103,10 @@ pub(super) fn adopt_tcp(
     sockets: Vec<std::net::TcpListener>,
     mode: ApiTls,
     acceptor: Option<&TlsAcceptor>,
-) -> io::Result<Vec<Listener>> {
+) -> io::Result<Vec<TcpDoor>> {
     let adopt = |socket| {
+        // A flood of connections must not push others out before they are accepted.
+        SockRef::from(&socket).listen(API_LISTEN_BACKLOG)?;
         let listener = TcpListener::from_std(socket)?;
         let address = listener.local_addr()?;
         let acceptor = acceptor.filter(|_| tls::is_spoken(mode, address.ip())).cloned();
@@ -89,69 +114,128 @@ pub(super) fn adopt_tcp(
             tracing::warn!(%address, "the API speaks no TLS here: who listens on the way learns tokens");
         }
         tracing::info!(%address, tls = acceptor.is_some(), "serving the API");
-        Ok(Listener::Tcp(listener, acceptor))
+        Ok(TcpDoor { listener, acceptor })
     };
     sockets.into_iter().map(adopt).collect()
 }
 
-/// Serves `router` until `stopping` says so, then lets what is in flight end within `grace`.
-pub(super) async fn serve(
-    listener: Listener,
+/// Serves `router` on the socket in the data directory until `stopping` says so, then lets what is
+/// in flight end within `grace`.
+pub(super) async fn serve_socket(
+    listener: UnixListener,
     router: Router,
     stopping: watch::Receiver<bool>,
     grace: Duration,
 ) {
-    let mut connections = JoinSet::new();
+    let mut tasks = JoinSet::new();
     let mut stop = stopping.clone();
     loop {
-        while connections.len() >= CONNECTIONS_MAX {
-            connections.join_next().await;
+        while tasks.len() >= CONNECTIONS_MAX {
+            tasks.join_next().await;
         }
-        while connections.try_join_next().is_some() {}
+        while tasks.try_join_next().is_some() {}
         let accepted = tokio::select! {
-            accepted = accept(&listener, &mut connections, &router, &stopping) => accepted,
+            accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => break,
         };
-        if let Err(error) = accepted {
-            tracing::warn!(%error, "can't accept a connection for the API");
-            sleep(ACCEPT_PAUSE).await;
+        match accepted {
+            Ok((stream, _)) => {
+                let peer = Peer::Socket { uid: stream.peer_cred().ok().map(|peer| peer.uid()) };
+                tasks.spawn(converse(stream, peer, None, router.clone(), stopping.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "can't accept a connection for the API");
+                sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
-    let in_flight = async { while connections.join_next().await.is_some() {} };
+    end(tasks, grace).await;
+}
+
+/// The same on a TCP address. A connection is accepted at once, whatever others do; which of them
+/// then gives way is decided by [`Connections`].
+pub(super) async fn serve_tcp(
+    door: TcpDoor,
+    shared: Shared,
+    router: Router,
+    stopping: watch::Receiver<bool>,
+    grace: Duration,
+) {
+    let mut tasks = JoinSet::new();
+    let mut stop = stopping.clone();
+    let mut round = 0;
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            accepted = door.listener.accept() => accepted,
+            () = stopped(&mut stop) => break,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                door.take(stream, from, &shared, &mut tasks, &router, &stopping);
+                round += 1;
+                if round % API_ACCEPTS_ROUND_MAX == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "can't accept a connection for the API");
+                shared.connections.shed();
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    end(tasks, grace).await;
+}
+
+impl TcpDoor {
+    /// Serves a new connection, if it may have a place.
+    fn take(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        shared: &Shared,
+        tasks: &mut JoinSet<()>,
+        router: &Router,
+        stopping: &watch::Receiver<bool>,
+    ) {
+        let Shared { connections, clock } = shared;
+        let Some(place) = connections.enter(Origin::of(from.ip()), clock.now()) else {
+            tracing::warn!(peer = %from, "connection to the API refused: requests of others take all places");
+            return;
+        };
+        // A client that does not read its answer is given up by the kernel. Without that it would
+        // keep its place for longer, and nothing else.
+        let stall = Duration::from_secs(SEND_STALL_SECONDS.into());
+        let _set = SockRef::from(&stream).set_tcp_user_timeout(Some(stall)).is_ok();
+        let id = place.id();
+        let place = Some((Arc::new(place), *clock));
+        let (peer, router, stopping) = (Peer::Tcp(from), router.clone(), stopping.clone());
+        let task = match self.acceptor.clone() {
+            None => tasks.spawn(converse(stream, peer, place, router, stopping)),
+            Some(tls) => tasks.spawn(converse_tls(tls, stream, peer, place, router, stopping)),
+        };
+        connections.served_by(id, task);
+    }
+}
+
+/// Lets what is in flight end within `grace`.
+async fn end(mut tasks: JoinSet<()>, grace: Duration) {
+    let in_flight = async { while tasks.join_next().await.is_some() {} };
     if timeout(grace, in_flight).await.is_err() {
         tracing::warn!("requests to the API were cut off at shutdown");
     }
 }
 
-async fn accept(
-    listener: &Listener,
-    connections: &mut JoinSet<()>,
-    router: &Router,
-    stopping: &watch::Receiver<bool>,
-) -> io::Result<()> {
-    match listener {
-        Listener::Unix(listener) => {
-            let (stream, _) = listener.accept().await?;
-            let peer = Peer::Socket { uid: stream.peer_cred().ok().map(|peer| peer.uid()) };
-            connections.spawn(converse(stream, peer, router.clone(), stopping.clone()));
-        }
-        Listener::Tcp(listener, acceptor) => {
-            let (stream, from) = listener.accept().await?;
-            let (peer, router, stopping) = (Peer::Tcp(from), router.clone(), stopping.clone());
-            match acceptor.clone() {
-                None => connections.spawn(converse(stream, peer, router, stopping)),
-                Some(tls) => connections.spawn(converse_tls(tls, stream, peer, router, stopping)),
-            };
-        }
-    }
-    Ok(())
-}
+/// A place among the connections over TCP, with the clock by which they wait; the socket has none.
+pub(super) type Placed = Option<(Arc<Place>, SystemClock)>;
 
 /// Answers the requests of one connection, after a handshake that may not take long.
 async fn converse_tls(
     tls: TlsAcceptor,
     stream: TcpStream,
     peer: Peer,
+    place: Placed,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -161,7 +245,7 @@ async fn converse_tls(
         () = stopped(&mut stopping) => return,
     };
     match made {
-        Ok(Ok(stream)) => converse(stream, peer, router, stopping).await,
+        Ok(Ok(stream)) => converse(stream, peer, place, router, stopping).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake for the API failed"),
         Err(_) => tracing::debug!("a TLS handshake for the API took too long"),
     }
@@ -171,13 +255,28 @@ async fn converse_tls(
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
+    place: Placed,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let place = place.clone();
+        let mut request = request.map(|body| Body::new(body, place.clone()));
         request.extensions_mut().insert(peer);
-        router.call(request)
+        let answer = router.call(request);
+        async move {
+            let answer = answer.await;
+            let bytes = answer.as_ref().map_or(0, |answer| answer.body().size_hint().lower());
+            match place {
+                Some((place, clock)) if bytes > API_ANSWER_LARGE_BYTES => {
+                    place.moves_body(clock.now());
+                }
+                Some((place, clock)) => place.waits(clock.now()),
+                None => {}
+            }
+            answer
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -206,7 +305,9 @@ mod tests {
     use super::super::tls::Tls;
     use super::*;
     use crate::config::ServerConfig;
-    use tokio::io::AsyncReadExt;
+    use crate::limits::API_BODY_WAIT;
+    use axum::response::IntoResponse;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::time::Instant;
 
     /// In virtual time, which goes on to the next timer as soon as nobody has anything to do.
@@ -220,9 +321,42 @@ mod tests {
         let (_stop, stopping) = watch::channel(false);
         let begun = Instant::now();
         let converse =
-            converse_tls(tls.acceptor(), stream, Peer::Tcp(from), Router::new(), stopping);
+            converse_tls(tls.acceptor(), stream, Peer::Tcp(from), None, Router::new(), stopping);
         timeout(2 * HANDSHAKE_WAIT_MAX, converse).await.unwrap();
         assert!(begun.elapsed() >= HANDSHAKE_WAIT_MAX, "not before its time");
         assert_eq!(silent.read(&mut [0; 1]).await.unwrap(), 0, "the connection is closed");
+    }
+
+    async fn whole(request: axum::extract::Request) -> axum::response::Response {
+        match super::super::body::read(request.into_body()).await {
+            Ok(body) => body.into_response(),
+            Err(failure) => failure.into_response(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_ends_is_given_up() {
+        let (mut client, stream) = tokio::io::duplex(1 << 16);
+        let (_stop, stopping) = watch::channel(false);
+        let router = Router::new().fallback(whole);
+        let peer = Peer::Tcp("192.0.2.1:1".parse().unwrap());
+        let serving = tokio::spawn(converse(stream, peer, None, router, stopping));
+        let head = b"POST / HTTP/1.1\r\nHost: weir\r\nContent-Length: 1000\r\n\r\n";
+        client.write_all(head).await.unwrap();
+        let begun = Instant::now();
+        // A byte each second keeps nothing alive.
+        let mut answer = [0; 100];
+        let answer = loop {
+            sleep(Duration::from_secs(1)).await;
+            // It fails once the server has answered and closed.
+            let _taken = client.write_all(b" ").await.is_ok();
+            if let Ok(Ok(read)) = timeout(Duration::ZERO, client.read(&mut answer)).await {
+                break String::from_utf8_lossy(&answer[..read]).into_owned();
+            }
+        };
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+        assert!(begun.elapsed() >= API_BODY_WAIT && begun.elapsed() < 2 * API_BODY_WAIT);
+        drop(client);
+        serving.await.unwrap();
     }
 }

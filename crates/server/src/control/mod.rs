@@ -7,9 +7,11 @@
 mod access;
 mod audit;
 mod backup;
+mod body;
 mod calibrations;
 mod change;
 mod clock;
+mod connections;
 mod convert;
 mod exports;
 mod failure;
@@ -124,22 +126,22 @@ pub async fn serve_control(
     let catalog = Arc::clone(&state.0.catalog);
     let (stop, stopping) = watch::channel(false);
     let mut serving = JoinSet::new();
-    let mut serve = |listener, router| {
-        serving.spawn(listen::serve(listener, router, stopping.clone(), config.shutdown_grace));
-    };
+    let grace = config.shutdown_grace;
     let (local, _name) = listen::bind_socket(catalog.directory())?;
     let bound_to: Vec<_> = bound.iter().filter_map(|socket| socket.local_addr().ok()).collect();
     let router = router::router(state.clone());
     #[cfg(test)]
     let router = router.layer(axum::middleware::from_fn(tests::document::checked));
     let acceptor = state.0.acceptor(config, &bound_to)?;
-    for listener in listen::adopt_tcp(bound, config.api_tls, acceptor.as_ref())? {
-        serve(listener, router.clone());
+    let shared = listen::Shared::new();
+    for door in listen::adopt_tcp(bound, config.api_tls, acceptor.as_ref())? {
+        let (router, stopping) = (router.clone(), stopping.clone());
+        serving.spawn(listen::serve_tcp(door, shared.clone(), router, stopping, grace));
     }
     let trash = Arc::clone(&state.0.trash);
     let (board, plane) = (Arc::clone(&state.0.watch), Arc::clone(&state.0.plane));
     let watching = tokio::spawn(crate::watch::run(board, plane, stopping.clone()));
-    serve(local, router);
+    serving.spawn(listen::serve_socket(local, router, stopping.clone(), grace));
     trash.remove_condemned(catalog)?;
     let mut hangups = signal(SignalKind::hangup())?;
     let mut until = std::pin::pin!(until);

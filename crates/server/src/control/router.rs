@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::{
-    ControlState, access, audit, backup, calibrations, exports, info, levels, operations, pools,
-    tokens, volumes, watching,
+    ControlState, access, audit, backup, body, calibrations, exports, info, levels, operations,
+    pools, tokens, volumes, watching,
 };
 use axum::Router;
 use axum::body::HttpBody;
@@ -107,8 +107,7 @@ async fn noted(request: Request, next: Next) -> Response {
 async fn bounded(request: Request, next: Next) -> Response {
     let announced = request.body().size_hint().lower();
     if !usize::try_from(announced).is_ok_and(|bytes| bytes <= REQUEST_BYTES_MAX) {
-        let message = format!("a request body may have {REQUEST_BYTES_MAX} bytes");
-        return Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).into_response();
+        return body::too_large().into_response();
     }
     match timeout(REQUEST_WAIT_MAX, next.run(request)).await {
         Ok(response) => response,

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 use weir_api::{ApiError, Changed, ClientError, LimitChange};
-use weir_bench::errln;
 use weir_bench::terminal::{self, Grid, Text};
 use weir_catalog::CatalogError;
 use weir_core::units::Rate;
@@ -34,7 +33,7 @@ pub(crate) fn failure(error: &anyhow::Error, output: Output) -> ExitCode {
             let code = error.downcast_ref().map_or(code, CatalogError::code);
             json_error(&ApiError::new(code, in_full(error)));
         }
-        (Output::Table, _) => errln!("weir: {}", in_full(error)),
+        (Output::Table, _) => tell(&Text::from_iter([format_args!("weir: {}", in_full(error))])),
     }
     status
 }
@@ -58,8 +57,15 @@ pub(crate) fn unread(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
+/// Writes lines to standard error. A server's go through its log, which does not wait for a reader.
+fn tell(lines: &Text) {
+    if !weir_server::log::say(lines) {
+        terminal::warn(lines);
+    }
+}
+
 fn json_error(error: &ApiError) {
-    terminal::say_json(error);
+    tell(&terminal::json_text(error));
 }
 
 /// The message and its causes. Some libraries put a cause in their message, others leave it to

@@ -189,7 +189,9 @@ impl ConfigArgs {
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
     let config = args.config.load(global)?;
     logging::start(&config)?;
-    Ok(weir_server::serve(&config)?)
+    let served = weir_server::serve(&config);
+    weir_server::log::flush();
+    Ok(served?)
 }
 
 #[cfg(test)]

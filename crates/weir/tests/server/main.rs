@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod again;
+mod api;
 mod backup;
 mod bench;
 mod calibrate;

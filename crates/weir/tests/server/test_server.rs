@@ -33,10 +33,15 @@ impl TestServer {
 
     /// The same with settings in the environment.
     pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
+        Self::start_logging(settings, Stdio::inherit())
+    }
+
+    /// The same with its log going to `log`.
+    pub(crate) fn start_logging(settings: &[(&str, &str)], log: Stdio) -> Self {
         let data = TempDir::new().unwrap();
         let (address, held) = free_address();
         let port = address.port();
-        let process = serve(&data, port, settings);
+        let process = serve(&data, port, settings, log);
         let server = Self { data, port, _held: held, process };
         server.await_answer();
         let size = ["--level", "ultra", "--size", "64TiB", "--qos", "manual"];
@@ -102,7 +107,7 @@ impl TestServer {
 
     /// Starts it again after a stop.
     pub(crate) fn serve_again(&mut self) {
-        self.process = serve(&self.data, self.port, &[]);
+        self.process = serve(&self.data, self.port, &[], Stdio::inherit());
         self.await_answer();
     }
 
@@ -150,10 +155,10 @@ fn prepared(stream: TcpStream) -> TcpStream {
     stream
 }
 
-fn serve(data: &TempDir, port: u16, settings: &[(&str, &str)]) -> Child {
+fn serve(data: &TempDir, port: u16, settings: &[(&str, &str)], log: Stdio) -> Child {
     let mut serve = Command::new(WEIR);
     serve.args(["serve", "--data"]).arg(data.path());
-    serve.args(["--nfs", &format!("127.0.0.1:{port}"), "--api", "127.0.0.1:0"]);
+    serve.args(["--nfs", &format!("127.0.0.1:{port}")]).env("WEIR_API", "127.0.0.1:0");
     serve.env("WEIR_LOG_LEVEL", "error").envs(settings.iter().copied());
-    serve.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
 }

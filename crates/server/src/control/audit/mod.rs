@@ -12,11 +12,12 @@ mod read;
 pub(super) use read::read;
 
 use super::access::Caller;
+use super::body;
 use super::change::{Again, Minded};
 use super::failure::{Code, Failure};
 use super::{ControlState, clock, given};
 use crate::sync::{Arc, AsyncMutex, Mutex, Semaphore, lock};
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -25,7 +26,6 @@ use denials::Denials;
 use log::Log;
 use serde_json::{Value, json};
 use std::io;
-use weir_api::limits::REQUEST_BYTES_MAX;
 use weir_api::{AuditEvent, AuditRecord, routes};
 use weir_catalog::Catalog;
 
@@ -223,10 +223,9 @@ pub(super) async fn recorded(
         return next.run(request).await;
     };
     let (mut parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {
-        let message =
-            format!("the request's body broke off, or has over {REQUEST_BYTES_MAX} bytes");
-        return Failure::bad_request(message).into_response();
+    let body = match body::read(body).await {
+        Ok(body) => body,
+        Err(failure) => return failure.into_response(),
     };
     match given::claim(&caller, &parts, &body) {
         Ok(Some(claim)) => drop(parts.extensions.insert(claim)),
