@@ -233,7 +233,7 @@ mod tests {
         let mut rate = Rate::default();
         let mut admitted = |now| {
             let send = |number| rate.admits(address(number % 1000), Mono(now));
-            (0..20_000).filter(|number| send(*number)).count()
+            (0u32..20_000).filter(|number| send(*number)).count()
         };
         assert_eq!(admitted(5), DATAGRAMS_SECOND_MAX);
         assert_eq!(admitted(999_999_999), 0);

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 use weir_api::{ApiError, Changed, ClientError, LimitChange};
+use weir_bench::errln;
 use weir_bench::terminal::{self, Grid, Text};
 use weir_catalog::CatalogError;
 use weir_core::units::Rate;
