@@ -232,7 +232,7 @@ mod tests {
     fn so_many_datagrams_a_second_and_no_more() {
         let mut rate = Rate::default();
         let mut admitted = |now| {
-            let send = |number| rate.admits(address(number % 1000), Mono(now));
+            let mut send = |number| rate.admits(address(number % 1000), Mono(now));
             (0u32..20_000).filter(|number| send(*number)).count()
         };
         assert_eq!(admitted(5), DATAGRAMS_SECOND_MAX);
