@@ -9,6 +9,7 @@ use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, MonitoredHost, NewPool, NewVolume};
 use weir_core::Credentials;
@@ -19,7 +20,10 @@ use weir_nfs::nlm::{Procedure, Status};
 use weir_nfs::nsm::wire::{HostName, NotifyArgs};
 use weir_nfs::rpc::{AcceptError, Call, reply};
 use weir_nfs::rpcbind::wire::Mapping;
-use weir_nfs::v3::wire::{CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, Res as Nfs, Sattr3};
+use weir_nfs::v3::wire::{
+    CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, GetattrArgs, ReadArgs, Res as Nfs, Sattr3,
+    StableHow, WriteArgs,
+};
 use weir_nfs::xdr::{Encode, decode};
 use weir_nfs::{PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND};
 use weir_qos::Qos;
@@ -73,6 +77,9 @@ impl Bed {
             let (name, pool) = ("work".to_owned(), "pool".to_owned());
             let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, ..NewVolume::default() };
             catalog.create_volume(&volume, Mode::Commit).unwrap();
+            // 16 bytes a second: what is written there waits.
+            let slow = NewVolume { name: "slow".to_owned(), quota_bytes: 1 << 20, ..volume };
+            catalog.create_volume(&slow, Mode::Commit).unwrap();
             for host in hosts {
                 catalog.monitor_host(host).unwrap();
             }
@@ -139,7 +146,11 @@ impl Host {
 
     /// The handle of a file that is there afterwards.
     fn file(&mut self, name: &str) -> Vec<u8> {
-        let record = self.call(&Mnt(b"/work"));
+        self.file_of(b"/work", name)
+    }
+
+    fn file_of(&mut self, volume: &[u8], name: &str) -> Vec<u8> {
+        let record = self.call(&Mnt(volume));
         let root = match Reply::parse(&record).unwrap().results::<Mnt<'_>>().unwrap() {
             MntRes::Ok(granted) => granted.handle.0.to_vec(),
             MntRes::Fail(status) => panic!("{status:?}"),
@@ -409,4 +420,127 @@ fn body_left_behind() {
     };
     assert_eq!(status, Status::GRANTED);
     bed.wait_until_held(1);
+}
+
+#[test]
+fn one_address_at_every_bound_keeps_no_stranger_out() {
+    run_alone("body_every_bound");
+}
+
+const GREEDY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 66));
+const MIB: u32 = 1 << 20;
+
+/// Calls of `args` without end, in one piece: `count` of them.
+fn calls<A: RemoteCall>(caller: &Caller, count: u32, args: &A) -> Vec<u8> {
+    let mut all = Vec::new();
+    for xid in 0..count {
+        let mut call = Vec::new();
+        caller.call(&mut call, xid, args);
+        all.extend_from_slice(&call);
+    }
+    all
+}
+
+/// Connections of the greedy address, each of which sends `bytes` as far as the server takes them
+/// and reads nothing.
+fn flood(connections: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let bytes: Arc<[u8]> = bytes.into();
+    let sending = |_| {
+        let socket = connect(GREEDY);
+        let (mut copy, bytes) = (socket.try_clone().unwrap(), Arc::clone(&bytes));
+        std::thread::spawn(move || drop(copy.write_all(&bytes)));
+        socket
+    };
+    (0..connections).map(sending).collect()
+}
+
+/// What one address can have too much of: each time connections that go on, and what it is.
+fn floods(greedy: &mut Host) -> Vec<(&'static str, Vec<TcpStream>)> {
+    let (file, slow) = (greedy.file("large"), greedy.file_of(b"/slow", "slow"));
+    let data = vec![7; MIB as usize];
+    let write = |file| WriteArgs {
+        file: FileHandle3(file),
+        offset: 0,
+        count: MIB,
+        stable: StableHow::Unstable,
+        data: &data,
+    };
+    greedy.call(&write(&file));
+    let caller = Caller::sys(&Credentials::ROOT, b"greedy");
+    let read = ReadArgs { file: FileHandle3(&file), offset: 0, count: MIB };
+    let lock = NlmLock(LockArgs {
+        cookie: NetObj(b""),
+        block: true,
+        exclusive: true,
+        lock: greedy.about(&file),
+        reclaim: false,
+        state: 3,
+    });
+    // A record of 1 MiB of which all but the end comes.
+    let mut begun = calls(&caller, 1, &write(&file));
+    begun.truncate(begun.len() - 100);
+    vec![
+        ("replies that it doesn't read", flood(64, &calls(&caller, 40, &read))),
+        ("parts of records", flood(128, &begun)),
+        ("requests that wait for a contract", flood(16, &calls(&caller, 16, &write(&slow)))),
+        (
+            "requests under way",
+            flood(64, &calls(&caller, 20_000, &GetattrArgs { object: FileHandle3(&file) })),
+        ),
+        ("mounts", flood(16, &calls(&caller, 5_000, &Mnt(b"/work")))),
+        ("calls to the lock manager", flood(16, &calls(&caller, 5_000, &lock))),
+        ("connections", (0..1100).map(|_| connect(GREEDY)).collect()),
+    ]
+}
+
+/// A stranger connects, mounts, makes a file, writes, reads and locks.
+fn stranger_does_all(last: usize, beside: &str) {
+    let mut stranger = Host::new(&format!("127.0.1.{last}"), "stranger");
+    let file = stranger.file(&format!("of-{last}"));
+    let data = [1; 4096];
+    let args = WriteArgs {
+        file: FileHandle3(&file),
+        offset: 0,
+        count: 4096,
+        stable: StableHow::FileSync,
+        data: &data,
+    };
+    let record = stranger.call(&args);
+    let written = Reply::parse(&record).unwrap().results::<WriteArgs<'_>>().unwrap();
+    assert!(matches!(written, Nfs::Ok(_)), "WRITE beside {beside}");
+    let args = ReadArgs { file: FileHandle3(&file), offset: 0, count: 4096 };
+    let record = stranger.call(&args);
+    match Reply::parse(&record).unwrap().results::<ReadArgs<'_>>().unwrap() {
+        Nfs::Ok(read) => assert_eq!(read.data, data, "READ beside {beside}"),
+        Nfs::Fail(status, _) => panic!("READ beside {beside}: {status:?}"),
+    }
+    assert_eq!(stranger.lock(&file), Status::GRANTED, "beside {beside}");
+    assert_eq!(stranger.unlock(&file), Status::GRANTED, "beside {beside}");
+    let (udp, mut reply) = (&stranger.program, [0; 512]);
+    let mut call = Vec::new();
+    let (program, protocol) = (PROGRAM_NLM, 17);
+    Caller::none().call(&mut call, 5, &Getport(Mapping { program, version: 4, protocol, port: 0 }));
+    udp.send_to(&call[4..], (SERVER, 111)).unwrap();
+    let (len, _) = udp.recv_from(&mut reply).unwrap();
+    assert!(Reply::parse(&reply[..len]).unwrap().body.is_ok(), "GETPORT beside {beside}");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_every_bound() {
+    let bed = Bed::start();
+    let mut greedy = Host::new("127.0.0.66", "greedy");
+    // Each flood goes on while the next comes.
+    let floods = floods(&mut greedy);
+    for (last, (what, _)) in (1..).zip(&floods) {
+        stranger_does_all(last, what);
+    }
+    for last in 100..120 {
+        stranger_does_all(last, "all of them");
+    }
+    for socket in floods.iter().flat_map(|(_, sockets)| sockets) {
+        // One that the server closed before is as good.
+        let _closed = socket.shutdown(std::net::Shutdown::Both);
+    }
+    drop(bed);
 }

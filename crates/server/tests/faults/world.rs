@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
 use weir_core::Credentials;
@@ -109,6 +110,9 @@ fn size(after: Option<Fattr3>) -> Option<u64> {
     after.map(|attributes| attributes.size)
 }
 
+/// Where the numbers of the next client's calls begin.
+static NEXT_XID: AtomicU32 = AtomicU32::new(0);
+
 /// A client with one connection.
 pub(crate) struct Client {
     socket: TcpStream,
@@ -120,7 +124,10 @@ impl Client {
     fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        Self { socket, caller: Caller::sys(&Credentials::ROOT, b"test"), xid: 0 }
+        // Numbers of calls never come again, as no client's do: a server that remembers calls over a
+        // restart takes a call with an old number for the old call.
+        let xid = NEXT_XID.fetch_add(1 << 16, Ordering::Relaxed);
+        Self { socket, caller: Caller::sys(&Credentials::ROOT, b"test"), xid }
     }
 
     pub(crate) fn send<A: RemoteCall>(&mut self, args: &A) -> u32 {
