@@ -274,6 +274,12 @@ impl<K: Ord + Copy, T> Line<K, T> {
         self.queue.ready()
     }
 
+    /// How many of them wait until their connection [has room](Self::resume).
+    #[must_use]
+    pub fn stalled(&self) -> usize {
+        self.queue.len() - self.queue.ready()
+    }
+
     /// Bytes of memory that those take who wait for files.
     #[must_use]
     pub fn pinned_aside(&self) -> u64 {

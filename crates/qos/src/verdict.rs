@@ -83,7 +83,8 @@ pub struct Reading {
     pub late_nanos: u64,
     /// Nanoseconds before these, from the arrival or from the gate until the worker came to it.
     pub queued_nanos: u64,
-    /// Nanoseconds that replies waited for the socket, summed.
+    /// Nanoseconds that replies waited for the socket, and that requests waited because their client
+    /// took no replies, summed.
     pub unsent_nanos: u64,
     /// The largest request of the last second or two, in bytes.
     pub largest_bytes: u64,
@@ -174,7 +175,7 @@ pub struct Course {
     pub wait_nanos: u64,
     /// In the store.
     pub store_nanos: u64,
-    /// Until the socket took the reply.
+    /// Until the socket took the reply, or the client took earlier ones.
     pub network_nanos: u64,
     /// In which a worker was busy with other requests.
     pub processing_nanos: u64,

@@ -77,6 +77,8 @@ struct Seen {
     at: Mono,
     asked_nanos: u64,
     wait_nanos: u64,
+    /// Nanoseconds that requests waited because their clients did not take earlier replies, summed.
+    stalled_nanos: u64,
     /// READs and WRITEs that began to wait, and those that were let go.
     queued: Cost,
     released: Cost,
@@ -125,8 +127,10 @@ impl Seen {
         if line.len_of_volume() > 0 {
             self.asked_nanos = self.asked_nanos.wrapping_add(nanos);
         }
-        let waited = nanos.wrapping_mul(line.len() as u64);
+        let stalled = line.stalled() as u64;
+        let waited = nanos.wrapping_mul(line.len() as u64 - stalled);
         self.wait_nanos = self.wait_nanos.wrapping_add(waited);
+        self.stalled_nanos = self.stalled_nanos.wrapping_add(nanos.wrapping_mul(stalled));
         self.at = self.at.max(now);
     }
 }
@@ -259,6 +263,7 @@ impl Gate {
         (reading.due, reading.lent, reading.counted_nanos) = waiting.due(now);
         let seen = &waiting.seen;
         (reading.asked_nanos, reading.wait_nanos) = (seen.asked_nanos, seen.wait_nanos);
+        reading.unsent_nanos = reading.unsent_nanos.wrapping_add(seen.stalled_nanos);
         add(&mut reading.offered, seen.queued);
         add(&mut reading.passed, seen.released);
     }

@@ -607,3 +607,22 @@ proptest! {
         simulation.assert_not_to_blame();
     }
 }
+
+#[test]
+fn requests_of_a_client_that_takes_no_replies_wait_for_the_client() {
+    let directory = tempfile::tempdir().unwrap();
+    let limits = Limits::of(BytesPerSecond(20 * MIB));
+    let gate = Gate::new(VolumeId(1), limits, Arc::new(ParkedTotal::new(1 << 30)));
+    let volume = Arc::new(served(&directory.path().join("volume"), gate));
+    let room = Arc::new(Room::default());
+    room.set_open(false);
+    let key = ObjectKey::new(&[1]).unwrap();
+    for _ in 0..3 {
+        let request = request(&volume, Class::Read, key, MIB);
+        volume.gate.park(request, Arc::clone(&room), Mono(SECOND));
+    }
+    volume.gate.pump(Mono(SECOND), &mut Vec::new(), &mut Vec::new());
+    let mut reading = Reading { at: Mono(2 * SECOND), ..Reading::default() };
+    volume.gate.read(&mut reading);
+    assert_eq!((reading.unsent_nanos, reading.wait_nanos, reading.asked_nanos), (3 * SECOND, 0, 0));
+}

@@ -243,9 +243,8 @@ mod tests {
     #[test]
     fn a_flood_from_one_origin_leaves_most_of_the_rate_to_others() {
         let mut rate = Rate::default();
-        let mut admitted = |number, sent: u32| {
-            (0..sent).filter(|_| rate.admits(address(number), Mono(0))).count()
-        };
+        let mut admitted =
+            |number, sent: u32| (0..sent).filter(|_| rate.admits(address(number), Mono(0))).count();
         let one = DATAGRAMS_SECOND_MAX / DATAGRAMS_SECOND_ORIGIN_ONE_IN;
         assert_eq!(admitted(0, 20_000), one);
         let others: usize = (1..10).map(|number| admitted(number, 20_000)).sum();

@@ -20,7 +20,7 @@ pub(super) fn conditions() -> Vec<String> {
         "Broken by store, network or processing: requests waited for the contract for longer than what was delivered comes to, and what they were let through to was slow.".to_owned(),
         format!("Broken the same way: nobody had to wait, but what was under way would have reached the limit in a store that takes {reference} ms for each request and moves data at {REFERENCE_SPEED} times the limit, with the pauses that clients made."),
         "Not demanded: clients asked for less.".to_owned(),
-        "Store: from the start of an operation to its end. Network: until the client's socket took the reply. Processing: while the server's threads were busy with other requests.".to_owned(),
+        "Store: from the start of an operation to its end. Network: until the client's socket took the reply, and while a request waited because its client took none. Processing: while the server's threads were busy with other requests.".to_owned(),
         "A longer time is broken if any 10 s of it were, otherwise kept if any were. Its error is over those in which the contract was demanded.".to_owned(),
     ]
     .into()

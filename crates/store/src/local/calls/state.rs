@@ -15,6 +15,8 @@ use weir_core::{CallId, Mono, ObjectKey, Remembered, Timestamp};
 const PAUSE: Duration = Duration::from_secs(60);
 /// Most bytes of what a new generation begins with.
 const WHOLE_MAX: usize = HALF / 4 * 3;
+/// Most bytes of the records of one entry, beside its change: an intent and what was made.
+const ENTRY_BYTES_MAX: usize = 128;
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -324,7 +326,9 @@ impl State {
 
     /// About as many bytes as a new generation begins with, never fewer.
     fn whole_bytes(&self) -> usize {
-        let bytes = |entry: &Entry| 256 + entry.change.as_ref().map_or(0, |change| change.len());
+        let bytes = |entry: &Entry| {
+            ENTRY_BYTES_MAX + entry.change.as_ref().map_or(0, |change| change.len())
+        };
         self.clients.values().flatten().map(bytes).sum()
     }
 }
@@ -362,3 +366,4 @@ pub(super) fn is_old(at: Timestamp, now: Timestamp) -> bool {
 }
 
 const _: () = assert!(WHOLE_MAX + 2 * FRAME_MAX < HALF);
+const _: () = assert!(CALLS_VOLUME_MAX * ENTRY_BYTES_MAX < WHOLE_MAX);
