@@ -140,9 +140,9 @@ impl<'w> Client<'w> {
         while !self.world.stopped() {
             match self.turn() {
                 Ok(()) => {}
-                Err(Halt::Lost) => self.session = None,
+                Err(Halt::Lost) => self.leave(),
                 // A machine that is going may show anything.
-                Err(Halt::Wrong(_)) if self.is_cut() => self.session = None,
+                Err(Halt::Wrong(_)) if self.is_cut() => self.leave(),
                 Err(Halt::Wrong(what)) => {
                     let by = format!("client {}", self.role.number);
                     self.world.found(by, what, self.history.iter().cloned().collect());
@@ -150,6 +150,13 @@ impl<'w> Client<'w> {
             }
         }
         self.tally
+    }
+
+    /// Gives up a connection to a server that is gone, or going.
+    fn leave(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.reset();
+        }
     }
 
     fn turn(&mut self) -> Result<(), Halt> {

@@ -94,6 +94,13 @@ impl Session {
         })
     }
 
+    /// Resets the connection, as a machine does that has lost its power. A close in an orderly way
+    /// would tell the server that the client has all replies.
+    pub(crate) fn reset(self) {
+        // Where that fails the connection is gone already.
+        drop(socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)));
+    }
+
     /// The server.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
