@@ -8,14 +8,31 @@
 //!
 //! # The order
 //!
-//! Whose turn it is the [queue](Queue) of the volume says. When the turn of a request has come and its file is
-//! used up, it is set aside and waits for its file, in a fair queue of those that wait for the same, and the volume
-//! goes on with the others. So a file at its ceiling holds nobody up who wants another.
+//! The [queue](Queue) of the volume decides when a request has its turn, and the file decides which
+//! of its requests goes first. A file has a fair queue of its own, over clients and their
+//! connections. As long as that queue is empty and the file allows it, a request goes at its turn.
+//! Otherwise the request enters the queue of its file and the volume goes on with the next request.
+//! So a file at its ceiling holds up no request for another file.
 //!
-//! As soon as the file would let some of them go, those come back to the volume's queue, before all of their connections that
-//! came later and where their clients stood, so that they are next as a rule; and more of them when none of those is left there. They are charged to the file when they go, so that
-//! a file can't save up while its volume holds it back. Where a file binds, its clients have less than their
-//! share of the volume, and who has is next there.
+//! When the file allows a request again, the first request of its queue is *requeued*: it waits for
+//! its turn at the volume again, before all requests of its connection that came later and where
+//! its client stood. Requests are requeued at the rate of the ceiling. A requeued request is
+//! charged to the file when it goes, so that a file can't save up while its volume holds it back.
+//!
+//! A *newcomer*, which has its first turn at the volume, goes before requests of the same file that
+//! wait only where the queue of the file puts it first. So requests that happen to be in the
+//! volume's queue when the file allows one don't overtake those in the file's queue.
+//!
+//! A requeued request may still find its file used up, by a request that had its turn sooner. Then
+//! it gets back its place in the file's queue, and the file is *reserved* for it the next time: it
+//! is requeued as the next to go at the volume, and until it had its turn no newcomer of the file
+//! goes, and only other requests that were refused are requeued. So no request is overtaken again
+//! by those that come later.
+//!
+//! A requeued request that can't go for a reason of its own, because it is cancelled or its
+//! connection is [stalled](crate::queue::Departure::Stalled), counts as one that was never requeued:
+//! the file goes on with the others. A request of a stalled connection is a newcomer when that is
+//! resumed.
 //!
 //! # What it costs
 //!
@@ -30,8 +47,8 @@ use weir_core::Mono;
 
 use crate::contract::{Ceiling, Limits};
 use crate::meter::CATCH_UP_NANOS;
-use crate::meters::{Cost, Meters};
-use crate::queue::{ClientKey, Departure, Order, Queue};
+use crate::meters::{Cost, Kind, Lag, Meters, Refusal};
+use crate::queue::{ClientKey, Order, Queue, Standing, pause};
 use crate::rate::BytesPerSecond;
 
 /// The most files of one volume that are remembered at once.
@@ -58,16 +75,98 @@ pub struct Files<K, T> {
 #[derive(Debug)]
 struct File<T> {
     meters: Meters,
-    queue: Queue<T>,
-    /// When to ask again, if somebody waits and none is [let back](Files::poll).
+    queue: Queue<Throttled<T>>,
+    /// When to ask again whether a request may be [requeued](Files::poll).
     due: Option<Mono>,
-    /// How many are let back and have neither gone nor been refused.
-    back: usize,
+    /// How many requests are requeued and have had no turn since.
+    requeued: usize,
+    /// For how many of these the file is reserved.
+    reserved: usize,
+    pace: Pace,
 }
 
-/// A file that a request waited for.
+/// A request in the queue of its file.
+#[derive(Debug)]
+struct Throttled<T> {
+    token: T,
+    /// It was requeued before, and its file refused it at its turn.
+    refused: bool,
+}
+
+/// The moments until which all requests that a file requeued are paid for at its ceiling, in
+/// nanoseconds, wherever those requests are. Without a pace, one request that waits for its turn at
+/// the volume would keep the others from being requeued, and a file could requeue any number while
+/// none of them has had its turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    bytes: u64,
+    operations: u64,
+}
+
+impl Pace {
+    /// The pace of a file that has requeued nothing and refused a request.
+    const fn after(Refusal { until, by }: Refusal) -> Self {
+        match by {
+            Kind::Bytes => Self { bytes: until.0, operations: 0 },
+            Kind::Operations => Self { bytes: 0, operations: until.0 },
+        }
+    }
+
+    /// When the next request may be requeued.
+    fn until(self) -> Mono {
+        Mono(self.bytes.max(self.operations))
+    }
+
+    fn charge(&mut self, ceiling: Ceiling, cost: Cost, lag: Lag, now: Mono) {
+        let (bytes, operations) = takes(ceiling, cost);
+        let from = |at: u64, lag| at.max(now.0.saturating_sub(CATCH_UP_NANOS.saturating_add(lag)));
+        self.bytes = from(self.bytes, lag.of_bytes(now)).saturating_add(bytes);
+        self.operations = from(self.operations, lag.of_operations(now)).saturating_add(operations);
+    }
+
+    fn give_back(&mut self, ceiling: Ceiling, cost: Cost) {
+        let (bytes, operations) = takes(ceiling, cost);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.operations = self.operations.saturating_sub(operations);
+    }
+}
+
+/// How long a ceiling takes to pay for a request, in nanoseconds: its bytes, and its operations.
+fn takes(ceiling: Ceiling, cost: Cost) -> (u64, u64) {
+    let nanos = |units: u64, rate: u64| {
+        let nanos = u128::from(units) * 1_000_000_000 / u128::from(rate.max(1));
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    };
+    let bytes = ceiling.rate.map_or(0, |rate| nanos(cost.bytes, rate.0));
+    let operations = ceiling.iops.map_or(0, |iops| nanos(cost.operations, iops.0));
+    (bytes, operations)
+}
+
+/// A request whose turn at its volume has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileName<K>(Option<K>);
+pub struct Turn<K> {
+    /// The file that it reads or writes.
+    pub file: K,
+    /// Whom fairness is between.
+    pub client: ClientKey,
+    /// The client's connection.
+    pub connection: u64,
+    /// What the file is to be charged.
+    pub cost: Cost,
+    /// Its place among the requests of its connection.
+    pub serial: u64,
+    /// What its file said when it requeued the request, if it did.
+    pub requeued: Option<Requeued<K>>,
+}
+
+/// A request that its file let back into the queue of its volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requeued<K> {
+    /// The file, as it is remembered.
+    file: Option<K>,
+    /// Whether the file is reserved for the request, which is to have the next turn then.
+    pub reserved: bool,
+}
 
 /// What a file was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +214,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
         self.ceiling = ceiling;
         for (name, file) in &mut self.files {
             file.meters.set(limits(ceiling), now);
+            file.pace = Pace::default();
             file.queue.reweigh(&file.meters);
             file.ask(&mut self.due, *name, now);
         }
@@ -129,74 +229,112 @@ impl<K: Ord + Copy, T> Files<K, T> {
         Some(FileCharge { file: name, cost, at: now })
     }
 
-    /// Charges a request whose turn it is at its volume, whoever waits for the file: those are let back as soon as it
-    /// lets any go.
-    ///
-    /// # Errors
-    /// The file is used up until then.
-    pub fn take(&mut self, name: K, cost: Cost, now: Mono) -> Result<FileCharge<K>, Mono> {
-        let name = self.name(name, now);
+    /// Decides about a request whose turn at its volume has come: `Some` if it goes, with what its
+    /// file was charged. Otherwise it waits for its file from now on, until [`poll`](Self::poll)
+    /// requeues it.
+    #[must_use]
+    pub fn turn(&mut self, turn: Turn<K>, token: T, now: Mono) -> Option<(T, FileCharge<K>)> {
+        let name = match turn.requeued {
+            Some(requeued) => requeued.file,
+            None => self.name(turn.file, now),
+        };
         let file = entry(&mut self.files, name, self.ceiling);
-        let cost = file.queue.take_turn(&file.meters, cost, now)?;
-        Ok(FileCharge { file: name, cost, at: now })
+        let (cost, throttled) = (turn.cost, Throttled { token, refused: turn.requeued.is_some() });
+        let decided = match turn.requeued {
+            Some(requeued) => {
+                file.had_turn(&requeued);
+                file.queue.take_turn(&file.meters, cost, now).map_err(|refusal| {
+                    file.pace.give_back(self.ceiling, cost);
+                    (refusal.until, Standing::Unserved)
+                })
+            }
+            None if file.is_contended() => Err((now, Standing::New)),
+            None => file.queue.take_turn(&file.meters, cost, now).map_err(|refusal| {
+                file.pace = Pace::after(refusal);
+                (refusal.until, Standing::New)
+            }),
+        };
+        let gone = match decided {
+            Ok(cost) => Some((throttled.token, cost)),
+            Err((until, standing)) => {
+                let order = Order { serial: turn.serial, standing };
+                let (client, connection) = (turn.client, turn.connection);
+                let (queue, meters) = (&mut file.queue, &file.meters);
+                let first = queue.push_in_order(meters, client, connection, cost, throttled, order);
+                self.waiting += 1;
+                if first || file.due.is_none() {
+                    file.ask(&mut self.due, name, until);
+                }
+                let gone = file.pass(turn.serial, cost, self.ceiling, now);
+                self.waiting -= usize::from(gone.is_some());
+                gone
+            }
+        };
+        if file.queue.is_empty() {
+            due(&mut self.due, name, file, None);
+        } else if turn.requeued.is_some_and(|turn| turn.reserved || file.requeued == 0) {
+            file.ask(&mut self.due, name, now);
+        }
+        gone.map(|(token, cost)| (token, FileCharge { file: name, cost, at: now }))
     }
 
     /// Gives back what was charged. True if somebody waits who may go sooner now: [ask](Self::poll).
     pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
         let Some(file) = self.files.get_mut(&charge.file) else { return false };
         file.meters.refund(charge.cost, charge.at);
+        file.pace.give_back(self.ceiling, charge.cost);
         file.ask(&mut self.due, charge.file, now)
     }
 
-    /// Lets a request wait for its file, which refused it when its turn had come `until` then, by its `serial` among those of
-    /// its connection.
-    pub fn hold(
-        &mut self,
-        name: K,
-        (client, connection): (ClientKey, u64),
-        cost: Cost,
-        token: T,
-        until: Mono,
-        serial: u64,
-    ) {
-        let name = self.name(name, until);
-        let file = entry(&mut self.files, name, self.ceiling);
-        self.waiting += 1;
-        let (queue, meters) = (&mut file.queue, &file.meters);
-        let order = Order { serial, had_turn: false };
-        let asks = queue.push_in_order(meters, client, connection, cost, token, order);
-        if asks || file.due.is_none() {
-            file.ask(&mut self.due, name, until);
-        }
-    }
-
-    /// Hands those that their files would let go at `now` to `release`. They are to take their turn at once, [in their
-    /// order](Queue::push_in_order) among those of their connections, and when they go or don't [that is to be said](Self::left).
-    pub fn poll(&mut self, now: Mono, release: &mut impl FnMut(T, FileName<K>)) {
+    /// Hands the requests that are requeued at `now` to `release`. They are to wait for their
+    /// [turn](Self::turn) at the volume as [`Standing::Kept`] or, where the file is reserved for
+    /// them, as [`Standing::First`]. If one is to have no turn, [that is to be
+    /// said](Self::withdraw).
+    pub fn poll(&mut self, now: Mono, release: &mut impl FnMut(T, Requeued<K>)) {
         while let Some(&(_, name)) = self.due.first().filter(|(at, _)| *at <= now) {
             let Some(file) = self.files.get_mut(&name) else { return };
-            let (waiting, back) = (&mut self.waiting, &mut file.back);
-            let mut charged = Cost::ZERO;
-            let again = file.queue.poll(&file.meters, now, &mut |token, cost| {
-                *waiting -= 1;
-                *back += 1;
-                charged.bytes = charged.bytes.saturating_add(cost.bytes);
-                charged.operations = charged.operations.saturating_add(cost.operations);
-                release(token, FileName(name));
-                Departure::Went
-            });
-            file.meters.refund(charged, now);
-            // It names no moment that has come, but the file asks never twice at one.
-            let again = again.map(|at| at.max(Mono(now.0.saturating_add(1))));
-            due(&mut self.due, name, file, again.filter(|_| file.back == 0));
+            let again = loop {
+                match file.requeue(self.ceiling, now) {
+                    Ok(Throttled { token, refused }) => {
+                        self.waiting -= 1;
+                        release(token, Requeued { file: name, reserved: refused });
+                    }
+                    Err(again) => break again,
+                }
+            };
+            // The file never asks twice at one moment.
+            let soonest = pause(&file.meters, now).max(Mono(now.0.saturating_add(1)));
+            due(&mut self.due, name, file, again.map(|at| at.max(soonest)));
         }
     }
 
-    /// One that was let back has gone, or is gone, or [waits](Self::hold) again: where it was the last, the file is to be asked.
-    pub fn left(&mut self, FileName(name): FileName<K>, now: Mono) {
-        let Some(file) = self.files.get_mut(&name) else { return };
-        file.back = file.back.saturating_sub(1);
-        file.ask(&mut self.due, name, now);
+    /// A request that had its turn and was to go [does not](crate::queue::Departure::Stalled): gives
+    /// back what its file was charged, and what its client was charged in the order of the file.
+    pub fn give_back(&mut self, turn: Turn<K>, charge: FileCharge<K>, now: Mono) {
+        if let Some(file) = self.files.get_mut(&charge.file) {
+            file.queue.give_back(&file.meters, turn.client, turn.connection, turn.cost);
+        }
+        self.refund(charge, now);
+    }
+
+    /// A requeued request has no turn, because it is cancelled or its connection is stalled. It
+    /// counts as one that was never requeued: its file goes on with others and is no longer
+    /// reserved for it.
+    pub fn withdraw(&mut self, turn: Turn<K>, now: Mono) {
+        let Some(requeued) = turn.requeued else { return };
+        let Some(file) = self.files.get_mut(&requeued.file) else { return };
+        file.had_turn(&requeued);
+        file.pace.give_back(self.ceiling, turn.cost);
+        file.queue.give_back(&file.meters, turn.client, turn.connection, turn.cost);
+        file.ask(&mut self.due, requeued.file, now);
+    }
+
+    /// How many requests of each file are requeued, and for how many it is reserved; without files
+    /// that have none.
+    #[cfg(test)]
+    pub(crate) fn requeued(&self) -> impl Iterator<Item = (Option<K>, (usize, usize))> {
+        let counts = self.files.iter().map(|(name, file)| (*name, (file.requeued, file.reserved)));
+        counts.filter(|(_, counts)| *counts != (0, 0))
     }
 
     /// When to ask again: `None` if nobody waits.
@@ -208,9 +346,9 @@ impl<K: Ord + Copy, T> Files<K, T> {
     /// Takes out what waits on `connection`, and hands it to `cancelled`. Nothing of it was charged.
     pub fn cancel_connection(&mut self, connection: u64, cancelled: &mut impl FnMut(T)) {
         let waiting = &mut self.waiting;
-        let mut cancelled = |token| {
+        let mut cancelled = |throttled: Throttled<T>| {
             *waiting -= 1;
-            cancelled(token);
+            cancelled(throttled.token);
         };
         for (name, file) in self.files.iter_mut().filter(|(_, file)| !file.queue.is_empty()) {
             file.queue.cancel_connection(&file.meters, connection, &mut cancelled);
@@ -222,7 +360,8 @@ impl<K: Ord + Copy, T> Files<K, T> {
 
     /// All that waits, because files have no ceiling any more.
     pub fn open(self) -> impl Iterator<Item = T> {
-        self.files.into_values().flat_map(|file| file.queue.into_waiters())
+        let files = self.files.into_values();
+        files.flat_map(|file| file.queue.into_waiters()).map(|throttled| throttled.token)
     }
 
     /// How many requests wait for files.
@@ -245,9 +384,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
 
     /// Forgets the files that owe nothing any more.
     pub fn forget(&mut self, now: Mono) {
-        self.files.retain(|_, file| {
-            file.back > 0 || !file.queue.is_empty() || !file.meters.is_settled(now)
-        });
+        self.files.retain(|_, file| file.is_contended() || !file.meters.is_settled(now));
         self.room = self.files.len().saturating_mul(2).clamp(FILES_FEW, FILES_MAX);
         self.looks = Mono(now.0.saturating_add(CATCH_UP_NANOS));
     }
@@ -274,19 +411,74 @@ fn entry<K: Ord, T>(
         meters: Meters::new(limits(ceiling)),
         queue: Queue::new(),
         due: None,
-        back: 0,
+        requeued: 0,
+        reserved: 0,
+        pace: Pace::default(),
     })
 }
 
 impl<T> File<T> {
-    /// Has the file asked `at` that moment, if anybody waits and none is let back; says whether it is.
+    /// Whether other requests for the file wait, in its own queue or requeued.
+    fn is_contended(&self) -> bool {
+        self.requeued > 0 || !self.queue.is_empty()
+    }
+
+    /// Takes the first request out of the queue if it is to be requeued now; otherwise says when to
+    /// ask again, if that is not known from the requests that are requeued.
+    fn requeue(&mut self, ceiling: Ceiling, now: Mono) -> Result<Throttled<T>, Option<Mono>> {
+        if self.queue.is_empty() {
+            return Err(None);
+        }
+        let open = self.queue.take_turn(&self.meters, Cost::ZERO, now);
+        open.map_err(|refusal| Some(refusal.until))?;
+        if self.pace.until() > now {
+            return Err(Some(self.pace.until()));
+        }
+        let Some((first, _, throttled)) = self.queue.peek(&self.meters) else { return Err(None) };
+        if self.reserved > 0 && !throttled.refused {
+            return Err(None);
+        }
+        let throttled = self.take(first, ceiling, now).ok_or(None)?;
+        self.requeued += 1;
+        self.reserved += usize::from(throttled.refused);
+        Ok(throttled)
+    }
+
+    /// Lets the request with that serial go, which has its turn at the volume, if it is the first
+    /// of the queue, the file is not reserved for another one, and allows it. Gives what it is
+    /// charged.
+    fn pass(&mut self, serial: u64, cost: Cost, ceiling: Ceiling, now: Mono) -> Option<(T, Cost)> {
+        let (first, its, _) = self.queue.peek(&self.meters)?;
+        if self.reserved > 0 || its != serial {
+            return None;
+        }
+        let charged = self.queue.take_turn(&self.meters, cost, now).ok()?;
+        self.take(first, ceiling, now).map(|throttled| (throttled.token, charged))
+    }
+
+    /// Takes a request out of the queue that was [found](Queue::peek) to be the first. The pace is
+    /// charged for it.
+    fn take(&mut self, first: usize, ceiling: Ceiling, now: Mono) -> Option<Throttled<T>> {
+        let lag = self.queue.lag(&self.meters, now);
+        let (throttled, cost) = self.queue.take(first, &self.meters, now)?;
+        self.pace.charge(ceiling, cost, lag, now);
+        Some(throttled)
+    }
+
+    /// A requeued request had its turn at the volume, or has none any more.
+    fn had_turn<K>(&mut self, requeued: &Requeued<K>) {
+        self.requeued = self.requeued.saturating_sub(1);
+        self.reserved = self.reserved.saturating_sub(usize::from(requeued.reserved));
+    }
+
+    /// Has the file asked `at` that moment, if anything waits in its queue; says whether it does.
     fn ask<K: Ord + Copy>(
         &mut self,
         all: &mut BTreeSet<(Mono, Option<K>)>,
         name: Option<K>,
         at: Mono,
     ) -> bool {
-        let asks = !self.queue.is_empty() && self.back == 0;
+        let asks = !self.queue.is_empty();
         if asks {
             due(all, name, self, Some(at));
         }
@@ -332,19 +524,35 @@ mod tests {
         Files::new(Ceiling { rate: None, iops: Some(Iops(100)) })
     }
 
-    fn hold(files: &mut Files<u64, char>, name: u64, token: char, now: Mono) {
-        files.hold(name, (ClientKey(1), 1), Cost::of(1), token, now, u64::MAX);
+    /// A newcomer, the token's number among the requests of its connection.
+    fn newcomer(name: u64, client: u128, token: char) -> Turn<u64> {
+        let (serial, client) = (u64::from(token), ClientKey(client));
+        let cost = Cost::of(1);
+        Turn { file: name, client, connection: 1, cost, serial, requeued: None }
     }
 
-    /// Those that go now.
+    /// A newcomer that has to wait.
+    fn hold(files: &mut Files<u64, char>, name: u64, token: char, now: Mono) {
+        assert_eq!(files.turn(newcomer(name, 1, token), token, now), None);
+    }
+
+    fn requeued(files: &mut Files<u64, char>, now: Mono) -> Vec<(char, Requeued<u64>)> {
+        let mut requeued = Vec::new();
+        files.poll(now, &mut |token, by| requeued.push((token, by)));
+        requeued
+    }
+
+    /// Whether a requeued request goes at its turn.
+    fn goes(files: &mut Files<u64, char>, (token, by): (char, Requeued<u64>), now: Mono) -> bool {
+        let turn = Turn { requeued: Some(by), ..newcomer(u64::MAX, 1, token) };
+        files.turn(turn, token, now).is_some()
+    }
+
+    /// The requests that are requeued now and go at once.
     fn polled(files: &mut Files<u64, char>, now: Mono) -> Vec<char> {
-        let mut back = Vec::new();
-        files.poll(now, &mut |token, name| back.push((token, name)));
-        for (_, name) in &back {
-            assert!(files.take(name.0.unwrap_or(u64::MAX), Cost::of(1), now).is_ok());
-            files.left(*name, now);
-        }
-        back.into_iter().map(|(token, _)| token).collect()
+        let requeued = requeued(files, now);
+        requeued.iter().for_each(|one| assert!(goes(files, *one, now), "{one:?}"));
+        requeued.into_iter().map(|(token, _)| token).collect()
     }
 
     /// Requests that go at once.
@@ -366,9 +574,8 @@ mod tests {
         at_once(&mut files, 1, at(0));
         hold(&mut files, 1, 'a', at(0));
         hold(&mut files, 1, 'b', at(0));
-        assert_eq!((files.len(), files.next()), (2, Some(at(0))), "nobody has asked yet");
+        assert_eq!((files.len(), files.next()), (2, Some(at(10))));
         assert_eq!(polled(&mut files, at(0)), []);
-        assert_eq!(files.next(), Some(at(10)));
         assert_eq!(at_once(&mut files, 1, at(10)), 0, "somebody waits");
         assert_eq!(polled(&mut files, at(10)), ['a']);
         assert_eq!(polled(&mut files, at(20)), ['b']);
@@ -398,34 +605,73 @@ mod tests {
         files.set(Ceiling { rate: None, iops: Some(Iops(10_000)) }, at(0));
         assert_eq!(polled(&mut files, at(1)), ['a', 'b', 'c']);
         files.set(Ceiling { rate: None, iops: Some(Iops(1)) }, at(1));
+        at_once(&mut files, 1, at(1));
         "defgh".chars().for_each(|token| hold(&mut files, 1, token, at(1)));
         assert_eq!(Vec::from_iter(files.open()), ['d', 'e', 'f', 'g', 'h']);
     }
 
     #[test]
-    fn those_let_back_are_charged_when_they_go_and_more_come_when_none_is_left() {
+    fn requests_are_requeued_at_the_rate_of_the_ceiling_and_charged_when_they_go() {
         let mut files = files();
         at_once(&mut files, 1, at(0));
-        "abcdef".chars().for_each(|token| hold(&mut files, 1, token, at(0)));
-        let mut back = Vec::new();
-        files.poll(at(30), &mut |token, name| back.push((token, name)));
+        "abcdefg".chars().for_each(|token| hold(&mut files, 1, token, at(0)));
+        let mut back = requeued(&mut files, at(30));
         assert_eq!(Vec::from_iter(back.iter().map(|(token, _)| *token)), ['a', 'b', 'c']);
-        assert_eq!((files.next(), files.len()), (None, 3));
-        let takes = |files: &mut Files<u64, char>, milli| {
-            files.take(1, Cost::of(1), at(milli)).map(|charge| charge.cost)
-        };
-        // Their volume held them back for a second: they have 50 ms and one, as any other.
-        let went = (0..10).take_while(|_| takes(&mut files, 1000).is_ok()).count();
-        assert_eq!(went, 6);
-        assert_eq!(takes(&mut files, 1000), Err(at(1010)));
-        files.left(back[0].1, at(1000));
-        files.left(back[1].1, at(1000));
-        hold(&mut files, 1, 'c', at(1010));
-        assert_eq!(files.next(), None, "one is still back");
-        files.left(back[2].1, at(1000));
-        assert_eq!(files.next(), Some(at(1000)));
-        assert_eq!(polled(&mut files, at(1000)), []);
+        assert_eq!((files.next(), files.len()), (Some(at(40)), 4));
+        back.extend(requeued(&mut files, at(40)));
+        assert_eq!((back.len(), files.next()), (4, Some(at(50))));
+        // Their volume held them back for a second: they have 50 ms and one request, like any
+        // other.
+        back.extend(requeued(&mut files, at(1000)));
+        assert_eq!(back.len(), 7);
+        let went = back.iter().take_while(|one| goes(&mut files, **one, at(1000))).count();
+        assert_eq!((went, files.len()), (6, 1));
+        assert_eq!(requeued(&mut files, at(1000)), []);
         assert_eq!(files.next(), Some(at(1010)));
+        assert_eq!(polled(&mut files, at(1010)), ['g']);
+    }
+
+    #[test]
+    fn a_newcomer_goes_before_waiting_requests_only_where_its_file_puts_it_first() {
+        let mut files = files();
+        at_once(&mut files, 1, at(0));
+        hold(&mut files, 1, 'a', at(0));
+        hold(&mut files, 1, 'b', at(0));
+        // The file would allow one again.
+        hold(&mut files, 1, 'c', at(10));
+        let back = requeued(&mut files, at(10));
+        assert_eq!(back.len(), 1);
+        hold(&mut files, 1, 'd', at(10));
+        // A client that had nothing of the file's time yet.
+        let other = files.turn(newcomer(1, 2, 'e'), 'e', at(10));
+        assert_eq!(other.map(|(token, _)| token), Some('e'));
+        assert!(!goes(&mut files, back[0], at(10)), "the other was first");
+        assert_eq!(polled(&mut files, at(20)), ['a']);
+        assert_eq!(polled(&mut files, at(30)), ['b']);
+    }
+
+    #[test]
+    fn a_file_is_reserved_for_a_request_that_it_refused_after_it_was_requeued() {
+        let mut files = files();
+        at_once(&mut files, 1, at(0));
+        hold(&mut files, 1, 'a', at(0));
+        let large = Cost { bytes: 1, operations: 5 };
+        let second = Turn { cost: large, ..newcomer(1, 2, 'b') };
+        assert_eq!(files.turn(second, 'b', at(0)), None);
+        let first = requeued(&mut files, at(10));
+        assert!(!first[0].1.reserved);
+        let by = requeued(&mut files, at(20))[0].1;
+        assert!(files.turn(Turn { requeued: Some(by), ..second }, 'b', at(20)).is_some());
+        assert!(!goes(&mut files, first[0], at(20)), "50 ms are charged");
+        hold(&mut files, 1, 'c', at(30));
+        let again = requeued(&mut files, at(60));
+        assert_eq!(again.len(), 1, "none but the one that was refused");
+        assert!(again[0].0 == 'a' && again[0].1.reserved);
+        assert_eq!(files.turn(newcomer(1, 3, 'd'), 'd', at(80)), None, "a newcomer");
+        assert_eq!((requeued(&mut files, at(90)), files.next()), (Vec::new(), None));
+        // It is cancelled, or goes: either way it is the others' turn.
+        files.withdraw(Turn { requeued: Some(again[0].1), ..newcomer(1, 1, 'a') }, at(90));
+        assert_eq!(polled(&mut files, at(90)).len(), 2);
     }
 
     #[test]
@@ -433,7 +679,7 @@ mod tests {
         let mut files = files();
         at_once(&mut files, 1, at(0));
         hold(&mut files, 1, 'a', at(0));
-        files.hold(1, (ClientKey(1), 2), Cost::of(1), 'b', at(0), 0);
+        assert_eq!(files.turn(Turn { connection: 2, ..newcomer(1, 1, 'b') }, 'b', at(0)), None);
         at_once(&mut files, 2, at(0));
         hold(&mut files, 2, 'c', at(0));
         let mut gone = Vec::new();

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use weir_core::Mono;
 
 use crate::contract::Ceiling;
-use crate::files::{FileCharge, FileName, Files};
+use crate::files::{FileCharge, Files, Requeued, Turn};
 use crate::meters::{Cost, Meters};
-use crate::queue::{ClientKey, Departure, Order, Queue, Step};
+use crate::queue::{ClientKey, Departure, Order, Queue, Standing, Step};
 
 /// What asks to go. `K` names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +82,20 @@ impl Aside {
 #[derive(Debug)]
 struct Waiter<K, T> {
     asks: Asks<K>,
-    /// The file that it waited for and that let it back.
-    back: Option<FileName<K>>,
+    /// What its file said when it [requeued](Files::poll) the request.
+    requeued: Option<Requeued<K>>,
     /// Its place in the order in which all came.
     serial: u64,
     token: T,
+}
+
+impl<K: Copy, T> Waiter<K, T> {
+    /// What its file is to decide about when its turn comes; `None` for a request without a file.
+    fn turn(&self) -> Option<Turn<K>> {
+        let Asks { client, connection, cost, file, .. } = self.asks;
+        let (serial, requeued) = (self.serial, self.requeued);
+        file.map(|file| Turn { file, client, connection, cost, serial, requeued })
+    }
 }
 
 impl<K> Default for Charged<K> {
@@ -124,6 +133,8 @@ impl<K: Ord + Copy, T> Line<K, T> {
             (None, _) => {
                 let Some(files) = self.files.take() else { return };
                 self.aside = Aside { cleared: true, ..Aside::default() };
+                // No file knows them any more, nor will one that gets a ceiling later.
+                self.queue.for_each(&mut |waiter| waiter.requeued = None);
                 for waiter in files.open() {
                     wait(&mut self.queue, meters, waiter);
                 }
@@ -155,7 +166,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
     /// Lets a request wait. True if the line has to be asked, as [`Queue::push`] has it.
     pub fn push(&mut self, meters: &Meters, asks: Asks<K>, token: T) -> bool {
         self.serial += 1;
-        wait(&mut self.queue, meters, Waiter { asks, back: None, serial: self.serial, token })
+        wait(&mut self.queue, meters, Waiter { asks, requeued: None, serial: self.serial, token })
     }
 
     /// See [`Queue::poll`]. `release` gives a request back whose connection has no room for the reply: nothing is charged,
@@ -167,7 +178,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
         release: &mut impl FnMut(T, Charged<K>) -> Option<T>,
     ) -> Option<Mono> {
         loop {
-            self.let_back(meters, now);
+            self.requeue(meters, now);
             let (files, aside) = (&mut self.files, &mut self.aside);
             let stalled = &mut self.stalled;
             let next = self.queue.poll(meters, now, &mut |waiter, charged| {
@@ -191,7 +202,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
         release: &mut impl FnMut(T, Charged<K>) -> Option<T>,
     ) -> Step {
         loop {
-            self.let_back(meters, now);
+            self.requeue(meters, now);
             let (files, aside) = (&mut self.files, &mut self.aside);
             let stalled = &mut self.stalled;
             let step = self.queue.step(meters, budget, now, &mut |waiter, charged| {
@@ -234,8 +245,8 @@ impl<K: Ord + Copy, T> Line<K, T> {
     ) {
         let files = &mut self.files;
         self.queue.cancel_connection(meters, connection, &mut |waiter: Waiter<K, T>| {
-            if let Some((files, file)) = files.as_mut().zip(waiter.back) {
-                files.left(file, now);
+            if let Some((files, turn)) = files.as_mut().zip(waiter.turn()) {
+                files.withdraw(turn, now);
             }
             cancelled(waiter.token);
         });
@@ -297,34 +308,35 @@ impl<K: Ord + Copy, T> Line<K, T> {
         core::mem::take(&mut self.aside.cleared)
     }
 
-    /// Those whose files let them go take their turn again.
-    fn let_back(&mut self, meters: &Meters, now: Mono) {
+    /// Puts the requests that their files requeue into the queue of the volume.
+    fn requeue(&mut self, meters: &Meters, now: Mono) {
         let Some(files) = &mut self.files else { return };
-        let mut stalled = Vec::new();
-        files.poll(now, &mut |waiter, file| {
+        let mut without_room = Vec::new();
+        files.poll(now, &mut |waiter, requeued| {
             self.aside.remove(&waiter.asks);
-            // A request on a stalled connection doesn't take its turn now, and others of the file do.
-            let takes_turn = !self.queue.is_stalled(waiter.asks.connection);
-            if !takes_turn {
-                stalled.push(file);
+            let mut waiter = Waiter { requeued: Some(requeued), ..waiter };
+            if self.queue.is_stalled(waiter.asks.client, waiter.asks.connection) {
+                without_room.extend(waiter.turn());
+                waiter.requeued = None;
             }
-            wait(&mut self.queue, meters, Waiter { back: takes_turn.then_some(file), ..waiter });
+            wait(&mut self.queue, meters, waiter);
         });
-        for file in stalled {
-            files.left(file, now);
+        for turn in without_room {
+            files.withdraw(turn, now);
         }
     }
 
-    /// Requests that came back from their files don't take their turn, as their connections are stalled. The files go on
-    /// with others.
+    /// Requeued requests whose connections were stalled have no turn before those are resumed, and
+    /// are newcomers then: their files go on with others.
     fn forget_turns(&mut self, now: Mono) {
         for connection in self.stalled.drain(..) {
             let Some(files) = &mut self.files else { continue };
-            for waiter in self.queue.waiters_of(connection) {
-                if let Some(file) = waiter.back.take() {
-                    files.left(file, now);
+            self.queue.for_each_stalled(connection, &mut |waiter| {
+                if let Some(turn) = waiter.turn() {
+                    files.withdraw(turn, now);
                 }
-            }
+                waiter.requeued = None;
+            });
         }
     }
 }
@@ -336,7 +348,12 @@ fn wait<K: Copy, T>(
     waiter: Waiter<K, T>,
 ) -> bool {
     let Asks { client, connection, cost, .. } = waiter.asks;
-    let order = Order { serial: waiter.serial, had_turn: waiter.back.is_some() };
+    let standing = match waiter.requeued {
+        None => Standing::New,
+        Some(Requeued { reserved: false, .. }) => Standing::Kept,
+        Some(Requeued { reserved: true, .. }) => Standing::First,
+    };
+    let order = Order { serial: waiter.serial, standing };
     queue.push_in_order(meters, client, connection, cost, waiter, order)
 }
 
@@ -352,35 +369,26 @@ fn leave<K: Ord + Copy, T>(
     now: Mono,
     release: &mut impl FnMut(T, Charged<K>) -> Option<T>,
 ) -> Departure<Waiter<K, T>> {
-    let Waiter { asks, back, serial, token } = waiter;
-    let Asks { client, connection, cost, file, .. } = asks;
-    let mut go = |token, file| match release(token, Charged { volume, file }) {
-        None => Departure::Went,
-        Some(token) => {
-            stalled.push(connection);
-            Departure::Stalled(Waiter { asks, back, serial, token })
-        }
+    let (asks, turn) = (waiter.asks, waiter.turn());
+    let mut go = |waiter: Waiter<K, T>, file| {
+        let Some(token) = release(waiter.token, Charged { volume, file }) else {
+            return Departure::Went;
+        };
+        stalled.push(asks.connection);
+        Departure::Stalled(Waiter { token, ..waiter })
     };
-    let Some(((files, aside), name)) = files.zip(file) else { return go(token, None) };
-    let outcome = match files.take(name, cost, now) {
-        Ok(charge) => {
-            let outcome = go(token, Some(charge));
-            if let Departure::Stalled(_) = outcome {
-                // It gives up its turn with the others of its connection.
-                files.refund(charge, now);
-                return outcome;
-            }
-            outcome
-        }
-        Err(until) => {
-            aside.add(&asks);
-            let waiter = Waiter { asks, back: None, serial, token };
-            files.hold(name, (client, connection), cost, waiter, until, serial);
-            Departure::SetAside
-        }
+    let Some(((files, aside), turn)) = files.zip(turn) else { return go(waiter, None) };
+    let waiter = Waiter { requeued: None, ..waiter };
+    let Some((waiter, charge)) = files.turn(turn, waiter, now) else {
+        aside.add(&asks);
+        return Departure::SetAside;
     };
-    if let Some(file) = back {
-        files.left(file, now);
+    let departure = go(waiter, Some(charge));
+    if let Departure::Stalled(_) = departure {
+        files.give_back(turn, charge, now);
     }
-    outcome
+    departure
 }
+
+#[cfg(test)]
+mod tests;

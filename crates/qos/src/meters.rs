@@ -140,12 +140,12 @@ impl Lag {
     }
 
     /// That of the meter of bytes: none unless the other has just held somebody up.
-    fn of_bytes(self, now: Mono) -> u64 {
+    pub(crate) fn of_bytes(self, now: Mono) -> u64 {
         self.after(self.operations_until, now)
     }
 
     /// That of the meter of operations.
-    fn of_operations(self, now: Mono) -> u64 {
+    pub(crate) fn of_operations(self, now: Mono) -> u64 {
         self.after(self.bytes_until, now)
     }
 

@@ -110,10 +110,33 @@ pub enum Departure<T> {
 /// The place of a request among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Among those of its connection.
+    /// The request's place among those of its connection.
     pub serial: u64,
-    /// Whether its turn had come before, and it was [set aside](Queue::poll).
-    pub had_turn: bool,
+    /// Where its client and its connection stand.
+    pub standing: Standing,
+}
+
+/// Where the client and the connection of a request stand in the rounds of a queue that the request
+/// enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The request is new. A client or connection that had nothing waiting starts at the clock.
+    New,
+    /// The request had its turn here before and was [set aside](Queue::poll). A client or
+    /// connection that had nothing waiting since then stands where it did.
+    Kept,
+    /// The request is to go next. Client and connection are charged where they really stand.
+    First,
+    /// The request was taken out and did not go. Client and connection get back what they were
+    /// charged for it.
+    Unserved,
+}
+
+impl Standing {
+    /// Whether a client or connection moves that has other requests waiting.
+    const fn moves(self) -> bool {
+        matches!(self, Self::First | Self::Unserved)
+    }
 }
 
 /// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped
@@ -213,13 +236,13 @@ impl<T> Queue<T> {
         cost: Cost,
         token: T,
     ) -> bool {
-        let order = Order { serial: u64::MAX, had_turn: false };
+        let order = Order { serial: u64::MAX, standing: Standing::New };
         self.push_in_order(meters, client, connection, cost, token, order)
     }
 
-    /// The same for a request that has its place in an order: it goes before those of its connection with a higher
-    /// serial. If it had its turn before its client and connection stand where they did, so that it isn't
-    /// overtaken by others over and over.
+    /// Parks a request that has a place in an order: before the requests of its connection that
+    /// have a higher serial, and with its client and connection where its [`Standing`] puts them.
+    /// The answer is that of [`push`](Self::push).
     pub fn push_in_order(
         &mut self,
         meters: &Meters,
@@ -227,10 +250,12 @@ impl<T> Queue<T> {
         connection: u64,
         cost: Cost,
         token: T,
-        Order { serial, had_turn }: Order,
+        Order { serial, standing }: Order,
     ) -> bool {
-        let new_client = had_turn && !self.by_client.contains_key(&client);
-        let new = had_turn && !self.by_connection.contains_key(&(connection, client));
+        let new_client =
+            !matches!(standing, Standing::New) && !self.by_client.contains_key(&client);
+        let new = !matches!(standing, Standing::New)
+            && !self.by_connection.contains_key(&(connection, client));
         if self.is_empty() {
             self.per_operation = meters.per_operation();
         }
@@ -250,21 +275,78 @@ impl<T> Queue<T> {
             // Near the front, as a rule: few are set aside and those behind them not.
             waiters.insert(waiters.partition_point(|other| other.serial <= serial), waiter);
         }
-        if alone {
+        // A stalled connection stands nowhere until it is resumed.
+        let stands = (alone || standing.moves()) && !connection.stalled;
+        if stands {
+            let turn = waiters.front().map_or(weight, |first| first.weight);
             let client = &mut self.clients[connection.client];
-            let join = |round: &mut Round, from, new| match had_turn {
-                true => round.rejoin(from, weight, new),
-                false => round.join(from, weight),
+            let stand = |round: &mut Round, from, new| match standing {
+                Standing::New => round.join(from, turn),
+                Standing::Kept => round.rejoin(from, turn, new),
+                Standing::First => round.rejoin_first(from, turn, new),
+                Standing::Unserved => round.unserve(from, weight.bytes, turn),
             };
-            if !client.round.is_ready() {
-                client.place = join(&mut self.round, client.place, new_client);
+            if standing.moves() || !client.round.is_ready() {
+                client.place = stand(&mut self.round, client.place, new_client);
             }
-            connection.place = join(&mut client.round, connection.place, new);
+            connection.place = stand(&mut client.round, connection.place, new);
         }
         self.len += 1;
         self.parked_cost = self.parked_cost.saturating_add(cost.bytes);
-        let is_first = alone && self.first(None).is_some_and(|(first, _)| first == at);
+        let is_first = stands && self.first(None).is_some_and(|(first, _)| first == at);
         meters.took_back() || is_first
+    }
+
+    /// The request that is to go next: its connection, its serial and its token.
+    pub(crate) fn peek(&self, meters: &Meters) -> Option<(usize, u64, &T)> {
+        let (at, _) = self.next(meters)?;
+        let first = self.connections[at].waiters.front()?;
+        Some((at, first.serial, &first.token))
+    }
+
+    /// Takes out the first request of the connection that [`peek`](Self::peek) named. It is charged
+    /// to its client's share, but not to `meters`: the caller does that, or puts it back as
+    /// [`Standing::Unserved`].
+    pub(crate) fn take(&mut self, at: usize, meters: &Meters, now: Mono) -> Option<(T, Cost)> {
+        let turn = meters.yields(TURN_NANOS).min(TURN_BYTES);
+        let cost = self.connections.get(at)?.waiters.front()?.cost;
+        let mut taken = None;
+        self.pop(at, turn, |token| {
+            taken = Some(token);
+            Departure::Went
+        });
+        if self.is_empty() {
+            meters.keep_held(self.lag(meters, now), now);
+            self.drained(meters);
+        }
+        taken.map(|token| (token, cost))
+    }
+
+    /// Gives a client and its connection back what they were charged for a request that was
+    /// [taken](Self::take) and does not go. They save up no share by it. No connection of this queue
+    /// may be stalled, and none is in the queue of a file.
+    pub(crate) fn give_back(
+        &mut self,
+        meters: &Meters,
+        client: ClientKey,
+        connection: u64,
+        cost: Cost,
+    ) {
+        let Some(&client_at) = self.by_client.get(&client) else { return };
+        let (client_now, bytes) = (&mut self.clients[client_at], meters.weight(cost).bytes);
+        if let Some(&at) = self.by_connection.get(&(connection, client)) {
+            let connection = &mut self.connections[at];
+            let turn = connection.waiters.front().map(|first| first.weight);
+            connection.place = client_now.round.give_back(connection.place, bytes, turn);
+        }
+        let next = client_now.round.first(None).and_then(|at| self.connections[at].waiters.front());
+        let turn = next.map(|first| first.weight);
+        client_now.place = self.round.give_back(client_now.place, bytes, turn);
+    }
+
+    /// How far `meters` may lag because one of them held up the other.
+    pub(crate) fn lag(&self, meters: &Meters, now: Mono) -> Lag {
+        self.lag.with(meters.held(now))
     }
 
     /// To be called when `meters` got other limits: weighs what waits by those. If that makes a difference all
@@ -279,7 +361,7 @@ impl<T> Queue<T> {
         for ((id, client), at) in old.by_connection {
             let Some(connection) = connections.try_remove(at) else { continue };
             for Waiter { cost, serial, token, .. } in connection.waiters {
-                let order = Order { serial, had_turn: false };
+                let order = Order { serial, standing: Standing::New };
                 self.push_in_order(meters, client, id, cost, token, order);
             }
             if connection.stalled
@@ -316,18 +398,28 @@ impl<T> Queue<T> {
         resumed
     }
 
-    /// Whether a connection is stalled.
+    /// Whether a client's connection is stalled.
     #[must_use]
-    pub fn is_stalled(&self, connection: u64) -> bool {
-        let mut of_connection = self.by_connection.range(clients_of(connection));
-        of_connection.any(|(_, &at)| self.connections[at].stalled)
+    pub fn is_stalled(&self, client: ClientKey, connection: u64) -> bool {
+        let at = self.by_connection.get(&(connection, client));
+        at.is_some_and(|&at| self.connections[at].stalled)
     }
 
-    /// The requests that wait on a connection.
-    pub(crate) fn waiters_of(&mut self, connection: u64) -> impl Iterator<Item = &mut T> {
-        let at = self.by_connection.range(clients_of(connection)).next();
-        let connection = at.and_then(|(_, &at)| self.connections.get_mut(at));
-        connection.into_iter().flat_map(|one| &mut one.waiters).map(|waiter| &mut waiter.token)
+    /// Shows `change` all requests that wait on a connection and are stalled.
+    pub(crate) fn for_each_stalled(&mut self, connection: u64, change: &mut impl FnMut(&mut T)) {
+        for (_, &at) in self.by_connection.range(clients_of(connection)) {
+            let connection = &mut self.connections[at];
+            if connection.stalled {
+                connection.waiters.iter_mut().for_each(|waiter| change(&mut waiter.token));
+            }
+        }
+    }
+
+    /// Shows `change` all requests that wait.
+    pub(crate) fn for_each(&mut self, change: &mut impl FnMut(&mut T)) {
+        for (_, connection) in &mut self.connections {
+            connection.waiters.iter_mut().for_each(|waiter| change(&mut waiter.token));
+        }
     }
 
     /// All that wait, those of a connection in their order.
@@ -336,7 +428,8 @@ impl<T> Queue<T> {
         connections.flat_map(|(_, connection)| connection.waiters).map(|waiter| waiter.token)
     }
 
-    /// Charges `meters` a request whose turn came elsewhere, whoever waits here.
+    /// Charges `meters` a request whose turn came elsewhere, whatever waits here. [`Cost::ZERO`]
+    /// asks whether they would let any request go.
     ///
     /// # Errors
     /// They refuse it until then.
@@ -345,14 +438,12 @@ impl<T> Queue<T> {
         meters: &Meters,
         cost: Cost,
         now: Mono,
-    ) -> Result<Cost, Mono> {
-        let lag = self.lag.with(meters.held(now));
-        meters.take_waiting(cost, now, lag).map_err(|refusal| {
-            if !self.is_empty() {
-                self.lag.refused(refusal, now);
-            }
-            refusal.until
-        })
+    ) -> Result<Cost, Refusal> {
+        let taken = meters.take_waiting(cost, now, self.lag(meters, now));
+        if let Some(refusal) = taken.err().filter(|_| !self.is_empty()) {
+            self.lag.refused(refusal, now);
+        }
+        taken
     }
 
     /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and with

@@ -27,6 +27,17 @@ pub(crate) struct Place {
     turn: Turn,
     /// What it was served in a turn that has not ended.
     served: u64,
+    /// How far `start` lies before the party's real start, because it was [let in
+    /// first](Round::rejoin_first). The party pays it back when its turn ends.
+    lent: u64,
+}
+
+impl Place {
+    /// The party's real start: what it was served in this turn counts, and what it was lent does
+    /// not.
+    fn real_start(self) -> u64 {
+        self.start.saturating_add(self.served).saturating_add(self.lent)
+    }
 }
 
 /// Equal ends go in the order in which the turns were set.
@@ -96,6 +107,41 @@ impl Round {
         self.stand(start, from.turn.party, turn)
     }
 
+    /// A party joins, or stays, in front of the others: its next turn ends at the clock at the
+    /// latest. It is charged from its real start, so it gains no more than the earlier turn.
+    /// `forgotten` is as in [`rejoin`](Self::rejoin).
+    pub(crate) fn rejoin_first(&mut self, from: Place, turn: Weight, forgotten: bool) -> Place {
+        self.leave(from);
+        let real = match forgotten {
+            true => self.clock.saturating_sub(KEPT_BYTES),
+            false => from.real_start(),
+        };
+        let start = real.min(self.clock.saturating_sub(turn.bytes));
+        let lent = real.saturating_sub(start);
+        Place { lent, ..self.stand(start, from.turn.party, turn) }
+    }
+
+    /// A party that was served `bytes` gives them back, because the request did not go, and waits
+    /// for its `turn` again where it stood before.
+    pub(crate) fn unserve(&mut self, from: Place, bytes: u64, turn: Weight) -> Place {
+        self.leave(from);
+        let start = from.real_start().saturating_sub(bytes.max(1));
+        self.stand(start, from.turn.party, turn)
+    }
+
+    /// A party was served `bytes` that did not go and that it does not wait for here. It stands
+    /// where it did before, but not behind the clock, so that it saves up no share. `turn` is what it
+    /// has waiting, if anything.
+    pub(crate) fn give_back(&mut self, from: Place, bytes: u64, turn: Option<Weight>) -> Place {
+        self.leave(from);
+        let real = from.real_start();
+        let start = real.saturating_sub(bytes.max(1)).max(self.clock.min(real));
+        match turn {
+            Some(turn) => self.stand(start, from.turn.party, turn),
+            None => self.rest(start, from.turn.party),
+        }
+    }
+
     /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
     /// nothing waits or when that would exceed it; then `turn` says of how many bytes its next is.
     pub(crate) fn serve(
@@ -113,7 +159,7 @@ impl Round {
         let after = from.start.saturating_add(served);
         let Some(next) = next else {
             self.leave(from);
-            return self.rest(after, from.turn.party);
+            return self.rest(after.saturating_add(from.lent), from.turn.party);
         };
         if after.saturating_add(next.bytes.max(1)) <= from.turn.end {
             let turn = Turn { kind: next.kind, ..from.turn };
@@ -124,22 +170,23 @@ impl Round {
             return Place { served, turn, ..from };
         }
         self.withdraw(from);
+        let after = after.saturating_add(from.lent);
         self.stand(after, from.turn.party, Weight { bytes: turn(), ..next })
     }
 
     /// What a ready party had waiting is gone, unserved.
     pub(crate) fn pause(&mut self, from: Place) -> Place {
         self.leave(from);
-        self.rest(from.start.saturating_add(from.served), from.turn.party)
+        self.rest(from.real_start(), from.turn.party)
     }
 
     /// A ready party has requests waiting that can't go for a reason of its own. It is not a party of
     /// the competition until it [joins](Self::join) again, and isn't forgotten meanwhile.
     pub(crate) fn stall(&mut self, from: Place) -> Place {
         self.leave(from);
-        let start = from.start.saturating_add(from.served);
+        let start = from.real_start();
         let turn = Turn { end: start, serial: 0, start, kind: Kind::Bytes, ..from.turn };
-        Place { start, turn, served: 0 }
+        Place { start, turn, served: 0, lent: 0 }
     }
 
     /// Whatever a party was served, it is no further ahead of the clock than by so much.
@@ -186,14 +233,14 @@ impl Round {
         let turn = Turn { end, serial: self.serial, party, start, kind };
         self.turns[kind as usize].insert(turn);
         self.starts.insert((start, party));
-        Place { start, turn, served: 0 }
+        Place { start, turn, served: 0, lent: 0 }
     }
 
     /// Puts a party among those with nothing waiting.
     fn rest(&mut self, start: u64, party: usize) -> Place {
         self.idle.insert((start, party));
         let turn = Turn { end: start, serial: 0, party, start, kind: Kind::Bytes };
-        Place { start, turn, served: 0 }
+        Place { start, turn, served: 0, lent: 0 }
     }
 
     fn withdraw(&mut self, from: Place) {
@@ -328,6 +375,90 @@ mod tests {
         let new = round.enter(3);
         let back = round.rejoin(new, of(100), true);
         assert_eq!(back.start, round.clock - KEPT_BYTES, "it was forgotten meanwhile");
+    }
+
+    #[test]
+    fn who_is_let_in_first_pays_from_where_it_really_stands() {
+        let mut round = Round::new();
+        let [first, mut second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        for _ in 0..9 {
+            second = serve(&mut round, second, true, 100);
+        }
+        let mut first = serve(&mut round, first, true, 100);
+        first = serve(&mut round, first, true, 100);
+        assert_eq!((first.start, second.start, round.clock), (200, 900, 100));
+        second = round.rejoin_first(second, of(100), false);
+        assert_eq!((round.first(None), second.start), (Some(2), 0));
+        second = serve(&mut round, second, true, 100);
+        assert_eq!((round.first(None), second.start), (Some(1), 1000));
+        // Also where nothing more waits, or that is gone unserved.
+        second = round.rejoin_first(second, of(100), false);
+        second = round.pause(second);
+        assert_eq!(second.start, 1000);
+        second = round.rejoin_first(second, of(100), false);
+        assert_eq!(serve(&mut round, second, false, 0).start, 1100);
+    }
+
+    #[test]
+    fn what_was_served_and_did_not_go_is_given_back() {
+        let mut round = Round::new();
+        let [first, _] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        let idle = serve(&mut round, first, false, 0);
+        assert_eq!(round.first(None), Some(2));
+        let back = round.unserve(idle, 100, of(100));
+        assert_eq!(back.start, 0);
+        let ready = serve(&mut round, back, true, 100);
+        assert_eq!(round.unserve(ready, 100, of(100)).start, 0);
+    }
+
+    #[test]
+    fn what_is_given_back_is_no_share_saved_up() {
+        let mut round = Round::new();
+        let [mut first, mut second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        first = serve(&mut round, first, true, 100);
+        first = serve(&mut round, first, true, 100);
+        second = serve(&mut round, second, true, 100);
+        assert_eq!((first.start, second.start, round.clock), (200, 100, 0));
+        first = round.give_back(first, 100, Some(of(100)));
+        assert_eq!(first.start, 100);
+        second = serve(&mut round, second, true, 100);
+        assert_eq!((second.start, round.clock), (200, 100));
+        // All that it was served, and more than that is behind the clock.
+        first = round.give_back(first, 100, Some(of(100)));
+        assert_eq!((first.start, round.first(None)), (100, Some(1)));
+        first = round.give_back(first, 100, None);
+        assert_eq!((first.start, round.first(None)), (100, Some(2)));
+        assert_eq!(Vec::from_iter(round.idle()), [1]);
+    }
+
+    #[test]
+    fn a_party_that_was_let_in_first_and_stalls_is_where_it_really_stands() {
+        let mut round = Round::new();
+        let [mut first, mut second] = [1, 2].map(|party| {
+            let place = round.enter(party);
+            round.join(place, of(100))
+        });
+        for _ in 0..3 {
+            first = serve(&mut round, first, true, 100);
+        }
+        second = serve(&mut round, second, true, 100);
+        second = serve(&mut round, second, true, 100);
+        assert_eq!((second.start, round.clock), (200, 100));
+        first = round.rejoin_first(first, of(100), false);
+        assert_eq!((round.first(None), first.start), (Some(1), 0));
+        first = round.stall(first);
+        assert_eq!((round.first(None), first.start), (Some(2), 300));
+        serve(&mut round, second, true, 100);
+        assert_eq!(round.join(first, of(100)).start, 300);
     }
 
     #[test]

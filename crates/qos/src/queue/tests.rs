@@ -512,7 +512,7 @@ fn a_stalled_connection_is_charged_nothing_and_keeps_nobody_waiting() {
     }
     push(&mut queue, 300, 2);
     assert_eq!(polled_but(&mut queue, &meters, now, &[1]), [200, 300]);
-    assert!(queue.is_stalled(1) && !queue.is_stalled(2));
+    assert!(queue.is_stalled(client(1), 1) && !queue.is_stalled(client(1), 2));
     assert_eq!((queue.len(), queue.ready()), (2, 0));
     assert!(!meters.is_waiting(), "newcomers go at once");
     // 50 bytes of credit and one request, of which two went.
@@ -581,7 +581,9 @@ fn a_stalled_connection_may_be_cancelled_and_survives_other_limits() {
     assert_eq!(polled_but(&mut queue, &meters, now, &[1, 2]), [] as [u64; 0]);
     meters.set(Limits { iops: Some(Iops(100)), ..Limits::of(BytesPerSecond(1000)) }, now);
     queue.reweigh(&meters);
-    assert!(queue.is_stalled(1) && queue.is_stalled(2) && !meters.is_waiting());
+    assert!(
+        queue.is_stalled(client(1), 1) && queue.is_stalled(client(1), 2) && !meters.is_waiting()
+    );
     let mut cancelled = Vec::new();
     queue.cancel_connection(&meters, 1, &mut |token| cancelled.push(token));
     assert_eq!((cancelled, queue.len(), queue.ready()), (Vec::from([100, 101]), 2, 0));
