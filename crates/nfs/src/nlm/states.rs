@@ -62,16 +62,17 @@ impl States {
             self.forget(*most, &in_use);
         }
         self.heard.insert(client.clone(), state);
-        *self.of.entry(origin).or_default() += 1;
+        let of_origin = self.of.entry(origin).or_default();
+        *of_origin = of_origin.saturating_add(1);
     }
 
     /// Forgets the hosts of `origin` that are not in use.
     fn forget(&mut self, origin: Origin, in_use: &impl Fn(&Client) -> bool) {
-        let mut kept = 0;
+        let mut kept = 0_usize;
         self.heard.retain(|client, _| {
             let other = client.origin() != origin;
             let keep = other || in_use(client);
-            kept += usize::from(keep && !other);
+            kept = kept.saturating_add(usize::from(keep && !other));
             keep
         });
         self.of.insert(origin, kept);

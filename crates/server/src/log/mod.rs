@@ -1,9 +1,9 @@
 //! The way of log lines out of the process. It never holds up a caller for long and never takes
 //! more than a bounded amount of memory and of disk:
 //!
-//! - Callers put lines into a bounded queue ([`queue`]); a thread of its own writes them. While
+//! - Callers put lines into a bounded queue (`queue`); a thread of its own writes them. While
 //!   nobody reads, lines are dropped and counted.
-//! - Lines that repeat are written at a rate ([`rates`]), by the place in the code that writes them
+//! - Lines that repeat are written at a rate (`rates`), by the place in the code that writes them
 //!   and, if they name a `peer`, by its origin. So a line that a client can cause is bounded
 //!   wherever it is written, without the place knowing of it.
 //!
@@ -41,7 +41,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log that is written to `out`. Until [`start`], lines are written by their callers.
+    /// A log that is written to `out`. Until the server starts its threads, lines are written by their callers.
     #[must_use]
     pub fn new(out: File) -> Arc<Self> {
         let (rates, left_out) = (Mutex::default(), AtomicU64::new(0));
