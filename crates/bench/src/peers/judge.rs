@@ -1,7 +1,7 @@
 //! Medians, ratios and bars. Nothing here measures or prints.
 
 use super::measure::Sample;
-use super::plan::{Filesystem, Trial};
+use super::plan::{Filesystem, InFlight, Trial};
 use crate::results::median;
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ pub(super) struct Row {
     pub(super) workload: &'static str,
     /// The file system.
     pub(super) filesystem: Filesystem,
+    /// Requests in flight.
+    pub(super) in_flight: InFlight,
     /// Weir.
     pub(super) weir: Figures,
     /// NFS-Ganesha.
@@ -60,8 +62,8 @@ pub(super) struct Row {
     pub(super) bare: Figures,
     /// An earlier build of Weir, if there was one to compare with.
     pub(super) before: Option<Figures>,
-    /// What Ganesha may cost for the row to count, in µs.
-    pub(super) ganesha_bound_us: f64,
+    /// What Ganesha may cost for the row to count, in µs; absent where its cost is not known.
+    pub(super) ganesha_bound_us: Option<f64>,
     /// The bars.
     pub(super) bars: Vec<Bar>,
 }
@@ -70,7 +72,8 @@ pub(super) struct Row {
 pub(super) const OVER_BARE: &str = "CPU per operation against the bare loop, µs";
 pub(super) const CPU_RATIO: &str = "Weir ÷ Ganesha, CPU per operation";
 pub(super) const RATE_RATIO: &str = "Weir ÷ Ganesha, operations per second";
-pub(super) const SLOWER: &str = "CPU per operation above the earlier build's, %";
+pub(super) const DEARER: &str = "CPU per operation above the earlier build's, %";
+pub(super) const SLOWER: &str = "operations per second below the earlier build's, %";
 
 impl Figures {
     /// From the rounds, of which there is at least one.
@@ -101,7 +104,7 @@ impl Row {
         before: Option<Figures>,
     ) -> Self {
         let ganesha_bound_us = trial.ganesha_bound_us(on);
-        let untuned = ganesha.median.server_us > ganesha_bound_us;
+        let untuned = ganesha_bound_us.is_some_and(|bound| ganesha.median.server_us > bound);
         let void = if untuned {
             Some("Ganesha costs more than 1.15 times what it is known to")
         } else if ganesha.median.generator_saturated || weir.median.generator_saturated {
@@ -114,7 +117,7 @@ impl Row {
             judge(
                 OVER_BARE,
                 own,
-                Some(trial.over_bare.bound_us(bare.median.server_us)),
+                trial.over_bare.map(|over| over.bound_us(bare.median.server_us)),
                 None,
                 at_most,
             ),
@@ -134,18 +137,51 @@ impl Row {
             ),
         ];
         if let Some(before) = &before {
-            let same = Same::new(before.clone(), weir.clone());
-            let bound = Some(same.noise_percent.max(2.0));
-            bars.push(judge(SLOWER, same.difference_percent, bound, None, at_most));
+            bars.push(not_worse(trial.in_flight, before, &weir));
         }
-        let workload = trial.name;
-        Self { workload, filesystem: on, weir, ganesha, bare, before, ganesha_bound_us, bars }
+        Self {
+            workload: trial.name,
+            filesystem: on,
+            in_flight: trial.in_flight,
+            weir,
+            ganesha,
+            bare,
+            before,
+            ganesha_bound_us,
+            bars,
+        }
     }
 
     /// The bar of this name.
     pub(super) fn bar(&self, what: &str) -> Option<&Bar> {
         self.bars.iter().find(|bar| bar.what == what)
     }
+}
+
+/// Is a build no worse than an earlier one, but for the noise of the rounds or 2 %? Where one
+/// request is in flight at a time, the rate counts and not the processor time: a server may spend
+/// some of that to answer sooner.
+fn not_worse(in_flight: InFlight, before: &Figures, now: &Figures) -> Bar {
+    let (what, cost): (_, fn(&Sample) -> f64) = match in_flight {
+        InFlight::Many => (DEARER, |sample| sample.server_us),
+        InFlight::One => (SLOWER, |sample| -sample.iops),
+    };
+    let (difference, noise) = difference_percent(before, now, cost);
+    judge(what, difference, Some(noise.max(2.0)), None, at_most)
+}
+
+/// By how many percent `other` costs more than `one` in the medians of `cost`, and by how many the
+/// rounds of either differ by themselves: half their range.
+fn difference_percent(one: &Figures, other: &Figures, cost: fn(&Sample) -> f64) -> (f64, f64) {
+    let base = cost(&one.median);
+    let half_range = |figures: &Figures| {
+        let costs = || figures.rounds.iter().map(cost);
+        let low = costs().fold(f64::INFINITY, f64::min);
+        let high = costs().fold(f64::NEG_INFINITY, f64::max);
+        (high - low) / 2.0 / base.abs() * 100.0
+    };
+    let difference = (cost(&other.median) - base) / base.abs() * 100.0;
+    (difference, half_range(one).max(half_range(other)))
 }
 
 fn at_most(value: f64, bound: f64) -> bool {
@@ -190,13 +226,8 @@ pub(super) struct Same {
 impl Same {
     /// Compares.
     pub(super) fn new(one: Figures, other: Figures) -> Self {
-        let base = one.median.server_us;
-        let difference_percent = (other.median.server_us / base - 1.0) * 100.0;
-        let half_range = |figures: &Figures| {
-            let (low, high) = figures.server_us_range;
-            (high - low) / 2.0 / base * 100.0
-        };
-        let noise_percent = half_range(&one).max(half_range(&other));
+        let (difference_percent, noise_percent) =
+            difference_percent(&one, &other, |sample| sample.server_us);
         let passed = difference_percent.abs() <= noise_percent.max(2.0);
         Self { one, other, difference_percent, noise_percent, passed }
     }
@@ -289,12 +320,36 @@ mod tests {
             let before = Figures::new(before.iter().map(sample).collect());
             let servers = [figures(own, 1e5), figures(27.0, 4e4), figures(2.0, 1e6)];
             let row = Row::new(&TRIALS[0], Filesystem::Ext4, servers, Some(before));
-            row.bar(SLOWER).unwrap().verdict
+            row.bar(DEARER).unwrap().verdict
         };
         assert_eq!(slower(4.07, &[4.0]), Verdict::Pass);
         assert_eq!(slower(4.1, &[4.0]), Verdict::Miss);
         assert_eq!(slower(4.1, &[3.8, 4.0, 4.2]), Verdict::Pass);
         assert_eq!(slower(2.0, &[4.0]), Verdict::Pass);
+    }
+
+    #[test]
+    fn one_request_at_a_time_is_judged_by_its_rate() {
+        let trial = TRIALS.iter().find(|trial| trial.in_flight == InFlight::One).unwrap();
+        let row = |own: (f64, f64), before: &[f64]| {
+            let sample = |&iops| Sample { server_us: 10.0, iops, ..Sample::default() };
+            let before = Figures::new(before.iter().map(sample).collect());
+            let servers = [figures(own.0, own.1), figures(20.0, 20_000.0), figures(9.0, 2e4)];
+            Row::new(trial, Filesystem::Ext4, servers, Some(before))
+        };
+        let verdict = |row: &Row, what| row.bar(what).unwrap().verdict;
+        let sooner = row((20.0, 24_000.0), &[18_000.0]);
+        assert_eq!(verdict(&sooner, OVER_BARE), Verdict::Reported);
+        assert_eq!(verdict(&sooner, CPU_RATIO), Verdict::Pass);
+        assert_eq!(verdict(&sooner, RATE_RATIO), Verdict::Pass);
+        assert_eq!(verdict(&sooner, SLOWER), Verdict::Pass);
+        assert!(sooner.bar(DEARER).is_none(), "twice the processor time is its price");
+        let later = row((20.1, 23_900.0), &[24_000.0, 24_500.0, 25_000.0]);
+        assert_eq!(verdict(&later, CPU_RATIO), Verdict::Miss);
+        assert_eq!(verdict(&later, RATE_RATIO), Verdict::Miss);
+        assert_eq!(verdict(&later, SLOWER), Verdict::Miss);
+        let noisy = row((20.0, 23_900.0), &[23_500.0, 24_500.0, 25_000.0]);
+        assert_eq!(verdict(&noisy, SLOWER), Verdict::Pass);
     }
 
     #[test]

@@ -8,9 +8,6 @@ use crate::{Control, Target};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-/// Connections, and requests in flight on each.
-const CONNECTIONS: u32 = 4;
-const DEPTH: u32 = 16;
 /// Files that the connections share out, and their size.
 const FILES: u32 = 4;
 const FILE_BYTES: u64 = 128 << 20;
@@ -57,10 +54,10 @@ pub(super) fn workload(trial: &Trial, times: &Times, seed: u64) -> Workload {
         name: trial.name.to_owned(),
         operation: trial.operation,
         block_bytes: trial.block_bytes,
-        depth: DEPTH,
-        jobs: CONNECTIONS,
+        depth: trial.in_flight.depth(),
+        jobs: trial.in_flight.connections(),
         clients: 1,
-        connections: CONNECTIONS,
+        connections: trial.in_flight.connections(),
         files: FILES,
         file_bytes: FILE_BYTES,
         stability: Stability::Unstable,

@@ -1,8 +1,8 @@
 //! The comparison's tables and page.
 
 use super::Report;
-use super::judge::{CPU_RATIO, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
-use super::plan::Filesystem;
+use super::judge::{CPU_RATIO, DEARER, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
+use super::plan::{Filesystem, InFlight};
 use crate::report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
 use crate::results::median;
 use crate::terminal;
@@ -52,7 +52,7 @@ fn bars(report: &Report) -> Table {
     let compared = report.rows.iter().any(|row| row.before.is_some());
     if compared {
         columns.push(Column::figures("before µs/op"));
-        columns.push(Column::figures("now % dearer"));
+        columns.push(Column::figures("now % worse"));
     }
     let rows = report.rows.iter().map(|row| {
         let judged = |what: &str, text: String| {
@@ -65,14 +65,14 @@ fn bars(report: &Report) -> Table {
             let void = if bar.verdict == Verdict::Void { " void" } else { "" };
             judged(what, format!("{:.2}{bound}{void}", bar.value))
         };
-        let allowed = row.bar(OVER_BARE).and_then(|bar| bar.bound).unwrap_or(0.0);
-        let known = row.ganesha.median.server_us <= row.ganesha_bound_us;
+        let allowed = row.bar(OVER_BARE).and_then(|bar| bar.bound);
+        let known = row.ganesha_bound_us.is_none_or(|bound| row.ganesha.median.server_us <= bound);
         let mut cells = vec![
             row.workload.into(),
             row.filesystem.name().into(),
             judged(OVER_BARE, format!("{:.2}", row.weir.median.server_us)),
             format!("{:.2}", row.bare.median.server_us).into(),
-            format!("{allowed:.2}").into(),
+            allowed.map_or_else(String::new, |allowed| format!("{allowed:.2}")).into(),
             Cell::new(
                 format!("{:.1}", row.ganesha.median.server_us),
                 if known { Tone::Plain } else { Tone::Muted },
@@ -81,9 +81,10 @@ fn bars(report: &Report) -> Table {
             ratio(RATE_RATIO, "≥"),
         ];
         if let Some(before) = &row.before {
-            let bar = row.bar(SLOWER).map_or((0.0, 0.0), |b| (b.value, b.bound.unwrap_or(0.0)));
+            let what = if row.in_flight == InFlight::One { SLOWER } else { DEARER };
+            let bar = row.bar(what).map_or((0.0, 0.0), |b| (b.value, b.bound.unwrap_or(0.0)));
             cells.push(format!("{:.2}", before.median.server_us).into());
-            cells.push(judged(SLOWER, format!("{:+.1} (≤ {:.1})", bar.0, bar.1)));
+            cells.push(judged(what, format!("{:+.1} (≤ {:.1})", bar.0, bar.1)));
         }
         cells
     });
@@ -154,9 +155,10 @@ pub(super) fn page(report: &Report) -> String {
          cost when tuned; a rate is void where the load generator was the limit.",
     );
     for filesystem in Filesystem::ALL {
-        for (heading, large) in [("small operations", false), ("large operations", true)] {
-            let groups = groups(report, filesystem, large);
+        for part in [Part::Small, Part::Large, Part::OneAtATime] {
+            let groups = groups(report, filesystem, part);
             if !groups.is_empty() {
+                let heading = part.heading();
                 page.section(&format!("CPU per operation on {}, {heading}", filesystem.name()));
                 page.figure(
                     &chart(groups),
@@ -183,15 +185,39 @@ pub(super) fn page(report: &Report) -> String {
     page.finish(&format!("Weir {}. {}", report.weir, report.machine))
 }
 
+/// The parts of the charts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Small,
+    Large,
+    OneAtATime,
+}
+
+impl Part {
+    /// The one that `row` belongs to.
+    fn of(row: &Row) -> Self {
+        match row.in_flight {
+            InFlight::One => Self::OneAtATime,
+            InFlight::Many if row.workload.contains("sequential") => Self::Large,
+            InFlight::Many if row.workload == super::CREATE_REMOVE => Self::Large,
+            InFlight::Many => Self::Small,
+        }
+    }
+
+    const fn heading(self) -> &'static str {
+        match self {
+            Self::Small => "small operations",
+            Self::Large => "large operations",
+            Self::OneAtATime => "one at a time",
+        }
+    }
+}
+
 fn facts(report: &Report) -> Vec<Fact> {
-    let ratios = |what: &str| {
-        let found = report.rows.iter().filter_map(|row| row.bar(what)).map(|bar| bar.value);
-        median(found)
-    };
+    let batched = || report.rows.iter().filter(|row| row.in_flight == InFlight::Many);
+    let ratios = |what: &str| median(batched().filter_map(|row| row.bar(what)).map(|b| b.value));
     let extra = median(
-        report
-            .rows
-            .iter()
+        batched()
             .filter(|row| row.weir.median.server_us < 30.0)
             .map(|row| row.weir.median.server_us - row.bare.median.server_us),
     );
@@ -209,11 +235,9 @@ fn facts(report: &Report) -> Vec<Fact> {
     ]
 }
 
-fn groups(report: &Report, filesystem: Filesystem, large: bool) -> Vec<BarGroup> {
-    let rows = report.rows.iter().filter(|row| {
-        let sized = row.workload.contains("sequential") || row.workload == super::CREATE_REMOVE;
-        row.filesystem == filesystem && sized == large
-    });
+fn groups(report: &Report, filesystem: Filesystem, part: Part) -> Vec<BarGroup> {
+    let rows = report.rows.iter();
+    let rows = rows.filter(|row| row.filesystem == filesystem && Part::of(row) == part);
     rows.map(|row| BarGroup {
         label: row.workload.to_owned(),
         bars: vec![
@@ -287,8 +311,9 @@ fn method(report: &Report) -> Vec<String> {
         ),
         format!(
             "One generator with {} thread(s) on the same machine: 4 connections, 16 requests in \
-             flight on each. A star marks rates where it was the limit: it computed 95 % of the \
-             time or more.",
+             flight on each; in the rows \"one at a time\" one connection with one request. A star \
+             marks rates where it was the limit: it computed 95 % of the time or more. \
+             Against an earlier build, rows \"one at a time\" are judged by rate, others by CPU.",
             times.generator_threads
         ),
         "Four files of 128 MiB in page cache, laid out once by writes of 4 KiB, on a fresh file \
