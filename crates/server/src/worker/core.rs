@@ -77,6 +77,9 @@ pub(crate) struct Core {
     pub(super) now: Mono,
     /// When what is being served was received.
     pub(super) batch: Mono,
+    /// Records taken in this round, and the connection of the last one.
+    pub(super) records: usize,
+    pub(super) sender: u64,
     /// Connections of which part of a record is here, and the memory that holds those parts.
     pub(super) partials: usize,
     pub(super) partial_bytes: usize,
@@ -105,6 +108,8 @@ impl Core {
             dirty: Vec::new(),
             now,
             batch: now,
+            records: 0,
+            sender: 0,
             partials: 0,
             partial_bytes: 0,
             holders: Holders::default(),
@@ -207,6 +212,8 @@ impl Core {
             match conn.next_record() {
                 Ok(Some(record)) => {
                     whole = true;
+                    self.records += 1;
+                    self.sender = conn.token;
                     self.dispatch(conn, record)?;
                 }
                 Ok(None) => break,

@@ -13,6 +13,7 @@ mod lent;
 mod mount;
 mod request;
 mod room;
+mod spin;
 mod tasks;
 
 pub(crate) use self::core::set_groups;
@@ -40,6 +41,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use slab::Slab;
+use spin::{POLL_GAP_MAX, POLL_MAX, Spin};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -70,6 +72,11 @@ pub(crate) struct Worker {
     sweep_at: Mono,
     /// Everything is answered; what is left is to wait until the peers have closed.
     lingering: bool,
+    spin: Spin,
+    /// The last round had one request, and nothing is under way after it.
+    one_by_one: bool,
+    /// The connection that the last request came from.
+    sender: u64,
 }
 
 impl Worker {
@@ -88,6 +95,9 @@ impl Worker {
             drain_until: None,
             sweep_at: Mono::ZERO,
             lingering: false,
+            spin: Spin::new(),
+            one_by_one: false,
+            sender: INBOX,
         })
     }
 
@@ -99,13 +109,9 @@ impl Worker {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.finished() {
             events.clear();
-            let timeout = self.timeout();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            self.core.now = self.core.engine.clock.now();
+            self.wait(&mut events)?;
             self.core.batch = self.core.now;
+            self.core.records = 0;
             for event in &events {
                 let Event { flags, data } = *event;
                 match data.u64() {
@@ -118,11 +124,60 @@ impl Worker {
             self.tidy_dirty();
             self.sweep();
             self.relieve();
+            self.note_round();
         }
         if self.core.under_way() > 0 {
             self.core.engine.left_unfinished();
         }
         Ok(())
+    }
+
+    /// Waits for events or the time of the next task. Polls at first where the next request is
+    /// likely to come at once.
+    fn wait(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+        let clock = self.core.engine.clock;
+        let began = self.one_by_one.then(|| clock.now());
+        if let Some(began) = began
+            && self.spin.polls()
+        {
+            let mut last = began;
+            while events.is_empty() && last.since(began) <= POLL_MAX {
+                self.take_events(events, Some(Timespec::default()))?;
+                let now = clock.now();
+                if now.since(last) > POLL_GAP_MAX {
+                    break;
+                }
+                last = now;
+            }
+        }
+        if events.is_empty() {
+            self.take_events(events, self.timeout())?;
+        }
+        self.core.now = clock.now();
+        if let Some(began) = began {
+            self.spin.pause_ended(self.core.now.since(began));
+        }
+        Ok(())
+    }
+
+    fn take_events(&self, into: &mut Vec<Event>, wait: Option<Timespec>) -> std::io::Result<()> {
+        match epoll::wait(&self.epoll, spare_capacity(into), wait.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Notes how the requests of a round came.
+    fn note_round(&mut self) {
+        let core = &self.core;
+        self.one_by_one = core.records == 1 && core.under_way() == 0 && !core.has_work();
+        if core.records == 0 {
+            return;
+        }
+        if !self.one_by_one || core.sender != self.sender {
+            self.spin.interrupt();
+        }
+        self.sender = core.sender;
     }
 
     fn timeout(&self) -> Option<Timespec> {
