@@ -3,7 +3,7 @@
 use crate::creds::{AsRoot, as_root};
 use crate::error::fs_error;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, OFlags, Statx, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Range;
@@ -60,6 +60,12 @@ pub(crate) fn own_descriptors() -> FsResult<BorrowedFd<'static>> {
 /// The kernel's handle of an open object as a key (type, then bytes) with the object's birth, and
 /// the id of its mount.
 pub(crate) fn handle_of(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
+    let (key, mount) = handle_without_birth(&fd)?;
+    Ok((key.born(birth(&status(fd)?)), mount))
+}
+
+/// The same without the birth, for a caller that reads the object's [`status`] too.
+pub(crate) fn handle_without_birth(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
     #[expect(clippy::cast_possible_truncation, reason = "45")]
     let mut handle = KernelHandle { bytes: HANDLE_BYTES as u32, kind: 0, data: [0; HANDLE_BYTES] };
     let mut mount = 0i32;
@@ -83,24 +89,28 @@ pub(crate) fn handle_of(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
     let data = handle.data.get(..len).ok_or(Errno::OVERFLOW)?;
     key[1..=len].copy_from_slice(data);
     let key = key.get(..=len).unwrap_or(&[]);
-    Ok((ObjectKey::new(key).map_err(|_| Errno::OVERFLOW)?.born(birth(fd)?), mount))
+    Ok((ObjectKey::new(key).map_err(|_| Errno::OVERFLOW)?, mount))
 }
 
-/// A digest of the time at which an open object was made; 0 where the file system keeps none.
+/// What `fstat` tells of an open object, and its birth, in one system call.
+pub(crate) fn status(fd: impl AsFd) -> Result<Statx, Errno> {
+    statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)
+}
+
+/// A digest of the time at which an object was made; 0 where the file system keeps none.
 ///
 /// The kernel's handle has a generation for the same purpose, but XFS counts it on from what is on
 /// the disk, so after a power cut it gives a number that it has given before.
-fn birth(fd: impl AsFd) -> Result<u32, Errno> {
-    let found = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME)?;
+pub(crate) fn birth(found: &Statx) -> u32 {
     if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
-        return Ok(0);
+        return 0;
     }
     #[expect(clippy::cast_sign_loss, reason = "a digest")]
     let seconds = found.stx_btime.tv_sec as u64;
     let nanos = seconds.wrapping_mul(1_000_000_000).wrapping_add(found.stx_btime.tv_nsec.into());
     #[expect(clippy::cast_possible_truncation, reason = "a digest")]
     let digest = (nanos ^ (nanos >> 32)) as u32;
-    Ok(digest.max(1))
+    digest.max(1)
 }
 
 /// When an open object was made, where the file system keeps that.

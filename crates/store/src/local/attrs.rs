@@ -13,7 +13,7 @@ use super::acl::Lists;
 use crate::error::fs_error;
 use crate::sync::Mutex;
 use rustix::fd::AsFd;
-use rustix::fs::{FileType, Stat, fstat, major, minor};
+use rustix::fs::{FileType, Stat, Statx, StatxTimestamp, fstat, major, minor};
 use weir_core::attr::Change;
 use weir_core::{Acl, AclKind, Attr, DeviceNumber, FileKind, FsError, FsResult, Timestamp};
 
@@ -205,22 +205,7 @@ pub(super) fn stat(fd: impl AsFd) -> FsResult<Attr> {
 
 /// The kernel's answer in our terms. Of lists it says nothing, so there may be one.
 pub(super) fn attr_of(stat: &Stat) -> FsResult<Attr> {
-    let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => FileKind::Regular,
-        FileType::Directory => FileKind::Directory,
-        FileType::Symlink => FileKind::Symlink,
-        FileType::BlockDevice => FileKind::BlockDevice,
-        FileType::CharacterDevice => FileKind::CharDevice,
-        FileType::Fifo => FileKind::Fifo,
-        FileType::Socket => FileKind::Socket,
-        FileType::Unknown => return Err(FsError::Io),
-    };
-    let rdev = match kind {
-        FileKind::BlockDevice | FileKind::CharDevice => {
-            DeviceNumber { major: major(stat.st_rdev), minor: minor(stat.st_rdev) }
-        }
-        _ => DeviceNumber::default(),
-    };
+    let kind = kind_of(stat.st_mode)?;
     Ok(Attr {
         kind,
         mode: stat.st_mode & 0o7777,
@@ -230,7 +215,7 @@ pub(super) fn attr_of(stat: &Stat) -> FsResult<Attr> {
         gid: stat.st_gid,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         used: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
-        rdev,
+        rdev: device_of(kind, (major(stat.st_rdev), minor(stat.st_rdev))),
         fileid: stat.st_ino,
         atime: time(stat.st_atime, stat.st_atime_nsec),
         mtime: time(stat.st_mtime, stat.st_mtime_nsec),
@@ -238,6 +223,74 @@ pub(super) fn attr_of(stat: &Stat) -> FsResult<Attr> {
     })
 }
 
+/// The same, from the system call that gives the birth too.
+pub(super) fn attr_of_status(status: &Statx) -> FsResult<Attr> {
+    let kind = kind_of(status.stx_mode.into())?;
+    let time = |stamp: StatxTimestamp| time(stamp.tv_sec, stamp.tv_nsec.into());
+    Ok(Attr {
+        kind,
+        mode: u32::from(status.stx_mode) & 0o7777,
+        has_acl: kind != FileKind::Symlink,
+        nlink: status.stx_nlink,
+        uid: status.stx_uid,
+        gid: status.stx_gid,
+        size: status.stx_size,
+        used: status.stx_blocks.saturating_mul(512),
+        rdev: device_of(kind, (status.stx_rdev_major, status.stx_rdev_minor)),
+        fileid: status.stx_ino,
+        atime: time(status.stx_atime),
+        mtime: time(status.stx_mtime),
+        ctime: time(status.stx_ctime),
+    })
+}
+
+fn kind_of(mode: u32) -> FsResult<FileKind> {
+    Ok(match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => FileKind::Regular,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        FileType::BlockDevice => FileKind::BlockDevice,
+        FileType::CharacterDevice => FileKind::CharDevice,
+        FileType::Fifo => FileKind::Fifo,
+        FileType::Socket => FileKind::Socket,
+        FileType::Unknown => return Err(FsError::Io),
+    })
+}
+
+/// The device that a special file stands for.
+fn device_of(kind: FileKind, (major, minor): (u32, u32)) -> DeviceNumber {
+    match kind {
+        FileKind::BlockDevice | FileKind::CharDevice => DeviceNumber { major, minor },
+        _ => DeviceNumber::default(),
+    }
+}
+
 fn time(secs: i64, nanos: u64) -> Timestamp {
     Timestamp { secs, nanos: u32::try_from(nanos).unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::status;
+    use rustix::fs::{CWD, Mode, OFlags, mknodat, open, symlinkat};
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn both_calls_of_the_kernel_tell_the_same_attributes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("file"), vec![7; 70_000]).unwrap();
+        std::fs::hard_link(path("file"), path("link")).unwrap();
+        symlinkat("nowhere", CWD, path("symlink")).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let names = ["file", "symlink", "socket", "pipe", "."].map(path);
+        for path in names.into_iter().chain(["/dev/null".into(), "/dev/zero".into()]) {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW;
+            let fd = open(&path, flags, Mode::empty()).unwrap();
+            let told = attr_of_status(&status(&fd).unwrap()).unwrap();
+            assert_eq!(stat(&fd).unwrap(), told, "{}", path.display());
+        }
+    }
 }

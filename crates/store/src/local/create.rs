@@ -5,7 +5,7 @@
 //! client's second attempt would take for somebody else's.
 
 use super::acl::Lists;
-use super::attrs::{Attrs, stat};
+use super::attrs::{Attrs, attr_of_status};
 use super::calls::{NameChange, Place};
 use super::commit::Extent;
 use super::inode::{Inode, Reach};
@@ -19,7 +19,7 @@ use super::{Durability, LocalStore};
 use crate::creds::as_caller;
 use crate::error::fs_error;
 use crate::sync::Arc;
-use crate::sys::{handle_of, own_descriptors};
+use crate::sys::{birth, handle_without_birth, own_descriptors, status};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
 use rustix::io::Errno;
@@ -191,7 +191,7 @@ fn without_directory(errno: Errno) -> FsError {
 
 /// Holds a file open that was just made with so many `names`.
 fn made(volume: &Volume, fd: OwnedFd, names: u32) -> FsResult<Arc<Inode>> {
-    let (key, _) = handle_of(&fd).map_err(fs_error)?;
+    let (key, _) = handle_without_birth(&fd).map_err(fs_error)?;
     let mark = volume.table.mark(&key);
     hold_made(volume, fd, names, (key, mark))
 }
@@ -202,7 +202,8 @@ fn hold_made(
     names: u32,
     (key, mark): (ObjectKey, u64),
 ) -> FsResult<Arc<Inode>> {
-    let attr = stat(&fd)?;
+    let status = status(&fd).map_err(fs_error)?;
+    let (key, attr) = (key.born(birth(&status)), attr_of_status(&status)?);
     if let Some(kept) = &volume.kept {
         kept.keep(key, &fd)?;
     }
@@ -296,7 +297,7 @@ mod tests {
         let (volume, root, cred) = (&*store.0, store.root(), Credentials::ROOT);
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let fd = openat(&root.fd, c".", flags, Mode::RUSR | Mode::WUSR).unwrap();
-        let (key, _) = handle_of(&fd).unwrap();
+        let (key, _) = handle_without_birth(&fd).unwrap();
         let mark = volume.table.mark(&key);
         for number in 0.. {
             let (name, how) = (format!("f{number}"), CreateHow::Guarded(SetAttr::default()));

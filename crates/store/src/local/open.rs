@@ -1,7 +1,7 @@
 //! Opening objects: by key, by name, and the store itself.
 
 use super::acl::Lists;
-use super::attrs::{Attrs, attr_of};
+use super::attrs::{Attrs, attr_of_status};
 use super::commit::SyncGroup;
 use super::inode::{Inode, Reach};
 use super::shape::Shape;
@@ -11,9 +11,9 @@ use super::volume::Volume;
 use crate::creds::as_root;
 use crate::error::fs_error;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed, RwLock};
-use crate::sys::{self, handle_of, open_handle};
+use crate::sys::{self, birth, handle_without_birth, open_handle};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
+use rustix::fs::{Mode, OFlags, ResolveFlags, makedev, openat, openat2, readlinkat};
 use rustix::io::Errno;
 use std::time::Duration;
 use weir_core::{AclKind, Attr, FileKind, FsError, FsResult, Name, ObjectKey};
@@ -80,13 +80,14 @@ impl Volume {
 
     /// Reads attributes and key of an object, and refuses what is not of this volume's mount.
     fn identify(&self, fd: OwnedFd) -> FsResult<Found> {
-        let (key, mount) = handle_of(&fd).map_err(fs_error)?;
+        let (key, mount) = handle_without_birth(&fd).map_err(fs_error)?;
         let mark = self.table.mark(&key);
-        let stat = fstat(&fd).map_err(fs_error)?;
-        if stat.st_dev != self.device || mount != self.mount {
+        let status = sys::status(&fd).map_err(fs_error)?;
+        let device = makedev(status.stx_dev_major, status.stx_dev_minor);
+        if device != self.device || mount != self.mount {
             return Err(FsError::CrossVolume);
         }
-        let attr = attr_of(&stat)?;
+        let (key, attr) = (key.born(birth(&status)), attr_of_status(&status)?);
         if attr.nlink == 0 {
             return Err(FsError::Stale);
         }
