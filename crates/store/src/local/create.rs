@@ -43,13 +43,14 @@ impl LocalStore {
         self.foresee_made(dir, name, true).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let made = match self.inline(|volume, w| create(volume, dir, name, how, by, w)) {
+        let made = match self.inline_in_turn(dir, |volume, w| create(volume, dir, name, how, by, w))
+        {
             Some(done) => done,
             None => {
-                let (dir, name) = (Arc::clone(dir), OwnName::from(name));
+                let (own, name) = (Arc::clone(dir), OwnName::from(name));
                 let (how, cred) = (*how, cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    create(volume, &dir, name.get()?, &how, (&cred, call.as_ref()), waiting)
+                self.pooled_change_in_turn(dir, move |volume, waiting| {
+                    create(volume, &own, name.get()?, &how, (&cred, call.as_ref()), waiting)
                 })
                 .await
             }

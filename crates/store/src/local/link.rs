@@ -30,17 +30,18 @@ impl LocalStore {
         self.foresee((!taken).then_some(change)).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let done = match self.inline(|volume, w| link(volume, object, (dir, name), by, w)) {
-            Some(done) => done,
-            None => {
-                let (object, dir) = (Arc::clone(object), Arc::clone(dir));
-                let (name, cred) = (OwnName::from(name), cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    link(volume, &object, (&dir, name.get()?), (&cred, call.as_ref()), waiting)
-                })
-                .await
-            }
-        };
+        let done =
+            match self.inline_in_turn(dir, |volume, w| link(volume, object, (dir, name), by, w)) {
+                Some(done) => done,
+                None => {
+                    let (object, own) = (Arc::clone(object), Arc::clone(dir));
+                    let (name, cred) = (OwnName::from(name), cred.clone());
+                    self.pooled_change_in_turn(dir, move |volume, waiting| {
+                        link(volume, &object, (&own, name.get()?), (&cred, call.as_ref()), waiting)
+                    })
+                    .await
+                }
+            };
         let done = self.ended(done)?;
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;

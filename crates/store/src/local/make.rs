@@ -34,14 +34,16 @@ impl LocalStore {
         self.foresee_made(dir, name, is_whole(set)).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let made = match self.inline(|volume, w| make(volume, (dir, name), kind, set, by, w)) {
+        let made = match self
+            .inline_in_turn(dir, |volume, w| make(volume, (dir, name), kind, set, by, w))
+        {
             Some(done) => done,
             None => {
-                let (dir, name) = (Arc::clone(dir), OwnName::from(name));
+                let (own, name) = (Arc::clone(dir), OwnName::from(name));
                 let (kind, set, cred) = (kind.clone(), *set, cred.clone());
-                self.pooled_change(move |volume, waiting| {
+                self.pooled_change_in_turn(dir, move |volume, waiting| {
                     let by = (&cred, call.as_ref());
-                    make(volume, (&dir, name.get()?), &kind, &set, by, waiting)
+                    make(volume, (&own, name.get()?), &kind, &set, by, waiting)
                 })
                 .await
             }

@@ -32,16 +32,17 @@ impl LocalStore {
         self.foresee_removed(dir, name).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let change = match self.inline(|volume, w| remove(volume, (dir, name), sort, by, w)) {
-            Some(done) => done,
-            None => {
-                let (dir, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
-                self.pooled_change(move |volume, waiting| {
-                    remove(volume, (&dir, name.get()?), sort, (&cred, call.as_ref()), waiting)
-                })
-                .await
-            }
-        };
+        let change =
+            match self.inline_in_turn(dir, |volume, w| remove(volume, (dir, name), sort, by, w)) {
+                Some(done) => done,
+                None => {
+                    let (own, name, cred) = (Arc::clone(dir), OwnName::from(name), cred.clone());
+                    self.pooled_change_in_turn(dir, move |volume, waiting| {
+                        remove(volume, (&own, name.get()?), sort, (&cred, call.as_ref()), waiting)
+                    })
+                    .await
+                }
+            };
         let change = self.ended(change)?;
         if self.0.durability == Durability::Power {
             self.settle(dir, Extent::All).await?;

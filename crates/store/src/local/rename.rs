@@ -32,12 +32,13 @@ impl LocalStore {
         self.foresee_renamed((from_dir, from), sides).await?;
         let call = self.1;
         let by = (cred, call.as_ref());
-        let changes = match self.inline(|volume, w| rename(volume, sides.0, sides.1, by, w)) {
+        let now = |volume: &Volume, w| rename(volume, sides.0, sides.1, by, w);
+        let changes = match self.inline_in_turn(from_dir, now) {
             Some(done) => done,
             None => {
                 let dirs = (Arc::clone(from_dir), Arc::clone(to_dir));
                 let (from, to, cred) = (OwnName::from(from), OwnName::from(to), cred.clone());
-                self.pooled_change(move |volume, waiting| {
+                self.pooled_change_in_turn(from_dir, move |volume, waiting| {
                     let from = Side { dir: &dirs.0, name: from.get()? };
                     let to = Side { dir: &dirs.1, name: to.get()? };
                     rename(volume, from, to, (&cred, call.as_ref()), waiting)

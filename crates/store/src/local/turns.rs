@@ -1,12 +1,15 @@
-//! Writes to one file that wait for the disk, one after the other.
+//! Changes of one file's data or of one directory's names that run in the pool, one after the other.
 //!
-//! The kernel lets one buffered write into a file at a time (`i_rwsem`, on ext4 and XFS alike).
-//! Threads of the pool that write to the same file would only wait for each other in it: they spin
-//! and sleep, at up to four times the processor time of the write, and look as slow as a disk
-//! that can't follow. So whoever comes while a write to the file is in the pool leaves its own
-//! with the thread that does it.
+//! The kernel lets one buffered write into a file and one change into a directory at a time
+//! (`i_rwsem`, on ext4 and XFS alike), and the names of a directory have a lock of ours. Threads of
+//! the pool that change the same object would only wait for each other: they spin and sleep, at up
+//! to four times the processor time of the change. A change that slept for the lock also looks like
+//! one that waited for the disk, so the pace would keep all changes in the pool. So a change that
+//! comes while another one of the object is in the pool is left to the thread that does that one.
 //!
-//! What waits here is bounded by the requests that connections may have in flight.
+//! While changes of a directory wait here, workers add theirs instead of competing for its lock.
+//!
+//! The queue is bounded by the requests that connections may have in flight.
 
 use super::LocalStore;
 use super::inode::Inode;
@@ -16,13 +19,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use weir_core::{FsError, FsResult};
 
-/// Writes that a thread does before other work of the volume gets its turn: few, for it waits
-/// behind that many of 1 MiB for each of eight files.
+/// Changes that a thread carries out before other work of the volume gets its turn: few, for it
+/// waits behind that many of 1 MiB for each of eight files.
 const ROUND: usize = 8;
 
 type Turn = Box<dyn FnOnce(&Volume) + Send>;
 
-/// What is to be done with one file.
+/// The changes of one file's data or of one directory's names.
 #[derive(Default)]
 pub(super) struct Turns(Mutex<State>);
 
@@ -47,6 +50,11 @@ impl Turns {
         !std::mem::replace(&mut state.served, true)
     }
 
+    /// Is a job in the pool at work on turns, or about to be?
+    pub(super) fn are_taken(&self) -> bool {
+        self.0.lock().served
+    }
+
     fn next(&self) -> Option<Turn> {
         let mut state = self.0.lock();
         let turn = state.waiting.pop_front();
@@ -60,7 +68,7 @@ impl Turns {
             let Some(turn) = self.next() else { return false };
             // A turn that panics breaks its promise; the others must come all the same.
             if catch_unwind(AssertUnwindSafe(|| turn(volume))).is_err() {
-                tracing::error!("a write panicked");
+                tracing::error!("a change panicked");
             }
         }
         true
@@ -68,7 +76,7 @@ impl Turns {
 }
 
 impl LocalStore {
-    /// Runs `work` in the pool after everything that was to be done with this file before. Once
+    /// Runs `work` in the pool after all changes of this object that came before. Once
     /// begun it is done even if the future is dropped.
     ///
     /// # Errors
@@ -86,7 +94,7 @@ impl LocalStore {
     }
 }
 
-/// Sends a job to the pool that takes turns; at most one for a file.
+/// Sends a job to the pool that takes turns; at most one for an object.
 fn send(volume: &Arc<Volume>, inode: Arc<Inode>) {
     let own = Arc::clone(volume);
     volume.lane.run_bounded_elsewhere(move || {
@@ -103,8 +111,9 @@ mod tests {
     use crate::{Durability, Options, Pool};
     use std::pin::{Pin, pin};
     use std::task::{Context, Waker};
-    use weir_core::Store;
+    use weir_core::store::CreateHow;
     use weir_core::testing::block_on;
+    use weir_core::{Credentials, Name, ObjectKey, SetAttr, Store};
 
     fn store(directory: &tempfile::TempDir) -> LocalStore {
         let options = Options {
@@ -143,6 +152,53 @@ mod tests {
             begin(pin!(turn(number)));
         }
         assert_eq!(block_on(turn(most)), Ok(most));
+    }
+
+    #[test]
+    fn a_change_of_names_waits_for_its_turn_behind_those_in_the_pool() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&directory);
+        let dir = store.root();
+        let (name, cred) = (Name::new(b"file").unwrap(), Credentials::ROOT);
+        let how = CreateHow::Guarded(SetAttr::default());
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let own = Arc::clone(&dir);
+        let mut first = pin!(store.in_turn(&dir, move |volume| {
+            gate.recv().map_err(|_| FsError::Io)?;
+            Ok(volume.find_name(own.fd(), b"file").err())
+        }));
+        begin(first.as_mut());
+        let mut made = pin!(store.create(&dir, name, &how, &cred));
+        begin(made.as_mut());
+        open.send(()).unwrap();
+        assert_eq!(block_on(first), Ok(Some(FsError::NotFound)));
+        assert!(block_on(made).is_ok());
+    }
+
+    /// A volume has eight threads of the pool at most. A directory that many clients change must
+    /// not take them all.
+    #[test]
+    fn changes_of_a_busy_directory_leave_the_volume_its_threads() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&directory);
+        let dir = store.root();
+        let names: Vec<_> = (0..20).map(|number| format!("f{number}")).collect();
+        let (how, cred) = (CreateHow::Guarded(SetAttr::default()), Credentials::ROOT);
+        let create = |name| store.create(&dir, Name::new(name).unwrap(), &how, &cred);
+        let busy = dir.names.lock();
+        let mut made: Vec<_> = names.iter().map(|name| Box::pin(create(name.as_bytes()))).collect();
+        for made in &mut made {
+            begin(made.as_mut());
+        }
+        let (done, answered) = std::sync::mpsc::channel();
+        let (other, unknown) = (store.clone(), ObjectKey::new(&[1; 9]).unwrap());
+        std::thread::spawn(move || done.send(block_on(other.resolve(&unknown)).map(drop)));
+        let answer = answered.recv_timeout(std::time::Duration::from_secs(60));
+        drop(busy);
+        assert!(answer.expect("all threads wait for the directory").is_err());
+        for made in made {
+            assert!(block_on(made).is_ok());
+        }
     }
 
     #[test]

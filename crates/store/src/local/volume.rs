@@ -137,7 +137,18 @@ impl LocalStore {
         self.pooled(move |volume| volume.changed(change)).await
     }
 
-    /// The same after other changes to the data of this file that wait; see [`super::turns`].
+    /// Runs a change of an object on the worker, as [`LocalStore::inline`], unless other changes of
+    /// it wait for their turn. `None`: run it in turn in the pool.
+    pub(super) fn inline_in_turn<T>(
+        &self,
+        inode: &Inode,
+        change: impl FnOnce(&Volume, Waiting) -> Step<T>,
+    ) -> Option<FsResult<T>> {
+        if inode.turns.are_taken() { None } else { self.inline(change) }
+    }
+
+    /// Runs a change in the pool after the other changes of this object that wait there, and lets
+    /// the pace learn from how long it took; see [`super::turns`].
     pub(super) async fn pooled_change_in_turn<T: Send + 'static>(
         &self,
         inode: &Arc<Inode>,
