@@ -115,7 +115,7 @@ mod tests {
             let mut model = BTreeMap::new();
             for (number, holds) in changes {
                 // Pairs of clients share an origin.
-                let client = (number / 2) << 64 | 1 << 60 | number % 2;
+                let client = (number / 2) << 64 | 1 << 60 | (number % 2);
                 held.set(client, holds);
                 model.insert(client, holds);
                 let total: usize = model.values().sum();

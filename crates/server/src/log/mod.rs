@@ -70,7 +70,7 @@ impl Log {
         let mut peer = PeerField::default();
         event.record(&mut peer);
         let now = self.clock.now();
-        let admitted = lock(&self.rates).admit(meta.callsite(), peer.0, now, || message_of(event));
+        let admitted = lock(&self.rates).admit(&meta.callsite(), peer.0, now, || message_of(event));
         if !admitted {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }

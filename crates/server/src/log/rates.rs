@@ -89,7 +89,7 @@ impl Rates {
     /// May a line from `place` be written at `now`? `like` gives its message.
     pub(super) fn admit(
         &mut self,
-        place: Identifier,
+        place: &Identifier,
         peer: Option<IpAddr>,
         now: Mono,
         like: impl FnOnce() -> String,
@@ -100,7 +100,7 @@ impl Rates {
             Some(peer) => self.admit_named(place.clone(), peer, now),
         };
         if !admitted
-            && let Some(known) = self.places.get_mut(&place)
+            && let Some(known) = self.places.get_mut(place)
             && known.like.is_empty()
         {
             known.like = like();
@@ -200,7 +200,7 @@ mod tests {
 
     fn admitted(rates: &mut Rates, from: u32, now: Mono, lines: usize) -> usize {
         let like = || "like".to_owned();
-        (0..lines).filter(|_| rates.admit(place(&HERE), peer(from), now, like)).count()
+        (0..lines).filter(|_| rates.admit(&place(&HERE), peer(from), now, like)).count()
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let mut rates = Rates::default();
         assert_eq!(admitted(&mut rates, 1, Mono::ZERO, 100_000), 20);
         assert_eq!(admitted(&mut rates, 2, Mono::ZERO, 20), 20);
-        assert!(rates.admit(place(&THERE), peer(1), Mono::ZERO, String::new));
+        assert!(rates.admit(&place(&THERE), peer(1), Mono::ZERO, String::new));
         assert_eq!(admitted(&mut rates, 1, Mono::from_secs(3), 100), 3);
         assert_eq!(admitted(&mut rates, 1, Mono::from_secs(1000), 100), 20);
         let like = "like".to_owned();
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn lines_without_a_peer_have_a_rate_too() {
         let mut rates = Rates::default();
-        let mut write = |now| rates.admit(place(&HERE), None, now, || "like".to_owned());
+        let mut write = |now| rates.admit(&place(&HERE), None, now, || "like".to_owned());
         assert_eq!((0..5000).filter(|_| write(Mono::ZERO)).count(), 1000);
         assert_eq!((0..5000).filter(|_| write(Mono::from_secs(1))).count(), 10);
         let like = "like".to_owned();

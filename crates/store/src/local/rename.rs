@@ -91,6 +91,18 @@ fn mend_both(volume: &Volume, from: Side<'_>, to: Side<'_>, waiting: Waiting) ->
     volume.mend_named(to.dir, to.name, waiting)
 }
 
+/// The object that loses its name, if there is one.
+fn target(volume: &Volume, to: Side<'_>, waiting: Waiting) -> Step<Option<Arc<Inode>>> {
+    let target = match volume.locked_lookup(to.dir, to.name, waiting) {
+        Ok(target) => target,
+        Err(Stop::Failed(FsError::NotFound)) => return Ok(None),
+        Err(other) => return Err(other),
+    };
+    target.freed_inline(waiting)?;
+    volume.mend(&target, waiting)?;
+    Ok(Some(target))
+}
+
 fn rename(
     volume: &Volume,
     from: Side<'_>,
@@ -123,15 +135,7 @@ fn rename(
         }
         found => found?,
     };
-    let target = match volume.locked_lookup(to.dir, to.name, waiting) {
-        Ok(target) => Some(target),
-        Err(Stop::Failed(FsError::NotFound)) => None,
-        Err(other) => return Err(other),
-    };
-    if let Some(target) = &target {
-        target.freed_inline(waiting)?;
-        volume.mend(target, waiting)?;
-    }
+    let target = target(volume, to, waiting)?;
     volume.mend(&source, waiting)?;
     let books = volume.usage.books();
     volume.moving(&books, &source, waiting)?;

@@ -22,6 +22,10 @@ fn made(result: Res<NewObject<'_>, WccData>) -> Outcome {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is called like those that take results apart"
+)]
 fn done<O, F>(result: Res<O, F>) -> Outcome {
     match result {
         Res::Ok(_) => Ok(None),

@@ -59,6 +59,17 @@ impl Calls {
         }
     }
 
+    /// Puts on record what the call is about to do, before its directories are locked. False if there
+    /// is no log.
+    fn foresee(&self, call: &CallId, change: &NameChange<'_>) -> bool {
+        let mut state = self.state.lock();
+        let open = state.is_open();
+        if open {
+            state.intend(call, change, false, true);
+        }
+        open
+    }
+
     /// Notes that the change was made; and what, if it made an object.
     pub(super) fn acted(&self, call: Option<&CallId>, made: Option<ObjectKey>) {
         let Some(call) = call.filter(|_| self.on) else { return };
@@ -209,12 +220,9 @@ impl LocalStore {
             };
             self.pooled(open).await?;
         }
-        let mut state = calls.state.lock();
-        if !state.is_open() {
+        if !calls.foresee(&call, &change) {
             return Ok(());
         }
-        state.intend(&call, &change, false, true);
-        drop(state);
         let (waiter, answer) = promise();
         if calls.syncs.join(waiter, Extent::Data) {
             start(Arc::clone(&self.0));
