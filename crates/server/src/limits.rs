@@ -78,6 +78,16 @@ pub(crate) const PARTIAL_BYTES_ORIGIN_MIN: usize = 4 * RECV_LARGE_BYTES;
 /// hold more than they may: a record that does not grow, or replies that the peer does not take.
 pub(crate) const CROWDED_SECONDS: u64 = 5;
 
+/// Requests of one connection that a worker takes before the next has its turn. Beyond: the rest
+/// is taken in the connection's next turn.
+pub(crate) const TURN_REQUESTS_MAX: usize = 64;
+
+/// Requests of one origin that a worker takes in one round of all connections, of which one half
+/// is for what arrives in this round, and the other for what earlier turns have left. Beyond: the
+/// rest is taken in the next round. So however many connections an origin has, those of others have
+/// their turns, and gates are asked in time.
+pub(crate) const ROUND_REQUESTS_ORIGIN_MAX: usize = 512;
+
 /// Rounds of receiving on one connection before the others get their turn.
 pub(crate) const RECV_ROUNDS_MAX: usize = 4;
 

@@ -125,6 +125,7 @@ impl Register {
         table.set_due(client, due);
         if answers == 0 {
             table.may_be_gone(client);
+            table.forget_gone();
         }
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct Conn {
     pub(crate) stopped: Option<VolumeId>,
     /// Whole records may be left in the window, because a bound was reached.
     pub(crate) blocked: bool,
+    /// The connection is blocked because its turn is over, or that of its origin.
+    pub(crate) turn_over: bool,
     /// Since when the socket takes nothing, after it did not take all of a flush.
     pub(crate) clogged: Option<Mono>,
     /// Something was queued since the last flush.
@@ -138,6 +140,7 @@ impl Conn {
             holder,
             stopped: None,
             blocked: false,
+            turn_over: false,
             clogged: None,
             fresh: false,
             dirty: false,

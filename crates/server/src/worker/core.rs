@@ -13,7 +13,7 @@ use crate::engine::{Done, Engine, ServedVolume, Stages, View, is_judged};
 use crate::gate::{Charged, Stopped, Ticket};
 use crate::limits::{
     IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED,
-    REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, UNSENT_BYTES_MAX,
+    REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX, UNSENT_BYTES_MAX,
 };
 use crate::retransmit::{Asker, Claim};
 use crate::sync::Arc;
@@ -73,6 +73,11 @@ pub(crate) struct Core {
     pub(super) replies: Vec<(Asker, Vec<u8>)>,
     /// Connections to tidy before sleeping.
     pub(super) dirty: Vec<u64>,
+    /// Those of them whose origin had no turn left for them: they come first.
+    pub(super) passed_over: Vec<u64>,
+    /// The number of this round, and how many requests of one origin may be taken in it so far.
+    pub(super) round: u64,
+    pub(super) round_max: usize,
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
     /// When what is being served was received.
@@ -106,6 +111,9 @@ impl Core {
             resumed: Vec::new(),
             replies: Vec::new(),
             dirty: Vec::new(),
+            passed_over: Vec::new(),
+            round: 0,
+            round_max: 0,
             now,
             batch: now,
             records: 0,
@@ -138,6 +146,7 @@ impl Core {
     /// Is there something to do before sleeping?
     pub(super) fn has_work(&self) -> bool {
         !(self.dirty.is_empty()
+            && self.passed_over.is_empty()
             && self.released.is_empty()
             && self.resumed.is_empty()
             && self.replies.is_empty())
@@ -158,6 +167,17 @@ impl Core {
         if !conn.dirty {
             conn.dirty = true;
             self.dirty.push(conn.token);
+        }
+    }
+
+    /// Ends the turn of `conn`, which `took` so many requests.
+    fn end_turn(&mut self, conn: &mut Conn, took: usize) {
+        (conn.blocked, conn.turn_over) = (true, true);
+        if took == 0 && !conn.dirty {
+            conn.dirty = true;
+            self.passed_over.push(conn.token);
+        } else {
+            self.mark(conn);
         }
     }
 
@@ -197,10 +217,10 @@ impl Core {
         }
     }
 
-    /// Serves the whole records that `conn` holds, as far as bounds allow.
+    /// Serves the whole records that `conn` holds, as far as bounds and its turn allow.
     pub(super) fn process(&mut self, conn: &mut Conn) -> Result<(), Close> {
-        conn.blocked = false;
-        let mut whole = false;
+        (conn.blocked, conn.turn_over) = (false, false);
+        let (mut whole, mut took) = (false, 0);
         loop {
             if conn.out_bytes() >= SEND_EARLY_BYTES && conn.clogged.is_none() {
                 self.flush(conn)?;
@@ -209,9 +229,15 @@ impl Core {
                 conn.blocked = true;
                 break;
             }
+            if took == TURN_REQUESTS_MAX || conn.holder.taken_in(self.round) >= self.round_max {
+                self.end_turn(conn, took);
+                break;
+            }
             match conn.next_record() {
                 Ok(Some(record)) => {
                     whole = true;
+                    took += 1;
+                    conn.holder.took_in(self.round);
                     self.records += 1;
                     self.sender = conn.token;
                     self.dispatch(conn, record)?;

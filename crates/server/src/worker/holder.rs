@@ -29,6 +29,9 @@ pub(super) struct Holder {
     partial_bytes: Cell<usize>,
     /// Requests whose callers' groups are looked up.
     lookups: Cell<usize>,
+    /// Requests taken in a round of the worker, and which round that was.
+    taken: Cell<usize>,
+    round: Cell<u64>,
     /// A connection is not read because the origin is at a bound.
     waits: Cell<bool>,
 }
@@ -55,6 +58,17 @@ impl Holder {
     /// Takes from a sum.
     pub(super) fn remove(&self, sum: Sum, less: usize) {
         sum(self).set(self.get(sum) - less);
+    }
+
+    /// Requests taken in `round` so far.
+    pub(super) fn taken_in(&self, round: u64) -> usize {
+        if self.round.get() == round { self.taken.get() } else { 0 }
+    }
+
+    /// One more request was taken in `round`.
+    pub(super) fn took_in(&self, round: u64) {
+        self.taken.set(self.taken_in(round) + 1);
+        self.round.set(round);
     }
 
     /// Do replies and requests in flight hold so much that each connection gets one at a time?

@@ -30,6 +30,7 @@ use crate::gate::{Stopped, Ticket};
 use crate::limits::{
     CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
     PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX, REPLY_BYTES_MAX,
+    ROUND_REQUESTS_ORIGIN_MAX,
 };
 use crate::retransmit::{Asker, Caller};
 use crate::sync::Arc;
@@ -112,6 +113,8 @@ impl Worker {
             self.wait(&mut events)?;
             self.core.batch = self.core.now;
             self.core.records = 0;
+            self.core.round += 1;
+            self.core.round_max = ROUND_REQUESTS_ORIGIN_MAX / 2;
             for event in &events {
                 let Event { flags, data } = *event;
                 match data.u64() {
@@ -121,6 +124,7 @@ impl Worker {
             }
             self.core.pump_due();
             self.hand_out();
+            self.core.round_max = ROUND_REQUESTS_ORIGIN_MAX;
             self.tidy_dirty();
             self.sweep();
             self.relieve();
@@ -296,12 +300,15 @@ impl Worker {
     /// Receives and serves what a connection sent, some rounds of it.
     fn read(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
         conn.active = core.now;
+        if conn.blocked {
+            core.process(conn)?;
+        }
         for round in 0..RECV_ROUNDS_MAX {
             if round > 0 {
                 core.batch = core.now;
             }
             let all = conn.has_all();
-            if !(all || core.may_take(conn)) {
+            if !all && (conn.blocked || !core.may_take(conn)) {
                 break;
             }
             let received =
@@ -331,7 +338,7 @@ impl Worker {
         conn.dirty = false;
         loop {
             core.flush(conn)?;
-            if conn.blocked && core.may_take(conn) {
+            if conn.blocked && !conn.turn_over && core.may_take(conn) {
                 core.process(conn)?;
             }
             if !conn.fresh {
@@ -353,9 +360,11 @@ impl Worker {
     }
 
     fn tidy_dirty(&mut self) {
-        let mut dirty = std::mem::take(&mut self.core.dirty);
+        let mut dirty = std::mem::take(&mut self.core.passed_over);
+        dirty.append(&mut self.core.dirty);
         for token in dirty.drain(..) {
             let Some(conn) = find(&mut self.conns, token) else { continue };
+            conn.turn_over = false;
             if Self::tidy(&self.epoll, &mut self.core, conn).is_err() {
                 self.close(token);
             }

@@ -159,3 +159,45 @@ fn requests_of_one_client_that_fill_the_memory_of_a_gate_stop_nobody_else_there(
     fixture.wait_until_nothing_is_parked();
     fixture.server.stop().unwrap();
 }
+
+/// Calls that cost nothing of any contract cost the worker's time. However many connections of one
+/// address send them, those of others have their turns.
+#[test]
+fn a_flood_of_calls_from_one_address_leaves_others_their_turns() {
+    const CONNECTIONS: usize = 64;
+    const CALLS: u32 = 20_000;
+    let fixture = Fixture::with(|config| config.workers = 1);
+    let mut first = fixture.connect();
+    let root = first.mount("/open");
+    let catalog = fixture.server.catalog();
+    let id = catalog.snapshot().volume_named("open").unwrap().id;
+    let answered = || fixture.server.plane().volume_live(id).unwrap().other_ops;
+    let mut calls = Vec::new();
+    for xid in 0..CALLS {
+        let mut call = Vec::new();
+        first.caller.call(&mut call, 30_000 + xid, &GetattrArgs { object: FileHandle3(&root) });
+        calls.extend_from_slice(&call);
+    }
+    let greedy: Vec<Peer> = (0..CONNECTIONS).map(|_| fixture.connect()).collect();
+    let mut stranger = fixture.connect_from([127, 0, 1, 1]);
+    for peer in &greedy {
+        send_in_background(peer.socket.try_clone().unwrap(), calls.clone());
+        let mut replies = peer.socket.try_clone().unwrap();
+        thread::spawn(move || std::io::copy(&mut replies, &mut std::io::sink()));
+    }
+    while answered() < 10_000 {
+        thread::yield_now();
+    }
+    let mut beside = Vec::new();
+    for _ in 0..20 {
+        let before = answered();
+        let xid = stranger.send(&GetattrArgs { object: FileHandle3(&root) });
+        assert_eq!(stranger.next_xid(), xid);
+        beside.push(answered() - before);
+    }
+    // This machine may stop the stranger for a while; the worker does not.
+    let least = beside.iter().min().unwrap();
+    assert!(*least < 5_000, "{beside:?} calls of the flood for one of a stranger");
+    disconnect(&greedy);
+    fixture.server.stop().unwrap();
+}
