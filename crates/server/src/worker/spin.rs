@@ -5,7 +5,7 @@
 //! which takes longer than most requests take to be served. A worker that polls while the request
 //! arrives answers at once. Polling costs processor time, so it is paid for with credit: each short
 //! pause between requests earns one, and a long one takes the price of a poll away. A worker polls
-//! while it has that price. A poll without result doubles the price, some results in a row halve it.
+//! while it has that price. A poll without result doubles the price; results in a row halve it.
 //! So polls without result are at most one for each [`PRICE_MIN`] requests, and a server without
 //! requests sleeps.
 //!
@@ -19,13 +19,14 @@
 use std::time::Duration;
 
 /// The longest poll: about twice the time from a reply to the next request of a client on the same
-/// machine or in the same rack.
-pub(super) const POLL_MAX: Duration = Duration::from_micros(50);
+/// machine, where waking a thread on another processor of a virtual machine takes tens of
+/// microseconds.
+pub(super) const POLL_MAX: Duration = Duration::from_micros(100);
 /// A poll ends when the thread was off the processor this long between two looks: other threads
 /// want the processor.
 pub(super) const POLL_GAP_MAX: Duration = Duration::from_micros(20);
 /// A pause in which the worker slept at once is short up to this: it includes the time to wake.
-const SLEEP_MAX: Duration = Duration::from_micros(100);
+const SLEEP_MAX: Duration = Duration::from_micros(200);
 /// Short pauses that pay for a poll: at first, and after many polls without result.
 const PRICE_MIN: u32 = 16;
 const PRICE_MAX: u32 = 1024;
