@@ -1,4 +1,4 @@
-//! Changes of one file's data or of one directory's names that run in the pool, one after the other.
+//! Changes of one file's data or of one directory's names that run in the pool, one after another.
 //!
 //! The kernel lets one buffered write into a file and one change into a directory at a time
 //! (`i_rwsem`, on ext4 and XFS alike), and the names of a directory have a lock of ours. Threads of
