@@ -8,7 +8,7 @@ use weir_qos::ClientKey;
 
 /// Bytes of the arguments that count: all of them for calls that name things, and the file, the
 /// place and the length of a READ or WRITE.
-const ARGS_HEAD: usize = 1024;
+const ARGS_HEAD: usize = 128 << 10;
 
 /// The same where the arguments may be a megabyte of data.
 const DATA_HEAD: usize = 64;
