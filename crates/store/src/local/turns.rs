@@ -14,16 +14,24 @@
 use super::LocalStore;
 use super::inode::Inode;
 use super::volume::Volume;
-use crate::sync::{Arc, Mutex, promise};
+use crate::sync::{Arc, Mutex, now, promise};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use weir_core::{FsError, FsResult};
 
 /// Changes that a thread carries out before other work of the volume gets its turn: few, for it
 /// waits behind that many of 1 MiB for each of eight files.
 const ROUND: usize = 8;
 
-type Turn = Box<dyn FnOnce(&Volume) + Send>;
+/// How long the answer of a change is kept for those of the next ones, while changes are quick:
+/// answers that are given together wake a worker once, which sends the replies together.
+const ANSWERS_KEPT: Duration = Duration::from_micros(200);
+
+/// Carries a change out.
+type Turn = Box<dyn FnOnce(&Volume) -> Answer + Send>;
+/// Gives the answer of a change to the operation that waits for it.
+type Answer = Box<dyn FnOnce() + Send>;
 
 /// The changes of one file's data or of one directory's names.
 #[derive(Default)]
@@ -64,14 +72,24 @@ impl Turns {
 
     /// Takes turns; true if there may be more.
     fn serve(&self, volume: &Volume) -> bool {
-        for _ in 0..ROUND {
+        let mut answers: Vec<Answer> = Vec::new();
+        let mut kept_since = now();
+        let more = (0..ROUND).all(|_| {
             let Some(turn) = self.next() else { return false };
             // A turn that panics breaks its promise; the others must come all the same.
-            if catch_unwind(AssertUnwindSafe(|| turn(volume))).is_err() {
-                tracing::error!("a change panicked");
+            match catch_unwind(AssertUnwindSafe(|| turn(volume))) {
+                Ok(answer) => answers.push(answer),
+                Err(_) => tracing::error!("a change panicked"),
             }
-        }
-        true
+            let now = now();
+            if now.since(kept_since) > ANSWERS_KEPT || !volume.pace.inline(now) {
+                answers.drain(..).for_each(|answer| answer());
+                kept_since = now;
+            }
+            true
+        });
+        answers.drain(..).for_each(|answer| answer());
+        more
     }
 }
 
@@ -87,7 +105,11 @@ impl LocalStore {
         work: impl FnOnce(&Volume) -> FsResult<T> + Send + 'static,
     ) -> FsResult<T> {
         let (promise, answer) = promise();
-        if inode.turns.push(Box::new(move |volume| promise.give(work(volume)))) {
+        let turn = move |volume: &Volume| -> Answer {
+            let done = work(volume);
+            Box::new(move || promise.give(done))
+        };
+        if inode.turns.push(Box::new(turn)) {
             send(&self.0, Arc::clone(inode));
         }
         answer.await.unwrap_or(Err(FsError::Io))
