@@ -215,7 +215,7 @@ mod tests {
         let (done, answered) = std::sync::mpsc::channel();
         let (other, unknown) = (store.clone(), ObjectKey::new(&[1; 9]).unwrap());
         std::thread::spawn(move || done.send(block_on(other.resolve(&unknown)).map(drop)));
-        let answer = answered.recv_timeout(std::time::Duration::from_secs(60));
+        let answer = answered.recv_timeout(Duration::from_secs(60));
         drop(busy);
         assert!(answer.expect("all threads wait for the directory").is_err());
         for made in made {
