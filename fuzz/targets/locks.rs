@@ -18,7 +18,7 @@ use weir_nfs::nsm::{
 };
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::xdr::{Encode, Writer, decode};
-use weir_state::{File, Limits, Use};
+use weir_state::{File, Limits, Part, Use};
 
 /// Calls of one script; more teach the fuzzer nothing but waiting.
 const CALLS_MAX: usize = 64;
@@ -29,6 +29,18 @@ const LIMITS: Limits = Limits {
     client: Use { locks: 6, waiters: 4, shares: 3, owner_bytes: 256 },
     server: Use { locks: 12, waiters: 8, shares: 6, owner_bytes: 512 },
     clients: 6,
+    origin: Part {
+        one_in: 2,
+        clients_one_in: 2,
+        least: Use { locks: 3, waiters: 2, shares: 1, owner_bytes: 128 },
+        least_clients: 1,
+    },
+    volume: Part {
+        one_in: 2,
+        clients_one_in: 2,
+        least: Use { locks: 4, waiters: 3, shares: 2, owner_bytes: usize::MAX },
+        least_clients: 2,
+    },
 };
 
 fuzz_target!(|input: &[u8]| {
