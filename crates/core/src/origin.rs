@@ -4,7 +4,8 @@
 //! An origin is an IPv4 address, or the /64 of an IPv6 address, because a host with one address of
 //! a /64 usually has all of them.
 
-use core::net::IpAddr;
+use alloc::collections::BTreeMap;
+use core::net::{IpAddr, Ipv6Addr};
 
 /// An IPv4 address or an IPv6 /64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +19,66 @@ impl Origin {
             IpAddr::V4(v4) => Self(v4.to_ipv6_mapped().into()),
             IpAddr::V6(v6) => Self(u128::from(v6) >> 64 << 64),
         }
+    }
+
+    /// The origin of a client whose address is this number: an IPv6 address, or an IPv4 address in
+    /// its mapped form.
+    #[must_use]
+    pub fn of_client(client: u128) -> Self {
+        Self::of(Ipv6Addr::from(client).into())
+    }
+}
+
+/// How many items each origin has, and all origins together. An origin without items takes no
+/// memory.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    total: usize,
+    of: BTreeMap<Origin, usize>,
+}
+
+impl Counts {
+    /// The items of all origins.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// The items of `origin`.
+    #[must_use]
+    pub fn of(&self, origin: Origin) -> usize {
+        self.of.get(&origin).copied().unwrap_or(0)
+    }
+
+    /// The origin that has the most items, and how many; `None` if there are no items.
+    #[must_use]
+    pub fn greediest(&self) -> Option<(Origin, usize)> {
+        let greediest = self.of.iter().max_by_key(|(_, items)| **items);
+        greediest.map(|(origin, items)| (*origin, *items))
+    }
+
+    /// Whether one more item of `origin` keeps the bound `most` on all items and the origin's
+    /// [`part`] of it.
+    #[must_use]
+    pub fn have_room(&self, origin: Origin, most: usize, one_in: usize, least: usize) -> bool {
+        let own = self.of(origin);
+        self.total < most && own < part(most, self.total - own, one_in, least)
+    }
+
+    /// Counts one more item of `origin`.
+    pub fn add(&mut self, origin: Origin) {
+        *self.of.entry(origin).or_default() += 1;
+        self.total += 1;
+    }
+
+    /// Counts one item of `origin` less, if it has one.
+    pub fn remove(&mut self, origin: Origin) {
+        let Some(items) = self.of.get_mut(&origin) else { return };
+        *items -= 1;
+        if *items == 0 {
+            self.of.remove(&origin);
+        }
+        self.total -= 1;
     }
 }
 
@@ -47,6 +108,33 @@ mod tests {
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
         assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    #[test]
+    fn items_are_counted_by_origin_and_an_origin_without_items_is_forgotten() {
+        let [one, two] = ["10.0.0.1", "2001:db8::7"].map(|text| Origin::of(text.parse().unwrap()));
+        let mut counts = Counts::default();
+        assert_eq!(counts.greediest(), None);
+        counts.remove(one);
+        (0..3).for_each(|_| counts.add(one));
+        counts.add(two);
+        assert_eq!((counts.total(), counts.of(one), counts.of(two)), (4, 3, 1));
+        assert_eq!(counts.greediest(), Some((one, 3)));
+        assert!(counts.have_room(one, 9, 2, 1) && !counts.have_room(one, 8, 2, 1));
+        (0..3).for_each(|_| counts.remove(one));
+        assert_eq!((counts.total(), counts.of.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_origin_with_its_part_has_no_room_and_others_do() {
+        let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|text| Origin::of(text.parse().unwrap()));
+        let mut counts = Counts::default();
+        while counts.have_room(one, 100, 4, 2) {
+            counts.add(one);
+        }
+        assert_eq!(counts.of(one), 25);
+        assert!(counts.have_room(two, 100, 4, 2));
+        assert!(!counts.have_room(two, 25, 4, 2), "the bound on all is reached");
     }
 
     #[test]

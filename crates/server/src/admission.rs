@@ -3,9 +3,9 @@
 
 use crate::limits::CONNECTIONS_OVER_MAX;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
-use std::collections::HashMap;
 use std::net::IpAddr;
 pub(crate) use weir_core::Origin;
+use weir_core::origin::Counts;
 
 /// Asks the workers to close one idle connection of an origin. The first that has one does.
 pub(crate) struct Shed {
@@ -33,12 +33,6 @@ pub(crate) enum Verdict {
     Full,
 }
 
-#[derive(Default)]
-struct Counts {
-    total: usize,
-    of: HashMap<Origin, usize>,
-}
-
 /// The count of connections.
 pub(crate) struct Admission {
     most: usize,
@@ -54,46 +48,36 @@ impl Admission {
 
     /// Connections now.
     pub(crate) fn connections(&self) -> usize {
-        lock(&self.counts).total
+        lock(&self.counts).total()
     }
 
     /// A connection from `peer` wants to be served. Count it off with [`Self::leave`] if it is.
     pub(crate) fn enter(&self, peer: IpAddr) -> Verdict {
         let origin = Origin::of(peer);
         let mut counts = lock(&self.counts);
-        let own = counts.of.get(&origin).copied().unwrap_or(0);
+        let own = counts.of(origin);
         if own >= self.most_each {
             return Verdict::OriginFull;
         }
         let mut verdict = Verdict::Admitted;
-        if counts.total >= self.most {
-            let greediest = counts.of.iter().max_by_key(|(_, count)| **count);
-            match greediest {
+        if counts.total() >= self.most {
+            match counts.greediest() {
                 Some((greedy, count))
-                    if *count > own + 1 && counts.total < self.most + CONNECTIONS_OVER_MAX =>
+                    if count > own + 1 && counts.total() < self.most + CONNECTIONS_OVER_MAX =>
                 {
-                    let shed = Shed { origin: *greedy, claimed: AtomicBool::new(false) };
+                    let shed = Shed { origin: greedy, claimed: AtomicBool::new(false) };
                     verdict = Verdict::InsteadOf(Arc::new(shed));
                 }
                 _ => return Verdict::Full,
             }
         }
-        counts.total += 1;
-        counts.of.insert(origin, own + 1);
+        counts.add(origin);
         verdict
     }
 
     /// A connection from `peer` that was admitted ended.
     pub(crate) fn leave(&self, peer: IpAddr) {
-        let origin = Origin::of(peer);
-        let mut counts = lock(&self.counts);
-        counts.total -= 1;
-        if let Some(count) = counts.of.get_mut(&origin) {
-            *count -= 1;
-            if *count == 0 {
-                counts.of.remove(&origin);
-            }
-        }
+        lock(&self.counts).remove(Origin::of(peer));
     }
 }
 

@@ -3,14 +3,15 @@
 use crate::limits::{NLM_HOSTS_MAX, NLM_HOSTS_ORIGIN_MAX};
 use alloc::collections::BTreeMap;
 use weir_core::Origin;
+use weir_core::origin::Counts;
 use weir_state::Client;
 
 /// The last state number heard of each host.
 #[derive(Debug, Default)]
 pub(super) struct States {
     heard: BTreeMap<Client, u32>,
-    /// How many of these hosts each origin has.
-    of: BTreeMap<Origin, usize>,
+    /// These hosts by origin.
+    counts: Counts,
 }
 
 impl States {
@@ -54,28 +55,27 @@ impl States {
             return;
         }
         let origin = client.origin();
-        if self.of.get(&origin).is_some_and(|hosts| *hosts >= NLM_HOSTS_ORIGIN_MAX) {
+        if self.counts.of(origin) >= NLM_HOSTS_ORIGIN_MAX {
             self.forget(origin, &in_use);
         } else if self.heard.len() >= NLM_HOSTS_MAX
-            && let Some((most, _)) = self.of.iter().max_by_key(|(_, hosts)| **hosts)
+            && let Some((greediest, _)) = self.counts.greediest()
         {
-            self.forget(*most, &in_use);
+            self.forget(greediest, &in_use);
         }
         self.heard.insert(client.clone(), state);
-        let of_origin = self.of.entry(origin).or_default();
-        *of_origin = of_origin.saturating_add(1);
+        self.counts.add(origin);
     }
 
     /// Forgets the hosts of `origin` that are not in use.
     fn forget(&mut self, origin: Origin, in_use: &impl Fn(&Client) -> bool) {
-        let mut kept = 0_usize;
-        self.heard.retain(|client, _| {
-            let other = client.origin() != origin;
-            let keep = other || in_use(client);
-            kept = kept.saturating_add(usize::from(keep && !other));
+        let Self { heard, counts } = self;
+        heard.retain(|client, _| {
+            let keep = client.origin() != origin || in_use(client);
+            if !keep {
+                counts.remove(origin);
+            }
             keep
         });
-        self.of.insert(origin, kept);
     }
 }
 

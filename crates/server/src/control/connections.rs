@@ -14,6 +14,7 @@ use crate::sync::{Arc, Mutex, lock};
 use std::collections::HashMap;
 use tokio::task::AbortHandle;
 use weir_core::Mono;
+use weir_core::origin::Counts;
 
 /// All connections of the API over TCP.
 #[derive(Default)]
@@ -24,8 +25,8 @@ pub(super) struct Connections {
 #[derive(Default)]
 struct Table {
     all: HashMap<u64, Connection>,
-    /// How many each origin has.
-    of: HashMap<Origin, usize>,
+    /// The connections by origin.
+    counts: Counts,
     serial: u64,
 }
 
@@ -57,8 +58,7 @@ impl Connections {
     /// has the most. `None` if those all have requests that are being answered.
     pub(super) fn enter(self: &Arc<Self>, origin: Origin, now: Mono) -> Option<Place> {
         let mut table = lock(&self.table);
-        let own = table.of.get(&origin).copied().unwrap_or(0);
-        if own >= API_CONNECTIONS_ORIGIN_MAX {
+        if table.counts.of(origin) >= API_CONNECTIONS_ORIGIN_MAX {
             table.close_one(origin)?;
         } else if table.all.len() >= API_CONNECTIONS_MAX {
             table.close_any()?;
@@ -69,7 +69,7 @@ impl Connections {
             id,
             Connection { origin, state: State::Waits(now), credited: false, task: None },
         );
-        *table.of.entry(origin).or_default() += 1;
+        table.counts.add(origin);
         Some(Place { connections: Arc::clone(self), id })
     }
 
@@ -116,18 +116,13 @@ impl Table {
     fn close_any(&mut self) -> Option<()> {
         let waits = |connection: &&Connection| matches!(connection.state, State::Waits(_));
         let waiting = self.all.values().filter(waits).map(|connection| connection.origin);
-        let most = waiting.max_by_key(|origin| self.of.get(origin).copied())?;
+        let most = waiting.max_by_key(|origin| self.counts.of(*origin))?;
         self.close_one(most)
     }
 
     fn remove(&mut self, id: u64) -> Option<Connection> {
         let connection = self.all.remove(&id)?;
-        if let Some(own) = self.of.get_mut(&connection.origin) {
-            *own -= 1;
-            if *own == 0 {
-                self.of.remove(&connection.origin);
-            }
-        }
+        self.counts.remove(connection.origin);
         Some(connection)
     }
 }

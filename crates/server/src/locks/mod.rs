@@ -20,9 +20,8 @@ pub(crate) use thread::LockThread;
 use crate::limits::{LOCK_CALLS_MAX, LOCK_CALLS_ORIGIN_MIN, LOCK_CALLS_ORIGIN_ONE_IN};
 use crate::sync::{Arc, Mutex, lock, mpsc};
 use crate::worker::{Inbox, Message};
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use weir_core::origin::part;
+use weir_core::origin::Counts;
 use weir_core::{Origin, VolumeId};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::Call;
@@ -57,17 +56,10 @@ pub(crate) enum AskedBy {
     },
 }
 
-/// Calls that were handed over and are not answered.
-#[derive(Default)]
-struct Calls {
-    all: usize,
-    of: HashMap<Origin, usize>,
-}
-
 /// The lock manager's thread as others see it.
 pub(crate) struct LockDoor {
     inbox: Arc<Inbox>,
-    calls: Mutex<Calls>,
+    calls: Mutex<Counts>,
     /// What metrics tell of it.
     pub(crate) counters: LockCounters,
 }
@@ -94,28 +86,17 @@ impl LockDoor {
 
     fn admits(&self, origin: Origin) -> bool {
         let mut calls = lock(&self.calls);
-        let own = calls.of.get(&origin).copied().unwrap_or(0);
         let (one_in, least) = (LOCK_CALLS_ORIGIN_ONE_IN, LOCK_CALLS_ORIGIN_MIN);
-        let most = part(LOCK_CALLS_MAX, calls.all - own, one_in, least);
-        if calls.all >= LOCK_CALLS_MAX || own >= most {
-            return false;
+        let admitted = calls.have_room(origin, LOCK_CALLS_MAX, one_in, least);
+        if admitted {
+            calls.add(origin);
         }
-        calls.all += 1;
-        calls.of.insert(origin, own + 1);
-        true
+        admitted
     }
 
     /// A call from `peer` that was handed over is answered.
     pub(crate) fn answered(&self, peer: IpAddr) {
-        let origin = Origin::of(peer);
-        let mut calls = lock(&self.calls);
-        if let Some(own) = calls.of.get_mut(&origin) {
-            *own -= 1;
-            if *own == 0 {
-                calls.of.remove(&origin);
-            }
-            calls.all -= 1;
-        }
+        lock(&self.calls).remove(Origin::of(peer));
     }
 
     /// Has the thread drop `absent`, as a sign of life.
@@ -146,6 +127,6 @@ mod tests {
         for _ in 0..100 {
             door.answered([10, 0, 0, 3].into());
         }
-        assert_eq!(lock(&door.calls).all, taken + LOCK_CALLS_ORIGIN_MIN - 1);
+        assert_eq!(lock(&door.calls).total(), taken + LOCK_CALLS_ORIGIN_MIN - 1);
     }
 }

@@ -2,10 +2,10 @@
 //! give up. Plain data, with time as an argument; somebody else has the socket.
 
 use crate::limits::{OUTGOING_MAX, OUTGOING_ORIGIN_MIN, OUTGOING_ORIGIN_ONE_IN};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use weir_core::origin::part;
+use weir_core::origin::Counts;
 use weir_core::{Credentials, Mono, Origin};
 use weir_nfs::client::{Caller, Getaddr, Getport, Reply};
 use weir_nfs::rpcbind::wire::{Mapping, Rpcb, Text};
@@ -68,8 +68,8 @@ pub(crate) struct Outgoing<P> {
     caller: Caller,
     /// By transaction id, which is even; the odd one after it asks for the port.
     calls: BTreeMap<u32, Pending<P>>,
-    /// How many of them go to each origin.
-    to: HashMap<Origin, usize>,
+    /// The calls by the origin that they go to.
+    to: Counts,
     due: BTreeSet<(Mono, u32)>,
     next: u32,
 }
@@ -93,7 +93,7 @@ impl<P> Outgoing<P> {
     /// None yet; transaction ids begin at `seed`, which others should not guess.
     pub(crate) fn new(seed: u32) -> Self {
         let caller = Caller::sys(&Credentials::ROOT, b"weir");
-        let (calls, to, due) = (BTreeMap::new(), HashMap::new(), BTreeSet::new());
+        let (calls, to, due) = (BTreeMap::new(), Counts::default(), BTreeSet::new());
         Self { caller, calls, to, due, next: seed & !1 }
     }
 
@@ -112,13 +112,11 @@ impl<P> Outgoing<P> {
         patience: Duration,
     ) -> Result<(), P> {
         let origin = Origin::of(target.address);
-        let own = self.to.get(&origin).copied().unwrap_or(0);
         let (one_in, least) = (OUTGOING_ORIGIN_ONE_IN, OUTGOING_ORIGIN_MIN);
-        let most = part(OUTGOING_MAX, self.calls.len() - own, one_in, least);
-        if self.calls.len() >= OUTGOING_MAX || own >= most {
+        if !self.to.have_room(origin, OUTGOING_MAX, one_in, least) {
             return Err(purpose);
         }
-        self.to.insert(origin, own + 1);
+        self.to.add(origin);
         let xid = self.next;
         self.next = self.next.wrapping_add(2);
         let mut record = Vec::new();
@@ -208,13 +206,7 @@ impl<P> Outgoing<P> {
 
     /// A call to `target` has ended.
     fn over(&mut self, target: Target) {
-        let origin = Origin::of(target.address);
-        if let Some(own) = self.to.get_mut(&origin) {
-            *own -= 1;
-            if *own == 0 {
-                self.to.remove(&origin);
-            }
-        }
+        self.to.remove(Origin::of(target.address));
     }
 }
 
@@ -417,6 +409,6 @@ mod tests {
         assert_eq!(outgoing.calls.len(), OUTGOING_MAX);
         outgoing.send_due(at(0), &mut Vec::new());
         assert_eq!(outgoing.send_due(at(100), &mut Vec::new()).len(), OUTGOING_MAX);
-        assert!(outgoing.to.is_empty());
+        assert_eq!(outgoing.to.total(), 0);
     }
 }

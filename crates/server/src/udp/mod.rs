@@ -16,9 +16,8 @@ use crate::locks::{Asked, AskedBy, Datagram};
 use crate::sync::Arc;
 use crate::worker::PeerExports;
 use socket::{Arrived, DatagramSocket};
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use weir_core::origin::part;
+use weir_core::origin::Counts;
 use weir_core::{Clock, Mono, Origin, Shared};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{AcceptError, Call, Refusal, reply};
@@ -196,8 +195,7 @@ pub(crate) fn datagram(reply: &[u8], to: SocketAddr, from: IpAddr) -> Option<Dat
 #[derive(Debug, Default)]
 struct Rate {
     second: u64,
-    admitted: usize,
-    by_origin: HashMap<Origin, usize>,
+    admitted: Counts,
 }
 
 impl Rate {
@@ -206,15 +204,11 @@ impl Rate {
         if second != self.second {
             *self = Self { second, ..Self::default() };
         }
-        if self.admitted >= DATAGRAMS_SECOND_MAX {
-            return false;
-        }
+        let origin = Origin::of(from);
         let (one_in, least) = (DATAGRAMS_SECOND_ORIGIN_ONE_IN, DATAGRAMS_SECOND_ORIGIN_MIN);
-        let own = self.by_origin.entry(Origin::of(from)).or_default();
-        let admitted = *own < part(DATAGRAMS_SECOND_MAX, self.admitted - *own, one_in, least);
+        let admitted = self.admitted.have_room(origin, DATAGRAMS_SECOND_MAX, one_in, least);
         if admitted {
-            *own += 1;
-            self.admitted += 1;
+            self.admitted.add(origin);
         }
         admitted
     }
