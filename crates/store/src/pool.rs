@@ -14,7 +14,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use weir_core::{FsError, FsResult};
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Work for one thread, which is called again, when other lanes have had their turn, for as long as
+/// it returns true.
+type Job = Box<dyn FnMut() -> bool + Send>;
+/// Work that takes minutes, for a thread of its own.
+type LongJob = Box<dyn FnOnce() + Send>;
 
 /// Fewest threads of a pool: enough for two lanes that are full of blocked jobs.
 const THREADS_MIN: usize = 16;
@@ -41,7 +45,7 @@ struct Shared {
 #[derive(Default)]
 struct LongJobs {
     running: usize,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<LongJob>,
 }
 
 impl std::fmt::Debug for LongJobs {
@@ -75,7 +79,7 @@ struct LaneState {
     next_ticket: u64,
 }
 
-/// How much one lane may have running and queued.
+/// The running and queued work that one lane may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LaneBounds {
     pub(crate) running_max: usize,
@@ -112,7 +116,7 @@ impl Pool {
         Lane { pool: Arc::clone(self), id, bounds }
     }
 
-    /// What is known of the file system with device number `device`.
+    /// The pace of the file system with device number `device`.
     pub(crate) fn pace_of(&self, device: u64) -> Arc<Pace> {
         let mut known = self.file_systems.lock();
         known.retain(|_, pace| pace.strong_count() > 0);
@@ -171,18 +175,26 @@ impl Shared {
                 state = wait(&self.work, state);
                 continue;
             };
-            let Some((job, woken)) = state.start(id) else { continue };
+            let Some((mut job, woken)) = state.start(id) else { continue };
             self.release(state);
             if let Some(waker) = woken {
                 waker.wake();
             }
             // A panicking job breaks its promise, which its future reports as an error; the
             // thread goes on.
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            let more = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or_else(|_| {
                 tracing::error!("a disk job panicked");
-            }
+                false
+            });
+            // A job may hold the last reference to its lane, which takes the lock of the pool.
+            let rest = if more {
+                Some(job)
+            } else {
+                drop(job);
+                None
+            };
             state = self.state.lock();
-            state.finish(id);
+            state.finish(id, rest);
         }
     }
 }
@@ -204,9 +216,12 @@ impl State {
         Some((job, woken))
     }
 
-    fn finish(&mut self, id: u64) {
+    /// A job of lane `id` has ended a round; the `rest` of it is queued. No thread is woken for
+    /// that, because the one that calls this has nothing else to do.
+    fn finish(&mut self, id: u64, rest: Option<Job>) {
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.running -= 1;
+            lane.queue.extend(rest);
             self.make_ready(id);
             self.forget_if_idle(id);
         }
@@ -273,7 +288,13 @@ impl Lane {
         work: impl FnOnce() -> FsResult<T> + Send + 'static,
     ) -> FsResult<T> {
         let (promise, answer) = promise();
-        let job: Job = Box::new(move || promise.give(work()));
+        let mut once = Some((promise, work));
+        let job: Job = Box::new(move || {
+            if let Some((promise, work)) = once.take() {
+                promise.give(work());
+            }
+            false
+        });
         Enqueue { lane: self, job: Some(job), ticket: None }.await;
         answer.await.unwrap_or(Err(FsError::Io))
     }
@@ -296,10 +317,11 @@ impl Lane {
         }
     }
 
-    /// Queues `work` whether there is room or not: for work that is bounded by other means.
-    pub(crate) fn run_bounded_elsewhere(&self, work: impl FnOnce() + Send + 'static) {
+    /// Queues `round` whether there is room or not, for work that is bounded by other means. It is
+    /// called until it returns false; between two rounds, other jobs of the pool have their turn.
+    pub(crate) fn run_rounds(&self, round: impl FnMut() -> bool + Send + 'static) {
         let mut state = self.pool.shared.state.lock();
-        state.lane(self).queue.push_back(Box::new(work));
+        state.lane(self).queue.push_back(Box::new(round));
         state.make_ready(self.id);
         self.pool.shared.release(state);
     }
@@ -492,5 +514,35 @@ mod tests {
         let panics = lane.run(|| -> FsResult<()> { panic!("as this test wants") });
         assert_eq!(block_on(panics), Err(FsError::Io));
         assert_eq!(block_on(lane.run(|| Ok(2))), Ok(2), "the thread goes on");
+    }
+
+    #[test]
+    fn rounds_go_on_until_they_say_so_and_others_have_their_turn_between_them() {
+        let pool = Pool::new(16).unwrap();
+        let lane = Arc::new(pool.lane(LaneBounds { running_max: 1, queued_max: 10 }));
+        let (step, steps) = channel::<()>();
+        let (done, rounds) = channel();
+        let mut number = 0;
+        let own = Arc::clone(&lane);
+        lane.run_rounds(move || {
+            let _own = &own;
+            steps.recv().unwrap();
+            number += 1;
+            done.send(number).unwrap();
+            number < 3
+        });
+        let mut other = Box::pin(lane.run(|| Ok(7)));
+        assert!(poll_once(other.as_mut()).is_pending());
+        step.send(()).unwrap();
+        assert_eq!(block_on(other.as_mut()), Ok(7), "after one round of three");
+        drop(other);
+        // The job holds the last reference to the lane.
+        drop(lane);
+        step.send(()).unwrap();
+        step.send(()).unwrap();
+        assert_eq!(rounds.iter().collect::<Vec<_>>(), [1, 2, 3]);
+        while !pool.shared.state.lock().lanes.is_empty() {
+            std::thread::yield_now();
+        }
     }
 }

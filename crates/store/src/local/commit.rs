@@ -144,15 +144,11 @@ impl Volume {
     }
 }
 
-/// Queues a round. At most one is queued or running for an object, so the bound of the table
-/// bounds them all.
+/// Queues rounds of syncs. At most one job for them is queued or running for an object, so the bound
+/// of the table bounds them all.
 fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
     let lane = Arc::clone(&volume.lane);
-    lane.run_bounded_elsewhere(move || {
-        if inode.syncs.round(|extent| sync(&volume, &inode, extent)) {
-            start(volume, inode);
-        }
-    });
+    lane.run_rounds(move || inode.syncs.round(|extent| sync(&volume, &inode, extent)));
 }
 
 fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Failure> {

@@ -119,11 +119,7 @@ impl LocalStore {
 /// Sends a job to the pool that takes turns; at most one for an object.
 fn send(volume: &Arc<Volume>, inode: Arc<Inode>) {
     let own = Arc::clone(volume);
-    volume.lane.run_bounded_elsewhere(move || {
-        if inode.turns.serve(&own) {
-            send(&own, inode);
-        }
-    });
+    volume.lane.run_rounds(move || inode.turns.serve(&own));
 }
 
 #[cfg(test)]

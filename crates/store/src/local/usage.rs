@@ -162,9 +162,10 @@ impl Usage {
             return;
         }
         if let Some(own) = self.own.upgrade() {
-            self.lane.run_bounded_elsewhere(move || {
-                // Whoever needs the record will try again, and report it.
+            self.lane.run_rounds(move || {
+                // A change that needs the record will try again, and report the error.
                 own.record(None).unwrap_or_default();
+                false
             });
         }
     }

@@ -19,6 +19,7 @@
 //! reached an old call is forgotten. Where the log can't be written, calls are carried out without
 //! it.
 
+mod entries;
 mod file;
 mod format;
 mod recall;
@@ -263,16 +264,15 @@ impl LocalStore {
     }
 }
 
-/// Queues a sync of the log for all who wait. At most one is queued or running.
+/// Queues syncs of the log for all calls that wait for one. At most one job for them is queued or
+/// running.
 fn start(volume: Arc<Volume>) {
     let lane = Arc::clone(&volume.lane);
-    lane.run_bounded_elsewhere(move || {
+    lane.run_rounds(move || {
         let sync = |_| {
             let file = volume.calls.state.lock().file();
             file.map_or(Ok(()), |file| fdatasync(&file)).map_err(|errno| fs_error(errno).into())
         };
-        if volume.calls.syncs.round(sync) {
-            start(volume);
-        }
+        volume.calls.syncs.round(sync)
     });
 }

@@ -11,9 +11,10 @@
 //! undecided. So it is wherever the names don't prove that the change was made: the call is then carried
 //! out if it is sent again.
 
+use super::entries::{Entry, Stage, is_old};
 use super::file::{Log, Memory};
 use super::format::{Half, NameChange, Place, Record};
-use super::state::{Entry, Stage, State, is_old};
+use super::state::State;
 use crate::local::inode::Inode;
 use crate::local::volume::Volume;
 use crate::sync::{Arc, time_of_day};

@@ -1,15 +1,14 @@
 //! What is known of calls in memory, and when it is written.
 
+use super::entries::{Entries, Entry, Stage};
 use super::file::Log;
 use super::format::{FRAME_MAX, HALF, NameChange, Record};
 use crate::sync::{Arc, now, time_of_day};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use weir_core::fair::Holdings;
-use weir_core::limits::{CALLS_CLIENT_MAX, CALLS_KEPT, CALLS_VOLUME_MAX};
-use weir_core::{CallId, Mono, ObjectKey, Remembered, Timestamp};
+use weir_core::limits::CALLS_VOLUME_MAX;
+use weir_core::{CallId, Mono, ObjectKey, Remembered};
 
 /// How long nothing is recorded after the log could not be written.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -17,33 +16,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 const WHOLE_MAX: usize = HALF / 4 * 3;
 /// Most bytes of the records of one entry, beside its change: an intent and what was made.
 const ENTRY_BYTES_MAX: usize = 128;
-
-/// How far a call has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
-    /// What it will do is on record; it has not begun.
-    Foreseen,
-    /// It may have made its change.
-    Begun,
-    /// It has made its change.
-    Acted,
-    /// The change is stable.
-    Settled,
-}
-
-/// One call.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) number: u64,
-    pub(super) call: CallId,
-    pub(super) at: Timestamp,
-    pub(super) stage: Stage,
-    /// The intent was made stable before anything else was done.
-    pub(super) synced: bool,
-    /// What it changes, as a record has it; not where only the outcome may be asked for.
-    pub(super) change: Option<Box<[u8]>>,
-    pub(super) made: Option<ObjectKey>,
-}
 
 /// What is on record of a call that is about to change names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +35,7 @@ pub(super) struct State {
     /// After a failure: when to try again.
     again: Option<Mono>,
     last: u64,
-    clients: HashMap<u128, VecDeque<Entry>>,
-    held: Holdings,
+    entries: Entries,
     /// To be written with the next intent.
     pending: Vec<Record<'static>>,
     buffer: Vec<u8>,
@@ -77,6 +48,7 @@ impl State {
         let mut state = Self { log: Some(log), ..Self::default() };
         for entry in entries {
             state.last = state.last.max(entry.number);
+            state.void(&entry.call);
             state.add(entry);
         }
         state
@@ -113,7 +85,7 @@ impl State {
     pub(super) fn known(&mut self, call: &CallId, change: &NameChange<'_>) -> Known {
         self.encoded.clear();
         change.encode(&mut self.encoded);
-        let Some(entry) = find(&mut self.clients, call) else { return Known::New };
+        let Some(entry) = self.entries.find(call) else { return Known::New };
         let same = entry.change.as_deref() == Some(self.encoded.as_slice());
         match entry.stage {
             Stage::Foreseen if same => Known::Foreseen,
@@ -152,7 +124,7 @@ impl State {
 
     /// A call that was foreseen begins.
     pub(super) fn begun(&mut self, call: &CallId) {
-        let Some(entry) = find(&mut self.clients, call) else { return };
+        let Some(entry) = self.entries.find(call) else { return };
         entry.stage = Stage::Begun;
         let number = entry.number;
         self.write(Some(Record::Begun { number }));
@@ -161,7 +133,7 @@ impl State {
     /// The change of `call` was made. True if that is to be written. The outcome alone is kept unless
     /// it may have to be looked for after a power cut.
     pub(super) fn acted(&mut self, call: &CallId, made: Option<ObjectKey>, power: bool) -> bool {
-        let Some(entry) = find(&mut self.clients, call) else { return false };
+        let Some(entry) = self.entries.find(call) else { return false };
         (entry.stage, entry.made) = (Stage::Acted, made);
         if !power {
             entry.change = None;
@@ -172,7 +144,7 @@ impl State {
 
     /// The change of `call` is stable. True if that is to be written.
     pub(super) fn settled(&mut self, call: &CallId) -> bool {
-        let Some(entry) = find(&mut self.clients, call) else { return false };
+        let Some(entry) = self.entries.find(call) else { return false };
         (entry.stage, entry.change) = (Stage::Settled, None);
         self.pending.push(Record::Settled { number: entry.number });
         true
@@ -181,7 +153,7 @@ impl State {
     /// All changes are stable. True if that was to be written, and was.
     pub(super) fn settle_all(&mut self) -> bool {
         let mut changed = false;
-        for entry in self.clients.values_mut().flatten().filter(|it| it.stage == Stage::Acted) {
+        for entry in self.entries.iter_mut().filter(|it| it.stage == Stage::Acted) {
             (entry.stage, entry.change) = (Stage::Settled, None);
             changed = true;
         }
@@ -191,17 +163,14 @@ impl State {
     /// Forgets `call`, which has failed, unless it has made its change. True if that is to be
     /// written.
     pub(super) fn failed_call(&mut self, call: &CallId) -> bool {
-        let open = find(&mut self.clients, call).is_some_and(|entry| entry.stage < Stage::Acted);
+        let open = self.entries.find(call).is_some_and(|entry| entry.stage < Stage::Acted);
         open && self.void(call)
     }
 
     /// Forgets `call`. True if that is to be written.
     pub(super) fn void(&mut self, call: &CallId) -> bool {
-        let Some(entries) = self.clients.get_mut(&call.client) else { return false };
-        let Some(at) = entries.iter().rposition(|entry| entry.call == *call) else { return false };
-        let Some(entry) = entries.remove(at) else { return false };
-        self.pending.push(Record::Void { number: entry.number });
-        self.count(call.client);
+        let Some(Entry { number, .. }) = self.entries.remove(call) else { return false };
+        self.pending.push(Record::Void { number });
         true
     }
 
@@ -214,14 +183,14 @@ impl State {
 
     /// The calls that have made their change, oldest first for each client.
     pub(super) fn remembered(&self) -> Vec<Remembered> {
-        let entries = self.clients.values().flatten().filter(|it| it.stage >= Stage::Acted);
+        let entries = self.entries.iter().filter(|it| it.stage >= Stage::Acted);
         entries.map(|it| Remembered { call: it.call, made: it.made }).collect()
     }
 
     /// Forgets the log where there is nothing in it to remember.
     pub(super) fn rest(&mut self) {
-        self.forget_old();
-        if self.held.total() == 0
+        self.entries.forget_old();
+        if self.entries.is_empty()
             && let Some(log) = self.log.take()
             && let Err(errno) = log.empty()
         {
@@ -231,11 +200,11 @@ impl State {
 
     /// Begins a new generation with what is known. False if that can't be written.
     pub(super) fn begin(&mut self) -> bool {
-        self.forget_old();
+        self.entries.forget_old();
         while self.whole_bytes() > WHOLE_MAX && self.give_way() {}
         self.pending.clear();
         let Some(log) = &mut self.log else { return false };
-        let entries = self.clients.values().flatten();
+        let entries = self.entries.iter();
         match log.begin(&mut self.buffer, entries.flat_map(records)) {
             Ok(()) => true,
             Err(errno) => {
@@ -279,49 +248,13 @@ impl State {
     }
 
     fn add(&mut self, entry: Entry) {
-        let client = entry.call.client;
-        let entries = self.clients.entry(client).or_default();
-        entries.push_back(entry);
-        if entries.len() > CALLS_CLIENT_MAX {
-            self.forget_oldest(client);
-        }
-        self.count(client);
-        while self.held.total() > CALLS_VOLUME_MAX && self.give_way() {}
+        self.entries.add(entry, |entry| forgotten(&mut self.pending, &entry));
     }
 
-    /// Has the client forgotten its oldest call that has the most. False if nobody has any.
+    /// Has the log forget the oldest call of the client that has the most. False if there is none.
     fn give_way(&mut self) -> bool {
-        let Some(client) = self.held.greediest() else { return false };
-        self.forget_oldest(client);
-        self.count(client);
-        true
-    }
-
-    fn forget_oldest(&mut self, client: u128) {
-        let oldest = self.clients.get_mut(&client).and_then(VecDeque::pop_front);
-        // What comes of it won't be known.
-        if let Some(entry) = oldest.filter(|entry| entry.stage < Stage::Acted) {
-            self.pending.push(Record::Void { number: entry.number });
-        }
-    }
-
-    fn forget_old(&mut self) {
-        let now = time_of_day();
-        let clients: Vec<_> = self.clients.keys().copied().collect();
-        for client in clients {
-            if let Some(entries) = self.clients.get_mut(&client) {
-                entries.retain(|entry| !is_old(entry.at, now));
-            }
-            self.count(client);
-        }
-    }
-
-    fn count(&mut self, client: u128) {
-        let held = self.clients.get(&client).map_or(0, VecDeque::len);
-        self.held.set(client, held);
-        if held == 0 {
-            self.clients.remove(&client);
-        }
+        let entry = self.entries.give_way();
+        entry.inspect(|entry| forgotten(&mut self.pending, entry)).is_some()
     }
 
     /// About as many bytes as a new generation begins with, never fewer.
@@ -329,16 +262,16 @@ impl State {
         let bytes = |entry: &Entry| {
             ENTRY_BYTES_MAX + entry.change.as_ref().map_or(0, |change| change.len())
         };
-        self.clients.values().flatten().map(bytes).sum()
+        self.entries.iter().map(bytes).sum()
     }
 }
 
-/// The entry of `call`, which is among the last.
-fn find<'a>(
-    clients: &'a mut HashMap<u128, VecDeque<Entry>>,
-    call: &CallId,
-) -> Option<&'a mut Entry> {
-    clients.get_mut(&call.client)?.iter_mut().rev().find(|entry| entry.call == *call)
+/// Notes that a call's entry was removed for want of room: the outcome of a call that is still under
+/// way won't be known.
+fn forgotten(pending: &mut Vec<Record<'static>>, entry: &Entry) {
+    if entry.stage < Stage::Acted {
+        pending.push(Record::Void { number: entry.number });
+    }
 }
 
 /// What is known of a call, as records.
@@ -356,13 +289,6 @@ fn records(entry: &Entry) -> impl Iterator<Item = Record<'_>> {
     }
     .into_iter()
     .flatten()
-}
-
-/// Is what happened `at` this time no longer remembered? A clock that was set back makes nothing
-/// old.
-pub(super) fn is_old(at: Timestamp, now: Timestamp) -> bool {
-    let kept = i64::try_from(CALLS_KEPT.as_secs()).unwrap_or(i64::MAX);
-    now.secs.saturating_sub(at.secs) > kept
 }
 
 const _: () = assert!(WHOLE_MAX + 2 * FRAME_MAX < HALF);
