@@ -1,5 +1,5 @@
-//! What the fuzz targets and the maker of their corpus share: a volume in memory, and scripts of
-//! calls in a form that a fuzzer can cut and splice.
+//! The common part of the fuzz targets and the maker of their corpus: a volume in memory, and
+//! scripts of calls in a form that a fuzzer can cut and splice.
 
 use std::sync::Arc;
 use weir_core::handle::Sealed;
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// What stands before the numbers of NFSACL's procedures in scripts and selectors.
+/// The prefix of the numbers of NFSACL's procedures in scripts and selectors.
 pub const NFSACL: u32 = 100;
 
 /// A script of calls: for each, the procedure (one byte), the length of the arguments (two bytes,

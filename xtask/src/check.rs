@@ -1,4 +1,4 @@
-//! What a change must pass before its tests are worth running: a list of commands.
+//! The commands that a change must pass before its tests are worth running.
 
 use crate::preflight::{CARGO_DENY, install_cargo_deny};
 use crate::process;
@@ -52,7 +52,7 @@ const STEPS: [Step; 5] = [
     ),
 ];
 
-/// How many checks passed and failed.
+/// The number of passed and of failed checks.
 pub(crate) struct Outcome {
     pub(crate) passed: usize,
     pub(crate) failed: usize,

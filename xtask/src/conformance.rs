@@ -30,7 +30,7 @@ enum Verdict {
     Skipped,
 }
 
-/// What one run said of each test.
+/// The result of one run for each test.
 type Run = BTreeMap<String, Verdict>;
 
 /// A test known to fail on Weir, on one file system or on `*`, and the id of the reason.

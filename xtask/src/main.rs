@@ -1,6 +1,6 @@
 //! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|deb|conformance|fuzz`.
 //!
-//! What is *not* here: anything the server or its clients need. Nothing of Weir may depend on it.
+//! Not here: anything the server or its clients need. Nothing of Weir may depend on it.
 
 mod check;
 mod conformance;

@@ -4,7 +4,7 @@ use crate::process;
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// Where the tools that come from crates.io are kept.
+/// The directory of the tools that come from crates.io.
 pub(crate) const CARGO_DENY: &str = "target/tools/bin/cargo-deny";
 const CARGO_DENY_VERSION: &str = "0.20.2";
 pub(crate) const PJDFSTEST: &str = "target/tools/bin/pjdfstest";
@@ -65,7 +65,7 @@ const FOR_DEB: [Needed; 2] = [("dh", "debhelper"), ("dpkg-buildpackage", "dpkg-d
 /// Prepares for `make deb`.
 ///
 /// # Errors
-/// What is missing and can't be installed.
+/// The missing things that can't be installed.
 pub(crate) fn deb() -> Result<()> {
     require(&FOR_DEB)
 }
@@ -73,7 +73,7 @@ pub(crate) fn deb() -> Result<()> {
 /// Prepares for `make peers`.
 ///
 /// # Errors
-/// What is missing and can't be installed.
+/// The missing things that can't be installed.
 pub(crate) fn peers() -> Result<()> {
     require(&FOR_PEERS)
 }
@@ -81,7 +81,7 @@ pub(crate) fn peers() -> Result<()> {
 /// Prepares for `make conformance`.
 ///
 /// # Errors
-/// What is missing and can't be installed.
+/// The missing things that can't be installed.
 pub(crate) fn conformance() -> Result<()> {
     require(&[&FOR_TESTS[..], &FOR_PEERS, &FOR_PJDFSTEST].concat())?;
     install_tool(PJDFSTEST, "pjdfstest", PJDFSTEST_VERSION, &[])

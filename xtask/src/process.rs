@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// What `program` prints; an error with its complaint if it fails.
+/// The output of `program`; an error with its complaint if it fails.
 pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
     let done =
         Command::new(program).args(args).output().with_context(|| format!("running {program}"))?;

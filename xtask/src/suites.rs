@@ -204,7 +204,7 @@ fn run_suite(suite: &Suite) -> Tally {
 }
 
 impl Need {
-    /// What is missing, if it is.
+    /// The missing requirement, if there is one.
     fn missing(&self) -> Option<String> {
         match self {
             Self::Root => (!preflight::is_root().unwrap_or(false)).then(|| "needs root".to_owned()),

@@ -1,4 +1,4 @@
-//! What file systems were measured to hold, and what contracts commit them to.
+//! The measured capacity of file systems, and the contracts' commitment of it.
 
 use crate::words::Policy;
 use serde::{Deserialize, Serialize};

@@ -125,7 +125,7 @@ impl Client {
         Self::of(Endpoint::Tcp { address: address.into(), token, tls: None })
     }
 
-    /// The same over TLS, with a server that is known by `trust`.
+    /// A client over TLS, of a server that is known by `trust`.
     ///
     /// # Errors
     /// [`TrustError`].
@@ -142,21 +142,21 @@ impl Client {
         Self { endpoint, if_match: None, overcommits: false }
     }
 
-    /// The same client, whose changes of levels, pools and volumes are made also where they commit hardware to
+    /// This client, whose changes of levels, pools and volumes are made also where they commit hardware to
     /// more than it was measured to hold.
     #[must_use]
     pub fn overcommitting(&self) -> Self {
         Self { overcommits: true, ..self.clone() }
     }
 
-    /// The same client, whose changes are refused (412, `changed_meanwhile`) unless what they change still
+    /// This client, whose changes are refused (412, `changed_meanwhile`) unless the changed thing still
     /// has this `etag`, which it had when it was looked at.
     #[must_use]
     pub fn if_match(&self, etag: &str) -> Self {
         Self { if_match: Some(etag.to_owned()), ..self.clone() }
     }
 
-    /// What the server says about itself.
+    /// The server's information about itself.
     ///
     /// # Errors
     /// [`ClientError`], as for every request.
@@ -345,7 +345,7 @@ impl Client {
         self.send(Method::DELETE, &routes::path(routes::VOLUME, name), NOTHING, dry).await
     }
 
-    /// What hardware holds, and what is promised of it.
+    /// The capacity of hardware, and the promises on it.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -353,7 +353,7 @@ impl Client {
         self.get(routes::CAPACITY).await
     }
 
-    /// What was measured that file systems hold.
+    /// The measured capacities of file systems.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -361,7 +361,7 @@ impl Client {
         Pages::new(self, routes::CALIBRATIONS).all().await
     }
 
-    /// What was measured in `directory`.
+    /// The calibration of `directory`.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -465,7 +465,7 @@ impl Client {
         self.get(&routes::with_query(&path, "since", &since_seconds.to_string())).await
     }
 
-    /// The same, signed by the server.
+    /// The report, signed by the server.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -483,7 +483,7 @@ impl Client {
         self.get(&routes::path(routes::WHY, volume)).await
     }
 
-    /// What goes on in all volumes.
+    /// The activity of all volumes.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -499,7 +499,7 @@ impl Client {
         Pages::new(self, routes::OPERATIONS).all().await
     }
 
-    /// How an operation stands.
+    /// The state of an operation.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -682,7 +682,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
         Self { client, path, limit: None, after: None, ended: false, of: PhantomData }
     }
 
-    /// The same with at most `limit` things on a page.
+    /// This list with at most `limit` things on a page.
     #[must_use]
     pub const fn of(mut self, limit: usize) -> Self {
         self.limit = Some(limit);

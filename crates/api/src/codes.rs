@@ -37,7 +37,7 @@ pub const CODES: &[Code] = &[
     ),
     code("no_such_route", &[404], "there is nothing at this path"),
     code("no_such_method", &[405], "this path doesn't take that method"),
-    // Who asks.
+    // Authentication and authorization.
     code("unauthorized", &[401], "there is no token, or nobody knows it"),
     code("token_expired", &[401], "the token has come to its end"),
     code("forbidden", &[403], "the token's role is too small for this"),
@@ -76,7 +76,7 @@ pub const CODES: &[Code] = &[
     code("weight_out_of_bounds", &[400], "that can't be a weight"),
     code("bad_calibration", &[400], "that can't have been measured"),
     code("bad_path", &[400], "no pool can be in that directory, or nothing can be measured there"),
-    // What doesn't fit the contract model.
+    // Values that don't fit the contract model.
     code("throughput_in_auto_pool", &[400], "volumes of an auto pool have what their quota buys"),
     code("throughput_missing", &[400], "volumes of this pool are given a throughput"),
     code("iops_not_given", &[400], "volumes of this pool are given no IOPS"),
@@ -84,7 +84,7 @@ pub const CODES: &[Code] = &[
     code("not_bought", &[400], "a pool of this model doesn't buy that apart from its size"),
     code("zero_throughput", &[422], "a throughput of 0 would stop all I/O"),
     code("zero_iops", &[422], "0 IOPS would stop all I/O"),
-    // What the pool can't carry; `allowed` has what it could.
+    // Demands that the pool can't carry; `allowed` has those it could.
     code("pool_capacity_exceeded", &[422], "the quotas would be more than the pool's size"),
     code("pool_throughput_exceeded", &[422], "the throughputs would be more than the pool's"),
     code("pool_iops_exceeded", &[422], "the IOPS would be more than the pool's"),
@@ -103,13 +103,13 @@ pub const CODES: &[Code] = &[
     ),
     code("level_below_throughput", &[422], "a pool of that level could not carry its volumes"),
     code("quota_below_used", &[422], "the volume holds more than that"),
-    // What the hardware can't carry.
+    // Demands that the hardware can't carry.
     code(
         "hardware_exceeded",
         &[422],
         "the disks would be committed to more than they were measured to hold",
     ),
-    // What is in the way at present.
+    // Present obstacles.
     code(
         "usage_unknown",
         &[409],

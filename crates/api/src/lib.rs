@@ -1,8 +1,8 @@
 //! The API of a Weir server as types, routes and a typed client: what the command line, the load
 //! generator and other programs speak.
 //!
-//! What is *not* here: how anything is stored, decided or enforced. Sizes are bytes and rates
-//! bytes per second, as integers; fields called `…_mibps` repeat a rate as MiB/s for people.
+//! Not here: storage, decisions and enforcement. Sizes are bytes and rates bytes per second, as
+//! integers; fields called `…_mibps` repeat a rate as MiB/s for people.
 #![forbid(unsafe_code)]
 
 mod audit;

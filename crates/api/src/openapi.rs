@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// What an operation answers when all is well.
+/// The answer of an operation when all is well.
 enum Answer {
     /// JSON of a schema.
     Json(Value),
@@ -52,7 +52,7 @@ impl Described {
         self.query(["Limit", "After"].map(parameter))
     }
 
-    /// Its answer has an etag.
+    /// Marks the answer as having an etag.
     fn tagged(self) -> Self {
         Self { tagged: true, ..self }
     }
@@ -316,7 +316,7 @@ fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
     schemas.subschema_for::<T>().to_value()
 }
 
-/// What an operation is in the document.
+/// The description of an operation in the document.
 fn described(operation: &Described, route: &Route) -> Value {
     let tag = match operation.path.split('/').nth(2) {
         Some(tag) if operation.path.starts_with("/v1/") => tag,

@@ -1,4 +1,4 @@
-//! What resources have in common: lists of them come in pages, and each has an etag.
+//! The common parts of resources: lists of them come in pages, and each has an etag.
 
 use serde::{Deserialize, Serialize};
 

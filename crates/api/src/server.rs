@@ -1,4 +1,4 @@
-//! What a server says about itself, and about a change it made.
+//! A server's information about itself, and about a change it made.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use crate::watch::Report;
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
-/// What stands before the text in what is signed, so that the key's signatures mean nothing else.
+/// The prefix of the signed text, so that the key's signatures mean nothing else.
 pub const SIGNED_PREFIX: &str = "weir signed report 1\n";
 
 /// The one algorithm there is.
@@ -31,7 +31,7 @@ pub struct SignedReport {
 /// Why a signed report can't be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum SignedReportError {
-    /// It is none that this version can check.
+    /// The text is no report that this version can check.
     #[error("this is no signed report that this version can check: {0}")]
     Unreadable(String),
     /// Somebody else signed it.
@@ -42,7 +42,7 @@ pub enum SignedReportError {
         /// The key that was to be.
         wanted: String,
     },
-    /// It was changed, or the signature is another's.
+    /// The report was changed, or the signature is another's.
     #[error("the signature does not fit: the report was changed after it was signed")]
     Forged,
 }
@@ -74,7 +74,7 @@ impl SignedReport {
     }
 }
 
-/// What is signed of a report's JSON.
+/// The signed text of a report's JSON.
 #[must_use]
 pub fn signed_text(report: &str) -> String {
     format!("{SIGNED_PREFIX}{report}")

@@ -28,7 +28,7 @@ pub struct Fingerprint([u8; 32]);
 /// Why there is no such trust.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// That is no fingerprint.
+    /// The text is no fingerprint.
     #[error(
         "a fingerprint is the SHA-256 of a certificate: 64 hexadecimal digits, with colons or without"
     )]

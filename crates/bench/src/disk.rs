@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the first version of control groups throttles block devices.
+/// The file of the first version of control groups that throttles block devices.
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
-/// The same for operations.
+/// The files that throttle operations.
 const THROTTLE_IOPS: [&str; 2] = [
     "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device",
     "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device",
@@ -21,7 +21,7 @@ const THROTTLE_IOPS: [&str; 2] = [
 pub(crate) struct Disk {
     image: PathBuf,
     mount: PathBuf,
-    /// What lifts each throttle: where it is written, and what.
+    /// The files and words that lift each throttle.
     throttled: Vec<(&'static str, String)>,
 }
 
@@ -43,7 +43,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub(crate) fn path(&self) -> &Path {
         &self.mount
     }

@@ -1,5 +1,5 @@
-//! What can keep a measurement from being made. What the system said is the error's source, not
-//! part of its message.
+//! The errors that keep a measurement from being made. The system's error is the source, not part
+//! of the message.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ pub enum BenchError {
     /// A connection could not be opened.
     #[error("can't connect to {address} from {from}{hint}")]
     Connect {
-        /// Where to.
+        /// The address.
         address: std::net::SocketAddr,
         /// Source address, or "any address".
         from: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// What to try, with a leading separator, or empty.
+        /// The advice, with a leading separator, or empty.
         hint: &'static str,
     },
     /// A connection was lost, or the peer stopped answering.
@@ -30,7 +30,7 @@ pub enum BenchError {
     Connection {
         /// The server.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The peer answered with something that is not the reply to what was asked.
@@ -38,7 +38,7 @@ pub enum BenchError {
     Protocol {
         /// The server.
         address: std::net::SocketAddr,
-        /// What was wrong with it.
+        /// The fault.
         detail: String,
     },
     /// The server refused to give the export.
@@ -47,11 +47,11 @@ pub enum BenchError {
     /// An NFS operation of the preparation or clean-up failed.
     #[error("{action}: the server answered {status}{hint}")]
     Refused {
-        /// What was attempted, on which name.
+        /// The attempted action, with its name.
         action: String,
         /// Name of the NFS status.
         status: String,
-        /// What to try, with a leading separator, or empty.
+        /// The advice, with a leading separator, or empty.
         hint: &'static str,
     },
     /// An operation on a path failed.
@@ -59,17 +59,17 @@ pub enum BenchError {
     Path {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// What to try, with a leading separator, or empty.
+        /// The advice, with a leading separator, or empty.
         hint: &'static str,
     },
     /// Something of this machine failed: threads, epoll, clocks.
     #[error("{what} failed")]
     Local {
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process of a run over several could not be reached, refused, or failed.

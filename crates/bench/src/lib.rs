@@ -6,8 +6,8 @@
 //! the load, and [`RunResult`] says what came of it. A [`Control`] stops a run early and notes
 //! when something happened outside.
 //!
-//! What is *not* here: anything of the server. The generator reaches what it measures through
-//! sockets and mounted paths alone, so that another NAS is measured by the same road.
+//! Not here: anything of the server. The generator reaches what it measures through sockets and
+//! mounted paths alone, so that another NAS is measured by the same road.
 
 pub mod calibrate;
 pub mod catalogue;

@@ -12,16 +12,16 @@ const PLAIN_STARTS: u64 = 16;
 const PLAIN_STRIDE: usize = 4096;
 const IO_BYTES: usize = IO_BYTES_MAX as usize;
 
-/// What names the content of a verified block.
+/// The name of a verified block's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockName {
     /// The run that wrote it, so that blocks of earlier runs in the same file are told apart.
     pub(crate) run: u64,
-    /// What stands for the file.
+    /// The file's number.
     pub(crate) file: u64,
     /// Position in the file, in bytes.
     pub(crate) offset: u64,
-    /// How often this run had written the block, this time included.
+    /// The number of times that this run had written the block, this time included.
     pub(crate) generation: u32,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Payload {
     digests: Box<[u64]>,
 }
 
-/// What a word counts in a digest against the one after it: odd, so that no change of a single
+/// The weight of a word in a digest against the one after it: odd, so that no change of a single
 /// word is lost.
 const WEIGHT: u64 = 0x9E37_79B9_7F4A_7C15;
 const WORD: usize = 8;
@@ -58,7 +58,7 @@ fn seal(sum: u64, rest: &[u8], len: usize) -> u64 {
 }
 
 impl Payload {
-    /// The same bytes every time.
+    /// A payload with the same bytes every time.
     pub(crate) fn new() -> Self {
         let mut rng = Rng::new(0x5745_4952);
         let len = IO_BYTES + usize::try_from(STARTS).unwrap_or(0) * 8;
@@ -83,13 +83,13 @@ impl Payload {
         seal(sum, rest, len)
     }
 
-    /// Where bytes that need not be told apart begin; `turn` varies them a little.
+    /// The start of bytes that need not be told apart; `turn` varies it a little.
     pub(crate) fn plain_start(turn: u64) -> usize {
         usize::try_from(turn % PLAIN_STARTS).unwrap_or(0) * PLAIN_STRIDE
     }
 
-    /// Where the bytes begin that follow the stamp of the block `name`. Successive generations
-    /// of a block never have the same body.
+    /// The start of the bytes that follow the stamp of the block `name`. Successive generations of
+    /// a block never have the same body.
     pub(crate) fn body_start(name: BlockName) -> usize {
         let place = mix(name.run ^ mix(name.offset ^ mix(name.file)));
         // An odd stride visits all starts before one comes again.

@@ -17,7 +17,7 @@ pub struct Progress {
     bytes: u64,
     errors: u64,
     p99_ms: f64,
-    /// What is done now, before everything else on the line.
+    /// The present work, before everything else on the line.
     place: String,
     /// Seconds of load that come after this one.
     after_s: Option<f64>,

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where a program is, if it is installed.
+/// The path of a program, if it is installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);

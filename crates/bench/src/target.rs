@@ -1,4 +1,4 @@
-//! What to measure: an NFS export or a path.
+//! The target of a measurement: an NFS export or a path.
 
 use crate::error::BenchError;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The port of NFS, RFC 1813 §2.1.
 const NFS_PORT: u16 = 2049;
 
-/// What to measure.
+/// The target of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// An export, by the NFSv3 protocol.
@@ -21,12 +21,12 @@ pub enum Target {
 /// An NFSv3 export and who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NfsTarget {
-    /// Where NFS is served.
+    /// The server's address for NFS.
     pub address: SocketAddr,
     /// More addresses of the same server. Clients are dealt to all of them in turn, this first
     /// one first; files are laid out through the first.
     pub more: Vec<SocketAddr>,
-    /// Where MOUNT is served.
+    /// The server's address for MOUNT.
     pub mount_address: SocketAddr,
     /// The export, with its leading slash.
     pub export: String,

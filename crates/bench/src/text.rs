@@ -14,7 +14,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if commands(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
-/// As [`plain`], and no longer than people read.
+/// The text of [`plain`], and no longer than people read.
 #[must_use]
 pub(crate) fn brief(text: &str) -> String {
     let mut letters = text.chars();
@@ -23,8 +23,8 @@ pub(crate) fn brief(text: &str) -> String {
     plain(&kept) + more
 }
 
-/// Is `letter` not fit to be shown as it is? So are control characters (general category Cc) with the
-/// ends of lines (Zl, Zp); characters of format (Cf), among them those that turn the direction of
+/// Is `letter` not fit to be shown unescaped? Such are control characters (general category Cc) with
+/// the ends of lines (Zl, Zp); characters of format (Cf), among them those that turn the direction of
 /// writing (UAX #9 §2); and others that show as nothing (Default_Ignorable_Code_Point). The lists are
 /// those of Unicode 16.0.
 #[must_use]
@@ -56,7 +56,7 @@ impl<T: fmt::Display> fmt::Display for Escaped<T> {
     }
 }
 
-/// Writes text on with such escapes.
+/// A writer that escapes the text it passes on.
 pub(crate) struct Escaping<W>(pub(crate) W);
 
 impl<W: Write> Write for Escaping<W> {

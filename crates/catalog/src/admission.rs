@@ -1,5 +1,5 @@
-//! What the hardware under the pools holds, and what contracts commit it to. The arithmetic is
-//! [`weir_qos::admission`]'s; what is decided here is which pools share a file system.
+//! The hardware's capacity under the pools, and the contracts' commitment of it. The arithmetic is
+//! [`weir_qos::admission`]'s; this module decides which pools share a file system.
 
 use crate::calibrations::{CALIBRATION_POOL, Calibration};
 use crate::catalog::{Asked, Catalog};
@@ -19,27 +19,28 @@ use weir_qos::rate::{BytesPerSecond, Iops};
 /// A file system with pools on it, or one that was calibrated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Where it was calibrated, or else the directory of its first pool.
+    /// The directory of its calibration, or else that of its first pool.
     pub directory: PathBuf,
     /// The pools there, by id.
     pub pools: Vec<PoolId>,
-    /// What their contracts promise for good: shared pools their budget, the others what their volumes may use.
+    /// The commitment of the contracts for good: of shared pools their budget, of the others the limits of
+    /// their volumes.
     pub committed: Committed,
-    /// What it holds by the plan, as far as that was measured.
+    /// The capacity by the plan, as far as it was measured.
     pub holds: Holds,
-    /// What of that may be committed.
+    /// The part of the capacity that may be committed.
     pub allowed: Holds,
-    /// What was measured.
+    /// The measurement.
     pub calibration: Option<Arc<Calibration>>,
     place: Place,
 }
 
-/// What tells file systems apart.
+/// The identity of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// What the kernel does.
+    /// The kernel's device number.
     Device(u64),
-    /// It isn't there: this pool is all that is known of it.
+    /// The file system isn't there: this pool is all that is known of it.
     Away(PoolId),
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn filesystems(
     admission: &Admission,
 ) -> Vec<Filesystem> {
     let mut found: BTreeMap<Place, Filesystem> = BTreeMap::new();
-    // Where volumes count by themselves.
+    // The places of volumes that count by themselves.
     let mut places: BTreeMap<PoolId, Place> = BTreeMap::new();
     for pool in snapshot.pools() {
         let place = devices.of_pool(&pool.directory).map_or(Place::Away(pool.id), Place::Device);
@@ -123,11 +124,11 @@ pub(crate) fn filesystems(
 /// A file system that a change commits to more than it may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overcommitment {
-    /// Where it was calibrated.
+    /// The directory of the calibration.
     pub directory: PathBuf,
-    /// What there is too much of.
+    /// The overcommitted resource.
     pub excess: Excess,
-    /// By which figures, and how much of them.
+    /// The plan for the capacity, and the part that may be committed.
     pub admission: Admission,
 }
 
@@ -166,7 +167,7 @@ impl Overcommitment {
 }
 
 impl Catalog {
-    /// What a change from `before` to `after` overcommits.
+    /// The overcommitment of a change from `before` to `after`.
     ///
     /// # Errors
     /// `BeyondHardware` where that is refused.
@@ -302,7 +303,7 @@ mod tests {
             snapshot.calibrations().map(|one| one.directory.clone()).collect::<Vec<_>>()
         };
         catalog.keep_calibration(&calibration(&aside, 48), Mode::Commit).unwrap();
-        // What is only shown, or refused, changes nothing.
+        // A change that is only shown, or refused, changes nothing.
         catalog.keep_calibration(&calibration(&a, 50), Mode::Preview).unwrap();
         catalog.devices().pretend(&b, 1000);
         catalog.keep_calibration(&calibration(&b, 50), Mode::Preview).unwrap();
@@ -390,7 +391,8 @@ mod tests {
         let kept = catalog.snapshot();
         let kept = kept.calibration_of(a.to_str().unwrap()).unwrap();
         assert_eq!(kept.cells[0].cell.rate, BytesPerSecond::from_mib(700));
-        // It comes back. That is no growth for which another change is refused, and from then on it is held to.
+        // The file system comes back. That is no growth for which another change is refused, and from then on
+        // it counts.
         std::fs::remove_dir(&a).unwrap();
         std::fs::rename(&away, &a).unwrap();
         catalog.devices().pretend(&a, 1000);

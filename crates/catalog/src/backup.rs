@@ -30,18 +30,18 @@ const TABLE: &str = "
     ) STRICT;
 ";
 
-/// What a backup says of itself.
+/// A backup's information about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupInfo {
-    /// When it was taken, in seconds since 1970.
+    /// Time at which the backup was taken, in seconds since 1970.
     pub taken: i64,
     /// The version of Weir that took it.
     pub weir: String,
     /// The format of the catalogue in it.
     pub format: i64,
-    /// How many pools it has.
+    /// The number of pools in it.
     pub pools: usize,
-    /// How many volumes it has.
+    /// The number of volumes in it.
     pub volumes: usize,
     /// SHA-256 of everything in it, in hexadecimal digits, which was found to be right. Backups of
     /// earlier versions have none: whether they are damaged can't be told for certain.
@@ -98,12 +98,12 @@ fn finish(image: Connection, key: &[u8; 16]) -> Result<Vec<u8>> {
     Ok(seal::close(image::bytes(image)?))
 }
 
-/// The database in the backup `bytes`, which a server sent, for a look at its catalogue. Damages of the
-/// catalogue are not looked for here: the caller tells them one by one.
+/// The database in the backup `bytes`, which a server sent, for a look at its catalogue. The
+/// catalogue's own damages are not looked for here: the caller reports them one by one.
 pub(crate) fn database(bytes: &[u8]) -> Result<Connection> {
     match seal::open(bytes) {
         Seal::Whole { content, .. } => image::read(content),
-        // From a server of an earlier version.
+        // A backup of an earlier version.
         Seal::Missing => image::read(bytes),
         Seal::Broken => Err(CatalogError::DamagedBackup {
             path: "that the server sent".into(),
@@ -116,7 +116,7 @@ pub(crate) fn database(bytes: &[u8]) -> Result<Connection> {
 pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
     let not_backup = || CatalogError::NotBackup { path: path.to_owned() };
     let damaged = |what: String| CatalogError::DamagedBackup { path: path.to_owned(), what };
-    // Before SQLite reads any of it.
+    // The checksum comes before SQLite reads any of the file.
     let (content, sha256) = match seal::open(bytes) {
         Seal::Whole { content, sha256 } => (content, Some(sha256)),
         Seal::Broken => return Err(damaged(OTHER_CONTENT.to_owned())),
@@ -129,7 +129,7 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
     let find = "SELECT version FROM backup";
     let found = image.query_row(find, [], |row| row.get(0)).optional();
     let version: Option<i64> = found.map_err(|error| match &error {
-        // The table is there, and its row or the rest of the database is not whole.
+        // The table is there, but its row or the rest of the database is damaged.
         rusqlite::Error::InvalidColumnType(..) => damaged(error.to_string()),
         _ => match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure) => {

@@ -1,5 +1,5 @@
-//! What was measured that file systems hold, with date and conditions. Kept as it was told; what may be
-//! promised by it is decided in [`crate::admission`].
+//! The measured capacity of file systems, with date and conditions. Kept as it was reported;
+//! [`crate::admission`] decides which part of it may be promised.
 
 use crate::catalog::{Asked, Catalog, Outcome};
 use crate::error::{CatalogError, Result, Thing};
@@ -16,14 +16,14 @@ use weir_qos::rate::{BytesPerSecond, Iops};
 /// and what it promises is not counted as committed.
 pub const CALIBRATION_POOL: &str = "weir-calibration";
 
-/// What a file system did, and under which conditions.
+/// The measured capacity of a file system, and the conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
     /// A directory on it.
     pub directory: PathBuf,
-    /// When it was kept, in seconds since 1970.
+    /// Time at which the calibration was stored, in seconds since 1970.
     pub at: u64,
-    /// What was measured, one for each mix and block size.
+    /// The measurements, one for each mix and block size.
     pub cells: Vec<Measured>,
     /// The load with which.
     pub load: Load,
@@ -31,16 +31,16 @@ pub struct Calibration {
     pub machine: Machine,
 }
 
-/// What was measured with one mix and one block size.
+/// The measurement with one mix and one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// What was done.
+    /// The measured performance.
     pub cell: Cell,
     /// Mean latency of a READ or WRITE, nanoseconds.
     pub mean_nanos: u64,
     /// The latency that one in a hundred went beyond, nanoseconds.
     pub p99_nanos: u64,
-    /// What an operation took of the server's processors, nanoseconds, where that is known.
+    /// Time that an operation took of the server's processors (ns), where that is known.
     pub server_cpu_nanos: Option<u64>,
     /// Was it what generates load that could do no more?
     pub saturated: bool,
@@ -53,13 +53,13 @@ pub struct Load {
     pub jobs: u32,
     /// Requests that each kept in flight.
     pub depth: u32,
-    /// How long each mix and block size was measured, milliseconds.
+    /// Duration of the measurement for each mix and block size (ms).
     pub millis: u64,
     /// Size of all files together, bytes.
     pub data_bytes: u64,
-    /// What other volumes moved meanwhile, at most.
+    /// The most bytes a second that other volumes moved meanwhile.
     pub others_rate: BytesPerSecond,
-    /// Their READs and WRITEs.
+    /// The READs and WRITEs of other volumes.
     pub others_iops: Iops,
 }
 
@@ -68,19 +68,19 @@ pub struct Load {
 pub struct Machine {
     /// The version of Weir.
     pub version: String,
-    /// Its name.
+    /// The machine's name.
     pub host: String,
     /// The kernel's release.
     pub kernel: String,
     /// The model of its processors.
     pub processor: String,
-    /// How many it has.
+    /// The number of processors.
     pub processors: u32,
-    /// Its memory, bytes.
+    /// The machine's memory, in bytes.
     pub memory_bytes: u64,
     /// Kind and source of the file system.
     pub file_system: String,
-    /// What answered changes of names survived.
+    /// The durability of answered changes of names.
     pub durability: String,
 }
 

@@ -34,7 +34,7 @@ pub struct Catalog {
     _lock: Lock,
 }
 
-/// Without the secret, so that no log can have it.
+/// The text leaves the secret out, so that no log can have it.
 impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Catalog").field("directory", &self.directory).finish_non_exhaustive()
@@ -60,12 +60,12 @@ impl Mode {
     }
 }
 
-/// How a change is asked for.
+/// The mode of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Is it to be made?
     pub mode: Mode,
-    /// Also where it commits the hardware to more than it holds?
+    /// Is it to be made even where it commits the hardware to more than it holds?
     pub overcommit: bool,
 }
 
@@ -75,7 +75,7 @@ impl From<Mode> for Asked {
     }
 }
 
-/// What a change did, or would do.
+/// The outcome of a change, made or only shown.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The catalogue after the change.
@@ -90,7 +90,7 @@ impl Catalog {
     /// Opens the catalogue of `directory` with the default minimums, making what is missing.
     ///
     /// # Errors
-    /// As [`Catalog::open_with`].
+    /// The errors of [`Catalog::open_with`].
     pub fn open(directory: &Path) -> Result<Self> {
         Self::open_with(directory, Minimums::default())
     }
@@ -130,7 +130,7 @@ impl Catalog {
         })
     }
 
-    /// The same, promising by `admission`.
+    /// The catalogue, promising by `admission`.
     #[must_use]
     pub fn admitting(mut self, admission: Admission) -> Self {
         let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &admission);
@@ -139,18 +139,18 @@ impl Catalog {
         self
     }
 
-    /// What may be promised of the hardware.
+    /// The part of the hardware that may be promised.
     #[must_use]
     pub const fn admission(&self) -> Admission {
         self.admission
     }
 
-    /// Which file systems directories are on.
+    /// The devices of directories.
     pub(crate) const fn devices(&self) -> &Devices {
         &self.devices
     }
 
-    /// What the catalogue holds now. Takes no lock.
+    /// The catalogue's present content. Takes no lock.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
@@ -210,7 +210,7 @@ impl Catalog {
         self.mutate_and(asked, change, |(), _| Ok(()))
     }
 
-    /// The same; what a change does beside the database is `carry_out`, with what `change` gives and the snapshot
+    /// Makes a change with effects beside the database: `carry_out` gets the result of `change` and the snapshot
     /// before it. It is left out where the change is only shown, or not admitted.
     pub(crate) fn mutate_and<T>(
         &self,

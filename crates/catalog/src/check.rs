@@ -12,48 +12,48 @@ use weir_core::VolumeId;
 /// Most damages of a database that are told.
 const DAMAGES_MAX: usize = 20;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It serves all the same.
+    /// The catalogue serves all the same.
     Warning,
-    /// Something is not served, or lost.
+    /// A volume is not served, or lost.
     Error,
 }
 
-/// Something that is not as it should be.
+/// A fault in a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The finding's severity.
     pub severity: Severity,
     /// A word for programs, which never changes.
     pub code: &'static str,
-    /// What is wrong, and what to do.
+    /// The fault, and its remedy.
     pub message: String,
 }
 
 impl Finding {
-    /// Something without which a volume is not served, or that is lost.
+    /// A fault because of which a volume is not served, or lost.
     #[must_use]
     pub const fn error(code: &'static str, message: String) -> Self {
         Self { severity: Severity::Error, code, message }
     }
 
-    /// Something to mend that keeps nothing from being served.
+    /// A fault that keeps nothing from being served.
     #[must_use]
     pub const fn warning(code: &'static str, message: String) -> Self {
         Self { severity: Severity::Warning, code, message }
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The format of the catalogue.
     pub format: i64,
-    /// What it holds, as far as it can be read.
+    /// The catalogue's content, as far as it can be read.
     pub snapshot: Snapshot,
-    /// What is not as it should be.
+    /// The faults.
     pub findings: Vec<Finding>,
 }
 
@@ -105,7 +105,7 @@ pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
     Ok(Report { format, snapshot, findings })
 }
 
-/// What SQLite finds wrong with a database, and references that lead nowhere.
+/// The damages that SQLite finds in a database, and references that lead nowhere.
 pub(crate) fn damages(db: &Connection) -> Result<Vec<String>> {
     let mut damages = Vec::new();
     let mut query = db.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;

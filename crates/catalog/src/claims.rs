@@ -1,6 +1,7 @@
-//! Which pools this process has for itself. The mark in a pool's directory tells whose it is, but a
-//! copy of a data directory has the same name as the original; so whoever works in a pool also holds
-//! a lock on its mark, which the kernel lets go when the process ends.
+//! The pools that this process has for itself. The mark in a pool's directory names the data
+//! directory that it belongs to, but a copy of a data directory has the same name as the original;
+//! so a process that works in a pool also holds a lock on its mark, which the kernel lets go when
+//! the process ends.
 
 use crate::directory::{self, MARKER};
 use crate::error::{CatalogError, Result};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims(Arc<Mutex<HashMap<PathBuf, File>>>);
 
-/// Who holds what is no part of what a catalogue says.
+/// Claims are no part of a catalogue's content, so they never differ.
 impl PartialEq for Claims {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -24,7 +25,8 @@ impl PartialEq for Claims {
 impl Eq for Claims {}
 
 impl Claims {
-    /// Holds the pool in `directory`, which is marked, until it is let go or the process ends.
+    /// Holds the pool in `directory`, which is marked, until the claim is released or the process
+    /// ends.
     ///
     /// # Errors
     /// `PoolBusy` if another process holds it, `Io`.
@@ -33,7 +35,7 @@ impl Claims {
         let mark = directory.join(MARKER);
         let file = File::open(&mark).map_err(directory::at(&mark))?;
         let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
-        // One that was replaced since holds nothing.
+        // A claim that was replaced since holds nothing.
         if held.get(directory).is_some_and(|old| identity(old) == identity(&file)) {
             return Ok(());
         }

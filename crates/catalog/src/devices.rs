@@ -2,9 +2,9 @@
 //! directories are. Looked at once for each directory and remembered from then on: what is mounted changes only
 //! with a restart.
 //!
-//! Where a file system isn't mounted its mount point is an empty directory of another one. So a pool is placed
-//! only where its mark is, and a calibration not where a pool that belongs to its directory is away.
-//! Nothing here keeps a lock while a disk is asked: one that hangs keeps whoever asks it waiting.
+//! The mount point of a file system that isn't mounted is an empty directory of another one. So a pool is
+//! placed only where its mark is, and a calibration not where a pool that belongs to its directory is away.
+//! Nothing here keeps a lock while a disk is asked: a disk that hangs delays only its caller.
 
 use crate::model::Snapshot;
 use std::collections::{BTreeSet, HashMap};
@@ -17,11 +17,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Place {
     device: u64,
     inode: u64,
-    /// Was it found by whoever measured there?
+    /// Was it found at a measurement there?
     measured: bool,
 }
 
-/// What was looked at and is to be remembered.
+/// The places that were looked up and are to be remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pools: Vec<(PathBuf, u64)>,
@@ -43,7 +43,7 @@ struct Known {
     pretended: HashMap<PathBuf, u64>,
 }
 
-/// Where the directories of pools and calibrations are, as far as they are there.
+/// The devices of the directories of pools and calibrations, as far as they are there.
 #[derive(Debug)]
 pub(crate) struct Devices {
     /// The data directory, which is there for certain.
@@ -52,7 +52,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Of the pools of this data directory; nothing is known yet.
+    /// The devices for the pools of this data directory; nothing is known yet.
     pub(crate) fn new(home: &Path) -> Self {
         let device = home.metadata().ok().map(|meta| meta.dev());
         Self { home: (home.to_owned(), device), known: Mutex::default() }
@@ -180,7 +180,7 @@ impl Devices {
         Some(place)
     }
 
-    /// As if `directory` were on `device`, if it is there.
+    /// Pretends that `directory` is on `device`, if the directory is there.
     #[cfg(test)]
     pub(crate) fn pretend(&self, directory: &Path, device: u64) {
         let mut known = self.known();

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use weir_core::VolumeId;
 use weir_core::place::NEW_VOLUME_MARK;
 
-/// Marks a pool's directory with whose it is.
+/// Marks a pool's directory with its owner.
 pub(crate) const MARKER: &str = "weir-pool";
 const SECRET_BYTES: usize = 16;
 /// Shortest token an operator may put in place of the one that is made.
@@ -103,7 +103,7 @@ pub(crate) fn existing_catalog(directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// What is wrong with the secrets of a data directory. A token that isn't there will be made.
+/// The faults in the secrets of a data directory. A token that isn't there will be made.
 pub(crate) fn find_secrets(directory: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     match existing_secret(directory) {
@@ -354,7 +354,7 @@ pub(crate) fn release_pool(path: &Path, instance: &str, is_default: bool) {
     }
     let unmarked = std::fs::remove_file(path.join(MARKER));
     if is_default && unmarked.is_ok() {
-        // What is left, if anything, was put there by somebody else and is theirs.
+        // A file left in the directory, if any, was put there by somebody else and is theirs.
         let _not_empty = std::fs::remove_dir(path);
     }
 }

@@ -14,7 +14,7 @@ use weir_qos::contract::{Infeasible, Qos, Remedy};
 /// The result of asking the catalogue for something.
 pub type Result<T> = std::result::Result<T, CatalogError>;
 
-/// What is named or sized.
+/// The kind of a named or sized thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
     /// A service level.
@@ -25,7 +25,7 @@ pub enum Thing {
     Volume,
     /// A token of the API.
     Token,
-    /// What was measured in a directory.
+    /// The measurement of a directory.
     Calibration,
 }
 
@@ -49,7 +49,7 @@ pub enum CatalogError {
         "{name:?} can't name a {thing}: use 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 . _ - and begin with a letter or digit"
     )]
     BadName {
-        /// What was to be named.
+        /// The kind of the thing to be named.
         thing: Thing,
         /// The name, cut to a length fit to print.
         name: String,
@@ -57,7 +57,7 @@ pub enum CatalogError {
     /// The name is taken.
     #[error("there is a {thing} {name:?} already")]
     NameTaken {
-        /// What was to be named.
+        /// The kind of the thing to be named.
         thing: Thing,
         /// The name.
         name: String,
@@ -65,7 +65,7 @@ pub enum CatalogError {
     /// Nothing has that name.
     #[error("there is no {thing} {name:?}")]
     NoSuch {
-        /// What was looked for.
+        /// The kind of the thing that was looked for.
         thing: Thing,
         /// The name, cut to a length fit to print.
         name: String,
@@ -112,7 +112,7 @@ pub enum CatalogError {
     CeilingBounds {
         /// The field at fault.
         field: &'static str,
-        /// What was asked for.
+        /// The value asked for.
         asked: u64,
         /// The least allowed.
         least: u64,
@@ -126,7 +126,7 @@ pub enum CatalogError {
     LevelInUse {
         /// The level.
         level: String,
-        /// How many pools have it.
+        /// The number of pools that have it.
         pools: usize,
     },
     /// The files of a volume would have to be copied to move it.
@@ -141,13 +141,13 @@ pub enum CatalogError {
         pool: String,
         /// The directory of the pool it is in.
         from: PathBuf,
-        /// That of the other.
+        /// The directory of the other pool.
         to: PathBuf,
     },
     /// The size is out of bounds.
     #[error("{} is no size for a {thing}: from {} to {} is allowed", Bytes(*.asked), Bytes(*.min).at_least(), Bytes(*.max).at_most())]
     Size {
-        /// What was to be sized.
+        /// The kind of the thing to be sized.
         thing: Thing,
         /// Bytes asked for.
         asked: u64,
@@ -170,7 +170,7 @@ pub enum CatalogError {
         "{0}; ask for less, take something else back (`weir capacity`), calibrate anew if the hardware has changed, or overcommit on purpose (--overcommit)"
     )]
     BeyondHardware(Box<Overcommitment>),
-    /// What can't have been measured.
+    /// The value that can't have been measured.
     #[error("that is no calibration: {0}")]
     BadCalibration(String),
     /// The quota would be below what the volume holds.
@@ -196,7 +196,7 @@ pub enum CatalogError {
     ThroughputInAuto {
         /// The pool.
         pool: String,
-        /// Its model.
+        /// The pool's model.
         qos: Qos,
     },
     /// A weight was given in a pool whose volumes don't share its throughput.
@@ -206,7 +206,7 @@ pub enum CatalogError {
     NotShared {
         /// The pool.
         pool: String,
-        /// Its model.
+        /// The pool's model.
         qos: Qos,
     },
     /// A weight is out of bounds.
@@ -224,7 +224,7 @@ pub enum CatalogError {
     IopsNotGiven {
         /// The pool.
         pool: String,
-        /// Its model.
+        /// The pool's model.
         qos: Qos,
     },
     /// A pool was to buy what its model doesn't sell.
@@ -236,7 +236,7 @@ pub enum CatalogError {
         pool: String,
         /// The model it is to have.
         qos: Qos,
-        /// What it was to buy.
+        /// The resource that the pool was to buy.
         what: &'static str,
     },
     /// No rate was given in a pool that gives rates.
@@ -252,13 +252,13 @@ pub enum CatalogError {
     PoolNotEmpty {
         /// The pool.
         pool: String,
-        /// How many volumes it has.
+        /// The number of its volumes.
         volumes: usize,
     },
     /// A bound on the number of things is reached.
     #[error("there are {max} {thing}s already, which is the most")]
     TooMany {
-        /// What was to be added.
+        /// The kind of the thing to be added.
         thing: Thing,
         /// The bound.
         max: usize,
@@ -289,7 +289,7 @@ pub enum CatalogError {
     BadPath {
         /// The path.
         path: PathBuf,
-        /// Why, and what would be allowed.
+        /// The reason, and the values that would be allowed.
         reason: String,
     },
     /// A directory in which nothing can have been measured.
@@ -297,7 +297,7 @@ pub enum CatalogError {
     BadPlace {
         /// The path.
         path: PathBuf,
-        /// Why, and what would be allowed.
+        /// The reason, and the values that would be allowed.
         reason: String,
     },
     /// The directory of a pool has no mark: it is not what was made for the pool.
@@ -308,7 +308,7 @@ pub enum CatalogError {
     PoolAway {
         /// The pool.
         pool: String,
-        /// Its directory.
+        /// The thing's directory.
         directory: PathBuf,
     },
     /// The directory of a pool is marked as that of another.
@@ -319,7 +319,7 @@ pub enum CatalogError {
     PoolForeign {
         /// The pool.
         pool: String,
-        /// Its directory.
+        /// The thing's directory.
         directory: PathBuf,
     },
     /// Another process works in the pool.
@@ -339,7 +339,7 @@ pub enum CatalogError {
     VolumeAway {
         /// The volume.
         volume: String,
-        /// Its directory.
+        /// The thing's directory.
         directory: PathBuf,
     },
     /// Another server has the data directory.
@@ -384,7 +384,7 @@ pub enum CatalogError {
     NewerFormat {
         /// The database.
         path: PathBuf,
-        /// Its format.
+        /// The format found.
         found: i64,
         /// The newest format this version knows.
         known: i64,
@@ -427,7 +427,7 @@ pub enum CatalogError {
     NewerBackup {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version found.
         found: i64,
         /// The newest version this one knows.
         known: i64,
@@ -437,7 +437,7 @@ pub enum CatalogError {
     DamagedBackup {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// The secret for file handles is damaged.
@@ -492,7 +492,7 @@ pub enum CatalogError {
     Database(#[from] rusqlite::Error),
 }
 
-/// What to do about a cause whose remedy isn't where it shows.
+/// The remedy for a cause that lies elsewhere than it shows.
 fn advice(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::ReadOnlyFilesystem => {
@@ -502,16 +502,16 @@ fn advice(source: &std::io::Error) -> &'static str {
     }
 }
 
-/// Whose fault it is, and so what the caller may do about it.
+/// The party at fault, which decides what the caller may do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The request makes no sense by itself.
     Invalid,
-    /// It names something that isn't there.
+    /// The request names something that isn't there.
     NotFound,
-    /// It is at odds with what is there.
+    /// The request is at odds with the present state.
     Conflict,
-    /// It is at odds with a contract.
+    /// The request is at odds with a contract.
     Infeasible,
     /// The server or the machine failed.
     Internal,
@@ -613,7 +613,7 @@ impl CatalogError {
         }
     }
 
-    /// Whose fault it is.
+    /// The party at fault.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
@@ -670,7 +670,7 @@ impl CatalogError {
         }
     }
 
-    /// What would have been allowed, where that is a range.
+    /// The values that would have been allowed, where that is a range.
     #[must_use]
     pub const fn allowed(&self) -> Option<Allowed> {
         let (field, min, max) = match self {

@@ -8,8 +8,8 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, MAIN_DB, ffi};
 use std::io::Cursor;
 
-/// Where a database's header says how it is to be read and written: 1 is with a rollback journal,
-/// 2 with a log beside it (SQLite's file format, §1.3.3).
+/// The bytes of a database's header that say how it is read and written: 1 is with a rollback
+/// journal, 2 with a log beside it (SQLite's file format, §1.3.3).
 const JOURNAL: std::ops::RangeInclusive<usize> = 18..=19;
 
 /// Copies `from`, as it is now, over all of `to`.
@@ -37,7 +37,7 @@ pub(crate) fn bytes(mut image: Connection) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many bytes the file of `image` has.
+/// The length of `image`'s file, in bytes.
 pub(crate) fn length(image: &Connection) -> Result<u64> {
     let number = |name| image.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     Ok(number("page_count")?.unsigned_abs().saturating_mul(number("page_size")?.unsigned_abs()))

@@ -2,8 +2,8 @@
 //! in SQLite with its backups, and the immutable [`Snapshot`]s that the rest of the server reads
 //! without a lock.
 //!
-//! What is *not* here: HTTP, sockets, and the files of the volumes. The catalogue decides and
-//! remembers; the data plane is told the outcome as a snapshot.
+//! Not here: HTTP, sockets, and the files of the volumes. The catalogue decides and remembers; the
+//! data plane is told the outcome as a snapshot.
 #![forbid(unsafe_code)]
 
 mod admission;

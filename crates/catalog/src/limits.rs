@@ -16,7 +16,7 @@ pub const IOPS_MAX: Iops = Iops(1_000_000_000);
 /// The lowest ceiling of files: under lower ones many files would have to be remembered for long, as each owes what a
 /// large request takes.
 pub const FILE_RATE_MIN: BytesPerSecond = BytesPerSecond::from_mib(1);
-/// The same in operations.
+/// The least operations a second that a file may be limited to.
 pub const FILE_IOPS_MIN: Iops = Iops(10);
 /// Most capacity pools.
 pub const POOLS_MAX: usize = 4096;
@@ -30,7 +30,7 @@ pub const EXPORT_RULES_MAX: usize = 256;
 pub const SIZE_BYTES_MAX: u64 = 1 << 60;
 /// Most requests that are remembered so as not to carry them out twice.
 pub const REQUESTS_MAX: usize = 1024;
-/// How long they are, seconds.
+/// Time for which these requests are remembered, in seconds.
 pub const REQUEST_SECS: u64 = 24 * 60 * 60;
 /// Longest answer that is remembered with one, in bytes.
 pub const REQUEST_ANSWER_BYTES_MAX: usize = 64 << 10;

@@ -1,5 +1,5 @@
-//! What the catalogue holds, as immutable values: pools, volumes, export rules, and the snapshot
-//! of them all that the data plane works from.
+//! The catalogue's content, as immutable values: pools, volumes, export rules, and the snapshot of
+//! them all that the data plane works from.
 
 use crate::admission::{self, Filesystem};
 use crate::calibrations::Calibration;
@@ -25,9 +25,10 @@ use weir_qos::shares::Share;
 pub struct Level {
     /// Unique among levels.
     pub name: String,
-    /// What it comes to.
+    /// The contract that the level comes to.
     pub contract: contract::Level,
-    /// One of those that every catalogue has and nobody changes, or the operator's own?
+    /// Is the level one of those that every catalogue has and nobody changes, rather than the
+    /// operator's own?
     pub published: bool,
 }
 
@@ -42,7 +43,7 @@ pub struct Pool {
     pub level: Arc<Level>,
     /// Provisioned size, bytes.
     pub size_bytes: u64,
-    /// How volumes get their limits.
+    /// The model by which volumes get their limits.
     pub qos: Qos,
     /// The rate that it buys apart from its size; in models that do, and only there.
     pub throughput: Option<BytesPerSecond>,
@@ -67,18 +68,19 @@ pub struct Volume {
     pub quota_bytes: u64,
     /// The rate it was given; in pools that give rates, and only there. In a shared pool what it has for certain.
     pub throughput: Option<BytesPerSecond>,
-    /// Its part in a shared pool, and only there.
+    /// The volume's part in a shared pool, and only there.
     pub share: Option<Share>,
     /// The operations a second it was given, in a custom pool; without, it has the part of the pool's
     /// that its rate is of the pool's.
     pub iops: Option<Iops>,
-    /// What it may use at most, whatever its contract comes to.
+    /// The most that the volume may use, whatever its contract comes to.
     pub ceiling: Ceiling,
-    /// What each of its files may use at most.
+    /// The most that each of its files may use.
     pub file_ceiling: Ceiling,
     /// The limits that its contract comes to, under its ceiling.
     pub limits: Limits,
-    /// Who may mount it, most specific network first: the first match decides.
+    /// The rules for clients that may mount it, most specific network first: the first match
+    /// decides.
     pub exports: Vec<ExportRule>,
 }
 
@@ -95,14 +97,14 @@ impl Pool {
         }
     }
 
-    /// What the pool gives a volume of its own, whatever ceiling the volume has; where volumes share, what it has
-    /// for certain.
+    /// The limits that the pool gives a volume, whatever ceiling the volume has; where volumes share, the part
+    /// that is certain.
     #[must_use]
     pub fn gives(&self, volume: &Volume) -> Limits {
         self.contract().given(volume.terms())
     }
 
-    /// What its volumes share, if they do.
+    /// The limits that its volumes share, if they do.
     #[must_use]
     pub fn shared_budget(&self) -> Option<Limits> {
         self.contract().budget().filter(|_| self.qos.shares())
@@ -133,14 +135,14 @@ impl Volume {
     }
 }
 
-/// What clients of one network may do with a volume.
+/// The rights of clients of one network to a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportRule {
     /// The clients.
     pub network: IpNetwork,
     /// May they write?
     pub access: Access,
-    /// Whose identity is replaced by the anonymous one.
+    /// The callers whose identity is replaced by the anonymous one.
     pub squash: Squash,
     /// The anonymous user.
     pub anon_uid: u32,
@@ -193,7 +195,7 @@ impl ExportRule {
         }
     }
 
-    /// The same identity for a caller who sent none (AUTH_NONE).
+    /// The anonymous identity of this rule, for a caller who sent none (AUTH_NONE).
     #[must_use]
     pub fn anonymous(&self) -> Credentials {
         Credentials::new(self.anon_uid, self.anon_gid)
@@ -205,11 +207,11 @@ impl ExportRule {
 pub enum Access {
     /// Every change is answered with a read-only error.
     ReadOnly,
-    /// What modes allow.
+    /// Changes that modes allow are made.
     ReadWrite,
 }
 
-/// Whose identity is replaced by the anonymous one.
+/// The callers whose identity is replaced by the anonymous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Squash {
     /// Nobody's.
@@ -224,7 +226,7 @@ pub enum Squash {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is no {field}: use {known}")]
 pub struct UnknownWord {
-    /// What the word stands for.
+    /// The field that the word is for.
     pub field: &'static str,
     /// The word.
     pub word: String,
@@ -259,7 +261,7 @@ macro_rules! words {
 words!(Access, "access", "ro or rw", "ro" => ReadOnly, "rw" => ReadWrite);
 words!(Squash, "squash", "none, root or all", "none" => None, "root" => Root, "all" => All);
 
-/// Everything the catalogue holds at one moment. Immutable: a change makes a new one.
+/// The catalogue's content at one moment. Immutable: a change makes a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Grows by one with every change, across restarts too.
@@ -302,7 +304,8 @@ impl Snapshot {
         }
     }
 
-    /// The same with `found` in the place of the volumes `ids`, of which those that are not found are no more.
+    /// The snapshot with `found` in the place of the volumes `ids`; those of them that are not found are
+    /// removed.
     pub(crate) fn with_volumes(
         &self,
         generation: u64,
@@ -326,28 +329,28 @@ impl Snapshot {
         new
     }
 
-    /// Where a volume is by its name, or would be.
+    /// The index of a volume by its name, or of the place for it.
     fn place_of(&self, name: &str) -> std::result::Result<usize, usize> {
         self.by_name.binary_search_by(|volume| volume.name.as_str().cmp(name))
     }
 
-    /// The same with these calibrations.
+    /// The snapshot with these calibrations.
     pub(crate) fn calibrated(self, calibrations: Vec<Arc<Calibration>>) -> Self {
         Self { calibrations, ..self }
     }
 
-    /// The same with the file systems that its pools and calibrations are on, by `admission`.
+    /// The snapshot with the file systems that its pools and calibrations are on, by `admission`.
     pub(crate) fn placed(mut self, devices: &Devices, admission: &Admission) -> Self {
         self.filesystems = admission::filesystems(&self, devices, admission);
         self
     }
 
-    /// What was measured that file systems hold, by directory.
+    /// The measured capacities of file systems, by directory.
     pub fn calibrations(&self) -> impl Iterator<Item = &Arc<Calibration>> {
         self.calibrations.iter()
     }
 
-    /// What was measured in this directory.
+    /// The calibration of this directory.
     #[must_use]
     pub fn calibration_of(&self, directory: &str) -> Option<&Arc<Calibration>> {
         self.calibrations().find(|one| one.directory.to_str() == Some(directory))
@@ -359,7 +362,7 @@ impl Snapshot {
         &self.filesystems
     }
 
-    /// The same, of a catalogue that holds its pools with `claims`.
+    /// The snapshot of a catalogue that holds its pools with `claims`.
     pub(crate) fn held_with(self, claims: &Claims) -> Self {
         Self { claims: claims.clone(), ..self }
     }
@@ -451,7 +454,7 @@ impl Snapshot {
         self.check_tree(volume)
     }
 
-    /// The same of a volume whose pool was asked about.
+    /// Is `volume` in its place, in a pool that was checked already?
     ///
     /// # Errors
     /// `VolumeAway`.

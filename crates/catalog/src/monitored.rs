@@ -9,9 +9,9 @@ use std::net::IpAddr;
 /// A host that holds locks or did when the server stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MonitoredHost {
-    /// Its address.
+    /// The host's address.
     pub address: IpAddr,
-    /// What it calls itself.
+    /// The host's name for itself.
     pub name: Vec<u8>,
     /// The address of ours that it knows us by.
     pub local: IpAddr,

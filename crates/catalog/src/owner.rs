@@ -1,5 +1,5 @@
-//! That secrets are their owner's alone, also where they exist already: loose modes are mended with
-//! a warning, a foreign owner is refused.
+//! Checks that secrets belong to their owner alone, also if they exist already: loose modes are
+//! mended with a warning, a foreign owner is refused.
 
 use crate::check::Finding;
 use crate::error::{CatalogError, Result};
@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// What lies in a data directory beside pools and the API's socket, which is made anew at each
+/// The files in a data directory beside pools and the API's socket, which is made anew at each
 /// start. `.new` is left behind where a crash cut the making of a file short.
 const FILES: [&str; 19] = [
     "weir.lock",
@@ -87,7 +87,7 @@ fn others_write(meta: &Metadata) -> bool {
     meta.uid() != geteuid().as_raw() || meta.mode() & OTHERS_WRITE != 0
 }
 
-/// What is wrong with the owners and modes of a data directory and the files in it.
+/// The faults in owners and modes of a data directory and the files in it.
 pub(crate) fn find(directory: &Path) -> Vec<Finding> {
     let paths = FILES.iter().map(|name| directory.join(name)).chain([directory.to_owned()]);
     let mut findings = Vec::new();
@@ -107,7 +107,7 @@ pub(crate) fn find(directory: &Path) -> Vec<Finding> {
     findings
 }
 
-/// The same for a pool's directory.
+/// The fault in owner and mode of a pool's directory.
 pub(crate) fn find_in_pool(pool: &Pool) -> Option<Finding> {
     let meta = metadata(&pool.directory).ok().filter(others_write)?;
     let (name, place, mode) = (&pool.name, pool.directory.display(), meta.mode() & 0o7777);

@@ -72,14 +72,14 @@ fn put(tree: &Path, target: &Path) -> Result<()> {
 
 /// Makes it stable that a tree is at `target` and no longer where it was.
 pub(crate) fn sync(tree: &Path, target: &Path) -> Result<()> {
-    // Where it is comes first: a power cut must not leave it in neither.
+    // The new parents are synced first: a power cut must not leave the tree in neither place.
     for parent in target.ancestors().skip(1).take(2).chain(tree.parent()) {
         File::open(parent).and_then(|dir| dir.sync_all()).map_err(at(parent))?;
     }
     Ok(())
 }
 
-/// Where the tree of a volume that isn't in its place is instead: in another pool of ours.
+/// The place of a volume's tree that isn't in its own place: in another pool of ours.
 pub(crate) fn stray(now: &Snapshot, volume: &Volume) -> Option<PathBuf> {
     find_stray(now, volume).map(|(_, place)| place)
 }

@@ -15,13 +15,13 @@ use weir_qos::rate::{BytesPerSecond, Iops};
 /// A pool to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewPool {
-    /// Its name.
+    /// The pool's name.
     pub name: String,
     /// The name of its service level.
     pub level: String,
-    /// Its size, bytes.
+    /// The pool's size, in bytes.
     pub size_bytes: u64,
-    /// Its contract model.
+    /// The pool's contract model.
     pub qos: Qos,
     /// The rate that it buys apart from its size, in models that do; the least there is if not said.
     pub throughput: Option<BytesPerSecond>,
@@ -31,7 +31,7 @@ pub struct NewPool {
     pub directory: Option<PathBuf>,
 }
 
-/// What is to change about a pool; `None` stays as it is.
+/// The fields of a pool to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolChange {
     /// The name of the service level.
@@ -230,12 +230,12 @@ impl Catalog {
             }
             Ok(())
         };
-        // It only fails where `release` does.
+        // The call only fails where `release` does.
         let _never = self.read(release);
     }
 
-    /// What a pool of the model `qos` buys: what is asked for, or else what it `has`, or else the least
-    /// rate and the operations that come with it.
+    /// The figures that a pool of the model `qos` buys: those asked for, or else those it `has`, or
+    /// else the least rate and the operations that come with it.
     fn bought(&self, pool: &str, qos: Qos, asked: Buys, has: Buys) -> Result<Buys> {
         let refused = |what| CatalogError::NotBought { pool: pool.to_owned(), qos, what };
         if asked.0.is_some() && !qos.buys_rate() {
@@ -293,7 +293,7 @@ fn contract(level: &Level, qos: Qos, size_bytes: u64, bought: Buys) -> contract:
 pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
     let quota_bytes = volume.quota_bytes;
     if next.qos.provisions() {
-        // What it provisions itself, or what is recommended for its size.
+        // The limits that it provisions itself, or those recommended for its size.
         return match old.qos.provisions() {
             true => volume.terms(),
             false => Terms { quota_bytes, manual_rate: BytesPerSecond::ZERO, manual_iops: None },

@@ -14,24 +14,24 @@ pub struct Claim {
     pub key: [u8; 32],
     /// Hash of all that is asked.
     pub request: [u8; 32],
-    /// When it came, in seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub at: u64,
 }
 
-/// What is known of a request.
+/// The record of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It is new.
+    /// The request is new.
     Nothing,
     /// Another request had the same key.
     Other,
-    /// It was carried out, and this was the answer, unless the server ended before it was kept or it was
-    /// too long.
+    /// The request was carried out with this answer, unless the server ended before it was kept or it
+    /// was too long.
     Done(Option<Vec<u8>>),
 }
 
 impl Catalog {
-    /// What is known of the request of `claim`.
+    /// The record of the request of `claim`.
     ///
     /// # Errors
     /// `Database`.
@@ -112,7 +112,7 @@ mod tests {
             let catalog = Catalog::open(base.path()).unwrap();
             assert_eq!(catalog.recall(&one).unwrap(), Known::Nothing);
             make(&catalog, "a", one);
-            // What fails leaves no trace.
+            // A failed request leaves no trace.
             let failed = claim(2, 1, 1000);
             let rate = BytesPerSecond::from_mib(1);
             catalog.create_level("a", rate, Mode::Once(failed)).unwrap_err();
@@ -136,7 +136,7 @@ mod tests {
         make(&catalog, "a", claim(1, 1, day));
         assert_eq!(catalog.recall(&claim(1, 1, 2 * day - 1)).unwrap(), Known::Done(None));
         assert_eq!(catalog.recall(&claim(1, 1, 2 * day)).unwrap(), Known::Nothing);
-        // Its key is free again.
+        // The request's key is free again.
         make(&catalog, "b", claim(1, 2, 2 * day));
         catalog
             .write(|db| {

@@ -1,8 +1,8 @@
 //! Putting a backup in the place of a catalogue.
 //!
-//! What was made after the backup is unknown to it. So that nothing new is ever taken for it, ids,
-//! generations and the state number of the lock manager go on far ahead of where they were: a
-//! directory or a handle of a forgotten volume is never that of a later one.
+//! A backup does not know the objects made after it. So that no new object is ever taken for one of
+//! them, ids, generations and the state number of the lock manager go on far ahead of where they
+//! were: a directory or a handle of a forgotten volume is never that of a later one.
 
 use crate::backup::{self, BackupInfo};
 use crate::directory::{self, Lock};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "restoring";
 /// The catalogue that is to be.
 const NEW: &str = "weir.db.new";
-/// What makes a catalogue. The log may be there after a crash.
+/// The files of a catalogue. The log may be there after a crash.
 const PARTS: [&str; 4] = ["weir.db", "weir.db-wal", "weir.db-shm", "handle.key"];
 
 /// Further than a catalogue comes between two backups; ids last for 4,095 restores. What requests made
@@ -42,12 +42,12 @@ pub enum Replace {
     Kept,
 }
 
-/// What a restore did.
+/// The outcome of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// What the backup said of itself.
+    /// The backup's information about itself.
     pub info: BackupInfo,
-    /// Where the catalogue that was there before is now.
+    /// The directory that the earlier catalogue is in now.
     pub kept: Option<PathBuf>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
         .calibrated(calibrations::load(db)?))
 }
 
-/// The same as `before`, but for these volumes, which are read.
+/// The snapshot `before`, with these volumes read anew.
 pub(crate) fn load_volumes(
     db: &Connection,
     before: &Snapshot,
@@ -50,7 +50,7 @@ enum Which {
 }
 
 impl Which {
-    /// The same of a table, of which `column` says whose a row is.
+    /// A query for these volumes in a table whose `column` has the volume's id.
     fn rows(self, select: &str, column: &str) -> String {
         match self {
             Self::All => select.to_owned(),

@@ -172,7 +172,7 @@ pub(crate) fn known_format(db: &Connection, path: &Path) -> Result<i64> {
     pending(found, path).map(|_| found)
 }
 
-/// What leads from format `found` to the newest.
+/// The migrations from format `found` to the newest.
 fn pending(found: i64, path: &Path) -> Result<&'static [&'static str]> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let pending = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done..));
@@ -195,8 +195,8 @@ mod tests {
     use super::*;
     use sha2::{Digest, Sha256};
 
-    /// What each migration made, and the first bytes of the SHA-256 of its words. A new migration adds a line at the end; a
-    /// line that is here stays as it is, as there may be databases that were made by it.
+    /// The content of each migration, and the first bytes of the SHA-256 of its words. A new migration adds a line at the
+    /// end; a line that is here stays as it is, as there may be databases that were made by it.
     const LANDED: &[(&str, &str)] = &[
         ("meta, pools, volumes, export_rules, condemned", "428ce3c72e9042a0"),
         ("nsm, monitored_hosts", "0b73380578dd2bf9"),

@@ -13,21 +13,21 @@ use std::fmt::Write as _;
 
 const WORD: &[u8] = b"\nweir-backup-sha256:";
 const DIGITS: usize = 64;
-/// Bytes of the line.
+/// Length of the line, in bytes.
 const LENGTH: usize = WORD.len() + DIGITS + 1;
 
-/// What the end of a file says of the bytes before it.
+/// The checksum's verdict on a file.
 pub(crate) enum Seal<'a> {
-    /// They are what was sealed.
+    /// The bytes before the line match the checksum.
     Whole {
-        /// The bytes.
+        /// The bytes before the line.
         content: &'a [u8],
-        /// Their SHA-256 in hexadecimal digits.
+        /// The checksum: SHA-256 in hexadecimal digits.
         sha256: String,
     },
-    /// They are not, or the line itself is damaged.
+    /// The bytes do not match, or the line itself is damaged.
     Broken,
-    /// There is no such line.
+    /// The file has no such line.
     Missing,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn close(mut content: Vec<u8>) -> Vec<u8> {
     content
 }
 
-/// Reads the line at the end of `bytes`, and checks what it says.
+/// Reads the line at the end of `bytes`, and checks the checksum.
 pub(crate) fn open(bytes: &[u8]) -> Seal<'_> {
     let Some((content, line)) =
         bytes.len().checked_sub(LENGTH).and_then(|at| bytes.split_at_checked(at))
@@ -51,7 +51,7 @@ pub(crate) fn open(bytes: &[u8]) -> Seal<'_> {
         return Seal::Missing;
     };
     let sha256 = sha256(content);
-    // As they are written: digits in capitals were not written by us, and are damage.
+    // The digits must be in lower case, as the server writes them: digits in capitals are damage.
     if digits == sha256.as_bytes() { Seal::Whole { content, sha256 } } else { Seal::Broken }
 }
 
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_line_vouches_for_what_is_before_it() {
-        // FIPS 180-4's example.
+        // The example of FIPS 180-4.
         let sealed = close(b"abc".to_vec());
         let wanted = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sealed, format!("abc\nweir-backup-sha256:{wanted}\n").as_bytes());

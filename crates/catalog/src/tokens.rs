@@ -1,9 +1,8 @@
 //! Tokens of the API: who has one, with which role, until when. They are kept in the file
 //! `api.tokens` of the data directory, as hashes. Not what a role may do, which is the API's.
 //!
-//! They are no part of the catalogue, so no backup has them and no restore brings back one that was
-//! revoked. A token is 256 bits of chance, so its plain SHA-256 can't be guessed back: there is nothing that a
-//! slow hash would make slower.
+//! Tokens are no part of the catalogue, so no backup has them and no restore brings back one that was revoked.
+//! A token is 256 random bits, so its plain SHA-256 can't be guessed back: a slow hash would add nothing.
 
 use crate::directory;
 use crate::error::{CatalogError, Result, Thing};
@@ -17,14 +16,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// The file's name.
 const FILE: &str = "api.tokens";
-/// Its first line: what it is, and the version of its format.
+/// The file's first line: its kind, and the version of its format.
 const HEADER: &str = "weir-tokens 1";
-/// What a token begins with, so that people and scanners know one when they see it.
+/// The prefix of a token, by which people and scanners know one when they see it.
 const PREFIX: &str = "weir-";
 /// The name of the token in the file `api.token`, which is not among these.
 const FIRST: &str = "api.token";
 
-/// What whoever has a token may do; each may do all that the one before it may.
+/// The rights of a token; each role has all those of the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Look.
@@ -51,22 +50,22 @@ impl Role {
 /// A token, without its secret, which nobody has but whom it was given to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its name.
+    /// The token's name.
     pub name: String,
-    /// What it is good for.
+    /// The token's role.
     pub role: Role,
-    /// When it was made, seconds since 1970.
+    /// Time at which the token was made, in seconds since 1970.
     pub created: u64,
-    /// From when on it is good for nothing, seconds since 1970; never if not said.
+    /// Time from which the token is invalid, in seconds since 1970; never if not given.
     pub expires: Option<u64>,
 }
 
 /// Why a secret opens nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// It is nobody's.
+    /// No token has the secret.
     Unknown,
-    /// It was good once.
+    /// The token has expired.
     Expired(Token),
 }
 
@@ -83,11 +82,11 @@ pub struct Tokens {
     directory: PathBuf,
     /// The hash of what is in `api.token`: an administrator's, without an end.
     first: Hash,
-    /// By name.
+    /// The tokens by name.
     kept: RwLock<Arc<Vec<Kept>>>,
 }
 
-/// Without the hashes, so that no log can have them.
+/// The text leaves the hashes out, so that no log can have them.
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens").field("directory", &self.directory).finish_non_exhaustive()
@@ -95,7 +94,7 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Those of `directory`, where `api.token` is made if there is none.
+    /// The tokens of `directory`, where `api.token` is made if there is none.
     ///
     /// # Errors
     /// `BadToken`, `DamagedTokens`, `Io`.
@@ -151,7 +150,7 @@ impl Tokens {
         self.now().iter().map(|kept| kept.token.clone()).collect()
     }
 
-    /// Whose `secret` is, at `now` (seconds since 1970). Looks at all tokens, and at all of each
+    /// The token with `secret`, at `now` (seconds since 1970). Compares all tokens, and all of each
     /// hash, wherever they differ: the time that it takes tells nothing.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use weir_core::VolumeId;
 
-/// What stands for all volumes, as a pool or a level changes theirs. It is no volume's id: those begin at 1.
+/// The id that stands for all volumes, as a pool or a level changes theirs. No volume has it: ids of volumes
+/// begin at 1.
 const ALL: u32 = 0;
 
 const NOTE: &str = "
@@ -52,12 +53,12 @@ const NOTE: &str = "
         BEGIN INSERT OR IGNORE INTO touched VALUES (0); END;
 ";
 
-/// What of a snapshot is no longer true.
+/// The part of a snapshot that is no longer true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Touched {
     /// A pool, a level or what file systems hold, and so any volume.
     Everything,
-    /// These volumes and their export rules.
+    /// Only these volumes and their export rules.
     Volumes(BTreeSet<VolumeId>),
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn begin(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// What was touched since [`begin`].
+/// The part touched since [`begin`].
 pub(crate) fn since(db: &Connection) -> Result<Touched> {
     let mut query = db.prepare_cached("SELECT volume FROM temp.touched")?;
     let volumes = query.query_map([], |row| Ok(VolumeId(row.get(0)?)))?;
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(touched(&db, "DELETE FROM calibrations"), Touched::Everything);
         let snapshot =
             ["pools", "volumes", "export_rules", "levels", "calibrations", "calibrated_cells"];
-        // Whoever adds a table to the snapshot is to note it here: rules of a volume that goes go with it.
+        // Note a table that is added to the snapshot here: rules of a volume that goes go with it.
         assert_eq!(
             touched(
                 &db,

@@ -23,26 +23,27 @@ use weir_qos::shares::Share;
 /// A volume to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewVolume {
-    /// Its name.
+    /// The volume's name.
     pub name: String,
     /// The name of its pool.
     pub pool: String,
-    /// Its provisioned size, bytes.
+    /// The provisioned size, in bytes.
     pub quota_bytes: u64,
-    /// Its rate; in pools that give rates, and only there. In a shared pool what it has for certain, or zero.
+    /// The volume's rate; in pools that give rates, and only there. In a shared pool the part that is
+    /// certain, or zero.
     pub throughput: Option<BytesPerSecond>,
-    /// Its operations a second; in a custom pool only, and there by its part of the pool's rate if not
-    /// said.
+    /// The volume's operations a second; in a custom pool only, and there by its part of the pool's
+    /// rate if not given.
     pub iops: Option<Iops>,
-    /// What it may use at most, whatever its contract comes to.
+    /// The most that it may use, whatever its contract comes to.
     pub ceiling: Ceiling,
-    /// What each of its files may use at most.
+    /// The most that each of its files may use.
     pub file_ceiling: Ceiling,
-    /// What it weighs beside the others, in a shared pool and only there; 100 if not said.
+    /// The volume's weight beside the others, in a shared pool and only there; 100 if not given.
     pub weight: Option<u32>,
 }
 
-/// What is to change about a volume; `None` stays as it is.
+/// The fields of a volume to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
     /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in one
@@ -64,7 +65,7 @@ pub struct VolumeChange {
     pub file_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second that each of its files may use at most; `Some(None)` takes the ceiling away.
     pub file_iops: Option<Option<Iops>>,
-    /// What it weighs beside the others; in a shared pool only.
+    /// The volume's weight beside the others; in a shared pool only.
     pub weight: Option<u32>,
 }
 
@@ -73,7 +74,7 @@ pub struct VolumeChange {
 pub struct Condemned {
     /// The volume that was.
     pub volume: VolumeId,
-    /// Its directory.
+    /// The tree's directory.
     pub directory: PathBuf,
 }
 

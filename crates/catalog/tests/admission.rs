@@ -1,4 +1,4 @@
-//! What the hardware was measured to hold, and what may be promised of it.
+//! Tests of the measured capacity of hardware, and of the promises on it.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -159,7 +159,7 @@ fn levels_models_and_operations_count_as_well() {
     catalog.create_volume(&NewVolume { quota_bytes: 4 * TIB, ..auto }, COMMIT).unwrap();
     catalog.change_level("own", mib(25), COMMIT).unwrap();
     assert_eq!(code(catalog.change_level("own", mib(26), COMMIT)), "hardware_exceeded");
-    // As a shared pool it would promise all of its 100 TiB; made smaller first, it may.
+    // A shared pool would promise all of its 100 TiB; made smaller first, it may.
     let shared = PoolChange { qos: Some(Qos::Shared), ..PoolChange::default() };
     assert_eq!(code(catalog.change_pool("a", &shared, COMMIT)), "hardware_exceeded");
     let smaller = PoolChange { size_bytes: Some(4 * TIB), ..shared };
@@ -209,7 +209,7 @@ fn a_change_that_is_meant_is_made_and_said() {
     assert!(catalog.snapshot().volume_named("v").is_none());
     let made = catalog.create_volume(&volume("v", 150), MEANT).unwrap();
     assert_eq!(made.overcommitted.len(), 1);
-    // It is for that change alone.
+    // The permission is for that change alone.
     assert_eq!(code(catalog.change_volume("v", &given(151), None, COMMIT)), "hardware_exceeded");
     assert!(catalog.create_volume(&volume("w", 1), MEANT).unwrap().overcommitted.len() == 1);
 }
@@ -406,7 +406,7 @@ fn shrinks(now: &Snapshot, ask: &Ask) -> bool {
     }
 }
 
-/// What contracts promise, added up from what volumes are limited to.
+/// The contracts' promises, added up from the limits of volumes.
 fn promised(now: &Snapshot) -> [u64; 2] {
     let mut sums = [0, 0];
     for pool in now.pools() {
@@ -423,7 +423,7 @@ fn promised(now: &Snapshot) -> [u64; 2] {
     sums
 }
 
-/// What the file system of [`calibration`] holds.
+/// The capacity of [`calibration`]'s file system.
 const HELD: [u64; 2] = [100 << 20, 5000];
 
 fn follow(asks: &[(Ask, bool)]) -> std::result::Result<(), TestCaseError> {

@@ -54,7 +54,7 @@ fn parts(backup: &[u8]) -> (&[u8], &[u8]) {
     backup.split_at(backup.windows(word.len()).rposition(|found| found == word).unwrap())
 }
 
-/// A backup after `sql`, without a checksum.
+/// `backup` after `sql`, without a checksum.
 fn altered(backup: &[u8], sql: &str) -> Vec<u8> {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("changed");
@@ -70,12 +70,12 @@ fn sealed(database: &[u8]) -> Vec<u8> {
     [database, format!("\nweir-backup-sha256:{digits}\n").as_bytes()].concat()
 }
 
-/// A backup as a version without checksums made it.
+/// `backup` as a version without checksums made it.
 fn of_earlier_version(backup: &[u8]) -> Vec<u8> {
     altered(backup, "UPDATE backup SET version = 1")
 }
 
-/// What a check says, as codes.
+/// The findings of a check, as codes.
 fn codes(data: &Path) -> Vec<&'static str> {
     check(data, None).unwrap().findings.iter().map(|finding| finding.code).collect()
 }
@@ -204,7 +204,7 @@ fn a_catalogue_is_replaced_only_when_told_and_kept() {
     }
     assert!(Catalog::open(base.path()).unwrap().snapshot().volume_named("w").is_none());
     assert_eq!(std::fs::read(base.path().join("api.token")).unwrap(), token);
-    // What was kept is a catalogue by itself.
+    // The kept directory is a catalogue by itself.
     let kept = base.path().join("replaced-1");
     assert!(Catalog::open(&kept).unwrap().snapshot().volume_named("w").is_some());
 }
@@ -215,7 +215,8 @@ fn an_interrupted_restore_keeps_the_server_from_starting_until_it_is_done_again(
     let catalog = with_volume(base.path());
     let backup = catalog.backup().unwrap();
     drop(catalog);
-    // As it is between moving the old catalogue aside and putting the new one in its place.
+    // This is the state between moving the old catalogue aside and putting the new one in its
+    // place.
     std::fs::write(base.path().join("restoring"), "").unwrap();
     std::fs::remove_file(base.path().join("weir.db")).unwrap();
     std::fs::write(base.path().join("weir.db.new"), "half").unwrap();
@@ -266,7 +267,7 @@ fn what_is_no_whole_backup_is_refused_and_changes_nothing() {
     take(&sealed(&altered(&backup, sql)), &other).unwrap();
 }
 
-/// Refuses `bytes` as damaged, changes nothing, and says what to do.
+/// The restore refuses `bytes` as damaged, changes nothing, and says what to do.
 fn refuses(bytes: &[u8], what: &str) {
     let base = tempfile::tempdir().unwrap();
     let other = base.path().join("other");
@@ -280,7 +281,7 @@ fn refuses(bytes: &[u8], what: &str) {
     assert!(!other.exists(), "{what}");
 }
 
-/// `bytes` with one bit turned over.
+/// `bytes` with one bit inverted.
 fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[bit / 8] ^= 1 << (bit % 8);
@@ -336,7 +337,7 @@ fn a_backup_of_a_version_without_checksums_is_restored_and_says_so() {
     assert_eq!((info.sha256, info.volumes), (None, 1));
     assert_eq!(*Catalog::open(&other).unwrap().handle_secret(), key);
     assert_eq!(inspect_backup(Path::new("b"), &backup).unwrap().sha256.unwrap().len(), 64);
-    // What can be found without a checksum is.
+    // Damage that shows without a checksum is found.
     refuses(&[&earlier[..], b"\0"].concat(), "it goes on");
     refuses(&[&earlier[..], &[0; 4096]].concat(), "it goes on by a page");
     refuses(&earlier[..earlier.len() - 1], "a byte is cut");

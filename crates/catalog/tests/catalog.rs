@@ -265,7 +265,7 @@ fn a_volume_is_only_where_it_was_made() {
     let mark = dir.path().join("pools/1/weir-pool");
     snapshot.check_place(made).unwrap();
 
-    // As where the file system of the pool is not mounted.
+    // This is the state where the file system of the pool is not mounted.
     let own = std::fs::read_to_string(&mark).unwrap();
     std::fs::remove_file(&mark).unwrap();
     assert_eq!(snapshot.check_place(made).unwrap_err().code(), "pool_away");
@@ -345,7 +345,8 @@ fn a_new_volume_gets_an_empty_directory_or_none() {
     let first = dir.path().join("pools/1/volumes/1");
     catalog.create_volume(&volume("v", TIB, None), Mode::Preview).unwrap();
     assert!(!first.exists());
-    // What a stop before the commit leaves is used, what somebody else put there is not.
+    // A directory left by a stop before the commit is used; one that somebody else put there is
+    // not.
     std::fs::create_dir_all(first.join("letters")).unwrap();
     let refused = catalog.create_volume(&volume("v", TIB, None), Mode::Commit).unwrap_err();
     assert_eq!(refused.code(), "bad_path");

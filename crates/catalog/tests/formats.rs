@@ -36,7 +36,7 @@ fn directory_of(format: i64, data: &Path) {
     std::fs::write(data.join("pools/2/weir-pool"), format!("{own} 2\n")).unwrap();
 }
 
-/// Everything that all formats have.
+/// Asserts the content that all formats have.
 fn has_everything(catalog: &Catalog) {
     let snapshot = catalog.snapshot();
     let (fast, shared) =
@@ -82,7 +82,7 @@ fn the_catalogue_of_every_earlier_format_is_opened_with_all_that_is_in_it() {
         let catalog = Catalog::open(&data).unwrap();
         has_everything(&catalog);
         assert_eq!(catalog.snapshot().generation, 17);
-        // It goes on from there, and no id comes twice.
+        // The catalogue goes on from there, and no id comes twice.
         let quota_bytes = TIB;
         let new = NewVolume {
             name: "new".into(),

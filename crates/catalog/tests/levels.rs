@@ -42,7 +42,7 @@ fn to_pool(name: &str) -> VolumeChange {
     VolumeChange { pool: Some(name.to_owned()), ..VolumeChange::default() }
 }
 
-/// Where the file that was put into the tree is.
+/// Is the file that was put into the tree in this pool and volume?
 fn tree_is_in(data: &Path, pool: u32, volume: u32) -> bool {
     data.join(format!("pools/{pool}/volumes/{volume}/own")).exists()
 }
@@ -128,13 +128,13 @@ fn a_volume_moves_with_its_files_and_gets_the_contract_of_its_new_pool() {
     volume(&catalog, "v", "auto", 1, None);
     catalog.change_volume("v", &to_pool("manual"), None, Mode::Preview).unwrap();
     assert!(tree_is_in(dir.path(), 1, 1));
-    // It keeps the limit that it has, where the pool gives it.
+    // The volume keeps its limit if the pool gives it one.
     let moved = catalog.change_volume("v", &to_pool("manual"), None, Mode::Commit).unwrap();
     assert!(moved.changes.is_empty());
     assert!(!tree_is_in(dir.path(), 1, 1) && tree_is_in(dir.path(), 2, 1));
     let slower = VolumeChange { throughput: Some(mib(5)), ..VolumeChange::default() };
     catalog.change_volume("v", &slower, None, Mode::Commit).unwrap();
-    // What the quota buys, where that decides.
+    // The limit is what the quota buys in an auto pool.
     let back = catalog.change_volume("v", &to_pool("auto"), None, Mode::Commit).unwrap();
     assert_eq!((back.changes[0].before.rate, back.changes[0].after.rate), (mib(5), mib(64)));
     assert!(tree_is_in(dir.path(), 1, 1));
@@ -246,7 +246,7 @@ fn what_an_attempt_to_make_a_volume_left_is_nobodys_tree_and_in_nobodys_way() {
     let catalog = Catalog::open(dir.path()).unwrap();
     pool(&catalog, "a", "premium", Qos::Auto);
     pool(&catalog, "b", "premium", Qos::Auto);
-    // As a stop leaves it that comes before the commit; the id is given again.
+    // This is the state after a stop before the commit; the id is given again.
     let left = dir.path().join("pools/2/volumes/1");
     std::fs::create_dir_all(&left).unwrap();
     std::fs::write(left.join("new"), "").unwrap();

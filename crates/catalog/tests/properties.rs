@@ -191,7 +191,7 @@ fn promises_hold(snapshot: &Snapshot) {
         let budget = pool.throughput.unwrap_or(pool.level.contract.rate_for(pool.size_bytes));
         assert!(rates <= budget.0 && iops <= pool.iops.unwrap_or_default().0, "{}", pool.name);
     }
-    // Its tree, with what was put into it, is where the catalogue says, and nowhere else.
+    // The volume's tree, with the file put into it, is where the catalogue says, and nowhere else.
     for volume in snapshot.volumes() {
         snapshot.check_place(volume).unwrap();
         let own = volume.directory.join("own");

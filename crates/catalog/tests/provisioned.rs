@@ -71,7 +71,8 @@ fn a_volume_provisions_its_own_under_v2() {
     let dir = tempfile::tempdir().unwrap();
     let catalog = Catalog::open(dir.path()).unwrap();
     catalog.create_pool(&pool(Qos::ProvisionedV2), COMMIT).unwrap();
-    // What is recommended for its size, and follows it, unless something else is asked for.
+    // The volume has the limits recommended for its size, and follows it, unless others are asked
+    // for.
     catalog.create_volume(&volume("v", 1_024), COMMIT).unwrap();
     assert_eq!(limits(&catalog, "v"), v2(mib(203), Iops(4_024)));
     let grown = VolumeChange { quota_bytes: Some(2_048 * GIB), ..VolumeChange::default() };

@@ -9,7 +9,7 @@ use crate::attr::{Attr, FileKind};
 use crate::cred::Credentials;
 
 bitflags::bitflags! {
-    /// What a caller may do with an object.
+    /// The rights of a caller to an object.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Access: u8 {
         /// Read a file's data or list a directory (`r`).

@@ -5,7 +5,7 @@
 //! private to this module and [`Acl::allows`] is the only question asked of a list, so a richer
 //! kind (entries in order, denials, finer rights) changes nothing for those who pass lists on.
 //!
-//! What is *not* here: how a list is kept on disk or sent, and the rights of owner and superuser,
+//! Not here: the form of a list on disk or on the wire, and the rights of owner and superuser,
 //! which [`crate::access`] knows.
 
 use crate::access::Access;
@@ -15,16 +15,16 @@ use crate::limits::ACL_ENTRIES_MAX;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Which of an object's two lists is meant.
+/// The kind of one of an object's two lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AclKind {
     /// Decides about access to the object.
     Access,
-    /// What objects made in this directory begin with; decides nothing itself.
+    /// The initial list of objects made in this directory; decides nothing itself.
     Default,
 }
 
-/// Whom an entry is for. The order is the one that entries are kept in.
+/// The users that an entry is for. The order is the one that entries are kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
     /// The object's owner (`ACL_USER_OBJ`).
@@ -50,9 +50,9 @@ impl Who {
 /// One line of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Whom it is for.
+    /// The users that the entry is for.
     pub who: Who,
-    /// What they get.
+    /// The rights that they get.
     pub rights: Access,
 }
 
@@ -122,8 +122,9 @@ impl Acl {
         self.map_classes(|_, asked| asked, mode)
     }
 
-    /// What an object made with `mode` begins with where this is the directory's default list:
-    /// the list, less what was not asked for (POSIX.1e §23.3.2). The umask plays no part.
+    /// The initial list of an object made with `mode`, where this is the directory's default list:
+    /// the list, less the rights that were not asked for (POSIX.1e §23.3.2). The umask plays no
+    /// part.
     #[must_use]
     pub fn inherited(&self, mode: u32) -> Self {
         self.map_classes(|given, asked| given & asked, mode)

@@ -1,4 +1,4 @@
-//! What a store knows about an object, in the terms of POSIX, and how to change it.
+//! A store's knowledge about an object, in the terms of POSIX, and the changes to it.
 
 use crate::time::Timestamp;
 
@@ -63,7 +63,7 @@ pub struct Attr {
     pub ctime: Timestamp,
 }
 
-/// How a time is to be set.
+/// The way in which a time is to be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetTime {
     /// Leave it.
@@ -71,7 +71,7 @@ pub enum SetTime {
     Keep,
     /// The server's present time.
     ServerNow,
-    /// This time.
+    /// Sets this time.
     To(Timestamp),
 }
 
@@ -97,8 +97,8 @@ pub struct SetAttr {
 /// `before` is given only where no other change can have come between it and `after`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// As it was just before.
+    /// The attributes just before the change.
     pub before: Option<Attr>,
-    /// As it was just after.
+    /// The attributes just after the change.
     pub after: Option<Attr>,
 }

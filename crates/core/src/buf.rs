@@ -7,7 +7,7 @@ use core::ops::{Deref, Range};
 
 /// A cheap, clonable handle to part of a shared byte buffer.
 ///
-/// Whoever holds one keeps the whole buffer alive, so a request that is going to wait calls
+/// A holder keeps the whole buffer alive, so a request that is going to wait calls
 /// [`Shared::detach`], which lets the buffer be used again.
 #[derive(Clone)]
 pub struct Shared {
@@ -45,7 +45,7 @@ impl Shared {
         self.owner.capacity()
     }
 
-    /// The same bytes in a buffer of their own; itself if it pins nothing else already.
+    /// The bytes in a buffer of their own; the value itself if it pins nothing else already.
     #[must_use]
     pub fn detach(self) -> Self {
         if self.pinned() == self.len() {

@@ -1,4 +1,4 @@
-//! Who asks: numeric POSIX credentials, as the store and the access decision use them.
+//! The caller: numeric POSIX credentials, as the store and the access decision use them.
 
 use crate::limits::{GROUPS_INLINE, GROUPS_MAX};
 use alloc::sync::Arc;
@@ -22,17 +22,17 @@ pub struct Groups(Held);
 
 #[derive(Clone, Debug)]
 enum Held {
-    /// In the order given.
+    /// The groups in the order given.
     Few { list: [u32; GROUPS_INLINE], count: u8 },
     /// More than [`GROUPS_INLINE`], in ascending order.
     Many(Arc<[u32]>),
 }
 
 impl Groups {
-    /// None.
+    /// No groups.
     pub const NONE: Self = Self(Held::Few { list: [0; GROUPS_INLINE], count: 0 });
 
-    /// These; beyond [`GROUPS_MAX`] different ones the rest is dropped.
+    /// These groups; beyond [`GROUPS_MAX`] different ones the rest is dropped.
     #[must_use]
     pub fn new(groups: &[u32]) -> Self {
         if groups.len() > GROUPS_INLINE {
@@ -105,13 +105,13 @@ impl Credentials {
         Self { uid, gid, groups: Groups::NONE }
     }
 
-    /// The same user with supplementary groups.
+    /// The user with these supplementary groups.
     #[must_use]
     pub fn with_groups(self, groups: &[u32]) -> Self {
         self.with(Groups::new(groups))
     }
 
-    /// The same user with supplementary groups that were made before.
+    /// The user with supplementary groups that were made before.
     #[must_use]
     pub fn with(self, groups: Groups) -> Self {
         Self { groups, ..self }

@@ -1,10 +1,10 @@
 //! The one closed set of errors a store can give. Each protocol maps it exhaustively to its own
 //! status codes; nothing here knows those codes.
 
-/// What a [`Store`](crate::Store) operation can fail with.
+/// The errors of a [`Store`](crate::Store) operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FsError {
-    /// Not the owner, and the operation is the owner's alone (`EPERM`).
+    /// The caller is not the owner, and the operation is the owner's alone (`EPERM`).
     #[error("operation not permitted")]
     NotPermitted,
     /// The mode or the export rule denies it (`EACCES`).

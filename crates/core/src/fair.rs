@@ -7,8 +7,8 @@
 use crate::Origin;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// What each client holds, and each origin. Plain data; a change costs time logarithmic in the
-/// number of clients that hold anything.
+/// The holdings of each client, and of each origin. Plain data; a change costs time logarithmic in
+/// the number of clients that hold anything.
 #[derive(Clone, Debug, Default)]
 pub struct Holdings {
     total: usize,
@@ -19,19 +19,19 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// What all hold together.
+    /// The holdings of all clients together.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// What `client` holds.
+    /// The holdings of `client`.
     #[must_use]
     pub fn of(&self, client: u128) -> usize {
         self.clients.get(&client).copied().unwrap_or(0)
     }
 
-    /// `client` holds `now` from now on.
+    /// Sets the holdings of `client` to `now`.
     pub fn set(&mut self, client: u128, now: usize) {
         let (before, origin) = (self.of(client), Origin::of_client(client));
         if before == now {
@@ -56,7 +56,7 @@ impl Holdings {
         self.total = self.total - before + now;
     }
 
-    /// The client that is to give something up: the one that holds the most, of the origin that
+    /// The client that must give something up: the one that holds the most, of the origin that
     /// holds the most. None if nobody holds anything.
     #[must_use]
     pub fn greediest(&self) -> Option<u128> {

@@ -56,8 +56,8 @@ impl ObjectKey {
         Ok(Self { bytes: own, len, birth: 0 })
     }
 
-    /// The same key, of an object with this birth: any digest of the time at which it was made, 0
-    /// where that is not known.
+    /// The key of an object with this birth: any digest of the time at which it was made, 0 where
+    /// that is not known.
     #[must_use]
     pub fn born(self, birth: u32) -> Self {
         Self { birth, ..self }
@@ -116,7 +116,7 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
-/// What a handle says once its seal is proved.
+/// The content of a handle whose seal is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileHandle {
     /// The volume the object is in.
@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_handle_of_version_1_is_understood_and_says_nothing_of_the_birth() {
-        // As the version of Weir that made these sealed it, with a secret of sixteen sevens.
+        // A handle that the version of Weir that made these sealed, with a secret of sixteen
+        // sevens.
         let wire = [
             1, 8, 0, 0, 0, 3, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 75, 42, 213, 123, 66, 46, 138, 20,
         ];

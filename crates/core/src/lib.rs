@@ -1,8 +1,8 @@
 //! The vocabulary every other crate of Weir speaks: ids, names, attributes, credentials, the
 //! access decision, file handles, the closed error set and the [`Store`] trait.
 //!
-//! What is *not* here: I/O, clocks, threads, and any type of a wire protocol. The crate is
-//! `no_std` + `alloc`, so the compiler holds that line.
+//! Not here: I/O, clocks, threads, and any type of a wire protocol. The crate is `no_std` +
+//! `alloc`, so the compiler holds that line.
 #![cfg_attr(not(any(test, feature = "testing")), no_std)]
 #![forbid(unsafe_code)]
 

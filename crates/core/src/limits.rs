@@ -32,15 +32,15 @@ pub const ACL_ENTRIES_MAX: usize = 8191;
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
 /// Calls that change names, of one client in one volume, that are kept on record for the next process. Beyond:
-/// the oldest is forgotten, and carried out again if it is sent again after a restart. A client has at most
+/// the oldest call is forgotten, and a repetition after a restart is carried out again. A client has at most
 /// 512 calls under way on each connection.
 pub const CALLS_CLIENT_MAX: usize = 1024;
 
-/// Such calls in one volume. Beyond: the oldest is forgotten of the client that has the most, of
-/// the origin (IPv4 address, or /64 of IPv6) that has the most.
+/// Calls that change names on record in one volume. Beyond: the oldest call is forgotten of the
+/// client that has the most, of the origin (IPv4 address, or /64 of IPv6) that has the most.
 pub const CALLS_VOLUME_MAX: usize = 4096;
 
-/// How long a call that must not be repeated is remembered, in memory and on record.
+/// Time that a call that must not be repeated is remembered, in memory and on record.
 pub const CALLS_KEPT: Duration = Duration::from_secs(30 * 60);
 
 const _: () = assert!(OBJECT_KEY_BYTES_MAX >= 40, "btrfs connectable handles are 40 bytes");

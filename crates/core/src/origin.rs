@@ -1,4 +1,4 @@
-//! Where requests come from, as far as bounds tell origins apart, and how much of a common bound
+//! The origins of requests, as far as bounds tell them apart, and the part of a common bound that
 //! one origin may use.
 //!
 //! An origin is an IPv4 address, or the /64 of an IPv6 address, because a host with one address of
@@ -29,8 +29,8 @@ impl Origin {
     }
 }
 
-/// How many items each origin has, and all origins together. An origin without items takes no
-/// memory.
+/// The number of items of each origin, and of all origins together. An origin without items takes
+/// no memory.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     total: usize,

@@ -6,10 +6,10 @@
 //! them and need not be `Send`; an operation that was started is carried out even if its future is
 //! dropped.
 //!
-//! What a store does *not* do: it knows no protocol, no export rule and no performance contract.
-//! Who may read, write and look up is decided before it is called (see [`crate::access`]); what
-//! changes names or attributes carries the caller's [`Credentials`], and the store lets the kernel
-//! (or the model) decide under that identity.
+//! A store knows no protocol, no export rule and no performance contract. The right to read, write
+//! and look up is decided before the store is called (see [`crate::access`]); calls that change
+//! names or attributes carry the caller's [`Credentials`], and the store lets the kernel (or the
+//! model) decide under that identity.
 
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, Change, DeviceNumber, SetAttr};
@@ -23,10 +23,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::future::Future;
 
-/// How far a write is to be safe before it is answered (RFC 1813 §3.3.7, `stable_how`).
+/// The stability that a write needs before it is answered (RFC 1813 §3.3.7, `stable_how`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stability {
-    /// In the kernel's page cache, nowhere less: it survives the server, not a power cut.
+    /// The data is in the kernel's page cache, nowhere less: it survives the server, not a power
+    /// cut.
     Unstable,
     /// Data on stable storage, with the metadata needed to find it.
     DataSync,
@@ -52,26 +53,26 @@ pub struct ReadDone {
 pub struct WriteDone {
     /// Bytes written, from the front of the data; fewer than given only where space ran out.
     pub count: u32,
-    /// How safe they are: at least what was asked for.
+    /// The stability of the data: at least the one asked for.
     pub committed: Stability,
     /// The file around the write.
     pub change: Change,
 }
 
-/// How [`Store::create`] treats an existing name (RFC 1813 §3.3.8).
+/// The treatment of an existing name by [`Store::create`] (RFC 1813 §3.3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateHow {
     /// An existing regular file is opened, and truncated if a size of zero is set.
     Unchecked(SetAttr),
     /// An existing name is [`FsError::Exists`](crate::FsError::Exists).
     Guarded(SetAttr),
-    /// As guarded, but a file that was made with the same verifier counts as just made. The store
-    /// keeps the verifier in stable storage with the file (in its access and modification times,
-    /// as the RFC suggests).
+    /// Guarded, but a file that was made with the same verifier counts as just made. The store
+    /// keeps the verifier in stable storage with the file (in its access and modification times, as
+    /// the RFC suggests).
     Exclusive([u8; 8]),
 }
 
-/// What [`Store::make`] makes besides regular files.
+/// The objects that [`Store::make`] makes besides regular files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MakeKind {
     /// A directory.
@@ -93,7 +94,7 @@ pub enum MakeKind {
 pub struct Made<O> {
     /// The object.
     pub object: O,
-    /// Its attributes.
+    /// The entry's attributes.
     pub attr: Attr,
     /// The directory around the operation.
     pub dir: Change,
@@ -115,7 +116,7 @@ pub struct DirEntry {
 /// Part of a directory, in the store's own order.
 #[derive(Clone, Debug)]
 pub struct DirPage {
-    /// At most as many entries as asked for.
+    /// The entries, at most as many as asked for.
     pub entries: Vec<DirEntry>,
     /// Was the last entry the directory's last?
     pub eof: bool,
@@ -208,9 +209,9 @@ pub trait Store: 'static {
     /// Makes everything that was written to the file before this call safe from a power cut.
     fn commit(&self, object: &Self::Object) -> impl Future<Output = FsResult<Change>>;
 
-    /// How often data that was answered as [`Unstable`](Stability::Unstable) may have been lost
-    /// although the server did not restart (a failed sync). A protocol that promises its clients
-    /// to tell them (RFC 1813 §3.3.7, write verifier) tells them whenever this moves.
+    /// The number of times that data answered as [`Unstable`](Stability::Unstable) may have been
+    /// lost although the server did not restart (a failed sync). A protocol that promises its
+    /// clients to tell them (RFC 1813 §3.3.7, write verifier) tells them whenever this moves.
     fn lost_writes(&self) -> u64 {
         0
     }
@@ -227,11 +228,11 @@ pub trait Store: 'static {
         cred: &Credentials,
     ) -> impl Future<Output = FsResult<Change>>;
 
-    /// One of the object's access control lists, and the attributes that go with it. Ready at once
-    /// for the access list of an object whose attributes are cached.
+    /// An access control list of the object, and the attributes that go with it. Ready at once for
+    /// the access list of an object whose attributes are cached.
     ///
     /// # Errors
-    /// Those common to all.
+    /// The errors common to all.
     fn acl(
         &self,
         object: &Self::Object,

@@ -45,7 +45,7 @@ impl Sub<Duration> for Mono {
     }
 }
 
-/// Where `now` comes from, for the few places that must ask more than once.
+/// The source of `now`, for the few places that must ask more than once.
 pub trait Clock {
     /// The present moment.
     fn now(&self) -> Mono;

@@ -124,13 +124,13 @@ impl Bytes {
 }
 
 impl Rate {
-    /// As [`Bytes::at_least`].
+    /// For people, a rate that reads back as this or a little more ([`Bytes::at_least`]).
     #[must_use]
     pub fn at_least(self) -> String {
         Bytes(self.0).at_least() + "/s"
     }
 
-    /// As [`Bytes::at_most`].
+    /// For people, a rate that reads back as this or a little less ([`Bytes::at_most`]).
     #[must_use]
     pub fn at_most(self) -> String {
         Bytes(self.0).at_most() + "/s"

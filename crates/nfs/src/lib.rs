@@ -1,9 +1,9 @@
 //! NFS as bytes and rules: XDR, ONC RPC, rpcbind, MOUNT v3, NFSv3 and NFSACL over a
 //! [`Store`](weir_core::Store).
 //!
-//! What is *not* here: sockets, clocks, threads, a runtime, export rules and performance
-//! contracts. Bytes come in as slices, replies go out as `Vec<u8>`; the crate is `no_std` +
-//! `alloc`, so the compiler holds that line.
+//! Not here: sockets, clocks, threads, a runtime, export rules and performance contracts. Bytes
+//! come in as slices, replies go out as `Vec<u8>`; the crate is `no_std` + `alloc`, so the compiler
+//! holds that line.
 //!
 //! Everything a peer sends is hostile: lengths are checked against what is left and against a
 //! named bound ([`limits`]) before anything is allocated, and nothing here panics on input.

@@ -51,7 +51,8 @@ pub const NLM_NAME_BYTES_MAX: usize = 1024;
 /// has the most are forgotten.
 pub const NLM_HOSTS_MAX: usize = 1 << 15;
 
-/// The same of one origin. Beyond it, its hosts without locks are forgotten.
+/// Hosts of one origin whose state number is remembered. Beyond it, its hosts without locks are
+/// forgotten.
 pub const NLM_HOSTS_ORIGIN_MAX: usize = 1 << 11;
 
 /// Longest name of a host in a call to the status monitor, in bytes (XNFS chapter 11,

@@ -1,4 +1,4 @@
-//! What one admission costs with 1,000 of 10,000 volumes active: the meters are spread over more
+//! The cost of one admission with 1,000 of 10,000 volumes active: the meters are spread over more
 //! memory than the first-level caches hold, as they are in a server.
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! Admission: whether a change commits hardware to more than it was measured to hold.
 //!
-//! What is committed is what volumes may use for good ([`Committed`]). What the hardware holds was measured
+//! The committed figures are the ones that volumes may use for good ([`Committed`]). The hardware was measured
 //! for several mixes of READs and WRITEs and several block sizes ([`Cell`]); a [`Plan`] says by which of these
 //! figures promises are made. A change that only lets committed figures shrink or stay is never beyond.
 //!
@@ -12,14 +12,14 @@ use core::str::FromStr;
 use crate::contract::{Ceiling, Limits, UnknownName};
 use crate::rate::{BytesPerSecond, Iops};
 
-/// What the hardware did with one mix and one block size.
+/// The measured performance of the hardware with one mix and one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// How many of a hundred requests were READs; the rest were WRITEs.
+    /// The number of READs in a hundred requests; the rest were WRITEs.
     pub read_percent: u8,
     /// Bytes of one request.
     pub block_bytes: u32,
-    /// What was moved.
+    /// The bytes moved per second.
     pub rate: BytesPerSecond,
     /// READs and WRITEs.
     pub iops: Iops,
@@ -28,10 +28,11 @@ pub struct Cell {
 /// The mix of READs and WRITEs by which promises are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mix {
-    /// That of those measured at which the hardware holds least.
+    /// The measured mix at which the hardware holds least.
     #[default]
     Worst,
-    /// So many READs of a hundred requests; as [`Mix::Worst`] where that was not measured.
+    /// This number of READs in a hundred requests; like [`Mix::Worst`] if that mix was not
+    /// measured.
     Reads(u8),
 }
 
@@ -59,7 +60,7 @@ impl FromStr for Mix {
     }
 }
 
-/// By which of the measured figures promises are made.
+/// The choice of the measured figures by which promises are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The mix.
@@ -77,22 +78,22 @@ impl Default for Plan {
     }
 }
 
-/// What hardware holds, as far as that is known.
+/// The capacity of hardware, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
-    /// In bytes.
+    /// The throughput.
     pub rate: Option<BytesPerSecond>,
-    /// In operations.
+    /// The operations a second.
     pub iops: Option<Iops>,
 }
 
 impl Plan {
-    /// What of the measured `cells` may be promised.
+    /// The part of the measured `cells` that may be promised.
     ///
-    /// Where the planned block size was not measured with a mix, the nearest is taken at which the hardware does
-    /// no better: for throughput the largest below it, for operations the smallest above it. A mix without such
-    /// a figure does at most what it did at the nearest size on the other side, and counts with that, so that
-    /// a mix that was measured in part never drops out. Where no mix has a figure, nothing is known.
+    /// If the planned block size was not measured with a mix, the nearest size is taken at which the hardware
+    /// does no better: for throughput the largest below it, for operations the smallest above it. A mix without
+    /// such a figure does at most what it did at the nearest size on the other side, and counts with that, so
+    /// that a mix that was measured in part never drops out. If no mix has a figure, nothing is known.
     #[must_use]
     pub fn holds(&self, cells: &[Cell]) -> Holds {
         let of_mix = |cell: &Cell| self.mix == Mix::Reads(cell.read_percent);
@@ -127,7 +128,7 @@ fn least<'a>(
     figures.filter_map(|(sure, bound)| sure.or(bound)).min()
 }
 
-/// What contracts promise for good, together. Sums that can't overflow.
+/// The sum of the figures that contracts promise for good. Sums that can't overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     rate: u128,
@@ -162,15 +163,15 @@ impl Committed {
     }
 }
 
-/// What is done about a change that commits hardware to more than it holds.
+/// The treatment of a change that commits hardware to more than it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// It is refused, unless whoever asks says that it is meant.
+    /// The change is refused, unless the caller says that it is meant.
     #[default]
     Refuse,
-    /// It is made, and said.
+    /// The change is made, with a warning.
     Warn,
-    /// It is made.
+    /// The change is made.
     Off,
 }
 
@@ -189,25 +190,25 @@ impl Policy {
     }
 }
 
-/// Something of which more would be committed than may be.
+/// A resource of which more would be committed than may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beyond<T> {
-    /// What is committed before the change.
+    /// The committed figure before the change.
     pub before: T,
-    /// What would be after it.
+    /// The committed figure after the change.
     pub after: T,
-    /// What the hardware holds.
+    /// The hardware's capacity.
     pub holds: T,
-    /// What may be committed.
+    /// The figure that may be committed.
     pub allowed: T,
 }
 
-/// How a change goes beyond what may be committed.
+/// The way in which a change goes beyond the figures that may be committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Excess {
-    /// In bytes.
+    /// The excess in throughput.
     pub rate: Option<Beyond<BytesPerSecond>>,
-    /// In operations.
+    /// The excess in operations a second.
     pub iops: Option<Beyond<Iops>>,
 }
 
@@ -219,14 +220,14 @@ impl Excess {
     }
 }
 
-/// What may be promised, and what is done beyond that.
+/// The figures that may be promised, and the treatment of changes beyond them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// What is done about a change beyond it.
+    /// The treatment of a change beyond the plan.
     pub policy: Policy,
-    /// By which figures.
+    /// The plan for the capacity.
     pub plan: Plan,
-    /// How much of what the hardware holds may be committed, in percent.
+    /// The part of the hardware's capacity that may be committed, in percent.
     pub overcommit_percent: u32,
 }
 
@@ -238,7 +239,7 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// What may be committed of hardware that holds so much.
+    /// The figures that may be committed of hardware with this capacity.
     #[must_use]
     pub fn allows(&self, holds: Holds) -> Holds {
         let part = |whole: u64| {

@@ -20,13 +20,13 @@ pub const V2_IOPS: core::ops::RangeInclusive<Iops> = Iops(3_000)..=IOPS_MAX;
 pub const V2_RATE: core::ops::RangeInclusive<BytesPerSecond> =
     BytesPerSecond::from_mib(100)..=BytesPerSecond::from_mib(10_340);
 
-/// How long a burst at full speed lasts from full credits on, in seconds.
+/// Duration of a burst at full speed from full credits on, in seconds.
 const BURST_SECONDS: u64 = 3_600;
 
 /// Credits for operations beyond a base rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// What is done for good, and what credits are earned at while it isn't.
+    /// The rate of operations for good, and the rate at which unused operations earn credits.
     pub base: Iops,
     /// The most credits that are kept; one is an operation beyond the base.
     pub credits: u64,
@@ -52,7 +52,7 @@ pub fn v2(rate: BytesPerSecond, iops: Iops) -> Limits {
     bursting(rate, iops, Iops(iops.0.saturating_mul(3).max(10_000)))
 }
 
-/// What is recommended for a share of this size under provisioned v2, and what it has if nothing else is
+/// The limits recommended for a share of this size under provisioned v2, which it has unless others are
 /// asked for.
 #[must_use]
 pub fn v2_recommended(size_bytes: u64) -> (BytesPerSecond, Iops) {

@@ -55,13 +55,13 @@ impl Level {
         (rate_per_tib > BytesPerSecond::ZERO).then_some(Self { rate_per_tib })
     }
 
-    /// What one TiB buys.
+    /// The rate that one TiB buys.
     #[must_use]
     pub const fn rate_per_tib(self) -> BytesPerSecond {
         self.rate_per_tib
     }
 
-    /// What `bytes` of provisioned size buy, rounded down to a whole byte per second.
+    /// The rate that `bytes` of provisioned size buy, rounded down to a whole byte per second.
     #[must_use]
     pub fn rate_for(self, bytes: u64) -> BytesPerSecond {
         let product = u128::from(bytes) * u128::from(self.rate_per_tib.0);
@@ -84,7 +84,7 @@ impl Level {
     }
 }
 
-/// How the volumes of a pool get their limits.
+/// The model by which the volumes of a pool get their limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Qos {
     /// Quota × level rate, linear, without steps.
@@ -92,10 +92,11 @@ pub enum Qos {
     Auto,
     /// Each volume is given its own rate, whatever its quota.
     Manual,
-    /// The same, out of a rate that the pool buys apart from its size, as Azure NetApp Files has it.
+    /// Each volume is given its own rate, out of a rate that the pool buys apart from its size, as
+    /// Azure NetApp Files has it.
     Flexible,
-    /// The same, out of a rate and operations that the pool buys apart from its size and from each
-    /// other, as Google Cloud NetApp Volumes has it.
+    /// Each volume is given its own rate and operations, out of those that the pool buys apart from
+    /// its size and from each other, as Google Cloud NetApp Volumes has it.
     Custom,
     /// All share the pool's rate, size × level, by what each wants: Azure NetApp Files Elastic and Google Cloud
     /// NetApp Volumes Flex. A volume may be given some of it for certain.
@@ -173,14 +174,14 @@ impl Qos {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what}: use one of {allowed}")]
 pub struct UnknownName {
-    /// What was to be named.
+    /// The kind of thing that the word should name.
     pub what: &'static str,
     /// The names there are.
     pub allowed: &'static str,
 }
 
 impl Terms {
-    /// What the volume provisions under v2: what it is given, or what is recommended for its size.
+    /// The volume's provision under v2: the given one, or the one recommended for its size.
     fn provisions(&self) -> (BytesPerSecond, Iops) {
         let (rate, iops) = burst::v2_recommended(self.quota_bytes);
         let given = self.manual_rate > BytesPerSecond::ZERO;
@@ -233,16 +234,16 @@ impl Limits {
     }
 }
 
-/// What a volume may use at most, whatever its contract comes to.
+/// The most that a volume may use, whatever its contract comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceiling {
-    /// In bytes.
+    /// The most bytes a second.
     pub rate: Option<BytesPerSecond>,
-    /// In operations.
+    /// The most operations a second.
     pub iops: Option<Iops>,
 }
 
-/// What a volume asks of its pool.
+/// A volume's demands on its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The provisioned size, in bytes.
@@ -255,12 +256,12 @@ pub struct Terms {
     pub manual_iops: Option<Iops>,
 }
 
-/// What a pool buys apart from its size.
+/// The figures that a pool buys apart from its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bought {
-    /// In flexible and custom pools.
+    /// The rate, in flexible and custom pools.
     pub rate: BytesPerSecond,
-    /// In custom pools.
+    /// The operations a second, in custom pools.
     pub iops: Iops,
 }
 
@@ -301,7 +302,7 @@ impl Default for Floors {
     }
 }
 
-/// What a pool has to give.
+/// The figures that a pool has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// The service level.
@@ -310,11 +311,11 @@ pub struct Pool {
     pub qos: Qos,
     /// The provisioned size, in bytes.
     pub size_bytes: u64,
-    /// What it buys apart from its size; without meaning in models that buy nothing.
+    /// The figures bought apart from the size; without meaning in models that buy nothing.
     pub bought: Bought,
 }
 
-/// What would make room for a rate.
+/// A change that would make room for a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// A pool of this many bytes.
@@ -398,7 +399,7 @@ pub enum Infeasible {
     /// A pool's operations would be below those of its volumes together.
     #[error("{budget} are less than the {needed} given to the pool's volumes")]
     PoolIops {
-        /// What the pool asked for would have.
+        /// The budget of operations that the pool would have.
         budget: Iops,
         /// The sum of the volumes'.
         needed: Iops,
@@ -505,7 +506,7 @@ impl Pool {
         }
     }
 
-    /// What a volume takes of the pool's budget: its limits, or in a shared pool what it has for certain.
+    /// A volume's part of the pool's budget: its limits, or in a shared pool the part it has for certain.
     #[must_use]
     pub fn given(&self, volume: Terms) -> Limits {
         match self.qos.shares() {
@@ -640,7 +641,7 @@ impl Pool {
         }
     }
 
-    /// What would give the pool this rate.
+    /// The change that would give the pool this rate.
     fn remedy(&self, rate: BytesPerSecond) -> Remedy {
         match self.qos.buys_rate() {
             true => Remedy::Buy(rate),
@@ -706,14 +707,14 @@ struct Totals {
     iops: u128,
 }
 
-/// What a change does to one volume; `V` is however the caller names it.
+/// The effect of a change on one volume; `V` is the caller's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<V> {
     /// The volume.
     pub volume: V,
-    /// Its limits now.
+    /// The volume's limits now.
     pub before: Limits,
-    /// Its limits after the change.
+    /// The volume's limits after the change.
     pub after: Limits,
 }
 

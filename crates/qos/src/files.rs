@@ -19,9 +19,9 @@
 //! its client stood. Requests are requeued at the rate of the ceiling. A requeued request is
 //! charged to the file when it goes, so that a file can't save up while its volume holds it back.
 //!
-//! A *newcomer*, which has its first turn at the volume, goes before requests of the same file that
-//! wait only where the queue of the file puts it first. So requests that happen to be in the
-//! volume's queue when the file allows one don't overtake those in the file's queue.
+//! A *newcomer*, which has its first turn at the volume, goes before waiting requests of the same
+//! file only if the queue of the file puts it first. So requests that happen to be in the volume's
+//! queue when the file allows one don't overtake those in the file's queue.
 //!
 //! A requeued request may still find its file used up, by a request that had its turn sooner. Then
 //! it gets back its place in the file's queue, and the file is *reserved* for it the next time: it
@@ -57,16 +57,16 @@ pub const FILES_MAX: usize = 16_384;
 /// With fewer than this nothing is forgotten to make room.
 const FILES_FEW: usize = 64;
 
-/// The files of one volume: those that owe something, and what waits for them. `K` names a file, `T` is the
-/// caller's token for a parked request.
+/// The files of one volume: the files that owe something, and the requests that wait for them. `K` names a
+/// file, `T` is the caller's token for a parked request.
 #[derive(Debug)]
 pub struct Files<K, T> {
     ceiling: Ceiling,
-    /// By name; those that found no room are one, without a name.
+    /// The files by name; those that found no room are one, without a name.
     files: BTreeMap<Option<K>, File<T>>,
-    /// Those that somebody waits for, by the moment to ask again.
+    /// The files with waiting requests, by the moment to ask again.
     due: BTreeSet<(Mono, Option<K>)>,
-    /// How many may be there before the next look for some to forget, and no look before that moment.
+    /// The number of files at which to look for some to forget, and the earliest moment of that look.
     room: usize,
     looks: Mono,
     waiting: usize,
@@ -76,11 +76,11 @@ pub struct Files<K, T> {
 struct File<T> {
     meters: Meters,
     queue: Queue<Throttled<T>>,
-    /// When to ask again whether a request may be [requeued](Files::poll).
+    /// Time to ask again whether a request may be [requeued](Files::poll).
     due: Option<Mono>,
-    /// How many requests are requeued and have had no turn since.
+    /// The number of requeued requests that have had no turn since.
     requeued: usize,
-    /// For how many of these the file is reserved.
+    /// The number of requeued requests for which the file is reserved.
     reserved: usize,
     pace: Pace,
 }
@@ -89,7 +89,7 @@ struct File<T> {
 #[derive(Debug)]
 struct Throttled<T> {
     token: T,
-    /// It was requeued before, and its file refused it at its turn.
+    /// The request was requeued before, and its file refused it at its turn.
     refused: bool,
 }
 
@@ -112,7 +112,7 @@ impl Pace {
         }
     }
 
-    /// When the next request may be requeued.
+    /// Time at which the next request may be requeued.
     fn until(self) -> Mono {
         Mono(self.bytes.max(self.operations))
     }
@@ -131,7 +131,7 @@ impl Pace {
     }
 }
 
-/// How long a ceiling takes to pay for a request, in nanoseconds: its bytes, and its operations.
+/// Time (ns) that a ceiling needs to pay for a request's bytes, and for its operations.
 fn takes(ceiling: Ceiling, cost: Cost) -> (u64, u64) {
     let nanos = |units: u64, rate: u64| {
         let nanos = u128::from(units) * 1_000_000_000 / u128::from(rate.max(1));
@@ -147,39 +147,39 @@ fn takes(ceiling: Ceiling, cost: Cost) -> (u64, u64) {
 pub struct Turn<K> {
     /// The file that it reads or writes.
     pub file: K,
-    /// Whom fairness is between.
+    /// The client, among which the shares are fair.
     pub client: ClientKey,
     /// The client's connection.
     pub connection: u64,
-    /// What the file is to be charged.
+    /// The cost that the file is charged.
     pub cost: Cost,
-    /// Its place among the requests of its connection.
+    /// The request's place among those of its connection.
     pub serial: u64,
-    /// What its file said when it requeued the request, if it did.
+    /// The file's note on the request, if it was requeued.
     pub requeued: Option<Requeued<K>>,
 }
 
 /// A request that its file let back into the queue of its volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requeued<K> {
-    /// The file, as it is remembered.
+    /// The file's name; `None` for files without room of their own.
     file: Option<K>,
-    /// Whether the file is reserved for the request, which is to have the next turn then.
+    /// Whether the file is reserved for the request, which then has the next turn.
     pub reserved: bool,
 }
 
-/// What a file was charged.
+/// The charge of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileCharge<K> {
     /// None for one without room of its own.
     file: Option<K>,
     cost: Cost,
-    /// When.
+    /// Time of the charge.
     at: Mono,
 }
 
 impl<K: Copy> FileCharge<K> {
-    /// What is to be given back of it when the request has moved so many bytes, or failed.
+    /// The part of the charge to be given back when the request has moved so many bytes, or failed.
     #[must_use]
     pub fn unused(&self, moved: u64, failed: bool) -> Option<Self> {
         let Cost { bytes, operations } = self.cost;
@@ -229,9 +229,8 @@ impl<K: Ord + Copy, T> Files<K, T> {
         Some(FileCharge { file: name, cost, at: now })
     }
 
-    /// Decides about a request whose turn at its volume has come: `Some` if it goes, with what its
-    /// file was charged. Otherwise it waits for its file from now on, until [`poll`](Self::poll)
-    /// requeues it.
+    /// Decides about a request whose turn at its volume has come: `Some` with the file's charge if
+    /// it goes. Otherwise it waits for its file, until [`poll`](Self::poll) requeues it.
     #[must_use]
     pub fn turn(&mut self, turn: Turn<K>, token: T, now: Mono) -> Option<(T, FileCharge<K>)> {
         let name = match turn.requeued {
@@ -286,10 +285,9 @@ impl<K: Ord + Copy, T> Files<K, T> {
         file.ask(&mut self.due, charge.file, now)
     }
 
-    /// Hands the requests that are requeued at `now` to `release`. They are to wait for their
-    /// [turn](Self::turn) at the volume as [`Standing::Kept`] or, where the file is reserved for
-    /// them, as [`Standing::First`]. If one is to have no turn, [that is to be
-    /// said](Self::withdraw).
+    /// Hands the requests requeued at `now` to `release`. They wait for their [turn](Self::turn) at
+    /// the volume as [`Standing::Kept`] or, where the file is reserved for them, as
+    /// [`Standing::First`]. [`withdraw`](Self::withdraw) reports a request that is to have no turn.
     pub fn poll(&mut self, now: Mono, release: &mut impl FnMut(T, Requeued<K>)) {
         while let Some(&(_, name)) = self.due.first().filter(|(at, _)| *at <= now) {
             let Some(file) = self.files.get_mut(&name) else { return };
@@ -308,8 +306,8 @@ impl<K: Ord + Copy, T> Files<K, T> {
         }
     }
 
-    /// A request that had its turn and was to go [does not](crate::queue::Departure::Stalled): gives
-    /// back what its file was charged, and what its client was charged in the order of the file.
+    /// Takes back the turn of a request that [does not go](crate::queue::Departure::Stalled): gives
+    /// back its file's charge, and its client's charge in the order of the file.
     pub fn give_back(&mut self, turn: Turn<K>, charge: FileCharge<K>, now: Mono) {
         if let Some(file) = self.files.get_mut(&charge.file) {
             file.queue.give_back(&file.meters, turn.client, turn.connection, turn.cost);
@@ -317,9 +315,9 @@ impl<K: Ord + Copy, T> Files<K, T> {
         self.refund(charge, now);
     }
 
-    /// A requeued request has no turn, because it is cancelled or its connection is stalled. It
-    /// counts as one that was never requeued: its file goes on with others and is no longer
-    /// reserved for it.
+    /// Reports that a requeued request has no turn, because it is cancelled or its connection is
+    /// stalled. It counts as never requeued: its file goes on with others and is no longer reserved
+    /// for it.
     pub fn withdraw(&mut self, turn: Turn<K>, now: Mono) {
         let Some(requeued) = turn.requeued else { return };
         let Some(file) = self.files.get_mut(&requeued.file) else { return };
@@ -329,21 +327,22 @@ impl<K: Ord + Copy, T> Files<K, T> {
         file.ask(&mut self.due, requeued.file, now);
     }
 
-    /// How many requests of each file are requeued, and for how many it is reserved; without files
-    /// that have none.
+    /// The number of requeued requests of each file, and the number for which it is reserved;
+    /// without files that have none.
     #[cfg(test)]
     pub(crate) fn requeued(&self) -> impl Iterator<Item = (Option<K>, (usize, usize))> {
         let counts = self.files.iter().map(|(name, file)| (*name, (file.requeued, file.reserved)));
         counts.filter(|(_, counts)| *counts != (0, 0))
     }
 
-    /// When to ask again: `None` if nobody waits.
+    /// Time to ask again: `None` if no request waits.
     #[must_use]
     pub fn next(&self) -> Option<Mono> {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Takes out what waits on `connection`, and hands it to `cancelled`. Nothing of it was charged.
+    /// Takes the waiting requests out of `connection`, and hands them to `cancelled`. None of them
+    /// was charged.
     pub fn cancel_connection(&mut self, connection: u64, cancelled: &mut impl FnMut(T)) {
         let waiting = &mut self.waiting;
         let mut cancelled = |throttled: Throttled<T>| {
@@ -364,7 +363,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
         files.flat_map(|file| file.queue.into_waiters()).map(|throttled| throttled.token)
     }
 
-    /// How many requests wait for files.
+    /// The number of requests that wait for files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting
@@ -376,7 +375,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
         self.waiting == 0
     }
 
-    /// How many files are remembered.
+    /// The number of files that are remembered.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.files.len()
@@ -445,8 +444,7 @@ impl<T> File<T> {
     }
 
     /// Lets the request with that serial go, which has its turn at the volume, if it is the first
-    /// of the queue, the file is not reserved for another one, and allows it. Gives what it is
-    /// charged.
+    /// of the queue, the file is not reserved for another one, and allows it. Returns its charge.
     fn pass(&mut self, serial: u64, cost: Cost, ceiling: Ceiling, now: Mono) -> Option<(T, Cost)> {
         let (first, its, _) = self.queue.peek(&self.meters)?;
         if self.reserved > 0 || its != serial {
@@ -465,13 +463,14 @@ impl<T> File<T> {
         Some(throttled)
     }
 
-    /// A requeued request had its turn at the volume, or has none any more.
+    /// Counts out a requeued request that had its turn at the volume, or lost it.
     fn had_turn<K>(&mut self, requeued: &Requeued<K>) {
         self.requeued = self.requeued.saturating_sub(1);
         self.reserved = self.reserved.saturating_sub(usize::from(requeued.reserved));
     }
 
-    /// Has the file asked `at` that moment, if anything waits in its queue; says whether it does.
+    /// Sets `at` as the moment to ask the file again, if requests wait in its queue; returns
+    /// whether they do.
     fn ask<K: Ord + Copy>(
         &mut self,
         all: &mut BTreeSet<(Mono, Option<K>)>,
@@ -531,7 +530,7 @@ mod tests {
         Turn { file: name, client, connection: 1, cost, serial, requeued: None }
     }
 
-    /// A newcomer that has to wait.
+    /// Parks a newcomer.
     fn hold(files: &mut Files<u64, char>, name: u64, token: char, now: Mono) {
         assert_eq!(files.turn(newcomer(name, 1, token), token, now), None);
     }
@@ -620,7 +619,7 @@ mod tests {
         assert_eq!((files.next(), files.len()), (Some(at(40)), 4));
         back.extend(requeued(&mut files, at(40)));
         assert_eq!((back.len(), files.next()), (4, Some(at(50))));
-        // Their volume held them back for a second: they have 50 ms and one request, like any
+        // The volume held the requests back for a second: they have 50 ms and one request, like any
         // other.
         back.extend(requeued(&mut files, at(1000)));
         assert_eq!(back.len(), 7);
@@ -637,12 +636,12 @@ mod tests {
         at_once(&mut files, 1, at(0));
         hold(&mut files, 1, 'a', at(0));
         hold(&mut files, 1, 'b', at(0));
-        // The file would allow one again.
+        // The file would allow one more request.
         hold(&mut files, 1, 'c', at(10));
         let back = requeued(&mut files, at(10));
         assert_eq!(back.len(), 1);
         hold(&mut files, 1, 'd', at(10));
-        // A client that had nothing of the file's time yet.
+        // The client has used none of the file's time yet.
         let other = files.turn(newcomer(1, 2, 'e'), 'e', at(10));
         assert_eq!(other.map(|(token, _)| token), Some('e'));
         assert!(!goes(&mut files, back[0], at(10)), "the other was first");
@@ -669,7 +668,7 @@ mod tests {
         assert!(again[0].0 == 'a' && again[0].1.reserved);
         assert_eq!(files.turn(newcomer(1, 3, 'd'), 'd', at(80)), None, "a newcomer");
         assert_eq!((requeued(&mut files, at(90)), files.next()), (Vec::new(), None));
-        // It is cancelled, or goes: either way it is the others' turn.
+        // A cancelled request and one that goes both leave the turn to the others.
         files.withdraw(Turn { requeued: Some(again[0].1), ..newcomer(1, 1, 'a') }, at(90));
         assert_eq!(polled(&mut files, at(90)).len(), 2);
     }

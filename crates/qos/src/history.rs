@@ -1,5 +1,5 @@
-//! How much of an old charge a meter may still give back. Not here: the virtual time itself, which is
-//! the [meter](crate::meter)'s.
+//! The part of an old charge that a meter may still give back. Not here: the virtual time itself,
+//! which belongs to the [meter](crate::meter).
 //!
 //! # Why a refund needs a history
 //!
@@ -41,7 +41,7 @@ use weir_core::Mono;
 /// The exponent of a bucket's length in nanoseconds.
 const BUCKET_SHIFT: u32 = 17;
 
-/// Moments that are kept.
+/// Number of moments that are kept.
 const MARKS: usize = 12;
 
 /// Moments older than so many buckets (268 ms) are not kept apart from each other.
@@ -52,17 +52,17 @@ pub(crate) const fn bucket_of(now: Mono) -> u64 {
     now.0 >> BUCKET_SHIFT
 }
 
-/// When a bucket begins, in nanoseconds.
+/// Start of a bucket, in nanoseconds.
 pub(crate) const fn start_of(bucket: u64) -> u64 {
     bucket << BUCKET_SHIFT
 }
 
-/// The beginning of a bucket, and its slack.
+/// The start of a bucket, and its slack.
 #[derive(Debug, Default)]
 struct Mark {
-    /// One more than the bucket; zero where there is no mark.
+    /// The bucket's number plus one; zero where there is no mark.
     after: AtomicU64,
-    /// In the meter's ticks.
+    /// The slack, in the meter's ticks.
     slack: AtomicU64,
 }
 
@@ -85,12 +85,12 @@ impl Mark {
 /// lock guards them.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// From the oldest to the newest; those without a bucket come last.
+    /// The marks from the oldest to the newest; marks without a bucket come last.
     marks: [Mark; MARKS],
 }
 
 impl History {
-    /// Notes the beginning of `bucket`, which is later than all that were noted.
+    /// Notes the start of `bucket`, which is later than all noted buckets.
     pub(crate) fn open(&self, bucket: u64, slack: u64) {
         let free = self.marks.iter().position(|mark| mark.after() == 0);
         let mark = free.unwrap_or_else(|| {
@@ -112,21 +112,21 @@ impl History {
         self.later(bucket).map(Mark::slack).min().unwrap_or(u64::MAX)
     }
 
-    /// So many ticks were given back of a charge of `bucket`.
+    /// Notes a refund of `ticks` for a charge of `bucket`.
     pub(crate) fn refunded(&self, bucket: u64, ticks: u64) {
         for mark in self.later(bucket) {
             mark.slack.store(mark.slack().saturating_sub(ticks), Ordering::Relaxed);
         }
     }
 
-    /// Another rate is in force: every slack stays what it is in bytes.
+    /// Converts all slacks to another rate: every slack keeps its value in bytes.
     pub(crate) fn rescale(&self, scale: impl Fn(u64) -> u64) {
         for mark in &self.marks {
             mark.slack.store(scale(mark.slack()), Ordering::Relaxed);
         }
     }
 
-    /// The virtual time was set anew: nothing of before counts.
+    /// Forgets all marks, because the virtual time was set anew.
     pub(crate) fn clear(&self) {
         for mark in &self.marks {
             mark.set(0, 0);
@@ -141,7 +141,7 @@ impl History {
     fn merge(&self, now: u64) {
         let after = |at: usize| self.marks.get(at).map_or(0, Mark::after);
         let old = after(1) + OLD < now;
-        // The span of what the pair stands for, beside its age.
+        // The span that the pair covers, relative to its age.
         let relative = |at: &usize| {
             let span = after(at + 1).saturating_sub(after(at - 1));
             (u128::from(span) << 64) / u128::from((now + 2).saturating_sub(after(at + 1)).max(1))
@@ -192,7 +192,7 @@ mod tests {
             assert!(refundable <= *least && refundable >= 1_000_000, "{bucket}: {refundable}");
         }
         assert_eq!(history.refundable(99_999), u64::MAX);
-        // What is old is kept apart from what is new.
+        // Old marks and new ones are kept apart.
         let after: Vec<u64> = history.marks.iter().map(Mark::after).collect();
         assert!(after.is_sorted() && after[MARKS - 1] == 100_000, "{after:?}");
         assert!(after[MARKS - 2] >= 99_990 && after[0] <= 98_000, "{after:?}");

@@ -12,14 +12,14 @@ use crate::files::{FileCharge, Files, Requeued, Turn};
 use crate::meters::{Cost, Meters};
 use crate::queue::{ClientKey, Departure, Order, Queue, Standing, Step};
 
-/// What asks to go. `K` names a file.
+/// A request's demand. `K` names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asks<K> {
-    /// Whom fairness is between.
+    /// The client, among which the shares are fair.
     pub client: ClientKey,
     /// The client's connection.
     pub connection: u64,
-    /// What it is to be charged.
+    /// The request's charge.
     pub cost: Cost,
     /// The file that it reads or writes, if it does.
     pub file: Option<K>,
@@ -27,12 +27,12 @@ pub struct Asks<K> {
     pub pinned: u64,
 }
 
-/// What a request was charged when it was let go.
+/// The charge of a request that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged<K> {
-    /// By its volume.
+    /// The charge of its volume.
     pub volume: Cost,
-    /// By its file, if that has a ceiling.
+    /// The charge of its file, if that has a ceiling.
     pub file: Option<FileCharge<K>>,
 }
 
@@ -44,16 +44,16 @@ pub struct Line<K, T> {
     /// Boxed, as few volumes have such ceilings.
     files: Option<Box<Files<K, Waiter<K, T>>>>,
     aside: Aside,
-    /// Of the next that comes.
+    /// The serial of the next request.
     serial: u64,
-    /// Connections that were stalled since the queue was last asked.
+    /// Connections stalled since the last poll of the queue.
     stalled: Vec<u64>,
 }
 
-/// Who waits for files.
+/// The requests that wait for files.
 #[derive(Debug, Default)]
 struct Aside {
-    /// How many on each connection.
+    /// The number of requests on each connection.
     connections: BTreeMap<u64, usize>,
     /// The memory that they take.
     pinned: u64,
@@ -82,15 +82,15 @@ impl Aside {
 #[derive(Debug)]
 struct Waiter<K, T> {
     asks: Asks<K>,
-    /// What its file said when it [requeued](Files::poll) the request.
+    /// The file's note on the request, if it was [requeued](Files::poll).
     requeued: Option<Requeued<K>>,
-    /// Its place in the order in which all came.
+    /// The request's place in the order of arrival.
     serial: u64,
     token: T,
 }
 
 impl<K: Copy, T> Waiter<K, T> {
-    /// What its file is to decide about when its turn comes; `None` for a request without a file.
+    /// The question to the file at the request's turn; `None` for a request without a file.
     fn turn(&self) -> Option<Turn<K>> {
         let Asks { client, connection, cost, file, .. } = self.asks;
         let (serial, requeued) = (self.serial, self.requeued);
@@ -113,7 +113,7 @@ impl<K, T> Default for Line<K, T> {
 }
 
 impl<K: Ord + Copy, T> Line<K, T> {
-    /// Nobody waits, and files have no ceiling.
+    /// A line without waiting requests, and without a ceiling of files.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -133,7 +133,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
             (None, _) => {
                 let Some(files) = self.files.take() else { return };
                 self.aside = Aside { cleared: true, ..Aside::default() };
-                // No file knows them any more, nor will one that gets a ceiling later.
+                // No file knows these requests any more, nor will one that gets a ceiling later.
                 self.queue.for_each(&mut |waiter| waiter.requeued = None);
                 for waiter in files.open() {
                     wait(&mut self.queue, meters, waiter);
@@ -266,7 +266,7 @@ impl<K: Ord + Copy, T> Line<K, T> {
         }
     }
 
-    /// How many requests wait.
+    /// The number of waiting requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len() + self.files.as_ref().map_or(0, |files| files.len())
@@ -278,14 +278,14 @@ impl<K: Ord + Copy, T> Line<K, T> {
         self.len() == 0
     }
 
-    /// How many of them wait for the volume's own limits, or for their turn: neither for a file nor for room on their
-    /// connection.
+    /// The number of requests that wait for the volume's own limits, or for their turn: neither for a file nor for
+    /// room on their connection.
     #[must_use]
     pub fn len_of_volume(&self) -> usize {
         self.queue.ready()
     }
 
-    /// How many of them wait until their connection [has room](Self::resume).
+    /// The number of requests that wait until their connection [has room](Self::resume).
     #[must_use]
     pub fn stalled(&self) -> usize {
         self.queue.len() - self.queue.ready()
@@ -360,7 +360,7 @@ fn wait<K: Copy, T>(
 /// The files that requests may have to wait for, and who does.
 type FilesAside<'a, K, T> = (&'a mut Files<K, Waiter<K, T>>, &'a mut Aside);
 
-/// Lets a request go that was charged to its volume, if its file and its connection let it too.
+/// Lets a request that was charged to its volume go, if its file and its connection let it too.
 fn leave<K: Ord + Copy, T>(
     files: Option<FilesAside<'_, K, T>>,
     stalled: &mut Vec<u64>,

@@ -56,8 +56,8 @@ use crate::rate::BytesPerSecond;
 /// expired or its rate is zero.
 pub const NEVER: Mono = Mono(u64::MAX);
 
-/// How far the virtual time of an idle volume may lag, in nanoseconds: 50 ms. Credits for bursts lag
-/// further (see [`Meters`](crate::Meters)).
+/// The lag that the virtual time of an idle volume may have, in nanoseconds: 50 ms. Credits for
+/// bursts lag further (see [`Meters`](crate::Meters)).
 pub const CATCH_UP_NANOS: u64 = 50_000_000;
 
 const TICKS_PER_NANO: u64 = 8;
@@ -69,10 +69,10 @@ const CATCH_UP_TICKS: u64 = CATCH_UP_NANOS * TICKS_PER_NANO;
 pub struct RateSlice {
     /// The rate. Zero admits nothing.
     pub rate: BytesPerSecond,
-    /// When the slice ends; from that moment it admits nothing until it is renewed. `None` is a
+    /// The end of the slice; from that moment it admits nothing until it is renewed. `None` is a
     /// slice that this server owns for good.
     pub expires: Option<Mono>,
-    /// How long the rate is saved up while it isn't used, in nanoseconds.
+    /// Time for which the unused rate is saved up, in nanoseconds.
     pub saved_nanos: u64,
 }
 
@@ -100,7 +100,8 @@ pub struct Meter {
     company: AtomicBool,
     /// Whether the budget of a pool binds beside this volume's own limits; here for the same reason.
     shared: AtomicBool,
-    /// A charge was taken back: whoever was refused meanwhile may go sooner than it was told.
+    /// A charge was taken back: a request that was refused meanwhile may go sooner than it was
+    /// told.
     took_back: AtomicBool,
     /// The newest bucket of the history, as far as 32 bits go: an admission in the same one has
     /// nothing to note.
@@ -111,11 +112,12 @@ pub struct Meter {
 /// A slice as the admission reads it.
 #[derive(Debug)]
 struct Slot {
-    /// What charges are counted in; never zero.
+    /// The rate in which charges are counted; never zero.
     rate: AtomicU64,
-    /// In nanoseconds; zero for a slice of rate zero, `u64::MAX` for one without an end.
+    /// End of the slice, in nanoseconds; zero for a slice of rate zero, `u64::MAX` for one without
+    /// an end.
     expires: AtomicU64,
-    /// How far the virtual time may lag.
+    /// The lag that the virtual time may have.
     saved_ticks: AtomicU64,
 }
 
@@ -210,7 +212,7 @@ impl Meter {
         self.try_take_held(cost, now, 0)
     }
 
-    /// The same where the virtual time may lag by `held_nanos` more than otherwise.
+    /// Takes `cost` where the virtual time may lag by `held_nanos` more than otherwise.
     pub(crate) fn try_take_held(&self, cost: u64, now: Mono, held_nanos: u64) -> bool {
         let held = held_nanos.saturating_mul(TICKS_PER_NANO);
         self.note(now, held);
@@ -276,7 +278,7 @@ impl Meter {
 
     /// Puts another rate in force, or renews a lease: the next decision is made by `slice`.
     ///
-    /// What was admitted and isn't paid for yet stays owed **in bytes**, and is paid at the new
+    /// An admitted charge that isn't paid for yet stays owed **in bytes**, and is paid at the new
     /// rate: 1 MiB taken at 1 MiB/s and changed at once to 100 MiB/s is paid for after 10 ms, not
     /// after a second. Likewise an unused credit keeps its bytes (at most 50 ms at the old rate,
     /// and never more than 50 ms at the new).
@@ -302,7 +304,7 @@ impl Meter {
         self.history.rescale(|slack| narrow(scale(slack)));
     }
 
-    /// What is saved up at `now` beyond the 50 ms of every meter, in bytes, rounded down.
+    /// The savings at `now` beyond the 50 ms of every meter, in bytes, rounded down.
     pub(crate) fn saved(&self, now: Mono) -> u64 {
         let word = self.load();
         let slot = &self.slices[word.slot()];
@@ -328,13 +330,13 @@ impl Meter {
         }
     }
 
-    /// What the slice in force yields in `nanos`, in bytes.
+    /// The yield of the slice in force in `nanos`, in bytes.
     pub(crate) fn yields(&self, nanos: u64) -> u64 {
         let rate = self.slices[self.load().slot()].rate();
         narrow(u128::from(rate) * u128::from(nanos) / 1_000_000_000)
     }
 
-    /// How long the slice in force takes for `bytes`, in nanoseconds.
+    /// Time that the slice in force takes for `bytes`, in nanoseconds.
     pub(crate) fn takes(&self, bytes: u64) -> u64 {
         ticks_of(bytes, self.slices[self.load().slot()].rate()) / TICKS_PER_NANO
     }
@@ -402,7 +404,8 @@ impl Meter {
         Ok(word.at(from.saturating_add(ticks_of(cost, slot.rate()))))
     }
 
-    /// Notes in the history that a bucket begins, if `now` is in another one than the last admission.
+    /// Notes in the history that a bucket begins, if `now` is in another bucket than the last
+    /// admission.
     fn note(&self, now: Mono, held: u64) {
         let bucket = bucket_of(now);
         if low(bucket) != self.bucket.load(Ordering::Relaxed) {

@@ -23,10 +23,10 @@
 //!
 //! # Credits
 //!
-//! Where operations come in bursts they are charged twice: to a meter of the rate of bursts, and to one of the
-//! base rate that saves up what isn't used, as far as credits may be saved. So credits are earned at
-//! the base rate while less than it is used, and one is spent for each operation beyond it; where there are
-//! none left, the base rate binds.
+//! Operations that come in bursts are charged twice: to a meter of the rate of bursts, and to one of the base
+//! rate that saves up unused operations, as far as credits may be saved. So credits are earned while less than
+//! the base rate is used, and one is spent for each operation beyond it; if there are none left, the base rate
+//! binds.
 //!
 //! # What it costs
 //!
@@ -43,7 +43,7 @@ use crate::contract::Limits;
 use crate::meter::{CATCH_UP_NANOS, Meter, NEVER, RateSlice};
 use crate::rate::{BytesPerSecond, Iops};
 
-/// What a request is charged.
+/// The charge of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Payload, in bytes.
@@ -63,14 +63,14 @@ impl Cost {
         Self { bytes, operations: 1 }
     }
 
-    /// The same where operations are not counted.
+    /// The cost where operations are not counted.
     #[must_use]
     pub const fn uncounted(self) -> Self {
         Self { operations: 0, ..self }
     }
 }
 
-/// What a request takes more of, by the time that the contract has for it.
+/// The resource that a request takes more of, by the time that the contract has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// Bytes, or as much of either.
@@ -79,12 +79,12 @@ pub(crate) enum Kind {
     Operations = 1,
 }
 
-/// What a request takes of the contract.
+/// The part of the contract that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weight {
-    /// In bytes.
+    /// The bytes.
     pub(crate) bytes: u64,
-    /// Of what it takes more.
+    /// The resource that the request takes more of.
     pub(crate) kind: Kind,
 }
 
@@ -103,21 +103,21 @@ pub struct Meters {
     held: Held,
 }
 
-/// How far meters may lag behind their 50 ms: for so long one has held up the other.
+/// The lag that meters may have behind their 50 ms: the time that one has held up the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lag {
     /// The longest time for which either refused anybody, in nanoseconds.
     pub(crate) longest: u64,
-    /// Until when each refused somebody last, in nanoseconds.
+    /// Time until which each meter refused the last request, in nanoseconds.
     bytes_until: u64,
     operations_until: u64,
 }
 
 impl Lag {
-    /// None.
+    /// No lag.
     pub(crate) const ZERO: Self = Self { longest: 0, bytes_until: 0, operations_until: 0 };
 
-    /// Somebody was refused at `now`.
+    /// Notes a refusal at `now`.
     pub(crate) fn refused(&mut self, refusal: Refusal, now: Mono) {
         let Refusal { until, by } = refusal;
         if until == NEVER {
@@ -139,12 +139,12 @@ impl Lag {
         }
     }
 
-    /// That of the meter of bytes: none unless the other has just held somebody up.
+    /// The lag of the meter of bytes: none unless the other has just held it up.
     pub(crate) fn of_bytes(self, now: Mono) -> u64 {
         self.after(self.operations_until, now)
     }
 
-    /// That of the meter of operations.
+    /// The lag of the meter of operations.
     pub(crate) fn of_operations(self, now: Mono) -> u64 {
         self.after(self.bytes_until, now)
     }
@@ -154,12 +154,12 @@ impl Lag {
     }
 }
 
-/// What the waiter whose turn it is was told.
+/// The refusal of the waiter whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// When to ask again.
+    /// Time to ask again.
     pub(crate) until: Mono,
-    /// By which meter.
+    /// The meter that refused.
     pub(crate) by: Kind,
 }
 
@@ -321,7 +321,7 @@ impl Meters {
     ///
     /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
     pub fn set(&self, limits: Limits, now: Mono) {
-        // It was as long as the old limits took.
+        // The lag was as long as the old limits took.
         self.held.until.store(0, Ordering::Release);
         if limits.iops.is_some() {
             self.operations.set_slice(operations(limits.iops), now);
@@ -380,8 +380,8 @@ impl Meters {
         self.bytes.set_waiting(waiting);
     }
 
-    /// What a request takes of the contract: the bytes that it moves or, if that is more, what the
-    /// rate yields in the time that its operations take. Shares are fair by this, so they are
+    /// The part of the contract that a request takes: the bytes that it moves or, if that is more,
+    /// the rate's yield in the time that its operations take. Shares are fair by this, so they are
     /// fair in operations where those bind, and in bytes where these do.
     pub(crate) fn weight(&self, cost: Cost) -> Weight {
         let part = self.per_operation().saturating_mul(cost.operations);
@@ -391,7 +391,7 @@ impl Meters {
         }
     }
 
-    /// What one operation weighs at least, in bytes.
+    /// The least weight of one operation, in bytes.
     pub(crate) fn per_operation(&self) -> u64 {
         match self.bytes.has_company() {
             true => self.bytes.yields(self.lasting().takes(1)).min(OPERATION_WEIGHT_MAX),
@@ -408,7 +408,7 @@ impl Meters {
         }
     }
 
-    /// What there is more of at present, where two limits bind.
+    /// The resource of which more is left at present, if two limits bind.
     pub(crate) fn ample(&self) -> Kind {
         match self.bytes.is_ahead_of(&self.operations) {
             true => Kind::Operations,
@@ -416,12 +416,12 @@ impl Meters {
         }
     }
 
-    /// What the rate yields in `nanos`, in bytes.
+    /// The rate's yield in `nanos`, in bytes.
     pub(crate) fn yields(&self, nanos: u64) -> u64 {
         self.bytes.yields(nanos)
     }
 
-    /// How long the rate takes for `bytes`, in nanoseconds.
+    /// Time that the rate takes for `bytes`, in nanoseconds.
     pub(crate) fn takes(&self, bytes: u64) -> u64 {
         self.bytes.takes(bytes)
     }
@@ -532,7 +532,7 @@ mod tests {
         assert!(!meters.counts_operations());
         meters.set(limits(1_000_000, 100), SECOND);
         assert!(at_once(&meters, 1, SECOND) <= 6);
-        // What was taken at one operation a second is paid for at 100 of them.
+        // A charge at one operation a second is paid for at 100 of them.
         let meters = Meters::new(limits(1_000_000, 1));
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
         meters.set(limits(1_000_000, 100), SECOND);
@@ -569,7 +569,7 @@ mod tests {
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
         meters.refund(charged, SECOND);
         assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "one operation a second");
-        // One that was charged while they were counted goes back to them also later on.
+        // A charge made while operations were counted goes back to them also later on.
         let meters = Meters::new(limits(1_000_000, 1));
         let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
         meters.set(limits(1_000_000, 0), SECOND);

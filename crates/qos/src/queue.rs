@@ -1,4 +1,4 @@
-//! Those who wait for one volume, and whose turn it is. Plain data: the caller holds the lock,
+//! The requests that wait for one volume, and their order. Plain data: the caller holds the lock,
 //! the clock and the timer, and bounds what may be parked (see [`Queue::parked_cost`]).
 //!
 //! # The order
@@ -24,10 +24,10 @@
 //! those to be over nor loses its share to them. What two clients that both wait have been
 //! served differs by at most one turn of each.
 //!
-//! Where bytes and operations are limited, and one request takes more than 50 ms of either, many of
-//! those in a row would hold up the other limit for longer than it can make up for ([`Meters`]). So
-//! there the next to go is one that takes more of what there is more of, among those that may go without another losing more
-//! than that one turn: large requests and small ones go alternately, whoever's they are.
+//! If bytes and operations are limited, and one request takes more than 50 ms of either, many such requests in a row would
+//! hold up the other limit for longer than it can make up for ([`Meters`]). So the next to go is then a request that takes
+//! more of the ampler resource, among those that may go without another losing more than that one turn: large requests and
+//! small ones go alternately, whichever clients sent them.
 //!
 //! # Connections that can't take a reply
 //!
@@ -53,7 +53,7 @@ use crate::meter::CATCH_UP_NANOS;
 use crate::meters::{Cost, Kind, Lag, Meters, Refusal, Weight};
 use crate::round::{Place, Round};
 
-/// How long a turn lasts, in nanoseconds: 2 ms.
+/// Duration of a turn, in nanoseconds: 2 ms.
 pub(crate) const TURN_NANOS: u64 = 2_000_000;
 
 /// The most bytes of a turn, unless it is a single request: eight requests of 8 KiB.
@@ -62,28 +62,28 @@ pub(crate) const TURN_BYTES: u64 = 64 << 10;
 /// The most requests of a turn.
 const TURN_REQUESTS: usize = 16;
 
-/// Who asked asks again no sooner than after this many nanoseconds, 1 ms, or after what
-/// [`PAUSE_BYTES`] take. What becomes due meanwhile goes together.
+/// Least pause between two polls, in nanoseconds: 1 ms, or the time of [`PAUSE_BYTES`]. Requests
+/// that become due meanwhile go together.
 const PAUSE_NANOS: u64 = 1_000_000;
 
 /// See [`PAUSE_NANOS`]. A client beside others gets its whole share only if it has more in flight
 /// than the rate pays for in its round trip and this.
 const PAUSE_BYTES: u64 = 32 << 10;
 
-/// How long whoever asked at `now` is to wait at least before it asks again.
+/// The earliest moment of the next poll, after one at `now`.
 pub(crate) fn pause(meters: &Meters, now: Mono) -> Mono {
     let pause = meters.takes(PAUSE_BYTES).min(PAUSE_NANOS);
     Mono(now.0.saturating_add(pause))
 }
 
-/// What became of the first that waits, where a volume shares the budget of a pool.
+/// The fate of the first waiting request, where a volume shares the budget of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It was let go, and what goes next moves `next` bytes, if anything waits.
+    /// The request went, and the next one moves `next` bytes, if any waits.
     Went {
         /// The bytes that it moves.
         bytes: u64,
-        /// Of what goes next.
+        /// The bytes of the next request.
         next: Option<u64>,
     },
     /// Nothing waits.
@@ -94,16 +94,16 @@ pub enum Step {
     Wait(Mono),
 }
 
-/// What became of a request whose turn came and that was charged.
+/// The fate of a request whose turn came and that was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure<T> {
-    /// It went.
+    /// The request went.
     Went,
-    /// Another limit holds it back ([`Files`](crate::Files)), and it waits there. Its charge is given
-    /// back, and it keeps its turn for [later](Queue::push_in_order).
+    /// Another limit holds the request back ([`Files`](crate::Files)), where it waits. Its charge is
+    /// given back, and it keeps its turn for [later](Queue::push_in_order).
     SetAside,
-    /// Its connection has no room for the reply. Its charge is given back, and all requests of the
-    /// connection wait until that is [resumed](Queue::resume).
+    /// The request's connection has no room for the reply. Its charge is given back, and all
+    /// requests of the connection wait until that is [resumed](Queue::resume).
     Stalled(T),
 }
 
@@ -112,11 +112,11 @@ pub enum Departure<T> {
 pub struct Order {
     /// The request's place among those of its connection.
     pub serial: u64,
-    /// Where its client and its connection stand.
+    /// The position of its client and its connection.
     pub standing: Standing,
 }
 
-/// Where the client and the connection of a request stand in the rounds of a queue that the request
+/// The position of a request's client and connection in the rounds of a queue that the request
 /// enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -139,8 +139,8 @@ impl Standing {
     }
 }
 
-/// Whom fairness is between: the source address of an NFSv3 client (an IPv4 address in its mapped
-/// form), or another protocol's identity of a client.
+/// The identity among which shares are fair: the source address of an NFSv3 client (an IPv4 address
+/// in its mapped form), or another protocol's identity of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey(pub u128);
 
@@ -157,13 +157,13 @@ pub struct Queue<T> {
     by_client: BTreeMap<ClientKey, usize>,
     round: Round,
     len: usize,
-    /// How many of those wait on stalled connections.
+    /// The number of waiting requests on stalled connections.
     stalled: usize,
     parked_cost: u64,
     /// For how long the first was refused by either meter since nobody waited, or for 50 ms after that what
     /// it was then ([`Meters::held`]).
     lag: Lag,
-    /// What one operation weighs at least of those that wait, in bytes.
+    /// The least weight of one waiting operation, in bytes.
     per_operation: u64,
 }
 
@@ -173,7 +173,7 @@ struct Connection<T> {
     id: u64,
     client: usize,
     place: Place,
-    /// It has no room for replies: its requests take no part in the competition.
+    /// The connection has no room for replies: its requests take no part in the competition.
     stalled: bool,
     waiters: VecDeque<Waiter<T>>,
 }
@@ -181,9 +181,9 @@ struct Connection<T> {
 #[derive(Debug)]
 struct Waiter<T> {
     cost: Cost,
-    /// What it takes of the contract, by which shares are fair.
+    /// The part of the contract that the request takes, by which shares are fair.
     weight: Weight,
-    /// Its place among those of the connection.
+    /// The request's place among those of the connection.
     serial: u64,
     token: T,
 }
@@ -192,9 +192,9 @@ struct Waiter<T> {
 struct Client {
     key: ClientKey,
     place: Place,
-    /// Over its connections.
+    /// The turns of its connections.
     round: Round,
-    /// How many of them are stalled.
+    /// The number of the client's stalled connections.
     stalled: usize,
 }
 
@@ -205,7 +205,7 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Nobody waits.
+    /// A queue without waiting requests.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -344,13 +344,13 @@ impl<T> Queue<T> {
         client_now.place = self.round.give_back(client_now.place, bytes, turn);
     }
 
-    /// How far `meters` may lag because one of them held up the other.
+    /// The lag that `meters` may have because one of them held up the other.
     pub(crate) fn lag(&self, meters: &Meters, now: Mono) -> Lag {
         self.lag.with(meters.held(now))
     }
 
-    /// To be called when `meters` got other limits: weighs what waits by those. If that makes a difference all
-    /// clients stand level again, as shares so far were counted in what requests weighed then.
+    /// To be called when `meters` got other limits: weighs the waiting requests by those. If that makes a
+    /// difference all clients stand level again, as shares so far were counted in what requests weighed then.
     pub fn reweigh(&mut self, meters: &Meters) {
         self.lag = Lag::ZERO;
         if meters.per_operation() == self.per_operation {
@@ -405,7 +405,7 @@ impl<T> Queue<T> {
         at.is_some_and(|&at| self.connections[at].stalled)
     }
 
-    /// Shows `change` all requests that wait on a connection and are stalled.
+    /// Calls `change` with each stalled request of a connection.
     pub(crate) fn for_each_stalled(&mut self, connection: u64, change: &mut impl FnMut(&mut T)) {
         for (_, &at) in self.by_connection.range(clients_of(connection)) {
             let connection = &mut self.connections[at];
@@ -415,7 +415,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Shows `change` all requests that wait.
+    /// Calls `change` with each waiting request.
     pub(crate) fn for_each(&mut self, change: &mut impl FnMut(&mut T)) {
         for (_, connection) in &mut self.connections {
             connection.waiters.iter_mut().for_each(|waiter| change(&mut waiter.token));
@@ -428,11 +428,11 @@ impl<T> Queue<T> {
         connections.flat_map(|(_, connection)| connection.waiters).map(|waiter| waiter.token)
     }
 
-    /// Charges `meters` a request whose turn came elsewhere, whatever waits here. [`Cost::ZERO`]
-    /// asks whether they would let any request go.
+    /// Charges `meters` for a request whose turn came elsewhere, whatever waits here.
+    /// [`Cost::ZERO`] asks whether they would let any request go.
     ///
     /// # Errors
-    /// They refuse it until then.
+    /// The meters refuse the request until then.
     pub(crate) fn take_turn(
         &mut self,
         meters: &Meters,
@@ -450,7 +450,7 @@ impl<T> Queue<T> {
     /// what it was charged, and says when to ask again: `None` if nobody waits any more,
     /// [`NEVER`](crate::NEVER) if only a new slice can help.
     ///
-    /// `release` says what became of the request.
+    /// `release` returns the request's fate.
     ///
     /// The moment is no promise. Ask again also after a change of rate, a refund or a cancel; to
     /// ask too early is harmless, and up to 50 ms too late is made up for.
@@ -555,14 +555,14 @@ impl<T> Queue<T> {
         }
     }
 
-    /// How many requests wait and could go if their limits let them: those of stalled connections
-    /// are left out.
+    /// The number of requests that wait and could go if their limits let them: without those of
+    /// stalled connections.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.len - self.stalled
     }
 
-    /// How many requests wait.
+    /// The number of waiting requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -694,7 +694,7 @@ impl<T> Queue<T> {
         self.parked_cost = self.parked_cost.saturating_sub(cost.bytes);
     }
 
-    /// Opens the fast path, and gives all memory back where nothing waits.
+    /// Opens the fast path, and frees all memory if no request waits.
     fn drained(&mut self, meters: &Meters) {
         meters.set_waiting(false);
         self.lag = Lag::ZERO;
@@ -704,7 +704,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// The keys of all that waits on one connection.
+/// The keys of all clients with requests on one connection.
 fn clients_of(connection: u64) -> RangeInclusive<(u64, ClientKey)> {
     (connection, ClientKey(u128::MIN))..=(connection, ClientKey(u128::MAX))
 }

@@ -1,7 +1,6 @@
-//! Whose turn it is among parties that compete: fair queueing by virtual time, with the clock of
-//! start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) and the order of finish times
-//! (Demers, Keshav and Shenker, SIGCOMM 1989). Not here: what the parties are and what they have
-//! waiting.
+//! The turns of parties that compete: fair queueing by virtual time, with the clock of start-time
+//! fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) and the order of finish times (Demers, Keshav
+//! and Shenker, SIGCOMM 1989). Not here: the nature of the parties and of their waiting requests.
 //!
 //! Every party has a *start*: the bytes it would have been served by now, had it always had its
 //! equal share. What it is going to be served in one go is its *turn*. Whose turn ends least far
@@ -17,24 +16,23 @@ use alloc::collections::BTreeSet;
 
 use crate::meters::{Kind, Weight};
 
-/// How far behind the clock a party is remembered: as much as the longest turn of small requests.
+/// Distance behind the clock up to which a party is remembered: the longest turn of small requests.
 pub(crate) const KEPT_BYTES: u64 = 64 << 10;
 
-/// Where a party stands.
+/// The position of a party.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     start: u64,
     turn: Turn,
-    /// What it was served in a turn that has not ended.
+    /// Bytes served to the party in a turn that has not ended.
     served: u64,
-    /// How far `start` lies before the party's real start, because it was [let in
+    /// The distance of `start` from the party's real start, because it was [let in
     /// first](Round::rejoin_first). The party pays it back when its turn ends.
     lent: u64,
 }
 
 impl Place {
-    /// The party's real start: what it was served in this turn counts, and what it was lent does
-    /// not.
+    /// The party's real start: the bytes served in this turn count, and the lent ones do not.
     fn real_start(self) -> u64 {
         self.start.saturating_add(self.served).saturating_add(self.lent)
     }
@@ -74,7 +72,7 @@ impl Round {
         }
     }
 
-    /// Whose turn it is; of the `wanted` kind, if one of that kind may go by now.
+    /// The party whose turn it is; of the `wanted` kind, if one of that kind may go by now.
     pub(crate) fn first(&self, wanted: Option<Kind>) -> Option<usize> {
         let next = self.turns.iter().filter_map(BTreeSet::first).min()?;
         let of_kind = wanted.and_then(|kind| self.turns[kind as usize].first());
@@ -98,7 +96,7 @@ impl Round {
         self.stand(from.start.max(self.clock), from.turn.party, turn)
     }
 
-    /// The same for one whose turn had come before it paused: it stands where it did, as far as that is no more than
+    /// Joins a party whose turn had come before it paused: it stands where it did, as far as that is no more than
     /// [`KEPT_BYTES`] behind the clock. A party that was `forgotten` meanwhile was further behind.
     pub(crate) fn rejoin(&mut self, from: Place, turn: Weight, forgotten: bool) -> Place {
         self.idle.remove(&(from.start, from.turn.party));
@@ -107,9 +105,9 @@ impl Round {
         self.stand(start, from.turn.party, turn)
     }
 
-    /// A party joins, or stays, in front of the others: its next turn ends at the clock at the
-    /// latest. It is charged from its real start, so it gains no more than the earlier turn.
-    /// `forgotten` is as in [`rejoin`](Self::rejoin).
+    /// Puts a party in front of the others: its next turn ends at the clock at the latest. It is
+    /// charged from its real start, so it gains no more than the earlier turn. `forgotten` is as in
+    /// [`rejoin`](Self::rejoin).
     pub(crate) fn rejoin_first(&mut self, from: Place, turn: Weight, forgotten: bool) -> Place {
         self.leave(from);
         let real = match forgotten {
@@ -121,7 +119,7 @@ impl Round {
         Place { lent, ..self.stand(start, from.turn.party, turn) }
     }
 
-    /// A party that was served `bytes` gives them back, because the request did not go, and waits
+    /// Takes back `bytes` that a party was served, because the request did not go. The party waits
     /// for its `turn` again where it stood before.
     pub(crate) fn unserve(&mut self, from: Place, bytes: u64, turn: Weight) -> Place {
         self.leave(from);
@@ -129,9 +127,9 @@ impl Round {
         self.stand(start, from.turn.party, turn)
     }
 
-    /// A party was served `bytes` that did not go and that it does not wait for here. It stands
-    /// where it did before, but not behind the clock, so that it saves up no share. `turn` is what it
-    /// has waiting, if anything.
+    /// Takes back `bytes` that a party was served, whose request did not go and does not wait here.
+    /// The party stands where it did before, but not behind the clock, so that it saves up no share.
+    /// `turn` is the party's waiting turn, if any.
     pub(crate) fn give_back(&mut self, from: Place, bytes: u64, turn: Option<Weight>) -> Place {
         self.leave(from);
         let real = from.real_start();
@@ -142,8 +140,9 @@ impl Round {
         }
     }
 
-    /// A ready party was served `bytes`, and what waits `next` costs that much. Its turn ends when
-    /// nothing waits or when that would exceed it; then `turn` says of how many bytes its next is.
+    /// A ready party was served `bytes`, and the cost of its next request is `next`. Its turn ends
+    /// when nothing waits or when that would exceed it; then `turn` says of how many bytes its next
+    /// is.
     pub(crate) fn serve(
         &mut self,
         from: Place,
@@ -174,14 +173,14 @@ impl Round {
         self.stand(after, from.turn.party, Weight { bytes: turn(), ..next })
     }
 
-    /// What a ready party had waiting is gone, unserved.
+    /// The waiting requests of a ready party are gone, unserved.
     pub(crate) fn pause(&mut self, from: Place) -> Place {
         self.leave(from);
         self.rest(from.real_start(), from.turn.party)
     }
 
-    /// A ready party has requests waiting that can't go for a reason of its own. It is not a party of
-    /// the competition until it [joins](Self::join) again, and isn't forgotten meanwhile.
+    /// Takes a party out of the competition whose requests can't go for a reason of their own. It is
+    /// remembered until it [joins](Self::join) again.
     pub(crate) fn stall(&mut self, from: Place) -> Place {
         self.leave(from);
         let start = from.real_start();
@@ -189,7 +188,7 @@ impl Round {
         Place { start, turn, served: 0, lent: 0 }
     }
 
-    /// Whatever a party was served, it is no further ahead of the clock than by so much.
+    /// Bounds a party's lead over the clock by this number of bytes, whatever it was served.
     pub(crate) fn advance_at_most(&mut self, from: Place, bytes: u64) -> Place {
         let most = self.clock.saturating_add(bytes);
         if from.start <= most {
@@ -259,7 +258,7 @@ mod tests {
         Weight { bytes, kind: Kind::Bytes }
     }
 
-    /// Serves 100 bytes of what waits in portions of 100.
+    /// Serves 100 bytes of a party's waiting requests in portions of 100.
     fn serve(round: &mut Round, from: Place, more: bool, turn: u64) -> Place {
         round.serve(from, 100, more.then_some(of(100)), || turn)
     }
@@ -295,12 +294,12 @@ mod tests {
         assert_eq!(round.first(None), Some(1), "its turn has not ended");
         first = serve(&mut round, first, true, 300);
         assert_eq!((round.first(None), first.start), (Some(2), 300));
-        // Whose next request does not fit its turn has had it.
+        // A party whose next request does not fit its turn has had it.
         second = round.serve(second, 100, Some(of(201)), || 201);
         assert_eq!((round.first(None), second.start), (Some(2), 100), "ends at 301");
         second = round.serve(second, 201, Some(of(100)), || 100);
         assert_eq!((round.first(None), second.start), (Some(2), 301), "ends at 401");
-        // What was served counts also where a turn is cut short, and no more than that.
+        // The served bytes count also if a turn is cut short, and no more than those.
         first = serve(&mut round, first, true, 300);
         assert_eq!(round.pause(first).start, 400);
         assert_eq!(serve(&mut round, second, false, 0).start, 401);
@@ -394,7 +393,8 @@ mod tests {
         assert_eq!((round.first(None), second.start), (Some(2), 0));
         second = serve(&mut round, second, true, 100);
         assert_eq!((round.first(None), second.start), (Some(1), 1000));
-        // Also where nothing more waits, or that is gone unserved.
+        // The party is charged from its real start too if nothing more waits, or if its request is
+        // gone unserved.
         second = round.rejoin_first(second, of(100), false);
         second = round.pause(second);
         assert_eq!(second.start, 1000);
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(first.start, 100);
         second = serve(&mut round, second, true, 100);
         assert_eq!((second.start, round.clock), (200, 100));
-        // All that it was served, and more than that is behind the clock.
+        // The refund would put the party behind the clock.
         first = round.give_back(first, 100, Some(of(100)));
         assert_eq!((first.start, round.first(None)), (100, Some(1)));
         first = round.give_back(first, 100, None);

@@ -8,9 +8,9 @@
 //! others have at once, and it has its part back with its next request. It is the order of a
 //! queue's clients, with what is served counted in shares of weight.
 //!
-//! A volume may have a *floor*, a rate that is its own before the others have anything. Whoever is behind
-//! its floor goes first; what it had by its floor counts as a part of its share, but never so that it would have to wait for
-//! more than a turn of the others afterwards. So each has its floor or its share by weight, whichever is more.
+//! A volume may have a *floor*, a rate that is its own before the others have anything. A volume that is behind its floor
+//! goes first; what it had by its floor counts as a part of its share, but never so that it would have to wait for more than
+//! a turn of the others afterwards. So each has its floor or its share by weight, whichever is more.
 //!
 //! A volume whose own limits hold it back doesn't stand in the way of the others until they let it.
 
@@ -29,12 +29,12 @@ use crate::round::{Place, Round};
 pub struct Share {
     /// Beside those of others that want some, from 1 to [`Share::WEIGHT_MAX`].
     pub weight: u32,
-    /// What it has before the others have anything; zero for nothing.
+    /// The rate that the volume has before the others have anything; zero for none.
     pub floor: BytesPerSecond,
 }
 
 impl Share {
-    /// What a volume weighs of which nothing is said.
+    /// The default weight of a volume.
     pub const WEIGHT: u32 = 100;
     /// The most that a volume weighs.
     pub const WEIGHT_MAX: u32 = 1000;
@@ -51,9 +51,9 @@ impl Default for Share {
 pub struct Shares {
     members: BTreeMap<u32, Member>,
     round: Round,
-    /// Those with something waiting and a floor, by the moment up to which they had it.
+    /// The volumes with waiting requests and a floor, by the moment up to which they had it.
     floors: BTreeSet<(u64, u32)>,
-    /// Those that their own limits hold back, until when.
+    /// The volumes that their own limits hold back, by the end of that.
     held: BTreeSet<(Mono, u32)>,
 }
 
@@ -66,24 +66,24 @@ struct Member {
     floor_until: u64,
 }
 
-/// What a volume was served.
+/// The bytes served to a volume.
 #[derive(Clone, Copy, Debug)]
 struct Went {
     bytes: u64,
-    /// What waits next.
+    /// The size of the next waiting request.
     next: Option<u64>,
-    /// How long turns are, in bytes of a volume that weighs what is usual.
+    /// Length of a turn, in bytes of a volume with the usual weight.
     turn: u64,
     by_floor: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It has nothing waiting.
+    /// The volume has no request waiting.
     Idle,
-    /// It has something waiting.
+    /// The volume has requests waiting.
     Ready,
-    /// It has, and its own limits hold it back.
+    /// The volume has requests waiting, and its own limits hold it back until then.
     Held(Mono),
 }
 
@@ -188,7 +188,7 @@ impl Shares {
         [again, held].into_iter().flatten().min()
     }
 
-    /// Whose turn it is, and whether that is so by its floor.
+    /// The volume whose turn it is, and whether that is so by its floor.
     fn first(&self, now: Mono) -> Option<(u32, bool)> {
         if let Some(&(_, volume)) = self.floors.first().filter(|(until, _)| *until <= now.0) {
             return Some((volume, true));
@@ -252,7 +252,7 @@ impl Shares {
     }
 }
 
-/// What `bytes` of a volume of this weight count in the round.
+/// The weight of `bytes` in the round, for a volume of this weight.
 fn weighed(bytes: u64, weight: u32) -> u64 {
     let product = bytes.saturating_mul(u64::from(Share::WEIGHT));
     product.div_ceil(u64::from(weight.max(1)))

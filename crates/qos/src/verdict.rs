@@ -25,11 +25,11 @@
 //! The fourth is Little's law with pauses: those that are under way come back for more when they are
 //! done. Only the time in which something is under way shrinks with a quicker store.
 //!
-//! Where a volume may have more than it is promised (a shared pool beyond its floor, a burst beyond its base), the time
-//! in which it waited counts as delivered as far as what is certain was: others had the rest, or its
-//! credits are gone. Too much is more than it may have at all.
+//! If a volume may have more than it is promised (a shared pool beyond its floor, a burst beyond its base), the time in
+//! which it waited counts as delivered as far as the certain part was: others had the rest, or its credits are gone.
+//! Too much is more than it may have at all.
 //!
-//! What is *not* here: a clock, counting, and how long anything is kept.
+//! Not here: a clock, counting, and the retention of results.
 
 use core::ops::AddAssign;
 
@@ -39,34 +39,33 @@ use crate::contract::Limits;
 use crate::meters::Cost;
 use crate::rate::{BytesPerSecond, Iops};
 
-/// What a READ, WRITE or COMMIT takes, beside the transfer, in a store that carries its contract.
+/// Time of a READ, WRITE or COMMIT, beside the transfer, in a store that carries its contract.
 pub const REFERENCE_NANOS: u64 = 1_000_000;
 
-/// How many times the limit such a store moves data at. At once the limit, one request at a time could
-/// never reach it.
+/// Speed at which such a store moves data, as a multiple of the limit. At once the limit, one request
+/// at a time could never reach it.
 pub const REFERENCE_SPEED: u64 = 2;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What the counters of one volume show at a moment. All but `largest_bytes` and `limits` only grow, and
-/// may wrap.
+/// The counters of one volume at a moment. All but `largest_bytes` and `limits` only grow, and may wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// The moment.
     pub at: Mono,
     /// READs and WRITEs that came to the gate, as much as they may move.
     pub offered: Cost,
-    /// What the gate let through, by the same measure.
+    /// READs and WRITEs that the gate let through, by the same measure.
     pub passed: Cost,
-    /// What was given back of that: bytes not moved, operations that failed.
+    /// The refunds of that: bytes not moved, operations that failed.
     pub returned: Cost,
     /// READs and WRITEs that were carried out, and what they moved.
     pub delivered: Cost,
     /// READs, WRITEs and COMMITs that were answered, well or not.
     pub requests: u64,
-    /// What the limits yield since the beginning. Operations only count while they are limited.
+    /// The limits' yield since the beginning. Operations only count while they are limited.
     pub due: Cost,
-    /// What of that is not certain: see [`uncertain`].
+    /// The uncertain part of that: see [`uncertain`].
     pub lent: Cost,
     /// Nanoseconds in which operations were limited.
     pub counted_nanos: u64,
@@ -91,7 +90,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What a volume that was entitled to as much all the while, and that nothing had come to at `at`, showed then.
+    /// The counters at `at` of a volume with these entitlements all the while, to which no request had come by
+    /// then.
     #[must_use]
     pub fn unused(&self, Entitled { limits, lent }: Entitled, at: Mono) -> Self {
         let nanos = nanos_between(at, self.at);
@@ -108,30 +108,30 @@ impl Reading {
     }
 }
 
-/// What a volume may have, and what of it is not certain: see [`uncertain`].
+/// The limits of a volume, and their uncertain part: see [`uncertain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entitled {
     /// All of it.
     pub limits: Limits,
-    /// What others may have instead.
+    /// The part that others may have instead.
     pub lent: Limits,
 }
 
 impl From<Limits> for Entitled {
-    /// To all of it for certain.
+    /// A volume that is entitled to all of it for certain.
     fn from(limits: Limits) -> Self {
         Self { limits, lent: Limits::of(BytesPerSecond::ZERO) }
     }
 }
 
-/// What `per_second` comes to in `nanos`.
+/// The yield of `per_second` in `nanos`.
 #[must_use]
 pub fn yields(per_second: u64, nanos: u64) -> u64 {
     narrow(u128::from(per_second) * u128::from(nanos) / u128::from(SECOND))
 }
 
-/// What of `limits` a volume may have and is not promised: beyond the `floor` that it has in a shared pool,
-/// and beyond the base of a burst.
+/// The part of `limits` that a volume may have and is not promised: beyond the `floor` that it has in a
+/// shared pool, and beyond the base of a burst.
 #[must_use]
 pub fn uncertain(limits: Limits, floor: Option<BytesPerSecond>) -> Limits {
     let rate = floor.map_or(0, |floor| limits.rate.0.saturating_sub(floor.0));
@@ -144,16 +144,16 @@ pub fn uncertain(limits: Limits, floor: Option<BytesPerSecond>) -> Limits {
     }
 }
 
-/// What happened to a volume in a stretch of time. Times of requests are summed over them.
+/// The events of a volume in a stretch of time. Times of requests are summed over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
-    /// Its length.
+    /// Length of the stretch, in nanoseconds.
     pub nanos: u64,
     /// READs and WRITEs that came, as much as they may move.
     pub offered: Cost,
-    /// What was carried out of them.
+    /// The part of them that was carried out.
     pub delivered: Cost,
-    /// What the limits yield in this time, through all their changes.
+    /// The limits' yield in this time, through all their changes.
     pub due: Cost,
     /// READs, WRITEs and COMMITs answered.
     pub requests: u64,
@@ -161,9 +161,11 @@ pub struct Course {
     pub used_nanos: u64,
     /// The contract time of what the gate let through.
     pub passed_nanos: u64,
-    /// The same by all that the volume may have, promised or not.
+    /// Contract time of the bytes and operations let through, by all that the volume may have,
+    /// promised or not.
     pub let_through_nanos: u64,
-    /// The contract time of what the gate let through and the requests then did not move.
+    /// Contract time of the bytes and operations that the gate let through and the requests did not
+    /// move.
     pub returned_nanos: u64,
     /// The time that a reference store takes for what was answered.
     pub reference_nanos: u64,
@@ -173,18 +175,18 @@ pub struct Course {
     pub busy_nanos: u64,
     /// Time of requests at the gate.
     pub wait_nanos: u64,
-    /// In the store.
+    /// Time of requests in the store.
     pub store_nanos: u64,
-    /// Until the socket took the reply, or the client took earlier ones.
+    /// Time until the socket took the reply, or the client took earlier ones.
     pub network_nanos: u64,
-    /// In which a worker was busy with other requests.
+    /// Time in which a worker was busy with other requests.
     pub processing_nanos: u64,
     /// The contract time of the largest request.
     pub largest_nanos: u64,
 }
 
 impl Course {
-    /// What happened between two readings of the same volume.
+    /// The course between two readings of the same volume.
     #[must_use]
     pub fn between(before: &Reading, after: &Reading) -> Self {
         let grown = |get: fn(&Reading) -> u64| get(after).wrapping_sub(get(before));
@@ -221,7 +223,7 @@ impl Course {
         let asked_nanos = grown(|r| r.asked_nanos);
         let fulfilled = |cost: Cost| match lent == Cost::ZERO {
             true => contract_time(cost),
-            // What is certain was had for the time in which somebody waited, whoever had the rest.
+            // The certain part counts for the time in which requests waited, whoever had the rest.
             false => contract_time(cost).max(certain_time(cost).min(asked_nanos)),
         };
         let late = grown(|r| r.late_nanos);
@@ -256,8 +258,8 @@ impl Course {
             && self.busy_nanos == 0
     }
 
-    /// What may be missing or too much, in contract time: 1 % over 10 s and more, 5 % over less, and one
-    /// largest request.
+    /// The allowance for missing or additional service, in contract time: 1 % over 10 s and more, 5 %
+    /// over less, and one largest request.
     #[must_use]
     pub fn allowance(&self) -> u64 {
         // A stretch of 10 s that was looked at a moment too early is one all the same.
@@ -326,7 +328,7 @@ impl Course {
         Judgement { verdict, reason }
     }
 
-    /// What requests spent most time in behind the gate.
+    /// The place behind the gate in which requests spent most time.
     fn slowest(&self) -> Cause {
         let most = self.store_nanos.max(self.network_nanos).max(self.processing_nanos);
         match most {
@@ -364,19 +366,19 @@ impl AddAssign for Course {
     }
 }
 
-/// What became of a contract.
+/// The verdict on a contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was demanded and delivered.
+    /// The contract was demanded and delivered.
     Kept,
     /// The clients asked for less.
     #[default]
     NotDemanded,
-    /// It was demanded and not delivered, or more was.
+    /// The contract was demanded and not delivered, or more was delivered.
     Broken(Cause),
 }
 
-/// What a contract was broken by.
+/// The cause by which a contract was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The gate: it let too much or too little through.
@@ -394,20 +396,20 @@ impl Cause {
     pub const ALL: [Self; 4] = [Self::Gate, Self::Store, Self::Network, Self::Processing];
 }
 
-/// Which condition of the rule decided.
+/// The condition of the rule that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The gate let more through than the limits yield.
     TooMuch,
-    /// What the limits yield was delivered.
+    /// The limits' yield was delivered.
     Delivered,
-    /// Somebody waited while the contract had room.
+    /// A request waited while the contract had room.
     HeldBack,
-    /// What was under way would have reached the limit in a reference store.
+    /// The requests under way would have reached the limit in a reference store.
     WouldHave,
     /// Nothing came.
     NothingCame,
-    /// What came would not have reached the limit.
+    /// The requests that came would not have reached the limit.
     LessAsked,
 }
 
@@ -420,13 +422,13 @@ pub struct Judgement {
     pub reason: Reason,
 }
 
-/// What was said of many stretches, of about 10 s each, and how far those in which the contract was
-/// demanded were off it together.
+/// The verdicts on many stretches, of about 10 s each, and the total error of those in which the
+/// contract was demanded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Stretches in which it was kept.
     pub kept: u64,
-    /// Not demanded.
+    /// The stretches in which the contract was not demanded.
     pub not_demanded: u64,
     /// Broken, by each of [`Cause::ALL`].
     pub broken: [u64; 4],
@@ -469,8 +471,8 @@ impl Tally {
         self.broken.iter().sum()
     }
 
-    /// How far what was delivered was off what was due while it was demanded, as a part of that:
-    /// −0.02 is 2 % too little. Nothing if it never was.
+    /// The error of the delivered service while the contract was demanded, as a part of the due:
+    /// −0.02 is 2 % too little. Nothing if it never was demanded.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a part is read to a few digits")]
     pub fn error(&self) -> Option<f64> {

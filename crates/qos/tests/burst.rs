@@ -35,7 +35,8 @@ impl Volume {
     }
 
     /// Asks for `rate` operations a second for so long, and says how many went. What is refused is asked
-    /// for again, like what waits; demand that the limit leaves over for more than 0.1 s is dropped.
+    /// for again, like a waiting request; demand that the limit leaves over for more than 0.1 s is
+    /// dropped.
     fn ask(&mut self, rate: u64, seconds: u64) -> u64 {
         let portion = self.portion();
         let (begin, end) = (self.now, self.now + seconds * SECOND);
@@ -61,7 +62,7 @@ impl Volume {
         (self.burst().1 / 200).max(1)
     }
 
-    /// What counting in portions and 50 ms of catch-up leave uncertain.
+    /// The uncertainty that counting in portions and 50 ms of catch-up leave.
     fn slack(&self) -> u64 {
         self.burst().1 / 20 + 2 * self.portion()
     }
@@ -137,7 +138,7 @@ proptest! {
             prop_assert!(after.abs_diff(due) <= slack, "{after} left, {due} by the ledger");
             prop_assert!(went <= burst * seconds + slack, "{went} in {seconds} s of {burst}/s");
             prop_assert!(went <= before + base * seconds + slack, "more than there was");
-            // Whoever asks for it gets the base rate, and the burst while there are credits.
+            // A client that asks for it gets the base rate, and the burst while there are credits.
             let entitled = rate.min(base) * seconds;
             prop_assert!(went + slack >= entitled - entitled / 100, "{went} of {entitled}");
             if after > slack {

@@ -32,7 +32,7 @@ struct World {
     queue: Queue<(usize, u64)>,
     /// The pool whose budget it shares, if any, which has enough.
     pool: Option<(Meters, Shares)>,
-    /// What each client sent so far.
+    /// The bytes that each client sent so far.
     sent: Vec<u64>,
     turnaround: u64,
     /// Nobody sends anything in the last 100 ms of so many nanoseconds.
@@ -41,7 +41,7 @@ struct World {
     order: u64,
     pump_at: Option<u64>,
     now: u64,
-    /// When, and bytes.
+    /// Time, and bytes.
     done: Vec<(u64, u64)>,
 }
 
@@ -204,7 +204,7 @@ fn shallow_clients_lose_neither_limit() {
     }
 }
 
-/// What was held up long ago is no credit.
+/// A hold-up of long ago is no credit.
 #[test]
 fn after_a_pause_there_is_no_more_than_was_held_up() {
     for (mib, iops) in LIMITS {

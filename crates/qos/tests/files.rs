@@ -42,7 +42,7 @@ struct Request {
     connection: u64,
     file: u64,
     bytes: u64,
-    /// When it was sent, and as the how manieth of all.
+    /// Time of sending, and the request's number among all.
     sent: (u64, u64),
 }
 
@@ -66,7 +66,7 @@ enum Event {
     Pump,
 }
 
-/// What went, and when.
+/// A request that went, and its time.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     at: u64,
@@ -90,14 +90,14 @@ struct World {
     random: u64,
     now: u64,
     done: Vec<Done>,
-    /// What was sent and has not gone.
+    /// The requests sent that have not gone.
     waiting: BTreeSet<(u64, u64)>,
-    /// The longest that anybody waited who always reads replies.
+    /// The longest wait of a client that always reads replies.
     longest: u64,
-    /// For how long each client reads no replies, and then reads them for as long. Zero, and for
-    /// those beyond the end, is a client that always reads them.
+    /// Period (ns) for which each client reads no replies, and then reads them for as long. Zero,
+    /// and a missing entry, is a client that always reads them.
     deaf: Vec<u64>,
-    /// How many requests of each connection wait, and the connections that are stalled.
+    /// The waiting requests of each connection, and the stalled connections.
     parked: BTreeMap<u64, usize>,
     stalled: BTreeSet<u64>,
 }
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// How long the connections of a client have no room for replies from `at` on.
+    /// Time that the connections of a client have no room for replies from `at` on.
     fn deaf_for(deaf: &[u64], load: usize, at: u64) -> Option<u64> {
         let period = deaf.get(load).copied().filter(|&period| period > 0)?;
         let passed = at % (2 * period);
@@ -380,7 +380,7 @@ fn clients_have_equal_parts_of_the_volume_as_far_as_their_files_let_them() {
 
 #[test]
 fn nobody_is_overtaken_without_end() {
-    // The volume and the files bind by turns: what waits on a connection waits for either.
+    // The volume and the files bind by turns: a request on a connection waits for either.
     let of = |file| Load { size: (64 * KIB, 64 * KIB), ..Load::on(file) };
     for shared in [false, true] {
         for (rate, each) in [(20, 10), (28, 27), (30, 10)] {
@@ -468,13 +468,13 @@ prop_compose! {
     }
 }
 
-/// For how long a client reads no replies and then reads them, in nanoseconds: half of the clients
+/// The period (ns) for which a client reads no replies and then reads them: half of the clients
 /// always do, and some never.
 fn deaf() -> impl Strategy<Value = u64> {
     prop_oneof![3 => Just(0), 1 => MILLI..20 * MILLI, 1 => MILLI..SECOND, 1 => Just(1000 * SECOND)]
 }
 
-/// What the requests of a client move.
+/// The size of a client's requests, in bytes.
 fn load_size() -> impl Strategy<Value = u64> {
     prop_oneof![Just(8 * KIB), Just(64 * KIB), 4 * KIB..128 * KIB, 128 * KIB..MIB]
 }
@@ -528,14 +528,14 @@ proptest! {
         let limits = Limits { iops: limited.map(Iops), ..mib(rate) };
         let both = Ceiling { iops: iops.map(Iops), ..ceiling(each) };
         if iops.is_none() && limited.is_none() {
-            // Where bytes are all that binds, those of nothing go at once, and there is no end of them.
+            // If only bytes bind, requests of no bytes go at once, and there is no end of them.
             loads.iter_mut().for_each(|load| load.size = (load.size.0.max(512), load.size.1.max(512)));
         }
         let largest = loads.iter().map(|load| load.size.1).max().unwrap();
         let mut world = World::new(limits, both, shared, loads);
         (world.lateness, world.random) = (lateness, seed);
         let world = world.run(4);
-        // What either holds the other up for: the time of one largest request by the slower.
+        // The time for which either limit holds the other up: one largest request by the slower.
         let takes = |per_second: u64, of: u64| of * SECOND / per_second;
         let longest = |mib: u64, iops: Option<u64>| {
             iops.map_or(0, |iops| takes(mib * MIB, largest).max(takes(iops, 1)))

@@ -34,7 +34,7 @@ fn assert_contract(done: &[Done], rate: u64, largest: u64, from: u64, to: u64) {
     assert_kept(done, |one| one.bytes, rate, largest, from, to);
 }
 
-/// The same for bytes or operations, as `of` says.
+/// Asserts the limit on bytes or operations, as `of` says.
 fn assert_kept(done: &[Done], of: fn(&Done) -> u64, rate: u64, largest: u64, from: u64, to: u64) {
     assert_not_passed(done, of, rate, largest, from, to);
     for (window, percent) in [(SECOND, 5), (10 * SECOND, 1)] {
@@ -132,7 +132,7 @@ proptest! {
         }
     }
 
-    /// Who asks for less than an equal share gets all of it; the rest is divided equally.
+    /// A client that asks for less than an equal share gets all of it; the rest is divided equally.
     #[test]
     fn shares_are_max_min_fair(
         seed: u64,
@@ -191,7 +191,7 @@ proptest! {
         seed: u64,
         iops in prop_oneof![Just(100_u64), 20..2000_u64],
         size in prop_oneof![Just((8 * KIB, 8 * KIB)), Just((512, 64 * KIB)), Just((KIB, 16 * KIB))],
-        // What the rate has for each operation, in per cent of the mean size.
+        // The rate's bytes for each operation, in per cent of the mean size.
         room in prop_oneof![20..80_u64, 125..500_u64],
         failing in prop_oneof![Just(0_u64), 5..20_u64],
     ) {
@@ -217,7 +217,7 @@ proptest! {
         }
     }
 
-    /// Where operations bind, clients share those, whatever the sizes of their requests.
+    /// If operations bind, clients share those, whatever the sizes of their requests.
     #[test]
     fn operations_are_shared_equally_where_they_bind(seed: u64, iops in 200..2000_u64) {
         let sizes = [4 * KIB, 8 * KIB, 32 * KIB, 64 * KIB];
@@ -284,8 +284,8 @@ proptest! {
         }
     }
 
-    /// What waits is weighed anew when limits change: nobody who was served much by the old weights
-    /// waits until the others have caught up.
+    /// Waiting requests are weighed anew when limits change: no client that was served much by the
+    /// old weights waits until the others have caught up.
     #[test]
     fn a_change_of_operations_starves_nobody(
         seed: u64,
@@ -479,8 +479,8 @@ fn a_small_shallow_client_keeps_its_half_beside_large_requests() {
     }
 }
 
-/// Who has one request at a time waits for none of the long turns of the others, as long as it has
-/// less than its share.
+/// A client with one request at a time waits for none of the long turns of the others, as long as
+/// it has less than its share.
 #[test]
 fn a_client_with_one_request_at_a_time_is_served_before_busy_ones() {
     let size = (8 * KIB, 8 * KIB);
@@ -506,7 +506,7 @@ fn the_same_seed_gives_the_same_world() {
     assert_eq!(run(), run());
 }
 
-/// Where a ceiling is lower than the base rate of a volume with bursts, that is what operations are limited by.
+/// If a ceiling is lower than the base rate of a volume with bursts, the ceiling limits operations.
 #[test]
 fn under_a_ceiling_below_the_base_shares_are_equal() {
     let Limits { rate, iops, burst } =

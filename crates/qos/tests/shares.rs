@@ -22,11 +22,11 @@ const START: u64 = SECOND;
 #[derive(Clone, Debug)]
 struct Load {
     share: Share,
-    /// Its own limit; none but the pool's without.
+    /// The volume's own limit; `None` for the pool's alone.
     ceiling: Option<u64>,
     depth: u64,
     size: u64,
-    /// When its client works, from and until.
+    /// Times at which its client works, from and until.
     active: Vec<(u64, u64)>,
 }
 
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// What fails is given back.
+    /// A failed request is given back.
     fn reply(&mut self, volume: usize, size: u64, charged_at: Mono) {
         if self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0 {
             let charged = Cost::of(size).uncounted();
@@ -296,7 +296,7 @@ proptest! {
         let (away, back) = (START + 5 * SECOND, START + 15 * SECOND);
         let active = vec![(START, away), (back, u64::MAX)];
         let all = (stay + go) as u64;
-        // What waits when a client goes away is done within a quarter of a second.
+        // The requests that wait when a client goes away are done within a quarter of a second.
         let depth = (rate / 4 / (size * all)).max(4);
         let sometimes = Load { active, ..busy(depth, size) };
         let loads = [vec![busy(depth * all, size); stay], vec![sometimes; go]].concat();
@@ -379,7 +379,7 @@ fn what_a_floor_gave_is_not_held_against_it() {
     assert!(got[..2].iter().all(|bytes| bytes.abs_diff(half) <= half / 20), "{got:?}");
 }
 
-/// Who asks now and then waits for no more than a turn of each of the others.
+/// A client that asks now and then waits for no more than a turn of each of the others.
 #[test]
 fn a_quiet_volume_is_served_soon() {
     let loads = [vec![busy(1, 4 * KIB)], vec![busy(64, 64 * KIB); 7]].concat();
@@ -390,8 +390,9 @@ fn a_quiet_volume_is_served_soon() {
     assert!(own >= 1500, "{own}");
 }
 
-/// What fails is another's at once, also where the volume's own limit holds it back, as it does where a volume is
-/// alone in its pool. In the order what fails counts as served, so its part of the larger pool is more than twice its limit.
+/// The time of a failed request goes to another volume at once, also where the volume's own limit holds it back, as it does
+/// where a volume is alone in its pool. In the order a failed request counts as served, so its part of the larger pool is
+/// more than twice its limit.
 #[test]
 fn failures_cost_a_volume_of_a_shared_pool_nothing() {
     let rate = 4 * MIB;

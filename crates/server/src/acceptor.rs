@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use weir_core::{Clock, Mono};
 
-/// How long accepting rests after the process ran out of descriptors or memory.
+/// Pause in accepting after the process ran out of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
-/// Ends the acceptor and whoever else watches it.
+/// Ends the acceptor and the other threads that watch it.
 #[derive(Clone)]
 pub(crate) struct Stop {
     event: Arc<OwnedFd>,
@@ -25,7 +25,7 @@ impl Stop {
     /// A stop that was not asked for yet.
     ///
     /// # Errors
-    /// Where the kernel gives no eventfd.
+    /// The kernel gives no eventfd.
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { event: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?) })
     }
@@ -45,7 +45,7 @@ impl AsFd for Stop {
 /// Accepts on `listeners` (non-blocking) until `stop`.
 ///
 /// # Errors
-/// Where poll fails, which it does only for want of memory.
+/// The poll fails, which it does only for want of memory.
 pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> std::io::Result<()> {
     let mut complaints = Complaints::default();
     loop {

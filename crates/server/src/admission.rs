@@ -1,5 +1,5 @@
-//! Who may have one more connection: bounds on all together and on each origin, so that one
-//! stranger can't keep others out.
+//! The admission of connections: bounds on all together and on each origin, so that one stranger
+//! can't keep others out.
 
 use crate::limits::CONNECTIONS_OVER_MAX;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
@@ -9,7 +9,7 @@ use weir_core::origin::Counts;
 
 /// Asks the workers to close one idle connection of an origin. The first that has one does.
 pub(crate) struct Shed {
-    /// Whose.
+    /// The connection's origin.
     pub(crate) origin: Origin,
     claimed: AtomicBool,
 }
@@ -21,15 +21,15 @@ impl Shed {
     }
 }
 
-/// What becomes of a new connection.
+/// The decision about a new connection.
 pub(crate) enum Verdict {
-    /// It is served.
+    /// The connection is served.
     Admitted,
-    /// It is served, and the origin that has the most gives up one that is idle.
+    /// The connection is served, and the origin that has the most gives up one that is idle.
     InsteadOf(Arc<Shed>),
-    /// It is closed: its origin has as many as it may.
+    /// The connection is closed: its origin has as many as it may.
     OriginFull,
-    /// It is closed: nobody has more than its origin would have.
+    /// The connection is closed: nobody has more than its origin would have.
     Full,
 }
 

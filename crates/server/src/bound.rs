@@ -1,4 +1,5 @@
-//! What has to be opened before privileges are given up: the data directory, and every address.
+//! The resources that must be opened before privileges are given up: the data directory, and every
+//! address.
 
 use crate::config::{RpcbindMode, ServerConfig};
 use crate::limits::LISTEN_BACKLOG;
@@ -20,7 +21,7 @@ pub(crate) struct Bound {
     pub(crate) catalog: Arc<Catalog>,
     /// For NFS and, with a portmapper of ours, port 111.
     pub(crate) listeners: Vec<TcpListener>,
-    /// Those that NFS is served on.
+    /// The addresses that NFS is served on.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) services: Services,
     pub(crate) sockets: Sockets,

@@ -8,10 +8,10 @@ use weir_catalog::{Finding, Report, Result};
 /// catalogue from the server that uses it, if one does.
 ///
 /// # Errors
-/// Those of [`weir_catalog::check`].
+/// The errors of [`weir_catalog::check`].
 pub fn check(data: &Path, served: Option<&[u8]>) -> Result<Report> {
     let mut report = weir_catalog::check(data, served)?;
-    // Those that are missing are among the findings already.
+    // Missing volumes are among the findings already.
     for volume in report.snapshot.volumes().filter(|volume| volume.directory.is_dir()) {
         if let Err(error) = weir_store::volume_format(&volume.directory) {
             let cause = std::error::Error::source(&error);

@@ -1,10 +1,10 @@
 //! Keeping the credits of volumes in the catalogue, so that a restart doesn't fill them up.
 //!
-//! What is kept while the server runs is what is left for certain when it is kept next, though all are
-//! spent at full speed until then: after a crash there are never more than there were, and at most
-//! [`AHEAD`] of a burst fewer. Limits that would spend them faster come into force after that is kept by them. A clean
-//! stop keeps what is left. While no server runs none are earned. Not here: the credits
-//! themselves, which are the gates'.
+//! While the server runs, it keeps the credits that are certainly left at the next time of keeping, even if all are
+//! spent at full speed until then: after a crash there are never more than there were, and at most [`AHEAD`] of a
+//! burst fewer. Limits that would spend credits faster come into force after the credits are kept by them. A clean
+//! stop keeps the credits that are left. While no server runs none are earned. Not here: the credits themselves, which
+//! belong to the gates.
 
 use crate::engine::Engine;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -13,21 +13,21 @@ use std::time::Duration;
 use weir_catalog::Catalog;
 use weir_core::VolumeId;
 
-/// How often is looked whether a volume has credits that had none before.
+/// Time between two looks for volumes that have credits and had none before.
 const TICK: Duration = Duration::from_secs(1);
 /// Credits are kept every so many ticks.
 const TICKS: u32 = 10;
-/// What is spent until they are kept next counts as spent for so long: twice as long as that takes, and a
-/// disk on which it takes longer has other troubles.
+/// Time of spending at full speed that is subtracted in advance: twice the time until credits are kept
+/// next, because a disk on which that takes longer has other troubles.
 pub(crate) const AHEAD: Duration = Duration::from_secs(20);
 
 /// The credits of volumes.
 pub(crate) type Credits = BTreeMap<VolumeId, u64>;
 
-/// Where credits are kept, by one at a time.
+/// The store of credits, used by one caller at a time.
 pub(crate) struct Keeper {
     catalog: Arc<Catalog>,
-    /// What was kept last.
+    /// The credits kept last.
     kept: Mutex<Credits>,
 }
 
@@ -37,8 +37,8 @@ impl Keeper {
         Self { catalog, kept: Mutex::default() }
     }
 
-    /// Nobody else keeps any until this is dropped: look what is left after this, or what is older
-    /// may be kept last.
+    /// Takes the right to keep credits, which nobody else has until it is dropped. Read the credits
+    /// that are left after this call, or older ones may be kept last.
     pub(crate) fn begin(&self) -> Keeping<'_> {
         Keeping { catalog: &self.catalog, kept: lock(&self.kept) }
     }
@@ -64,7 +64,8 @@ impl Keeping<'_> {
         done.is_ok()
     }
 
-    /// The same if it is `due`, or other volumes have some than before. False if there was nothing to keep.
+    /// Keeps the credits like [`Self::keep`] if that is `due`, or if other volumes have some than before.
+    /// False if there was nothing to keep.
     fn keep_if(&mut self, left: Credits, due: bool) -> bool {
         let wanted = left != *self.kept && (due || !left.keys().eq(self.kept.keys()));
         wanted && self.keep(left)

@@ -28,32 +28,33 @@ use weir_qos::{
     Asks, BytesPerSecond, Ceiling, Cost, Iops, Limits, Line, Meters, Share, Shares, Step,
 };
 
-/// What a request was charged, by its volume and its file.
+/// The charge of a request, by its volume and its file.
 pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
 
-/// What a file was charged.
+/// The charge of a file.
 pub(crate) type FileCharge = weir_qos::FileCharge<ObjectKey>;
 
 /// A request that waits, and what it pins.
 pub(crate) struct Ticket {
     /// The request, detached from the receive buffer it came in.
     pub(crate) request: Request,
-    /// When it began to wait.
+    /// Time at which the request began to wait.
     pub(crate) since: Mono,
     /// Bytes of memory it is accounted for.
     pub(crate) pinned: u64,
-    /// Bytes that it is going to hold once it is started, for which it takes room before it goes.
+    /// Bytes that the started request will hold; the gate takes room for them before it lets the
+    /// request go.
     pub(crate) holds: usize,
     /// The room of its connection for replies.
     room: Arc<Room>,
 }
 
-/// What became of a request that had to wait.
+/// The result of parking a request.
 pub(crate) struct Parked {
     /// The request was the first in the queue, or goes before all others: ask the gate once
     /// everything is parked that came with it.
     pub(crate) ask: bool,
-    /// Bytes of memory that it is accounted for.
+    /// Bytes of memory that the request is accounted for.
     pub(crate) pinned: u64,
     /// A bound on parked memory is reached: the connection must stop reading.
     pub(crate) full: bool,
@@ -70,10 +71,10 @@ struct Waiting {
     seen: Seen,
 }
 
-/// What the gate saw since it was made, for whoever judges the contract.
+/// The gate's record since it was made, for the judge of the contract.
 #[derive(Default)]
 struct Seen {
-    /// Up to when the sums over time hold.
+    /// Time up to which the sums over time hold.
     at: Mono,
     asked_nanos: u64,
     wait_nanos: u64,
@@ -82,7 +83,7 @@ struct Seen {
     /// READs and WRITEs that began to wait, and those that were let go.
     queued: Cost,
     released: Cost,
-    /// What the limits yielded until `since`, when they were put in force.
+    /// The limits' yield until `since`, when they were put in force.
     due: Cost,
     /// The part of it that others may have instead.
     lent: Cost,
@@ -98,7 +99,7 @@ impl Waiting {
         (seen.due, seen.lent, seen.counted_nanos, seen.since) = (due, lent, counted_nanos, now);
     }
 
-    /// What the limits have yielded by `now`, what of it is not certain, and for how long they counted
+    /// The limits' yield by `now`, the uncertain part of it, and the time in which the limits counted
     /// operations.
     fn due(&self, now: Mono) -> (Cost, Cost, u64) {
         let seen = &self.seen;
@@ -146,8 +147,8 @@ struct Releases<'a> {
 }
 
 impl Releases<'_> {
-    /// Has a request go, for what it is charged, if its connection has room for the reply;
-    /// otherwise gives it back.
+    /// Lets a request go at its charge, if its connection has room for the reply; otherwise returns
+    /// it.
     fn release(&mut self, mut ticket: Ticket, charged: Charged) -> Option<Ticket> {
         if !ticket.room.take(ticket.holds) {
             return Some(ticket);
@@ -176,16 +177,16 @@ pub(crate) struct Gate {
     parked_max: AtomicU64,
     /// The worker that asks again; meaningful while somebody waits.
     pumper: AtomicUsize,
-    /// When it is going to: the earliest timer that was set and has not fired.
+    /// Time of the worker's next poll: the earliest timer that was set and has not fired.
     armed: AtomicU64,
     /// Whether its files have a ceiling; kept here to be read without the lock.
     limits_files: AtomicBool,
     total: Arc<ParkedTotal>,
     id: VolumeId,
-    /// Whose budget the volume shares, if any. Changed only under the lock; where that of the pool is
-    /// taken too, it is taken first.
+    /// The pool whose budget the volume shares, if any. Changed only under the lock; where that of
+    /// the pool is taken too, it is taken first.
     pool: ArcSwapOption<PoolGate>,
-    /// When it began to.
+    /// Time at which the volume joined the pool.
     joined: AtomicU64,
 }
 
@@ -226,7 +227,7 @@ impl Gate {
         lock(&self.waiting).limits
     }
 
-    /// What the volume may have, and what of it is certain.
+    /// The limits of the volume, and the certain part of them.
     pub(crate) fn entitled(&self) -> Entitled {
         let waiting = lock(&self.waiting);
         Entitled { limits: waiting.limits, lent: uncertain(waiting.limits, waiting.floor) }
@@ -318,7 +319,7 @@ impl Gate {
         });
     }
 
-    /// What waits may have been held back by limits that are others now.
+    /// Waiting requests may have been held back by earlier limits.
     fn changed(&self, pool: Option<(&PoolGate, &mut Shares)>, waiting: &Waiting) {
         let Some((pool, shares)) = pool else { return };
         shares.pause(&pool.budget, self.id.0);
@@ -376,7 +377,7 @@ impl Gate {
         left
     }
 
-    /// Does `work` on what waits, with the pool's order where there is one.
+    /// Does `work` on the waiting requests, with the pool's order where there is one.
     fn locked<R>(
         &self,
         work: impl FnOnce(Option<(&PoolGate, &mut Shares)>, &mut Waiting) -> R,
@@ -413,7 +414,8 @@ impl Gate {
         lock(&self.waiting).line.try_pass(*file, cost, now, || self.pass(cost, now))
     }
 
-    /// The same for the limits of the volume. What moves no byte goes at once where operations are not counted.
+    /// Charges the limits of the volume. A request that moves no byte goes at once where operations are not
+    /// counted.
     fn pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
         if cost.bytes == 0 && !self.meters.counts_operations() {
             return Some(Cost::ZERO);
@@ -427,8 +429,8 @@ impl Gate {
         }
     }
 
-    /// Gives back what a request was charged at `charged_at` and did not use. True if somebody waits, who may go sooner
-    /// now: ask the gate again.
+    /// Gives back the charge made at `charged_at` that a request did not use. True if requests wait, which may go
+    /// sooner now: ask the gate again.
     pub(crate) fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
         let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
         self.refund_volume(unused.volume, charged_at) || of_file
@@ -457,7 +459,7 @@ impl Gate {
         let pool = self.pool.load();
         let waits = self.meters.is_waiting();
         let pool_waits = pool.as_ref().is_some_and(|pool| {
-            // Before it joined the pool it was charged elsewhere.
+            // A charge made before the volume joined the pool is not the pool's.
             if charged_at.0 > self.joined.load(Ordering::Relaxed) {
                 pool.budget.refund(cost.uncounted(), charged_at);
             }
@@ -479,7 +481,7 @@ impl Gate {
         took_back
     }
 
-    /// Lets `request` wait its turn, and until there is `room` for its reply.
+    /// Parks `request` until its turn, and until there is `room` for its reply.
     pub(crate) fn park(&self, mut request: Request, room: Arc<Room>, now: Mono) -> Parked {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
@@ -568,7 +570,7 @@ impl Gate {
         step
     }
 
-    /// The requests that wait, and where they go.
+    /// The releases of the requests that wait.
     fn releases<'a>(
         &self,
         waiting: &'a mut Waiting,
@@ -648,8 +650,8 @@ impl Gate {
                 && own >= PARKED_CLIENT_MIN.min(pinned.part(max))
     }
 
-    /// What waits for files drains as slowly as they, and so has a bound of its own and stops only connections that have a
-    /// part in it.
+    /// Requests that wait for files drain as slowly as the files, and so have a bound of their own, which stops only
+    /// connections that have a part in it.
     fn is_full_aside(&self) -> bool {
         self.aside.load(Ordering::Relaxed) > self.parked_max.load(Ordering::Relaxed)
     }

@@ -19,9 +19,9 @@ use std::time::Duration;
 use weir_core::limits::GROUPS_MAX;
 use weir_core::{Clock, FsError, FsResult, Groups, Mono};
 
-/// How long what was found is believed.
+/// Time for which a lookup's result is valid.
 const FOUND_FOR: Duration = Duration::from_secs(300);
-/// How long a look-up that failed is not tried again.
+/// Time after which a failed lookup is tried again.
 const FAILED_FOR: Duration = Duration::from_secs(1);
 
 /// Gives the groups of a user; none for one that nobody knows.
@@ -46,7 +46,7 @@ struct State {
     stopping: bool,
 }
 
-/// What is known of a user.
+/// The cached knowledge of a user.
 enum Known {
     Found { groups: Groups, until: Mono },
     Failed { until: Mono },
@@ -98,7 +98,7 @@ impl Drop for GroupDirectory {
 pub(crate) struct LookUp {
     directory: Arc<Shared>,
     uid: u32,
-    /// Whatever is known now has come since.
+    /// The groups were asked for, so a known value has come since.
     asked: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The file server as a library: workers that own connections, the gate that waits, the control
 //! plane and its metrics. `crates/weir` is a thin `main` over [`serve`](serve::serve).
 //!
-//! What is *not* here: parsing of a protocol (`weir-nfs`), system calls on files (`weir-store`),
-//! and the arithmetic of a contract (`weir-qos`).
+//! Not here: parsing of a protocol (`weir-nfs`), system calls on files (`weir-store`), and the
+//! arithmetic of a contract (`weir-qos`).
 #![forbid(unsafe_code)]
 
 mod acceptor;

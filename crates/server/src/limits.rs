@@ -23,8 +23,8 @@ pub(crate) const LISTEN_BACKLOG: i32 = 1024;
 /// A receive buffer of the usual size. One is held by a connection only while it has data.
 pub(crate) const RECV_BYTES: usize = 256 << 10;
 
-/// The receive buffer of a connection with little traffic: thousands of those whose requests wait
-/// for the disk at the same moment hold this much each. Filled once, the usual size follows.
+/// The receive buffer of a connection with little traffic: thousands of connections whose requests
+/// wait for the disk at the same moment hold this much each. Filled once, the usual size follows.
 pub(crate) const RECV_SMALL_BYTES: usize = 32 << 10;
 
 /// A connection has little traffic again after so many times that what came would have filled no
@@ -46,11 +46,11 @@ pub(crate) const LENT_MAX: usize = 16;
 /// Bytes of such buffers, all connections of a worker. Beyond: a connection gets one.
 pub(crate) const LENT_BYTES_WORKER_MAX: usize = 256 << 20;
 
-/// The same over all connections of one origin, also those that are gone and whose requests are not
-/// done. Beyond: each of its connections gets one buffer.
+/// Bytes of such buffers over all connections of one origin, also over closed ones whose requests
+/// are not done. Beyond: each of its connections gets one buffer.
 pub(crate) const LENT_BYTES_ORIGIN_CROWDED: usize = 64 << 20;
 
-/// The same. Beyond: no request of the origin is started.
+/// Bytes of such buffers of one origin at which no request of the origin is started.
 pub(crate) const LENT_BYTES_ORIGIN_MAX: usize = 128 << 20;
 
 /// Bytes of a record that must arrive within [`RECORD_SECONDS`], unless that ends it.
@@ -67,10 +67,11 @@ pub(crate) const RECORD_SECONDS: u64 = 60;
 /// load honest ones hold more than this.
 pub(crate) const PARTIAL_BYTES_WORKER_MAX: usize = 256 << 20;
 
-/// The same over all connections of one origin. Beyond: the same for records of that origin.
+/// Bytes of such buffers over all connections of one origin. Beyond: records of that origin have
+/// only [`CROWDED_SECONDS`].
 pub(crate) const PARTIAL_BYTES_ORIGIN_MAX: usize = PARTIAL_BYTES_WORKER_MAX / 4;
 
-/// What an origin may hold of such buffers even while a worker holds too much: a few of the
+/// Bytes of such buffers that an origin may hold even while a worker holds too much: a few of the
 /// largest records.
 pub(crate) const PARTIAL_BYTES_ORIGIN_MIN: usize = 4 * RECV_LARGE_BYTES;
 
@@ -82,10 +83,10 @@ pub(crate) const CROWDED_SECONDS: u64 = 5;
 /// is taken in the connection's next turn.
 pub(crate) const TURN_REQUESTS_MAX: usize = 64;
 
-/// Requests of one origin that a worker takes in one round of all connections, of which one half
-/// is for what arrives in this round, and the other for what earlier turns have left. Beyond: the
-/// rest is taken in the next round. So however many connections an origin has, those of others have
-/// their turns, and gates are asked in time.
+/// Requests of one origin that a worker takes in one round of all connections: one half for
+/// requests that arrive in this round, the other for requests left over by earlier turns. Beyond:
+/// the rest is taken in the next round. So other origins' connections have their turns, and gates
+/// are asked in time, however many connections an origin has.
 pub(crate) const ROUND_REQUESTS_ORIGIN_MAX: usize = 512;
 
 /// Rounds of receiving on one connection before the others get their turn.
@@ -95,24 +96,25 @@ pub(crate) const RECV_ROUNDS_MAX: usize = 4;
 pub(crate) const IN_FLIGHT_MAX: usize = 512;
 
 /// Operations of one origin that wait for the disk on one worker, also those whose connections are
-/// gone. Beyond: its connections are not read, and nothing of it that waits at a gate goes.
+/// gone. Beyond: its connections are not read, and none of its requests at a gate goes.
 pub(crate) const TASKS_ORIGIN_MAX: usize = 16_384;
 
-/// Bytes of one connection that its requests in flight and its replies not sent yet hold. Beyond:
-/// it is not read, and its requests stay at their gates.
+/// Bytes that the requests in flight and the unsent replies of one connection hold. Beyond: it is
+/// not read, and its requests stay at their gates.
 pub(crate) const REPLY_BYTES_MAX: usize = 4 << 20;
 
-/// The same over all connections of one origin on one worker, and over its requests in flight whose
-/// connections are gone. Beyond: each of its connections gets one request at a time, and those whose
-/// peers take no replies for [`CROWDED_SECONDS`] are closed.
+/// Bytes of requests in flight and of unsent replies over all connections of one origin on one
+/// worker, closed ones included. Beyond: each of its connections gets one request at a time, and
+/// connections whose peers take no replies for [`CROWDED_SECONDS`] are closed.
 pub(crate) const REPLY_BYTES_ORIGIN_CROWDED: usize = 64 << 20;
 
-/// The same. Beyond: no request of the origin is started.
+/// Bytes of requests in flight and of unsent replies of one origin at which none of its requests is
+/// started.
 pub(crate) const REPLY_BYTES_ORIGIN_MAX: usize = 128 << 20;
 
-/// The same over all connections of a worker. Beyond: each connection gets one request at a time, and
-/// those are closed whose peers take no replies for [`CROWDED_SECONDS`], of origins that hold more
-/// than [`REPLY_BYTES_MAX`].
+/// Bytes of requests in flight and of unsent replies over all connections of a worker. Beyond: each
+/// connection gets one request at a time, and of origins that hold more than [`REPLY_BYTES_MAX`],
+/// connections whose peers take no replies for [`CROWDED_SECONDS`] are closed.
 pub(crate) const REPLY_BYTES_WORKER_MAX: usize = 256 << 20;
 
 /// Bytes of finished replies that are sent at once, before more of a batch is served. More would
@@ -130,14 +132,15 @@ pub(crate) const SEND_SLICES_MAX: usize = 256;
 /// Parked memory of one volume: at least this, whatever its rate.
 pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
 
-/// Parked memory of one volume: at most this, whatever its rate. Beyond: the connections of clients
-/// that have an equal part of it or more are not read; a client with less goes on until it has that.
+/// Upper bound on the parked memory of one volume, whatever its rate. Beyond: connections of clients
+/// that have an equal part of it or more are not read; a client with less goes on up to that part.
 pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
 
 /// Parked memory of one volume is otherwise what its tightest limit moves in this many seconds.
 pub(crate) const PARKED_SECONDS: u64 = 20;
 
-/// What a limit of operations is reckoned to move with each: as much as custom pools have for one.
+/// Bytes that a limit of operations counts for each operation: as much as custom pools have for
+/// one.
 pub(crate) const PARKED_OPERATION_BYTES: u64 = 64 << 10;
 
 /// Parked memory of one origin on one worker, all volumes. Beyond: its connections are not read.
@@ -147,7 +150,7 @@ pub(crate) const PARKED_BYTES_ORIGIN_MAX: usize = 128 << 20;
 /// they may (`parked_total_mib`). Beyond: its connections are not read.
 pub(crate) const PARKED_CLIENT_MIN: u64 = 1 << 20;
 
-/// What one waiting request costs in memory beside its record.
+/// Memory of one waiting request beside its record, in bytes.
 pub(crate) const PARKED_OVERHEAD: usize = 512;
 
 /// Seconds that unacknowledged data may stay unacknowledged before the connection is closed: the
@@ -166,15 +169,15 @@ pub(crate) const ASKERS_MAX: usize = 8;
 /// oldest is forgotten, and a repetition of that call is carried out again.
 pub(crate) const ANSWERS_CLIENT_MAX: usize = 1024;
 
-/// Such replies of all clients. Beyond: the oldest is forgotten of the client that has the most, of
-/// the origin (IPv4 address, or /64 of IPv6) that has the most. So an origin that has `k` of them
-/// loses one only while at least `ANSWERS_MAX / k` origins have some.
+/// Remembered replies of all clients. Beyond: the oldest reply is forgotten of the client that has
+/// the most, of the origin (IPv4 address, or /64 of IPv6) that has the most. So an origin that has
+/// `k` of them loses one only while at least `ANSWERS_MAX / k` origins have some.
 pub(crate) const ANSWERS_MAX: usize = 262_144;
 
 /// The longest reply that is remembered, in bytes; none that has to be is longer.
 pub(crate) const ANSWER_BYTES_MAX: usize = 512;
 
-/// How long a reply is remembered, whether its client is connected or not.
+/// Time that a reply is remembered, whether its client is connected or not.
 pub(crate) const ANSWERS_KEPT: Duration = weir_core::limits::CALLS_KEPT;
 
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
@@ -191,8 +194,9 @@ pub(crate) const DATAGRAM_REPLY_BYTES_MAX: usize = 256;
 /// Datagrams looked at within a second. Beyond: dropped, and their senders send them again.
 pub(crate) const DATAGRAMS_SECOND_MAX: usize = 10_000;
 
-/// Datagrams of one origin within a second: one in so many of what the others leave, and at least
-/// [`DATAGRAMS_SECOND_ORIGIN_MIN`]. Beyond: the same.
+/// Divisor for the datagrams of one origin within a second: one in so many of the room that the
+/// others leave, and at least [`DATAGRAMS_SECOND_ORIGIN_MIN`]. Beyond: dropped like those beyond
+/// [`DATAGRAMS_SECOND_MAX`].
 pub(crate) const DATAGRAMS_SECOND_ORIGIN_ONE_IN: usize = 4;
 
 /// See [`DATAGRAMS_SECOND_ORIGIN_ONE_IN`].
@@ -215,7 +219,8 @@ pub(crate) const GROUP_LOOKUPS_ORIGIN_MAX: usize = 64;
 /// Users whose groups are remembered. Beyond: all are forgotten and looked up anew.
 pub(crate) const GROUP_USERS_MAX: usize = 65_536;
 
-/// Groups of all these users together, 4 bytes each. Beyond: the same.
+/// Groups of all these users together, 4 bytes each. Beyond: all users are forgotten and looked up
+/// anew.
 pub(crate) const GROUP_IDS_MAX: usize = 4 << 20;
 
 /// Calls to the lock manager that are not answered yet, all clients. Beyond: refused with a system
@@ -226,8 +231,9 @@ pub(crate) const LOCK_CALLS_MAX: usize = 4096;
 /// of 1,024 bytes each fit. Longer: refused as garbage.
 pub(crate) const LOCK_ARGS_BYTES_MAX: usize = DATAGRAM_BYTES_MAX;
 
-/// Such calls of one origin: one in so many of what the others leave, and at least
-/// [`LOCK_CALLS_ORIGIN_MIN`]. Beyond: the same.
+/// Divisor for the unanswered lock manager calls of one origin: one in so many of the room that the
+/// others leave, and at least [`LOCK_CALLS_ORIGIN_MIN`]. Beyond: refused like calls beyond
+/// [`LOCK_CALLS_MAX`].
 pub(crate) const LOCK_CALLS_ORIGIN_ONE_IN: usize = 4;
 
 /// See [`LOCK_CALLS_ORIGIN_ONE_IN`].
@@ -237,8 +243,9 @@ pub(crate) const LOCK_CALLS_ORIGIN_MIN: usize = 16;
 /// to the next who waits, and a host is not notified, with a log line.
 pub(crate) const OUTGOING_MAX: usize = 65_536;
 
-/// Such calls to one origin: one in so many of what the others leave, and at least
-/// [`OUTGOING_ORIGIN_MIN`]. Beyond: the same. Half, since a restart tells all hosts of an origin.
+/// Divisor for the outgoing calls to one origin: one in so many of the room that the others leave,
+/// and at least [`OUTGOING_ORIGIN_MIN`]. Beyond: treated like calls beyond [`OUTGOING_MAX`]. Half,
+/// since a restart tells all hosts of an origin.
 pub(crate) const OUTGOING_ORIGIN_ONE_IN: usize = 2;
 
 /// See [`OUTGOING_ORIGIN_ONE_IN`].
@@ -248,64 +255,67 @@ pub(crate) const OUTGOING_ORIGIN_MIN: usize = 256;
 /// without locks is forgotten for a new one; if all hold locks, a new one gets none.
 pub(crate) const MONITORED_HOSTS_MAX: usize = 16_384;
 
-/// Such hosts of one origin: one in so many of what the others leave, and at least
-/// [`MONITORED_HOSTS_ORIGIN_MIN`]. Beyond: one of its own without locks is forgotten for a new one;
-/// if all of them hold locks, a new one gets none.
+/// Divisor for the monitored hosts of one origin: one in so many of the room that the others leave,
+/// and at least [`MONITORED_HOSTS_ORIGIN_MIN`]. Beyond: one of the origin's hosts without locks is
+/// forgotten for a new one; if all of them hold locks, a new one gets none.
 pub(crate) const MONITORED_HOSTS_ORIGIN_ONE_IN: usize = 16;
 
 /// See [`MONITORED_HOSTS_ORIGIN_ONE_IN`].
 pub(crate) const MONITORED_HOSTS_ORIGIN_MIN: usize = 16;
 
 /// Hosts of earlier lives of the server that are to be told of the restart. Beyond: hosts of the
-/// origins that have the most are not, with a log line.
+/// origins that have the most are not told, with a log line.
 pub(crate) const NOTICES_MAX: usize = 2 * MONITORED_HOSTS_MAX;
 
 /// Bytes of log lines that wait to be written. Beyond: lines are dropped and counted; lines of the
 /// levels debug and trace at half of it.
 pub(crate) const LOG_QUEUE_BYTES_MAX: usize = 1 << 20;
 
-/// Origins whose log lines are counted apart, each for each kind of line. Beyond: others share one
-/// rate for each kind.
+/// Origins with log rates of their own, each for each kind of line. Beyond: others share one rate
+/// for each kind.
 pub(crate) const LOG_PEERS_MAX: usize = 4096;
 
-/// How often the log says what was left out of it.
+/// Time between two reports of lines left out of the log.
 pub(crate) const LOG_REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// Origins that such a report names. Beyond: in one sum for each kind of line.
+/// Origins that such a report names. Beyond: the rest in one sum for each kind of line.
 pub(crate) const LOG_REPORT_LINES_MAX: usize = 32;
 
-/// Longest that the end of the process waits for whoever reads the log.
+/// Longest that the end of the process waits for the reader of the log.
 pub(crate) const LOG_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
-/// Longest that all lines written at the start, before there is a thread for that, wait for the
-/// reader. Beyond: those that would have to wait are dropped and counted.
+/// Longest that all lines written at the start, before the log has a thread, wait for the reader.
+/// Beyond: lines that would have to wait are dropped and counted.
 pub(crate) const LOG_DIRECT_WAIT: Duration = Duration::from_secs(1);
 
-/// Connections of the API over TCP, all addresses it listens on. Beyond: the one that has waited
-/// longest for a request is closed for a newcomer, of the origin that has the most; if all have
+/// Connections of the API over TCP, all addresses it listens on. Beyond: of the origin that has the
+/// most, the connection that has waited longest for a request is closed for a newcomer; if all have
 /// requests that are being answered, the newcomer is closed.
 pub(crate) const API_CONNECTIONS_MAX: usize = 512;
 
-/// Such connections of one origin. Beyond: the same among its own.
+/// API connections of one origin over TCP. Beyond: of the origin's own, the one that has waited
+/// longest for a request is closed for a newcomer.
 pub(crate) const API_CONNECTIONS_ORIGIN_MAX: usize = 256;
 
-/// Connections that the kernel keeps until the API accepts them. Beyond: it makes clients wait.
+/// Connections that the kernel keeps until the API accepts them. Beyond: the kernel makes clients
+/// wait.
 pub(crate) const API_LISTEN_BACKLOG: i32 = 4096;
 
-/// Connections that the API accepts before those it has get their turn.
+/// Connections that the API accepts before its open ones get their turn.
 pub(crate) const API_ACCEPTS_ROUND_MAX: usize = 16;
 
-/// By how much later a connection counts as waiting while it sends a body that it may send, or
-/// takes a large answer.
+/// Delay of a connection's waiting time while it sends a body that it may send, or takes a large
+/// answer.
 pub(crate) const API_BODY_CREDIT: Duration = Duration::from_secs(10);
 
-/// Connections of one origin that count so. Beyond: they wait as others do.
+/// Connections of one origin with [`API_BODY_CREDIT`] at a time. Beyond: they wait as others do.
 pub(crate) const API_BODIES_ORIGIN_MAX: usize = 64;
 
-/// An answer of more bytes than this is a large one: no client without a token gets such.
+/// Size (bytes) above which an answer is large: no client without a token gets a larger one.
 pub(crate) const API_ANSWER_LARGE_BYTES: u64 = 32 << 10;
 
-/// Longest that the body of a request to the API may take. Beyond: it is answered `timeout`.
+/// Longest that the body of a request to the API may take. Beyond: the request is answered
+/// `timeout`.
 pub(crate) const API_BODY_WAIT: Duration = Duration::from_secs(30);
 
 const _: () = assert!(API_CONNECTIONS_ORIGIN_MAX < API_CONNECTIONS_MAX);

@@ -232,7 +232,7 @@ type Of = fn(&VolumeHistograms) -> &Durations;
 const CLASSES: [(&str, Of); 3] =
     [("read", |h| &h.read), ("write", |h| &h.write), ("other", |h| &h.other)];
 
-/// The same for what requests waited.
+/// Of volumes that the operator chose: the time that requests waited.
 const WAIT: (&str, &str) = (
     "weir_volume_contract_wait_seconds",
     "Time that READs, WRITEs and COMMITs waited for the contract, of chosen volumes",
@@ -570,7 +570,7 @@ mod tests {
         volumes.chain(of(SERVER)).chain(single).chain(histograms).collect()
     }
 
-    /// Those, and the series that histograms are scraped as.
+    /// The published metrics, and the series that histograms are scraped as.
     fn scraped() -> BTreeSet<String> {
         let series = |(name, _)| ["bucket", "sum", "count"].map(|part| format!("{name}_{part}"));
         published().into_iter().chain([OPERATION, WAIT].into_iter().flat_map(series)).collect()

@@ -18,12 +18,12 @@ const SEND_WAIT_MAX: Duration = Duration::from_secs(1);
 /// The way to the service manager, if there is one.
 pub(crate) struct ServiceManager {
     door: Option<(UnixDatagram, SocketAddr)>,
-    /// It restarts a server that it did not hear of for so long.
+    /// The service manager restarts a server that it did not hear of for this long.
     watchdog: Option<Duration>,
 }
 
 impl ServiceManager {
-    /// Whoever the environment says wants to be told.
+    /// The service manager that the environment names.
     ///
     /// # Errors
     /// If the socket it names can't be used.
@@ -94,7 +94,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// How long the service manager waits for a sign, if it waits for one of this process.
+/// The service manager's timeout for a sign of life, if it expects one of this process.
 fn watchdog(micros: Option<OsString>, pid: Option<OsString>) -> Option<Duration> {
     let number = |text: OsString| text.to_str()?.parse::<u64>().ok();
     let ours = pid.is_none_or(|pid| number(pid) == Some(std::process::id().into()));

@@ -1,4 +1,4 @@
-//! What the control plane may ask of the data plane, and nothing more.
+//! The control plane's interface to the data plane, and nothing more.
 //!
 //! Handlers of the API decide in the catalogue first; the data plane is told the outcome as a
 //! whole snapshot and makes itself agree with it. It never refuses a limit or an export rule; it
@@ -18,7 +18,7 @@ pub enum PlaneError {
     Volume {
         /// The volume's name.
         name: String,
-        /// What failed, with the cause.
+        /// The failed step, with the cause.
         reason: String,
     },
 }
@@ -66,9 +66,9 @@ pub struct VolumeLive {
     pub used_bytes: u64,
     /// Is that exact?
     pub used_exact: bool,
-    /// How far a recount has come that is under way.
+    /// Progress of a recount that is under way.
     pub counting: Option<weir_store::Counting>,
-    /// What the last recount found.
+    /// The result of the last recount.
     pub counted: Option<weir_store::Counted>,
 }
 
@@ -93,18 +93,17 @@ pub const DURATION_BOUNDS: [Duration; 17] = [
     Duration::from_secs(10),
 ];
 
-/// How long things took since the server started.
+/// A histogram of times since the server started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations {
-    /// How many took no longer than the bound of the same number and longer than the one before; the last, longer than
-    /// every bound.
+    /// The number of times up to the bound with the same index and above the one before; the last, above every bound.
     pub counts: [u64; DURATION_BOUNDS.len() + 1],
     /// Nanoseconds of all together.
     pub nanos: u64,
 }
 
 impl Durations {
-    /// How many there were.
+    /// The number of times in the histogram.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -120,7 +119,8 @@ pub struct VolumeHistograms {
     pub write: Durations,
     /// All others, from arrival to reply.
     pub other: Durations,
-    /// What requests waited for their contract: READs, WRITEs and COMMITs, and others where they count. Zero for who did not wait.
+    /// Time that requests waited for their contract: READs, WRITEs and COMMITs, and others where they count. Zero for a request
+    /// that did not wait.
     pub wait: Durations,
 }
 
@@ -149,7 +149,7 @@ pub struct Totals {
     pub log_lines_dropped: u64,
     /// Log lines left out because there were too many alike, in this process.
     pub log_lines_left_out: u64,
-    /// What the lock manager tells.
+    /// The lock manager's counters.
     pub locks: LockTotals,
 }
 
@@ -193,8 +193,8 @@ pub trait Plane: Send + Sync + 'static {
     /// The histograms of a volume, if it is being served and they were asked for.
     fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>>;
 
-    /// What the counters of every volume show that clients ever used since the server started, and its
-    /// limits with what of them is certain, one after another.
+    /// Calls `each` for every volume that clients ever used since the server started, with its
+    /// counters, and its limits with the certain part of them.
     fn readings(&self, each: &mut dyn FnMut(VolumeId, Entitled, Reading));
 
     /// Begins to count a volume's usage anew, if the volume is being served; false if that is

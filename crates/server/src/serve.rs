@@ -40,7 +40,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// An address of the API can't be listened on.
@@ -48,7 +48,7 @@ pub enum ServeError {
     ListenApi {
         /// The address.
         address: SocketAddr,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// Port 111 can't be listened on.
@@ -59,7 +59,7 @@ pub enum ServeError {
     Portmapper {
         /// The address.
         address: SocketAddr,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The rpcbind of this machine did not take our programs.
@@ -208,7 +208,7 @@ impl Server {
         &self.addresses
     }
 
-    /// The data plane, for whoever decides what it serves.
+    /// The data plane, for the code that decides what it serves.
     #[must_use]
     pub fn plane(&self) -> Arc<dyn Plane> {
         Arc::clone(&self.engine) as Arc<dyn Plane>
@@ -220,7 +220,7 @@ impl Server {
         &self.catalog
     }
 
-    /// What it serves, for people.
+    /// The services, for people.
     fn in_words(&self) -> String {
         let snapshot = self.catalog.snapshot();
         let served = snapshot.volumes().filter(|one| self.engine.volume_live(one.id).is_some());
@@ -350,7 +350,7 @@ fn worker_count(configured: usize) -> usize {
 }
 
 /// Starts a thread without which the server is no server: if it fails, the process ends at once,
-/// so that whoever supervises it starts it again and clients go on. Nothing acknowledged is lost.
+/// so that the supervisor starts it again and clients go on. Nothing acknowledged is lost.
 fn spawn(
     name: String,
     run: impl FnOnce() -> std::io::Result<()> + Send + 'static,

@@ -16,7 +16,8 @@ pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
     changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The same for `patience` at most.
+/// Releases the lock, sleeps until `changed` is notified, for at most `patience`, and takes the
+/// lock again.
 pub(crate) fn wait_for<'a, T>(
     changed: &Condvar,
     guard: MutexGuard<'a, T>,

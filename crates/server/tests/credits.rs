@@ -62,7 +62,8 @@ fn credits_are_full_at_birth_and_survive_a_stop() {
     assert_eq!(bed.left(&server), Some(FULL));
     server.stop().unwrap();
     assert_eq!(bed.catalog().credits().unwrap(), BTreeMap::from([(bed.volume, FULL)]));
-    // As if most of them had been spent. They are earned at 3,000 a second from then on.
+    // This leaves the volume as if most credits had been spent. They are earned at 3,000 a second
+    // from then on.
     bed.catalog().keep_credits(&BTreeMap::from([(bed.volume, 1000)])).unwrap();
     for _ in 0..2 {
         let server = bed.start();
@@ -112,7 +113,7 @@ fn credits_are_kept_ahead_before_they_are_spent_faster() {
     // isn't filled up yet.)
     let left = kept(iops(3_000)).unwrap();
     assert!((FULL - faster - 34_133 / 20..=FULL - faster).contains(&left), "{left}");
-    // Where nothing changes for them nothing is kept.
+    // Without a change for the credits nothing is kept.
     server.catalog().keep_credits(&BTreeMap::from([(bed.volume, 7)])).unwrap();
     let quota = VolumeChange { quota_bytes: Some(65 * GIB), ..VolumeChange::default() };
     assert_eq!(kept(quota), Some(7));

@@ -1,7 +1,7 @@
 //! The lock manager as clients on sockets see it: rights, callbacks, restarts, forged notices.
 //!
-//! It listens on port 111, so each test runs this program again in a network of its own, where
-//! every address of 127.0.0.0/8 can be another client.
+//! The server listens on port 111, so each test runs this program again in a network of its own,
+//! where every address of 127.0.0.0/8 can be another client.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -77,7 +77,7 @@ impl Bed {
             let (name, pool) = ("work".to_owned(), "pool".to_owned());
             let volume = NewVolume { name, pool, quota_bytes: 900 * TIB, ..NewVolume::default() };
             catalog.create_volume(&volume, Mode::Commit).unwrap();
-            // 16 bytes a second: what is written there waits.
+            // 16 bytes a second: writes to this volume wait.
             let slow = NewVolume { name: "slow".to_owned(), quota_bytes: 1 << 20, ..volume };
             catalog.create_volume(&slow, Mode::Commit).unwrap();
             for host in hosts {
@@ -430,7 +430,7 @@ fn one_address_at_every_bound_keeps_no_stranger_out() {
 const GREEDY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 66));
 const MIB: u32 = 1 << 20;
 
-/// Calls of `args` without end, in one piece: `count` of them.
+/// `count` calls with `args`, in one piece.
 fn calls<A: RemoteCall>(caller: &Caller, count: u32, args: &A) -> Vec<u8> {
     let mut all = Vec::new();
     for xid in 0..count {
@@ -454,7 +454,7 @@ fn flood(connections: usize, bytes: &[u8]) -> Vec<TcpStream> {
     (0..connections).map(sending).collect()
 }
 
-/// What one address can have too much of: each time connections that go on, and what it is.
+/// The floods of one address: for each, its name, and connections that go on.
 fn floods(greedy: &mut Host) -> Vec<(&'static str, Vec<TcpStream>)> {
     let (file, slow) = (greedy.file("large"), greedy.file_of(b"/slow", "slow"));
     let data = vec![7; MIB as usize];
@@ -539,7 +539,7 @@ fn body_every_bound() {
         stranger_does_all(last, "all of them");
     }
     for socket in floods.iter().flat_map(|(_, sockets)| sockets) {
-        // One that the server closed before is as good.
+        // A connection that the server closed before is ended too.
         let _closed = socket.shutdown(std::net::Shutdown::Both);
     }
     drop(bed);

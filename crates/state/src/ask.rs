@@ -1,4 +1,4 @@
-//! What is asked of the table, and what comes of it later.
+//! Requests to the table, and their later results.
 
 use crate::file::File;
 use crate::owner::Owner;
@@ -7,22 +7,22 @@ use crate::range::{Mode, Range};
 /// A lock to take, to test or to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// On which file.
+    /// The file.
     pub file: File,
-    /// For whom.
+    /// The owner that asks.
     pub owner: Owner,
-    /// Which bytes.
+    /// The range of bytes.
     pub range: Range,
-    /// How.
+    /// The mode of the lock.
     pub mode: Mode,
 }
 
-/// What became of a lock that was not refused.
+/// The result of a lock request that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
-    /// It is held.
+    /// The lock is held.
     Granted,
-    /// It waits, and a [`Grant`] will tell when it is held.
+    /// The request waits, and a [`Grant`] will tell when the lock is held.
     Waits,
 }
 
@@ -35,10 +35,10 @@ pub struct GrantId(pub u64);
 #[derive(Debug)]
 #[must_use = "the client waits to be told"]
 pub struct Grant<W> {
-    /// To tell the table what became of it.
+    /// The grant's number, by which the caller tells the table its fate.
     pub id: GrantId,
-    /// What was asked for, to the byte, also where the lock has grown together with others.
+    /// The request, to the byte, also where the lock has grown together with others.
     pub ask: Ask,
-    /// What the caller gave when the request began to wait.
+    /// The value that the caller gave when the request began to wait.
     pub waiter: W,
 }

@@ -1,5 +1,5 @@
-//! Who has how much and where: what the bounds are checked against, and where to look when an
-//! owner or a client goes.
+//! The use of each client and owner, against which the bounds are checked, and the files to search
+//! when an owner or a client goes.
 
 use crate::error::{Counted, Limit, Scope};
 use crate::file::File;
@@ -23,7 +23,7 @@ pub struct Use {
 }
 
 impl Use {
-    /// What there would be too many of, were `more` added.
+    /// The resource that would pass its bound if `more` were added.
     pub(crate) fn passes(&self, more: &Self, most: &Self) -> Option<Counted> {
         let over =
             |used: usize, more: usize, most: usize| more > 0 && used.saturating_add(more) > most;
@@ -58,7 +58,7 @@ impl Use {
         self.things() == 0
     }
 
-    /// What is left without `fewer`.
+    /// The use that is left without `fewer`.
     fn without(&self, fewer: &Self) -> Self {
         let mut left = *self;
         left.sub(fewer);
@@ -70,7 +70,7 @@ impl Use {
     }
 }
 
-/// What is in use, by client and by owner.
+/// The use by client and by owner.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     clients: BTreeMap<Client, Account>,
@@ -78,7 +78,7 @@ pub(crate) struct Books {
     total: Use,
     origins: BTreeMap<Origin, Sum>,
     volumes: BTreeMap<VolumeId, Sum>,
-    /// Clients that came to have nothing, until somebody asks for them.
+    /// Clients whose use fell to nothing, until [`Books::take_left`] returns them.
     left: Vec<Client>,
 }
 
@@ -87,23 +87,23 @@ struct Account {
     used: Use,
     /// The files it has anything on, and how many things.
     files: BTreeMap<File, usize>,
-    /// The same by volume.
+    /// The number of things by volume.
     volumes: BTreeMap<VolumeId, usize>,
 }
 
-/// What several clients have together.
+/// The total use of several clients, and their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     used: Use,
     clients: usize,
 }
 
-/// May a request be refused because its origin or its volume has its part?
+/// May a request be refused because its origin or its volume has its full part?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It may.
+    /// A new request, which may be refused.
     New,
-    /// It may not: it belongs to what was granted before.
+    /// A request that belongs to an earlier grant, which may not be refused.
     Old,
 }
 
@@ -123,7 +123,7 @@ impl Books {
         self.clients.keys()
     }
 
-    /// The same owner as one value, whoever asks: so its name is kept once.
+    /// The known value of the same owner, so that its name is kept once.
     pub(crate) fn known(&self, owner: &Owner) -> Owner {
         if let Some((known, _)) = self.owners.get_key_value(owner) {
             return known.clone();
@@ -172,8 +172,8 @@ impl Books {
             .map_or(Ok(()), full(Scope::Volume))
     }
 
-    /// What there would be too many of in a part of which `own` is in use. `new` if it would have
-    /// one client more.
+    /// The resource that a request would take too much of, in a part of which `own` is in use.
+    /// `new` if the part would have one client more.
     fn check_part(
         &self,
         own: &Sum,
@@ -260,13 +260,13 @@ impl Books {
         self.total.sub(&fewer);
     }
 
-    /// The clients that came to have nothing since this was last asked. One of them may have
+    /// The clients whose use fell to nothing since the last call. A returned client may use
     /// something again.
     pub(crate) fn take_left(&mut self) -> Vec<Client> {
         core::mem::take(&mut self.left)
     }
 
-    /// All clients of `origin` that have anything.
+    /// All clients of `origin` with anything in use.
     pub(crate) fn clients_at(
         &self,
         protocol: Protocol,
@@ -288,7 +288,7 @@ impl Books {
         }
     }
 
-    /// What `owner` waits for.
+    /// The requests of `owner` that wait.
     pub(crate) fn waits_of(&self, owner: &Owner) -> impl Iterator<Item = &(File, u64)> {
         self.owners.get(owner).into_iter().flat_map(|standing| &standing.waits)
     }

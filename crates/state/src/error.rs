@@ -1,16 +1,16 @@
-//! Why something was not given.
+//! The reasons for which a request was not granted.
 
 use crate::owner::Owner;
 use crate::range::{Mode, Range};
 
-/// Somebody who holds what was asked for.
+/// The holder of a lock that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Who.
+    /// The holder.
     pub owner: Owner,
-    /// Which bytes: one of the owner's locks, whole.
+    /// The bytes: one of the owner's locks, whole.
     pub range: Range,
-    /// How.
+    /// The mode of the lock.
     pub mode: Mode,
 }
 
@@ -29,7 +29,7 @@ pub enum Refused {
     /// A reclaim outside the grace period, or from a client that held nothing before the restart.
     #[error("nothing to reclaim")]
     NoReclaim,
-    /// To wait would be to wait for oneself.
+    /// The request would wait for itself.
     #[error("it would wait for itself")]
     Deadlock,
     /// A bound is reached.
@@ -41,13 +41,13 @@ pub enum Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("too many {counted:?} of one {scope:?}")]
 pub struct Limit {
-    /// Of what there would be too many.
+    /// The resource of which there would be too much.
     pub counted: Counted,
-    /// In what.
+    /// The scope of the bound.
     pub scope: Scope,
 }
 
-/// What is bounded.
+/// The bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counted {
     /// Clients that hold or wait for anything.
@@ -62,7 +62,7 @@ pub enum Counted {
     OwnerBytes,
 }
 
-/// In what it is bounded.
+/// The scope of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// One file.

@@ -15,14 +15,15 @@ pub(crate) struct Grace {
 #[derive(Debug)]
 struct Period {
     until: Mono,
-    /// Who held something before the restart.
+    /// The clients that held something before the restart.
     known: BTreeSet<Client>,
-    /// Who of them may still reclaim.
+    /// The clients that may still reclaim.
     awaited: BTreeSet<Client>,
 }
 
 impl Grace {
-    /// Until `until`, or until `clients` are all done. Without any there is nothing to wait for.
+    /// Begins the grace period, which lasts until `until`, or until `clients` are all done. Without
+    /// clients there is nothing to wait for.
     pub(crate) fn begin(&mut self, until: Mono, clients: impl IntoIterator<Item = Client>) {
         let known: BTreeSet<Client> = clients.into_iter().collect();
         self.period = Some(Period { until, awaited: known.clone(), known })
@@ -39,7 +40,7 @@ impl Grace {
         }
     }
 
-    /// Who may still reclaim, of those whose requests come from `origin`.
+    /// The clients of `origin` that may still reclaim.
     pub(crate) fn awaited_at(
         &self,
         protocol: Protocol,
@@ -50,7 +51,7 @@ impl Grace {
         all.take_while(move |client| (client.protocol(), client.origin()) == (protocol, origin))
     }
 
-    /// When it ends at the latest; `None` if it is over at `now`.
+    /// Latest end of the grace period; `None` if it is over at `now`.
     pub(crate) fn until(&self, now: Mono) -> Option<Mono> {
         self.period.as_ref().map(|period| period.until).filter(|until| now < *until)
     }

@@ -77,7 +77,7 @@ impl<K: Ord> Intervals<K> {
         self.find_below(node.below[HIGH]?, range, want)
     }
 
-    /// Where a range that begins at `first` with `key` stands, seen from the node `at`.
+    /// The side of the node `at` on which a range that begins at `first` with `key` stands.
     fn side(&self, at: usize, first: u64, key: &K) -> Ordering {
         let node = &self.nodes[at];
         first.cmp(&node.range.first()).then_with(|| key.cmp(&node.key))

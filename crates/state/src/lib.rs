@@ -1,15 +1,15 @@
-//! What all protocols over one volume must agree on: who holds which bytes of a file
-//! ([`Table::lock`]), who lets whom open it ([`Table::share`]), who waits and whose turn it is, and
-//! what may be done in the grace period after a restart ([`Table::begin_grace`]).
+//! The state on which all protocols over one volume must agree: the holders of a file's bytes
+//! ([`Table::lock`]), the shares of its openers ([`Table::share`]), the waiters in their order, and
+//! the rules of the grace period after a restart ([`Table::begin_grace`]).
 //!
-//! It is plain data under the caller's one mutex. Whatever becomes free by an operation is handed
-//! back as [`Grant`]s, and the caller tells those who waited; a grant that its client did not want
-//! or never heard of is taken back ([`Table::refused`]).
+//! The table is plain data under the caller's one mutex. An operation that frees ranges returns
+//! [`Grant`]s, and the caller tells the waiters; a grant that its client did not want or never
+//! heard of is taken back ([`Table::refused`]).
 //!
-//! What is *not* here: a clock (time is a [`Mono`](weir_core::Mono) handed in), a wire type, a
-//! socket, a file. Owners are opaque bytes of a protocol's choice, and nothing here knows what
-//! they mean. A client that stays silent is the caller's to notice: a lease that ran out, a reboot
-//! that was announced, all end in [`Table::release_client`].
+//! Not here: a clock (time is a [`Mono`](weir_core::Mono) handed in), a wire type, a socket, a
+//! file. Owners are opaque bytes of a protocol's choice, and nothing here knows what they mean. A
+//! client that stays silent is the caller's to notice: a lease that ran out, a reboot that was
+//! announced, all end in [`Table::release_client`].
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

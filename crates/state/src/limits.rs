@@ -11,39 +11,39 @@ use weir_core::origin::part;
 /// by two for each waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// What may be held and waited for on one file.
+    /// The most that may be held and waited for on one file.
     pub file: Use,
-    /// What one client may hold and wait for.
+    /// The most that one client may hold and wait for.
     pub client: Use,
-    /// What all may hold and wait for.
+    /// The most that all clients may hold and wait for.
     pub server: Use,
     /// Clients that may hold or wait for anything.
     pub clients: usize,
-    /// What of `server` and `clients` the clients of one origin may have together. A client can
-    /// invent others at its own address, and this is what bounds all of them.
+    /// The part of `server` and `clients` that the clients of one origin may have together. A
+    /// client can invent others at its own address, and this bounds all of them.
     pub origin: Part,
-    /// What of `server` and `clients` may be on the files of one volume. The bytes of names don't
-    /// count here, since an owner belongs to no volume.
+    /// The part of `server` and `clients` that may be on the files of one volume. The bytes of
+    /// names don't count here, since an owner belongs to no volume.
     pub volume: Part,
 }
 
-/// What one origin or one volume may have of what all may have together: a part of what the others
-/// leave free. It binds new locks, waiters and shares. A reclaim after a restart, and the range
-/// more that an unlock can make, pass it: they belong to what was granted before.
+/// The part of a common bound that one origin or one volume may have: a fraction of the rest that
+/// the others leave free. It binds new locks, waiters and shares. A reclaim after a restart, and
+/// the additional range that an unlock can make, pass it: they belong to an earlier grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The part of locks, waiters, shares and bytes is one in so many.
+    /// The divisor for locks, waiters, shares and bytes: the part is one in this number.
     pub one_in: usize,
-    /// The part of clients is one in so many.
+    /// The divisor for clients: the part is one in this number.
     pub clients_one_in: usize,
-    /// At least this, however much the others have.
+    /// The least part, however much the others have.
     pub least: Use,
-    /// At least so many clients.
+    /// The least number of clients.
     pub least_clients: usize,
 }
 
 impl Part {
-    /// All of it: no bound beside the server's.
+    /// The whole bound: no limit beside the server's.
     pub const ALL: Self = Self {
         one_in: 1,
         clients_one_in: 1,
@@ -56,7 +56,7 @@ impl Part {
         least_clients: usize::MAX,
     };
 
-    /// The part of `most` where the `others` use so much.
+    /// The part of `most` if the `others` use this much.
     pub(crate) const fn of(&self, most: &Use, others: &Use) -> Use {
         let (one_in, least) = (self.one_in, &self.least);
         Use {
@@ -67,7 +67,7 @@ impl Part {
         }
     }
 
-    /// The part of `most` clients where there are `others` already.
+    /// The part of `most` clients if there are `others` already.
     pub(crate) const fn of_clients(&self, most: usize, others: usize) -> usize {
         part(most, others, self.clients_one_in, self.least_clients)
     }

@@ -14,7 +14,7 @@ use crate::share::{Share, Shares};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// What the locks of all files have in common.
+/// The state that the locks of all files share.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) books: Books,
@@ -48,7 +48,7 @@ pub(crate) struct Locks<W> {
 struct Granted {
     range: Range,
     mode: Mode,
-    /// What the owner held of it before.
+    /// The ranges that the owner held of it before.
     before: Vec<(Range, Mode)>,
 }
 
@@ -68,7 +68,7 @@ impl<W> Locks<W> {
         &self.ranges
     }
 
-    /// Who holds what is asked for.
+    /// The holder of a range that `ask` conflicts with.
     pub(crate) fn holder(&self, ask: &Ask) -> Option<Holder> {
         let (range, mode, owner) =
             self.ranges.conflict(&ask.owner, ask.range, ask.mode, &mut |_| true)?;
@@ -81,7 +81,7 @@ impl<W> Locks<W> {
         self.queue.iter().find_map(same)
     }
 
-    /// What waits as `number`.
+    /// The request that waits as `number`.
     pub(crate) fn asked(&self, file: &File, number: u64) -> Option<Ask> {
         self.queue.get(number).map(|waiter| waiter.ask(file))
     }
@@ -263,7 +263,7 @@ impl<W> Locks<W> {
         self.granted.range(all).map(|((_, grant), granted)| (*grant, granted))
     }
 
-    /// Whatever was granted to `owner` within `range` it knows by now.
+    /// Settles the grants to `owner` within `range`, which it knows by now.
     fn settle_within(&mut self, owner: &Owner, range: Range, common: &mut Common) {
         let settled: Vec<GrantId> = self
             .granted_to(owner)

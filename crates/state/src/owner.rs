@@ -1,4 +1,4 @@
-//! Whose locks they are: clients, and owners within them, as opaque bytes.
+//! The owners of locks: clients, and owners within them, as opaque bytes.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,20 +17,20 @@ pub enum Protocol {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Client {
     protocol: Protocol,
-    /// Before the name, so that the order puts all clients of an origin side by side.
+    /// The origin, before the name, so that the order puts all clients of an origin side by side.
     origin: Origin,
     id: Arc<[u8]>,
 }
 
 impl Client {
-    /// The client that `protocol` knows by `id`. Bounds count its requests against `origin`, which
-    /// must be the same for the same `id`.
+    /// The client with the identity `id` in `protocol`. Bounds count its requests against `origin`,
+    /// which must be the same for the same `id`.
     #[must_use]
     pub fn new(protocol: Protocol, origin: Origin, id: &[u8]) -> Self {
         Self { protocol, origin, id: id.into() }
     }
 
-    /// Where its requests come from.
+    /// The origin of its requests.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.origin
@@ -42,7 +42,7 @@ impl Client {
         self.protocol
     }
 
-    /// What the protocol knows it by.
+    /// The protocol's identity of the client.
     #[must_use]
     pub fn id(&self) -> &[u8] {
         &self.id
@@ -85,7 +85,7 @@ impl Owner {
         &self.0.client
     }
 
-    /// What the client calls it.
+    /// The client's name for the owner.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.0.name

@@ -1,4 +1,4 @@
-//! Those who wait for locks on one file, in the order they came.
+//! The requests that wait for locks on one file, in the order of their arrival.
 
 use crate::ask::Ask;
 use crate::file::File;
@@ -23,7 +23,7 @@ impl<W> Waiter<W> {
         (self.range, self.mode) == (ask.range, ask.mode) && self.owner == ask.owner
     }
 
-    /// What it waits for.
+    /// The request that waits.
     pub(crate) fn ask(&self, file: &File) -> Ask {
         Ask { file: *file, owner: self.owner.clone(), range: self.range, mode: self.mode }
     }
@@ -62,7 +62,7 @@ impl<W> Queue<W> {
         self.waiters.remove(&number)
     }
 
-    /// In the order they came.
+    /// The requests in the order of arrival.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Waiter<W>)> {
         self.waiters.iter().map(|(number, waiter)| (*number, waiter))
     }
@@ -83,8 +83,8 @@ impl<W> Queue<W> {
     }
 }
 
-/// Those passed over while the queue is gone through, to be asked fast whether one of them must
-/// not be overtaken.
+/// The requests passed over while the queue is gone through, searched fast for one that must not be
+/// overtaken.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
     shared: Intervals<(Owner, u64)>,

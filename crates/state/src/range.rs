@@ -19,7 +19,7 @@ impl Range {
         Some(Self { first: offset, last })
     }
 
-    /// Everything from `offset` on.
+    /// The range from `offset` to the end of the file.
     #[must_use]
     pub const fn to_eof(offset: u64) -> Self {
         Self { first: offset, last: u64::MAX }
@@ -43,7 +43,7 @@ impl Range {
         self.last
     }
 
-    /// How many bytes; `None` if it reaches to the end of the file.
+    /// The number of bytes; `None` if the range reaches to the end of the file.
     #[must_use]
     pub const fn length(self) -> Option<u64> {
         match self.last {
@@ -72,7 +72,7 @@ impl Range {
     }
 }
 
-/// How a range is held. The order is that of strength.
+/// The mode in which a range is held. The order is that of strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
     /// Together with others that hold it shared.

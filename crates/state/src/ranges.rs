@@ -9,10 +9,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-/// Everything held on one file.
+/// The ranges held on one file.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    /// By owner and first byte: an owner's ranges side by side.
+    /// The ranges by owner and first byte: an owner's ranges side by side.
     by_owner: BTreeMap<(Owner, u64), Held>,
     shared: Intervals<Owner>,
     exclusive: Intervals<Owner>,
@@ -24,7 +24,7 @@ struct Held {
     mode: Mode,
 }
 
-/// What a change of an owner's ranges would take out and put in.
+/// The ranges that a change of an owner's ranges would take out and put in.
 #[derive(Debug)]
 pub(crate) struct Plan {
     remove: Vec<(Range, Mode)>,
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// How many more ranges are held afterwards, and how many fewer.
+    /// The number of additional ranges held afterwards, and the number of removed ones.
     pub(crate) fn growth(&self) -> (usize, usize) {
         let (more, fewer) = (self.insert.len(), self.remove.len());
         (more.saturating_sub(fewer), fewer.saturating_sub(more))
@@ -82,7 +82,7 @@ impl Ranges {
             .map(|((_, first), held)| (Range::between(*first, held.last), held.mode))
     }
 
-    /// What it takes for `owner` to hold `range` in `mode`, or not at all.
+    /// The change by which `owner` holds `range` in `mode`, or not at all.
     pub(crate) fn plan(&self, owner: &Owner, range: Range, mode: Option<Mode>) -> Plan {
         let (mut first, mut last) = (range.first(), range.last());
         let (mut remove, mut insert, mut frees) = (Vec::new(), Vec::new(), false);

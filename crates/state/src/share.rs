@@ -8,9 +8,9 @@ use weir_core::Access;
 /// One owner's reservation of a file. Only [`Access::READ`] and [`Access::WRITE`] count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// What the owner does.
+    /// The owner's access.
     pub access: Access,
-    /// What others may not do meanwhile.
+    /// The access that others may not have meanwhile.
     pub deny: Access,
 }
 
@@ -63,7 +63,7 @@ impl Shares {
     }
 }
 
-/// How often reading and writing occur in a set of modes.
+/// The number of readers and writers in a set of modes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     read: usize,

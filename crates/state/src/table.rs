@@ -22,10 +22,10 @@ use weir_core::{Mono, Origin, VolumeId};
 ///
 /// # Whose turn it is
 ///
-/// Who waits is served in the order of coming. A request that would wait may not overtake an
+/// Waiters are served in the order of arrival. A request that would wait may not overtake an
 /// earlier one that it conflicts with, so readers can't starve a writer; one that does not want to
-/// wait looks only at what is held. The exception is an owner that holds a lock already, on any
-/// file: it goes by what is held alone, because somebody ahead of it may be waiting for it.
+/// wait looks only at held locks. The exception is an owner that holds a lock already, on any file:
+/// its requests look only at held locks, because a request ahead may be waiting for it.
 #[derive(Debug)]
 pub struct Table<W> {
     files: BTreeMap<File, Locks<W>>,
@@ -174,14 +174,14 @@ impl<W> Table<W> {
         }
     }
 
-    /// Everything of `owner` is over: its locks, shares and waits on all files.
+    /// Ends all that `owner` has: its locks, shares and waits on all files.
     pub fn release_owner(&mut self, owner: &Owner, grants: &mut Vec<Grant<W>>) {
         for file in self.common.books.files_of(owner.client()) {
             self.release_on(&file, owner, &|other| other == owner, grants);
         }
     }
 
-    /// Everything of `client` is over: it rebooted, its lease ran out, or it said so itself. In the
+    /// Ends all that `client` has: it rebooted, its lease ran out, or it said so itself. In the
     /// grace period nothing more is expected of it.
     pub fn release_client(&mut self, client: &Client, grants: &mut Vec<Grant<W>>) {
         let first = Owner::new(client.clone(), &[]);
@@ -204,7 +204,8 @@ impl<W> Table<W> {
         }
     }
 
-    /// Everything on files of `volume` is over, because the volume is. Nobody is told.
+    /// Ends all locks, shares and waits on files of `volume`, because the volume is gone. Nobody is
+    /// told.
     pub fn release_volume(&mut self, volume: VolumeId) {
         let files: Vec<File> =
             self.files.keys().filter(|file| file.volume == volume).copied().collect();
@@ -222,7 +223,7 @@ impl<W> Table<W> {
         self.grace.begin(until, clients);
     }
 
-    /// When the grace period ends at the latest; `None` if there is none at `now`.
+    /// Latest end of the grace period; `None` if there is none at `now`.
     #[must_use]
     pub fn grace_until(&self, now: Mono) -> Option<Mono> {
         self.grace.until(now)
@@ -234,7 +235,7 @@ impl<W> Table<W> {
         self.common.books.has(client)
     }
 
-    /// What is held and waited for in all.
+    /// The use of all clients together.
     #[must_use]
     pub fn used(&self) -> Use {
         self.common.books.total()
@@ -245,18 +246,18 @@ impl<W> Table<W> {
         self.common.books.clients()
     }
 
-    /// Those of them whose requests come from `origin`.
+    /// The clients of one protocol whose requests come from `origin`.
     pub fn clients_at(&self, protocol: Protocol, origin: Origin) -> impl Iterator<Item = &Client> {
         self.common.books.clients_at(protocol, origin)
     }
 
-    /// The clients that came to hold nothing and wait for nothing since this was last asked. One of
-    /// them may have something again by now.
+    /// The clients whose last lock or waiter went away since the last call. A returned client may
+    /// hold something again.
     pub fn take_left(&mut self) -> Vec<Client> {
         self.common.books.take_left()
     }
 
-    /// Does the grace period let `client` take something at `now`, as a reclaim or not?
+    /// Does the grace period let `client` take a lock or share at `now`, as a reclaim or not?
     ///
     /// # Errors
     /// [`Refused::Grace`] and [`Refused::NoReclaim`].
@@ -269,7 +270,7 @@ impl<W> Table<W> {
         self.grace.awaited_at(protocol, origin)
     }
 
-    /// Whose grant this is, as long as it may have to be taken back.
+    /// The owner of this grant, as long as it may have to be taken back.
     #[must_use]
     pub fn grantee(&self, grant: GrantId) -> Option<&Owner> {
         self.common.granted.get(&grant).map(|(_, owner)| owner)

@@ -1,4 +1,4 @@
-//! What one origin and one volume may have of what all may have: whatever they do, others find room.
+//! The parts of one origin and one volume in the common bounds: whatever they do, others find room.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -76,7 +76,7 @@ fn invented_clients_count_against_their_origin() {
     let got = (0..10_000).take_while(|name| world.lock(&shared(1, *name), false).is_ok()).count();
     assert_eq!(got, SMALL.clients / SMALL.origin.clients_one_in);
     assert_eq!(world.lock(&shared(1, 9999), false), full(Counted::Clients, Scope::Origin));
-    // Who is there already goes on, and strangers come.
+    // Clients that are there already go on, and strangers come.
     assert_eq!(world.lock(&ask(1, 0, 5, 7, Mode::Exclusive), false), Ok(Locked::Granted));
     assert_eq!(world.lock(&shared(2, 9999), false), Ok(Locked::Granted));
     // The stranger leaves them one less, so two must go before one may come.
@@ -134,7 +134,7 @@ fn a_reclaim_and_an_unlock_are_not_refused_because_of_others() {
     assert_eq!(done, Ok(()));
 }
 
-/// What one of the greedy asks for.
+/// A request of one of the greedy.
 #[derive(Clone, Copy, Debug)]
 struct Greed {
     from: u32,

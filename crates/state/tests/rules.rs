@@ -101,9 +101,9 @@ fn readers_that_come_later_do_not_starve_a_writer() {
     world.lock(&ask("a1", 0, 10, Shared)).unwrap();
     assert_eq!(world.wait(&ask("b1", 0, 10, Exclusive), "writer"), Ok(Locked::Waits));
     assert_eq!(world.wait(&ask("c1", 5, 10, Shared), "reader"), Ok(Locked::Waits));
-    // Who does not want to wait is told what is held, and nothing is.
+    // An owner that does not want to wait is told of held locks, and there are none.
     assert_eq!(world.lock(&ask("d1", 0, 10, Shared)), Ok(Locked::Granted));
-    // Who holds something already may be waited for by the writer.
+    // A holder may be waited for by the writer.
     assert_eq!(world.wait(&ask("a1", 0, 20, Shared), "holder"), Ok(Locked::Granted));
     world.unlock(&ask("d1", 0, 10, Shared)).unwrap();
     world.unlock(&ask("a1", 0, 20, Shared)).unwrap();

@@ -1,5 +1,5 @@
-//! What the store's operations cost beside the bare system calls, in µs per call:
-//! `cargo run --release -p weir-store --example costs -- DIRECTORY`.
+//! The cost of the store's operations beside the bare system calls, in µs per call: `cargo run
+//! --release -p weir-store --example costs -- DIRECTORY`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a measuring tool may stop at any error")]
 
 use std::fs::OpenOptions;

@@ -1,6 +1,6 @@
-//! What stable answers cost: operations and syncs a second, in both modes of namespace durability,
-//! with 1 to 64 clients at once:
-//! `cargo run --release -p weir-store --example durability -- DIRECTORY [SECONDS]`.
+//! The cost of stable answers: operations and syncs a second, in both modes of namespace
+//! durability, with 1 to 64 clients at once: `cargo run --release -p weir-store --example
+//! durability -- DIRECTORY [SECONDS]`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a measuring tool may stop at any error")]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ const WRITE_BYTES: usize = 4096;
 const FILE_BYTES: u64 = 1 << 20;
 const ROOT: Credentials = Credentials::ROOT;
 
-/// What each client does over and over.
+/// The operation that each client repeats.
 #[derive(Clone, Copy)]
 enum Load {
     /// CREATE and REMOVE in a directory of its own, or in one for all: two operations; put on record

@@ -1,4 +1,4 @@
-//! Whose identity the calling thread has before the file system.
+//! The identity of the calling thread before the file system.
 //!
 //! Linux keeps credentials per thread, but the C library's `setfsuid` family and `setgroups` may
 //! (for `setgroups`: does) broadcast to all threads of the process; so raw system calls are used,

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use weir_core::FsError;
 
-/// What `errno` means to a caller of the store. Numbers that no variant names are `Io`.
+/// The error that `errno` means to a caller of the store. Numbers that no variant names are `Io`.
 pub(crate) fn fs_error(errno: Errno) -> FsError {
     match errno {
         Errno::PERM => FsError::NotPermitted,

@@ -23,12 +23,12 @@ use weir_core::Mono;
 
 /// A write that takes longer than this is slow.
 const QUICK: Duration = Duration::from_millis(1);
-/// How long after a sync writes stay in the pool.
+/// Time after a sync in which writes stay in the pool.
 const CALM_AFTER_SYNC: Duration = Duration::from_millis(100);
 /// Quick writes in a row, and the time they must span, before writes return to the worker.
 const QUICK_RUN: u32 = 64;
 const QUICK_SPAN: Duration = Duration::from_secs(1);
-/// How long sleeps are watched after a slow write for which they weren't.
+/// Time for which sleeps are watched after a slow write for which they weren't.
 const SUSPICION: Duration = Duration::from_millis(100);
 /// "Never": no slow write is being lived down, no sync was seen.
 const NEVER: u64 = 0;
@@ -37,7 +37,7 @@ const NEVER: u64 = 0;
 #[derive(Debug, Default)]
 struct Syncs {
     running: AtomicU32,
-    /// When the last one ended, in nanoseconds plus one.
+    /// End of the last sync, in nanoseconds plus one.
     ended: AtomicU64,
 }
 
@@ -62,10 +62,10 @@ impl Syncs {
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     syncs: Syncs,
-    /// When the present run of quick pooled writes began, in nanoseconds plus one.
+    /// Start of the present run of quick pooled writes, in nanoseconds plus one.
     pooled_since: AtomicU64,
     quick: AtomicU32,
-    /// When suspicion ends, in nanoseconds.
+    /// End of suspicion, in nanoseconds.
     suspects_until: AtomicU64,
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn own_descriptors() -> FsResult<BorrowedFd<'static>> {
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = || rustix::fs::open("/proc/self/fd", flags, rustix::fs::Mode::empty());
-    // What fails for a lack of descriptors must not be remembered.
+    // A failure for lack of descriptors must not be remembered.
     let opened = as_root(|_| open())?.map_err(fs_error)?;
     Ok(DIRECTORY.get_or_init(|| opened).as_fd())
 }
@@ -64,7 +64,8 @@ pub(crate) fn handle_of(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
     Ok((key.born(birth(&status(fd)?)), mount))
 }
 
-/// The same without the birth, for a caller that reads the object's [`status`] too.
+/// The kernel's handle like [`handle_of`] without the birth, for a caller that reads the object's
+/// [`status`] too.
 pub(crate) fn handle_without_birth(fd: impl AsFd) -> Result<(ObjectKey, i32), Errno> {
     #[expect(clippy::cast_possible_truncation, reason = "45")]
     let mut handle = KernelHandle { bytes: HANDLE_BYTES as u32, kind: 0, data: [0; HANDLE_BYTES] };
@@ -92,7 +93,7 @@ pub(crate) fn handle_without_birth(fd: impl AsFd) -> Result<(ObjectKey, i32), Er
     Ok((ObjectKey::new(key).map_err(|_| Errno::OVERFLOW)?, mount))
 }
 
-/// What `fstat` tells of an open object, and its birth, in one system call.
+/// The attributes (`fstat`) and the birth of an open object, in one system call.
 pub(crate) fn status(fd: impl AsFd) -> Result<Statx, Errno> {
     statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)
 }
@@ -113,7 +114,7 @@ pub(crate) fn birth(found: &Statx) -> u32 {
     digest.max(1)
 }
 
-/// When an open object was made, where the file system keeps that.
+/// Time at which an open object was made, if the file system keeps that.
 pub(crate) fn born_at(fd: impl AsFd) -> Result<Option<Timestamp>, Errno> {
     let found = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME)?;
     let kept = found.stx_mask & StatxFlags::BTIME.bits() != 0;
@@ -205,17 +206,18 @@ struct KernelMap {
     extents: [KernelExtent; EXTENTS],
 }
 
-/// What the file system has allocated for a part of a file and never written.
+/// The parts of a file that the file system has allocated and never written.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
-    /// In whole blocks; the last one may reach behind the part that was asked for.
+    /// The ranges, in whole blocks; the last one may reach behind the part that was asked for.
     pub(crate) ranges: Vec<Range<u64>>,
-    /// Where to ask for more.
+    /// The offset to ask from next.
     pub(crate) next: Option<u64>,
 }
 
-/// What of `start..end` the file system has allocated and never written, as far as a few extents
-/// reach. It tells what is on the disk or on its way there: data in memory may lie over it.
+/// The part of `start..end` that the file system has allocated and never written, as far as a few
+/// extents reach. The extents tell what is on the disk or on its way there: data in memory may lie
+/// over them.
 ///
 /// # Errors
 /// `EOPNOTSUPP` where the file system has no such map.
@@ -254,8 +256,9 @@ pub(crate) fn unwritten(fd: BorrowedFd<'_>, start: u64, end: u64) -> Result<Unwr
     Ok(out)
 }
 
-/// How often the calling thread has gone to sleep of its own accord, in all its life: for a lock,
-/// the disk or the kernel's throttle, and not because its processor was taken away.
+/// The number of times that the calling thread has gone to sleep of its own accord, in all its
+/// life: for a lock, the disk or the kernel's throttle, and not because its processor was taken
+/// away.
 pub(crate) fn sleeps() -> i64 {
     // SAFETY: all of `rusage` is integers, for which zeroes are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -55,7 +55,7 @@ impl Server {
         weir(self.data.path()).args(line.split_whitespace()).output().unwrap()
     }
 
-    /// What a command that must succeed prints.
+    /// The output of a command that must succeed.
     fn done(&self, line: &str) -> String {
         let output = self.weir(line);
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -552,7 +552,7 @@ fn a_certificate_of_the_operators_is_taken_and_taken_anew_on_sighup() {
     std::fs::copy(&cert, &first).unwrap();
     stranger("curl", &["-sS", "--cacert", &first, &url]);
     let hang_up = || stranger("kill", &["-HUP", &server.process.id().to_string()]);
-    // One that is none is not taken.
+    // A file that is no certificate is not taken.
     std::fs::write(&cert, "none").unwrap();
     hang_up();
     stranger("curl", &["-sS", "--cacert", &first, &url]);
@@ -587,8 +587,8 @@ fn configuration_comes_from_file_environment_and_flags_in_that_order() {
     assert!(refused.contains("weir.toml:2: unknown key \"worker\"; did you mean \"workers\"?"));
 }
 
-/// What a reader of the README's first steps types into each terminal, in order: a paragraph that
-/// speaks of a terminal begins another.
+/// The commands that a reader of the README's first steps types into each terminal, in order: a
+/// paragraph that speaks of a terminal begins another.
 fn terminals(readme: &'static str) -> Vec<Vec<&'static str>> {
     let steps = readme.split("\n## ").find(|part| part.starts_with("Five minutes")).unwrap();
     let mut terminals = vec![Vec::new()];
@@ -726,7 +726,7 @@ fn a_history_that_is_broken_or_gone_does_not_stop_the_server() {
     server.stop();
 }
 
-/// What a shell of this machine makes of the completions; nothing is asked of bash-completion.
+/// A shell of this machine reads the completions; nothing is asked of bash-completion.
 #[test]
 fn bash_completes_commands_and_options() {
     let completed = |words: &str, last: &str| {
@@ -752,7 +752,7 @@ fn lines_for_the_journal_begin_with_their_priority() {
     let said = |stream: &dyn Fn(&std::fs::Metadata) -> String| {
         let log = tempfile::NamedTempFile::new().unwrap();
         let file = log.reopen().unwrap();
-        // It warns of few open files, says that it can't listen there, and ends.
+        // The server warns of few open files, says that it can't listen there, and ends.
         let status = Command::new("sh")
             .args(["-c", "ulimit -n 1000 && exec \"$0\" \"$@\"", WEIR, "serve", "--api", "none"])
             .args(["--nfs", "192.0.2.1:2049", "--data"])

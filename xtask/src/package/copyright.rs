@@ -103,7 +103,7 @@ struct Kind {
 /// The whole file.
 ///
 /// # Errors
-/// Where cargo can't resolve, or a crate has neither Apache-2.0 among its licences nor a licence file.
+/// Cargo can't resolve, or a crate has neither Apache-2.0 among its licences nor a licence file.
 pub(super) fn text() -> Result<String> {
     let host = process::output("rustc", &["-vV"])?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: "));
@@ -220,7 +220,7 @@ fn without_apache(text: &str) -> String {
     }
 }
 
-/// As the continuation of a field: every line indented, empty ones as a dot.
+/// The text as the continuation of a field: every line indented, empty ones as a dot.
 fn indented(text: &str) -> String {
     let line = |line: &str| match line.trim_end() {
         "" => " .\n".to_owned(),

@@ -2,7 +2,7 @@
 //! completions, the configuration, licences) and laid out in one folder; debhelper then does with it
 //! what Debian's policy asks: scripts for the service, compressed pages, separate debug symbols.
 //!
-//! What is *not* here: a source package for Debian's archive.
+//! Not here: a source package for Debian's archive.
 
 mod copyright;
 
@@ -12,13 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where packages are built and left.
+/// The directory in which packages are built and left.
 const OUT: &str = "target/debian";
-/// What debhelper is told, as it lies in this repository.
+/// The files for debhelper, as they lie in this repository.
 const DEBIAN: &str = "dist/debian";
 const UNIT: &str = "dist/weir.service";
 
-/// What the command line asks for.
+/// The command line's request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     /// The program to package; without one the release is built.

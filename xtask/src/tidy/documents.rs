@@ -11,10 +11,10 @@ const PROMISES: &str = "docs/semantics.md";
 
 const SETTINGS: &str = "docs/configuration.md";
 
-/// Where the settings are declared, each with a line `name: "section.key",`.
+/// The file that declares the settings, each with a line `name: "section.key",`.
 const SETTINGS_SOURCE: &str = "crates/server/src/config/keys.rs";
 
-/// How a promise names its tests: `` Proved by: `path::name`, `path::name` ``.
+/// The words with which a promise names its tests: `` Proved by: `path::name`, `path::name` ``.
 const PROOF: &str = "Proved by:";
 
 pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {

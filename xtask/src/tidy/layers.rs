@@ -56,7 +56,7 @@ impl Layers {
         Self(layers)
     }
 
-    /// What is wrong with `user` depending on our crate `used`, if anything.
+    /// The error in `user` depending on our crate `used`, if there is one.
     fn objection(&self, user: &str, used: &str) -> Option<String> {
         match self.0.get(user) {
             _ if user == used => None,

@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// What the checks found wrong, one line each.
+/// The faults that the checks found, one line each.
 #[derive(Default)]
 struct Findings(Vec<String>);
 

@@ -32,7 +32,7 @@ const BEHIND_THE_DOOR: [&str; 7] = [
 /// The only code that prints: what it is given can't command a terminal.
 const PRINT_DOOR: &str = "crates/bench/src/terminal";
 
-/// What prints, or leads to where printing goes.
+/// Names that print, or lead to printing.
 const PRINTS: [&str; 17] = [
     "print!",
     "println!",
@@ -53,10 +53,10 @@ const PRINTS: [&str; 17] = [
     ".print_long_help()",
 ];
 
-/// What clap prints by itself.
+/// Calls by which clap prints by itself.
 const CLAP_PRINTS: [&str; 2] = [".exit()", "error.print()"];
 
-/// What goes to standard output or standard error and is not for people's terminals alone.
+/// Standard streams that are not for people's terminals alone.
 const STREAMS: [(&str, &str); 2] = [
     // A worker speaks a protocol of bytes with its coordinator.
     ("crates/bench/src/cluster/link.rs", "stdout()"),
@@ -64,7 +64,7 @@ const STREAMS: [(&str, &str); 2] = [
     ("crates/weir/src/cli/logging.rs", "stderr()"),
 ];
 
-/// Where whole documents for other programs are printed, whose lines are not made one by one.
+/// Files that print whole documents for other programs, whose lines are not made one by one.
 const DOCUMENTS: [&str; 2] =
     ["crates/weir/src/cli/completions.rs", "crates/weir/src/cli/config.rs"];
 
@@ -92,7 +92,7 @@ pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
 
 fn objections(path: &Path, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
-    // What a `tests.rs` tests is the module it belongs to.
+    // A `tests.rs` tests the module it belongs to.
     let is_tests = path.file_name().is_some_and(|name| name == "tests.rs");
     if !is_tests && !text.starts_with("//!") {
         wrong.push("must open with a `//!` doc saying what the module is and is not".to_owned());

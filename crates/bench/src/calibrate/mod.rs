@@ -1,8 +1,8 @@
 //! Calibration: what a server holds on its hardware, measured at its NFS port for several mixes of READs and
 //! WRITEs and several block sizes.
 //!
-//! What is *not* here: the volume that is measured, which whoever calls makes with a contract that binds
-//! nowhere, and what becomes of the figures.
+//! Not here: the measured volume, which the caller makes with a contract that binds nowhere, and the use
+//! of the figures.
 
 use crate::Control;
 use crate::cli::sampler::ServerSampler;
@@ -19,23 +19,23 @@ use std::time::Duration;
 const COMMIT_BYTES: u32 = 4 << 20;
 /// Directory of the files on the volume.
 const DIRECTORY: &str = "calibration";
-/// What is taken for the writing of files when it is guessed how long all takes, bytes a second.
+/// Speed of writing files that the estimate of the total time assumes, bytes a second.
 const LAYOUT_BYTES_PER_SECOND: u64 = 200 << 20;
 /// Measurements that a server keeps of one calibration at most (`CELLS_MAX` of its catalogue).
 const CELLS_MAX: usize = 256;
 /// Most bytes that all files together may have: 16 PiB, beyond any disk.
 const DATA_BYTES_MAX: u64 = 1 << 54;
-/// What connecting and the end of a measurement take, seconds.
+/// Time for connecting and for the end of a measurement (s).
 const AROUND_S: f64 = 0.5;
 
-/// What is measured, and how.
+/// The measurements to make, and their method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Mixes, as READs of a hundred requests.
     pub mixes: Vec<u8>,
     /// Block sizes in bytes.
     pub block_sizes: Vec<u32>,
-    /// How long each mix and block size is measured, seconds.
+    /// Duration of the measurement of each mix and block size (s).
     pub seconds: f64,
     /// Load before that, seconds.
     pub warmup_s: f64,
@@ -49,14 +49,14 @@ pub struct Plan {
     pub threads: u32,
 }
 
-/// What was measured with one mix and one block size.
+/// The measurement of one mix and one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
     /// READs of a hundred requests.
     pub read_percent: u8,
     /// Bytes of one request.
     pub block_bytes: u32,
-    /// What was moved.
+    /// The bytes moved a second.
     pub bytes_per_second: u64,
     /// READs and WRITEs a second.
     pub iops: u64,
@@ -70,7 +70,7 @@ pub struct Cell {
     pub saturated: bool,
 }
 
-/// What goes on.
+/// A step of the calibration.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
     /// Files are written: so many bytes of so many.
@@ -79,7 +79,7 @@ pub enum Step<'a> {
     Begin(u8, u32, usize, usize),
     /// A moment of it.
     Window(&'a Window),
-    /// It is measured.
+    /// The cell is measured.
     Done(&'a Cell),
 }
 
@@ -95,7 +95,7 @@ impl Plan {
         self.file_bytes.saturating_mul(u64::from(self.jobs))
     }
 
-    /// How long it takes, roughly.
+    /// The expected duration, roughly.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a guess")]
     pub fn expected(&self) -> Duration {
@@ -155,7 +155,7 @@ impl Plan {
                 true => Layout::Written { block_bytes: 1 << 20 },
                 false => Layout::Existing,
             },
-            // They go with the volume.
+            // The files go with the volume.
             keep: true,
             directory: DIRECTORY.to_owned(),
             threads: self.threads,
@@ -212,10 +212,10 @@ fn twice<T: Copy + PartialEq>(all: &[T]) -> Option<T> {
 
 /// Statuses of a server that has no room.
 const NO_ROOM: [&str; 2] = ["NFS3ERR_NOSPC", "NFS3ERR_DQUOT"];
-/// What helps then.
+/// The remedy for too little room.
 const ROOM_HINT: &str = "; choose smaller files or fewer jobs (--file-size, --jobs)";
 
-/// What is advised for any run names options that a calibration doesn't have.
+/// The error, without the advice for any run, which names options that a calibration doesn't have.
 fn advised(error: BenchError) -> BenchError {
     match error {
         BenchError::Refused { action, status, .. } => {

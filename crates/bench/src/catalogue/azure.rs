@@ -7,7 +7,7 @@ use crate::scenario::{Chart, Step};
 use crate::workload::{Length, MixOp, OpShare, Operation, Pattern, Stability, Workload};
 
 const SOURCE: &str = "Azure Files premium (SMB, diskspd), undated";
-/// What is true of every load here that stands for one over SMB.
+/// A remark on every load here that stands for one over SMB.
 const LIKE: &str = "Figures published for SMB are told here and put beside nothing.";
 const DISKSPD: &str = "diskspd.exe -W300 -C5 -r -w100 -b4k -t8 -o8 -Sh -d60 -L -c2G -Z1G";
 /// Block sizes of the sweep over one file, in KiB: ours.
@@ -26,7 +26,7 @@ struct Pair {
     name: &'static str,
     title: &'static str,
     about: String,
-    /// What takes the place of SMB's features over NFS.
+    /// The replacement of SMB's features over NFS.
     instead: &'static str,
     chart: Chart,
     steps: Vec<Step>,

@@ -9,12 +9,12 @@ pub(super) const KIB: u64 = 1 << 10;
 pub(super) const MIB: u64 = 1 << 20;
 /// Bytes in a GiB.
 pub(super) const GIB: u64 = 1 << 30;
-/// What an axis of reads among a hundred requests is called.
+/// The label of an axis of reads among a hundred requests.
 pub(super) const READS: &str = "reads %";
-/// What an axis of requests in flight, all jobs together, is called. [`crate::scenario::scale`]
-/// keeps its values true.
+/// The label of an axis of requests in flight, all jobs together. [`crate::scenario::scale`] keeps
+/// its values true.
 pub(super) const IN_FLIGHT: &str = "requests in flight";
-/// What an axis of connections of one client is called.
+/// The label of an axis of connections of one client.
 pub(super) const CONNECTIONS: &str = "connections";
 
 /// Blocks of `kib` KiB: `depth` of each job, all clients' processes on files of their own.
@@ -43,7 +43,7 @@ pub(super) fn step(name: &str, load: Workload) -> Step {
     Step { name: name.to_owned(), loads: vec![load], ..Step::default() }
 }
 
-/// What a step varies.
+/// The axis that a step varies.
 pub(super) fn axis(label: &str, value: impl Into<f64>) -> Option<Axis> {
     Some(Axis { label: label.to_owned(), value: value.into() })
 }

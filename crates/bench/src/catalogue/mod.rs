@@ -19,7 +19,7 @@ mod vdbench;
 
 use crate::scenario::{Language, Scenario, Step, scale};
 
-/// What a test speaks to the server.
+/// The protocol that a test speaks to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// NFSv3, or a mounted path.
@@ -42,13 +42,13 @@ impl Protocol {
 /// One line of the list of tests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its name.
+    /// The test's name.
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it speaks.
+    /// The test's protocol.
     pub protocol: Protocol,
-    /// How many steps it has.
+    /// The number of steps.
     pub steps: usize,
     /// Does any step carry published figures?
     pub published: bool,
@@ -77,7 +77,7 @@ impl Test {
     }
 }
 
-/// What a test is called and where it comes from.
+/// The name of a test, and its source.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     name: &'a str,

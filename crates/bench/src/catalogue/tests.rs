@@ -228,7 +228,7 @@ fn every_test_is_sound_and_every_name_means_one() {
         steps.dedup();
         assert_eq!(steps.len(), test.steps.len(), "{}", entry.name);
         for load in loads(&test) {
-            // What is a part of another step's rate is open until that has run.
+            // A rate that is a part of another step's is open until that has run.
             let open = matches!(load.rate, Rate::Share { .. });
             let load = if open {
                 Workload { rate: Rate::Unlimited, ..load.clone() }

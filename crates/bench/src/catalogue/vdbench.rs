@@ -8,7 +8,7 @@ use crate::workload::{Length, Pattern, Rate, Workload};
 const SOURCE: &str = "Azure NetApp Files by Vdbench (2019)";
 const WHO: &str = "ANF, one volume, twelve D32s_v3 (2019)";
 
-/// One of the published script's runs.
+/// A run of the published script.
 struct Run {
     name: &'static str,
     kib: u32,

@@ -1,4 +1,4 @@
-//! What would run, in words.
+//! The runs of a dry run, in words.
 
 use crate::scenario::{Cache, Scenario, Step};
 use crate::suite::{Options, Plan, step_seconds};
@@ -7,7 +7,7 @@ use crate::units::span;
 use crate::workload::{Length, Operation, Pattern, Rate, Workload};
 use weir_core::units::Bytes;
 
-/// What running `scenarios` with `options` would do.
+/// The text about running `scenarios` with `options`.
 pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {
     let mut text = Text::new();
     text.line(format_args!("Dry run: nothing is run, and {} is not contacted.", options.target));

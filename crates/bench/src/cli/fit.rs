@@ -125,7 +125,7 @@ impl FitArgs {
         to
     }
 
-    /// What is not a matter of size.
+    /// Makes the changes that are not a matter of size.
     fn change(&self, scenario: &mut Scenario) {
         for load in scenario.steps.iter_mut().flat_map(|step| &mut step.loads) {
             self.change_load(load);

@@ -1,4 +1,4 @@
-//! How often a load is applied, and what is done about caches and files.
+//! The number of repeats of a load, and the treatment of caches and files.
 
 use super::CliError;
 use super::place::Reach;
@@ -45,7 +45,7 @@ pub struct MethodArgs {
     pub flush_read: Option<u64>,
 }
 
-/// What happens to the files.
+/// The treatment of the files.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Files {
     pub(super) keep: bool,

@@ -147,7 +147,7 @@ pub fn run(
     }
 }
 
-/// What does not measure has nothing to find fault with.
+/// The complaints of a command that does not measure: none.
 const fn nothing((): ()) -> Vec<String> {
     Vec::new()
 }

@@ -1,4 +1,4 @@
-//! Where results go.
+//! The destination of results.
 
 use super::{CliError, Format};
 use crate::report::suite;

@@ -78,7 +78,7 @@ pub fn run(args: &ReportArgs, format: Format) -> Result<(), ReportError> {
     }
 }
 
-/// As tables, with an empty line between results.
+/// The results as tables, with an empty line between results.
 fn shown(results: &[Results]) -> Text {
     let mut text = Text::new();
     for (number, one) in results.iter().enumerate() {
@@ -90,7 +90,7 @@ fn shown(results: &[Results]) -> Text {
     text
 }
 
-/// As JSON: one document, or an array of several.
+/// Prints the results as JSON: one document, or an array of several.
 fn json(results: &[Results]) -> Result<(), ReportError> {
     match results {
         [one] => print_json(one),

@@ -123,7 +123,7 @@ pub(super) fn run(
     with_suite(&scenarios, target, options, &args.by, to, control, |suite| suite.run(&scenarios))
 }
 
-/// What is known of the machines. `room` is what is free at the target.
+/// The known facts about the machines. `room` is the free space at the target.
 fn facts(options: &Options, room: Option<u64>) -> Facts {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Facts {
@@ -162,7 +162,7 @@ pub(super) fn with_suite(
     Ok(outcome.unclean())
 }
 
-/// Who applies the loads; the options learn of their machines.
+/// The executor that applies the loads; the options learn of its machines.
 fn executor(
     target: Target,
     by: &ByArgs,

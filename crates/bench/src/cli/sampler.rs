@@ -1,4 +1,4 @@
-//! What the server's process uses while it is measured.
+//! The resources that the server's process uses while it is measured.
 
 use super::CliError;
 use crate::engine::{Phase, Window};

@@ -121,7 +121,7 @@ pub(super) fn run(
     let files = Files { keep: args.load.keep, reuse: args.load.reuse };
     let text = args.load.target_text();
     let options = args.method.options(text, &target, files, args.output.label.as_deref())?;
-    // What preflight looks at: the load as it was described.
+    // Preflight looks at the load as it was described.
     let probe = Scenario {
         name: "search".to_owned(),
         title: "Search".to_owned(),

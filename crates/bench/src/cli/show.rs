@@ -59,7 +59,7 @@ fn doing(act: Act, repeat: u32, of: u32) -> String {
     }
 }
 
-/// What came of a step, in a line.
+/// The result of a step, in a line.
 fn line(result: &StepResult) -> String {
     let name = &result.name;
     let Some(summary) = &result.summary else {

@@ -25,12 +25,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Who proves: neither's proof can be given for the other's.
+/// The party that proves: neither's proof can be given for the other's.
 #[derive(Clone, Copy, Debug)]
 pub enum Role {
-    /// Who asks for load.
+    /// The party that asks for load.
     Coordinator,
-    /// Who applies it.
+    /// The party that applies the load.
     Worker,
 }
 

@@ -27,20 +27,20 @@ impl Clock {
         Self { base: Instant::now(), offset_ns }
     }
 
-    /// What it shows.
+    /// The clock's time now.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.at_ns(Instant::now())
     }
 
-    /// What it shows at `instant`.
+    /// The clock's time at `instant`.
     #[must_use]
     pub fn at_ns(&self, instant: Instant) -> u64 {
         let passed = instant.saturating_duration_since(self.base).as_nanos();
         self.offset_ns.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))
     }
 
-    /// When it shows `ns`; its own beginning for what was before.
+    /// The instant at which the clock shows `ns`; its own start for earlier times.
     #[must_use]
     pub fn instant(&self, ns: u64) -> Instant {
         let passed = Duration::from_nanos(ns.saturating_sub(self.offset_ns));
@@ -57,9 +57,9 @@ impl Default for Clock {
 /// The four times of one probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// It left, by the coordinator's clock.
+    /// Time at which the probe left, by the coordinator's clock.
     pub sent_ns: u64,
-    /// It came, by the worker's.
+    /// Time at which the probe came, by the worker's clock.
     pub received_ns: u64,
     /// The answer left, by the worker's.
     pub answered_ns: u64,
@@ -67,19 +67,19 @@ pub struct Exchange {
     pub arrived_ns: u64,
 }
 
-/// What a probe says of a worker's clock.
+/// The offset of a worker's clock by one probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The worker's clock less the coordinator's.
     pub offset_ns: i128,
     /// Time that the two messages took together.
     pub round_trip_ns: u64,
-    /// When it was taken, by the coordinator's clock.
+    /// Time of the probe, by the coordinator's clock.
     pub at_ns: u64,
 }
 
 impl Exchange {
-    /// What it says; `None` if no clock can have shown these times.
+    /// The probe's reading; `None` if no clock can have shown these times.
     #[must_use]
     pub fn reading(&self) -> Option<Reading> {
         let whole = self.arrived_ns.checked_sub(self.sent_ns)?;
@@ -93,13 +93,13 @@ impl Exchange {
 }
 
 impl Reading {
-    /// How far the offset may be wrong.
+    /// The largest error of the offset.
     #[must_use]
     pub const fn uncertainty_ns(&self) -> u64 {
         self.round_trip_ns.div_ceil(2)
     }
 
-    /// What the worker's clock shows when the coordinator's shows `ns`.
+    /// The worker's time when the coordinator's clock shows `ns`.
     #[must_use]
     pub fn theirs(&self, ns: u64) -> u64 {
         let theirs = i128::from(ns) + self.offset_ns;
@@ -137,8 +137,8 @@ pub(crate) fn best(readings: &[Reading]) -> Option<Reading> {
     readings.iter().min_by_key(|reading| reading.round_trip_ns).copied()
 }
 
-/// How long before the common start it is announced, in nanoseconds: half a second and four times
-/// the longest of the `readings`' round trips.
+/// Time from the announcement of the common start to the start, in nanoseconds: half a second and
+/// four times the longest of the `readings`' round trips.
 #[must_use]
 pub(crate) fn lead_ns(readings: &[Reading]) -> u64 {
     let longest = readings.iter().map(|reading| reading.round_trip_ns).max().unwrap_or(0);
@@ -228,7 +228,7 @@ mod tests {
             let clock = Skewed { offset_ns, drift_ppm };
             let reading = clock.probe(begin_ns - 2_000_000_000, 300_000, 20_000, 500_000);
             let wanted = reading.theirs(begin_ns);
-            // When, in true time, does the worker's clock show that?
+            // The true time at which the worker's clock shows that decides.
             let error = i128::from(wanted) - i128::from(clock.shows(begin_ns));
             let by_drift = 2_000_000_000 * drift_ppm.abs() / 1_000_000;
             let bound = i128::from(reading.uncertainty_ns()) + by_drift + 1000;

@@ -71,12 +71,12 @@ fn versions(theirs: u32, why: &str) -> String {
     )
 }
 
-/// Who a worker says it is.
+/// The identity that a worker claims.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Its name.
+    /// The worker's name.
     pub name: String,
-    /// Its machine.
+    /// The worker's machine.
     pub machine: Machine,
 }
 
@@ -99,7 +99,7 @@ pub fn welcome<T>(
         Ok(outcome) => outcome,
         Err(GreetError::Refused(why)) => {
             let refusal = Report::Refused { protocol: PROTOCOL, why: why.clone() };
-            // Who has gone meanwhile need not be told.
+            // A peer that has gone meanwhile need not be told.
             drop(send(&mut halves.write, &refusal));
             return Err(GreetError::Refused(why));
         }

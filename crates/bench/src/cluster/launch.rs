@@ -15,19 +15,19 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Where workers listen unless told otherwise.
+/// The default port of workers.
 pub const PORT: u16 = 7420;
 /// Bytes kept of what a child complains about.
 const COMPLAINT: usize = 2000;
-/// How long a child may take to clear away and end once it was told to.
+/// Longest time that a child may take to clear away and end once it was told to.
 const CHILD_END: Duration = Duration::from_secs(10);
-/// How long the last words of a child that has ended are waited for.
+/// Longest wait for the last words of a child that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Where a worker is, or is to be.
+/// The place of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It listens there: `HOST:PORT`.
+    /// The worker listens there: `HOST:PORT`.
     Listening(String),
     /// ssh starts it there: `[USER@]HOST`.
     Ssh(String),
@@ -38,9 +38,9 @@ pub enum Place {
 /// A worker to come by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What it is called in results, and by loads that name hosts.
+    /// The worker's name in results, and in loads that name hosts.
     pub name: String,
-    /// Where it is.
+    /// The worker's place.
     pub place: Place,
 }
 
@@ -79,24 +79,24 @@ fn with_port(host: &str) -> String {
     }
 }
 
-/// How workers are come by.
+/// The way to get workers.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// What those that listen want proved.
+    /// The secret that listening workers want proved.
     pub token: Option<Token>,
     /// ssh, or what stands for it, and its arguments.
     pub ssh: Vec<String>,
     /// The program that ssh starts.
     pub program: String,
-    /// How long to wait.
+    /// The waiting times.
     pub patience: Patience,
 }
 
 /// A worker that was greeted.
 pub struct Connected {
-    /// What it is called.
+    /// The worker's name.
     pub name: String,
-    /// What it said of itself.
+    /// The worker's own description.
     pub welcome: Welcome,
     /// The connection.
     pub halves: Halves,
@@ -224,7 +224,7 @@ fn within(
     let greeting = move || {
         let greeted = greet(&mut halves, token.as_ref());
         let greeted = greeted.map(|welcome| (welcome, halves)).map_err(|error| error.to_string());
-        // Who asked may have given up.
+        // The asker may have given up.
         drop(sender.send(greeted));
     };
     let thread = Builder::new().name("bench-greet".to_owned()).spawn(greeting);
@@ -264,7 +264,7 @@ impl Offspring {
         let halves = Halves {
             read: Box::new(read),
             write: Box::new(write),
-            // It may have ended already.
+            // The child may have ended already.
             close: Box::new(move || drop(ended.with(Child::kill))),
         };
         Ok((halves, Self { child, complaint, listener }))
@@ -281,7 +281,7 @@ impl Offspring {
         self.complaint.with(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// Its process id.
+    /// The child's process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.with(|child| child.id())
@@ -297,7 +297,7 @@ impl Offspring {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.child.with(|child| {
-            // It may have ended just now.
+            // The child may have ended just now.
             drop(child.kill());
             drop(child.wait());
         });

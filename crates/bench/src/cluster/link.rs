@@ -16,20 +16,20 @@ use std::time::Duration;
 /// Messages that wait to be sent. A sender of what must arrive waits when they are so many; what
 /// is only shown is dropped then.
 const QUEUE: usize = 64;
-/// How often a full queue is tried again.
+/// Pause before a full queue is tried again.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// Both directions of a connection, and how to end it.
 pub struct Halves {
-    /// What the peer says.
+    /// The peer's messages.
     pub read: Box<dyn Read + Send>,
-    /// What it is told; dropping it tells that nothing more comes.
+    /// The messages to the peer; dropping it tells that nothing more comes.
     pub write: Box<dyn Write + Send>,
     /// Ends the connection at once, whoever waits for it.
     pub close: Box<dyn Fn() + Send + Sync>,
 }
 
-/// How long to wait for what.
+/// The longest waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// A sign of life is sent where nothing else was for so long.
@@ -53,7 +53,7 @@ impl Default for Patience {
     }
 }
 
-/// What comes from a peer.
+/// An event from a peer.
 pub(crate) enum Incoming<In> {
     /// A message, and what the own clock showed when it came.
     Message(u64, In),
@@ -61,7 +61,7 @@ pub(crate) enum Incoming<In> {
     Closed(String),
 }
 
-/// Where what comes from a peer goes, with the way to answer at once.
+/// The receiver of a peer's messages, with the way to answer at once.
 pub(crate) type Sink<Out, In> = Box<dyn Fn(&Outbox<Out>, Incoming<In>) + Send + Sync>;
 
 /// The way to a peer. The connection is ended when it is dropped, after what was sent.
@@ -169,7 +169,7 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), BenchEr
     started.map(drop).map_err(|source| BenchError::Local { what: "starting a thread", source })
 }
 
-/// What the threads of a connection share.
+/// The state that the threads of a connection share.
 struct End<Out, In> {
     outbox: Outbox<Out>,
     sink: Sink<Out, In>,
@@ -262,7 +262,7 @@ impl Halves {
     /// Of a TCP connection. A write that the peer does not take for `silence` fails.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn of(stream: TcpStream, silence: Duration) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(silence))?;

@@ -16,21 +16,21 @@ use std::time::{Duration, Instant};
 
 /// Connections at the same time, greeted or not; others are closed at once.
 const CONNECTIONS_MAX: usize = 16;
-/// How often it is looked for a connection, and for the end.
+/// Time between two looks for a connection, and for the end.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the end waits for a session that clears away its files.
+/// Longest time that the end waits for a session that clears away its files.
 const CLEARING: Duration = Duration::from_secs(60);
 
 /// Something to tell whoever started the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// It listens.
+    /// The worker listens.
     Listening(SocketAddr),
     /// Someone was not served, and why.
     Refused(SocketAddr, String),
     /// A coordinator is served.
     Began(SocketAddr),
-    /// It is served no more.
+    /// The coordinator is served no more.
     Ended(SocketAddr, Farewell),
 }
 

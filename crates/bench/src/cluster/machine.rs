@@ -1,4 +1,4 @@
-//! What machine this is, as a worker tells it.
+//! The description of this machine, as a worker reports it.
 
 use crate::results::Machine;
 use std::fs::read_to_string;
@@ -24,7 +24,7 @@ pub fn this() -> Machine {
     }
 }
 
-/// What follows the first line's `name` and `separator`, without quotation marks.
+/// The rest of the first line that begins with `name` and `separator`, without quotation marks.
 fn field(text: &str, name: &str, separator: char) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(separator)?.1.trim().trim_matches('"').to_owned())

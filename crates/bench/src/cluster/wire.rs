@@ -1,6 +1,6 @@
-//! What coordinator and worker say to each other, and its form on the wire: a byte for the kind of
+//! The messages between coordinator and worker, and their form on the wire: a byte for the kind of
 //! the message, four for its length, and the message as JSON. The kind bounds the length before
-//! anything is allocated. What is said when is the business of the two sides.
+//! anything is allocated. The order of messages is the business of the two sides.
 
 use super::auth::{Nonce, Tag};
 use crate::engine::{Record, Window};
@@ -20,7 +20,7 @@ const FAILURES_MAX: usize = 100;
 /// Bytes that are read before more memory is taken.
 const CHUNK: usize = 64 << 10;
 
-/// How much a message may hold.
+/// The kinds of messages, which bound their length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Before either side has shown who it is.
@@ -29,7 +29,7 @@ pub enum Kind {
     Control = 2,
     /// The loads of a step.
     Prepare = 3,
-    /// What came of a load.
+    /// The record of a load.
     Record = 4,
 }
 
@@ -57,7 +57,7 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
     /// Sent where nothing else was for a while.
     const ALIVE: Self;
 
-    /// Its kind.
+    /// The message's kind.
     fn kind(&self) -> Kind;
 
     /// Itself, with no text that could do harm where it is shown.
@@ -70,35 +70,35 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {
 /// A load of a step that a worker takes part in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assigned {
-    /// Its number in the step.
+    /// The load's number in the step.
     pub load: u32,
     /// With the worker's part.
     pub workload: Workload,
 }
 
-/// What a worker is to make ready for.
+/// The step that a worker is to make ready for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preparation {
     /// Number of the step; later orders and reports carry it.
     pub step: u32,
-    /// What is loaded.
+    /// The target of the load.
     pub target: Target,
     /// With what.
     pub loads: Vec<Assigned>,
 }
 
-/// Who a worker is.
+/// The identity of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
     /// [`PROTOCOL`].
     pub protocol: u32,
     /// Version of the program.
     pub program: String,
-    /// What it calls itself.
+    /// The worker's own name.
     pub name: String,
-    /// Where it runs.
+    /// The worker's machine.
     pub machine: Machine,
-    /// That it knows the token, where one was asked for.
+    /// The proof that the worker knows the token, where one was asked for.
     pub proof: Option<Tag>,
 }
 
@@ -117,10 +117,10 @@ pub enum Order {
     },
     /// The answer to [`Report::Challenge`].
     Proof {
-        /// That the coordinator knows the token.
+        /// The proof that the coordinator knows the token.
         proof: Tag,
     },
-    /// What does the clock say?
+    /// A request for the time of the clock.
     Probe {
         /// The coordinator's clock, given back as it is.
         sent_ns: u64,
@@ -136,7 +136,7 @@ pub enum Order {
     Start {
         /// Number of the step.
         step: u32,
-        /// When, by the worker's own clock.
+        /// Time of the start, by the worker's own clock.
         at_ns: u64,
     },
     /// Stop the load now, and report what was measured.
@@ -156,7 +156,7 @@ pub enum Order {
     },
     /// Nothing but a sign of life.
     Alive,
-    /// That was all.
+    /// The end of all messages.
     Bye,
 }
 
@@ -166,7 +166,7 @@ pub enum Order {
 pub enum Report {
     /// The answer to [`Order::Hello`] of a worker that wants the token proved.
     Challenge {
-        /// What the proof is to be about.
+        /// The nonce of the proof.
         nonce: Nonce,
     },
     /// No.
@@ -180,11 +180,11 @@ pub enum Report {
     Welcome(Box<Welcome>),
     /// The answer to [`Order::Probe`].
     Pong {
-        /// As it was sent.
+        /// Time of sending, as in the probe.
         sent_ns: u64,
-        /// When it came, by the worker's clock.
+        /// Time at which the probe came, by the worker's clock.
         received_ns: u64,
-        /// When this left, by the worker's clock.
+        /// Time at which this message left, by the worker's clock.
         answered_ns: u64,
     },
     /// Laying out.
@@ -213,14 +213,14 @@ pub enum Report {
         /// Why.
         why: String,
     },
-    /// What happened in the last 100 ms.
+    /// The operations of the last 100 ms.
     Window {
         /// Number of the step.
         step: u32,
         /// All of the worker's loads together.
         window: Window,
     },
-    /// What came of a load.
+    /// The record of a load.
     Record {
         /// Number of the step.
         step: u32,
@@ -236,11 +236,11 @@ pub enum Report {
         /// Milliseconds by which it began too late.
         late_ms: u64,
     },
-    /// What follows the load is done.
+    /// The work after the load is done.
     Finished {
         /// Number of the step.
         step: u32,
-        /// What failed of it, with the load's number.
+        /// The failures in it, with the load's number.
         failures: Vec<(u32, String)>,
     },
     /// The worker was told to end, by somebody at its machine. What it has follows.
@@ -315,9 +315,9 @@ pub enum WireError {
     /// A message over its bound.
     #[error("a message of {bytes} bytes is over the {most} that are allowed for {kind:?}")]
     TooLong {
-        /// Its kind.
+        /// The message's kind.
         kind: Kind,
-        /// Its length.
+        /// The message's length, in bytes.
         bytes: usize,
         /// The bound.
         most: usize,
@@ -348,7 +348,7 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, WireError> {
 /// Sends `message`.
 ///
 /// # Errors
-/// As [`encode`], and [`WireError::Io`].
+/// The errors of [`encode`], and [`WireError::Io`].
 pub fn send<M: Message>(to: &mut (impl Write + ?Sized), message: &M) -> Result<(), WireError> {
     to.write_all(&encode(message)?)?;
     Ok(to.flush()?)

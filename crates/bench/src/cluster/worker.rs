@@ -17,28 +17,28 @@ use std::time::{Duration, Instant};
 
 /// Orders that wait to be carried out; the connection is read no further then.
 const ORDERS: usize = 64;
-/// How often it is looked whether the worker was told to end.
+/// Time between two looks for an order to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often the laying out is reported.
+/// Time between two reports on the laying out.
 const LAYOUT_EVERY: Duration = Duration::from_millis(200);
 
 /// A worker of this process.
 #[derive(Clone)]
 pub struct Worker {
-    /// Who it says it is.
+    /// The worker's identity.
     pub identity: Identity,
-    /// Its clock.
+    /// The worker's clock.
     pub clock: Clock,
-    /// How long it waits.
+    /// The worker's waiting times.
     pub patience: Patience,
 }
 
-/// How a session ended.
+/// The end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Farewell {
     /// The coordinator was done.
     Bye,
-    /// It was lost, and how.
+    /// The session was lost, with the reason.
     Lost(String),
     /// This worker was told to end.
     Told,
@@ -70,15 +70,15 @@ impl Worker {
 /// The hand on the step that is being made ready or applied, by its number.
 type Current = Arc<Slot<Option<(u32, Control)>>>;
 
-/// What the session is to do.
+/// A task of the session.
 enum Task {
     Order(Order),
     Prepare(Box<Preparation>, Control),
     Closed(String),
 }
 
-/// What can't wait for its turn is done as soon as it comes: probes are answered, and a step is
-/// stopped while it goes on.
+/// Obeys orders that can't wait for their turn as soon as they come: probes are answered, and a
+/// step is stopped while it goes on.
 fn obey(current: Current, tasks: SyncSender<Task>, clock: Clock) -> Sink<Report, Order> {
     Box::new(move |outbox, incoming| {
         let task = match incoming {
@@ -86,7 +86,7 @@ fn obey(current: Current, tasks: SyncSender<Task>, clock: Clock) -> Sink<Report,
             Incoming::Message(at_ns, Order::Probe { sent_ns }) => {
                 let answered_ns = clock.now_ns();
                 let pong = Report::Pong { sent_ns, received_ns: at_ns, answered_ns };
-                // Who has gone needs no answer.
+                // A peer that has gone needs no answer.
                 return drop(outbox.send(&pong));
             }
             Incoming::Message(_, Order::Stop { step }) => {
@@ -144,7 +144,7 @@ struct Session<'a> {
     stage: Stage,
 }
 
-/// How far the step is.
+/// The stage of the step.
 enum Stage {
     Idle,
     Ready(Box<Ready>),
@@ -156,7 +156,7 @@ struct Ready {
     loads: Vec<u32>,
     prepared: PreparedStep,
     control: Control,
-    /// Its load is over.
+    /// The step's load is over.
     ended: bool,
 }
 

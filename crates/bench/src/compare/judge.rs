@@ -7,13 +7,13 @@ use crate::scenario::Cache;
 use crate::workload::Rate;
 use serde::{Deserialize, Serialize};
 
-/// What the deciding figure of a step shows.
+/// The result of comparing the deciding figure of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is better than the first.
+    /// The side is better than the first.
     Faster,
-    /// It is worse.
+    /// The side is worse.
     Slower,
     /// The repeats show no difference.
     NoDifference,
@@ -104,7 +104,7 @@ fn limited(step: &StepResult) -> bool {
     })
 }
 
-/// What speaks against the figures of one side.
+/// The reasons against the figures of one side.
 fn doubts(step: &StepResult, label: &str) -> Vec<String> {
     let any = |doubt: fn(&StepRun) -> bool| step.runs.iter().any(doubt);
     let mut doubts = Vec::new();

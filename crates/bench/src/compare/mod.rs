@@ -26,7 +26,7 @@ pub const COMPARISON_VERSION: u32 = 1;
 pub struct Comparison {
     /// [`COMPARISON_VERSION`].
     pub version: u32,
-    /// Whose results; the first is what the others are held against.
+    /// The compared results; the first is the one that the others are held against.
     pub sides: Vec<Side>,
     /// Tests that at least two of them have, in the order of the first that has them.
     pub tests: Vec<TestComparison>,
@@ -34,31 +34,31 @@ pub struct Comparison {
     pub partial: Vec<Partial>,
 }
 
-/// One of the results.
+/// One compared result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// Its label.
+    /// The result's label.
     pub label: String,
-    /// What was measured.
+    /// The measured target.
     pub target: String,
     /// Version of the program.
     pub program: String,
-    /// When it began, in seconds since 1970-01-01 UTC.
+    /// Start of the run, in seconds since 1970-01-01 UTC.
     pub started_unix_s: f64,
-    /// What has to be known before believing its figures.
+    /// Warnings to know before believing its figures.
     pub warnings: Vec<String>,
-    /// It was ended before its time, or lost a worker.
+    /// The run was ended before its time, or lost a worker.
     pub interrupted: bool,
 }
 
 /// One test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TestComparison {
-    /// Its name.
+    /// The test's name.
     pub name: String,
-    /// Its title.
+    /// The test's title.
     pub title: String,
-    /// How its figures are drawn best.
+    /// The best chart for its figures.
     pub chart: Chart,
     /// Steps that at least two sides measured.
     pub steps: Vec<StepComparison>,
@@ -67,11 +67,11 @@ pub struct TestComparison {
 /// One step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepComparison {
-    /// Its name.
+    /// The step's name.
     pub name: String,
-    /// Its group.
+    /// The step's group.
     pub group: String,
-    /// What it varies.
+    /// The axis that it varies.
     pub axis: Option<Axis>,
     /// The figure that decides.
     pub judged_by: Figure,
@@ -85,15 +85,15 @@ pub struct StepComparison {
 /// One side's step held against the first's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
-    /// Its number in [`Comparison::sides`].
+    /// The side's number in [`Comparison::sides`].
     pub side: usize,
-    /// What the deciding figure shows.
+    /// The verdict on the deciding figure.
     pub verdict: Verdict,
     /// Every figure that both have.
     pub ratios: Vec<Ratio>,
     /// Why the work was not the same.
     pub different: Vec<Difference>,
-    /// What else differs or has to be known, a sentence each.
+    /// Other differences and remarks, a sentence each.
     pub remarks: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct Partial {
     pub sides: Vec<usize>,
 }
 
-/// What is compared.
+/// A compared figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
@@ -222,7 +222,8 @@ fn compare_test(name: &str, tests: &[Option<&TestResult>], comparison: &mut Comp
             .map(|found| found.filter(|one| one.summary.is_some() && !one.preparation))
             .collect();
         let sides = numbers(found.iter().map(Option::is_some));
-        // What a side left out in a test that it has is worth telling; so is a step it lacks.
+        // A step that a side left out in a test that it has is worth a remark; so is a step it
+        // lacks.
         if !sides.is_empty() && measured.iter().any(|side| !sides.contains(side)) {
             let (test, step) = (name.to_owned(), Some(step.to_owned()));
             comparison.partial.push(Partial { test, step, sides: sides.clone() });

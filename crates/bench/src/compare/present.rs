@@ -8,7 +8,7 @@ use crate::terminal::{Text, shows_output};
 use crate::units::latency;
 use std::collections::BTreeSet;
 
-/// How to read a comparison, in words.
+/// The reading of a comparison, in words.
 pub mod rule {
     use super::super::{Comparison, Verdict};
 
@@ -51,7 +51,7 @@ pub mod rule {
         format!("Of {} {steps}: {counted}.", all.len())
     }
 
-    /// What not all sides have measured, in sentences.
+    /// The parts that not all sides have measured, in sentences.
     #[must_use]
     pub fn partial(comparison: &Comparison) -> Vec<String> {
         let label = |side: &usize| comparison.sides.get(*side).map_or("?", |one| &one.label);
@@ -66,7 +66,7 @@ pub mod rule {
     }
 }
 
-/// How much a table of ratios tells.
+/// The detail of a table of ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RatioRow {
     /// For a terminal.
@@ -238,7 +238,7 @@ fn factor(ratio: f64) -> String {
     if ratio >= 9999.5 { "over 9\u{2009}999".to_owned() } else { format!("{ratio:.2}") }
 }
 
-/// What is not the same and what has to be known, each sentence once with its steps.
+/// Differences and remarks, each sentence once with its steps.
 pub(crate) fn differences(comparison: &Comparison, test: &TestComparison) -> Vec<String> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |sentence: String, step: &StepComparison| {

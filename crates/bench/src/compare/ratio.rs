@@ -1,4 +1,4 @@
-//! How many times a figure is of another, and how far that can be trusted.
+//! The ratio of two figures, and its certainty.
 //!
 //! The rules need no assumption about how figures are distributed, only that repeats are
 //! independent of each other:
@@ -39,8 +39,8 @@ pub struct Ratio {
     pub high: f64,
     /// With what confidence the true ratio lies between, 0 to 1, at least; 0 says nothing.
     pub confidence: f64,
-    /// How likely such a distance is if there is no difference; absent where the ranges touch or
-    /// a side has but one run.
+    /// The probability of such a distance if there is no difference; absent where the ranges touch
+    /// or a side has but one run.
     pub chance: Option<f64>,
 }
 

@@ -11,7 +11,7 @@ const BESIDE_THE_POINT: [&str; 6] = ["name", "directory", "seed", "keep", "part"
 const CONDITIONS: [&str; 7] =
     ["length", "warmup_s", "drain_s", "threads", "verify", "verify_reads", "start_delay_s"];
 
-/// What is not the same in two steps.
+/// The differences between two steps.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
     /// In the work: it can't be compared.
@@ -68,8 +68,8 @@ fn compare_loads(first: &Workload, second: &Workload, found: &mut Differences) {
         if before == Some(value) || BESIDE_THE_POINT.contains(&name.as_str()) {
             continue;
         }
-        // Who finds files does not say how they were laid out: a step before, or a run that was
-        // not counted, wrote them.
+        // A run that finds files does not say how they were laid out: a step before, or a run that
+        // was not counted, wrote them.
         if name == "layout" && [before, Some(value)].contains(&Some(&Value::from("existing"))) {
             continue;
         }

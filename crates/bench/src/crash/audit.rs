@@ -46,7 +46,7 @@ pub(super) struct Observed {
     data: BTreeMap<u64, Vec<u8>>,
 }
 
-/// How much was compared.
+/// The amount of data compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Compared {
     pub(super) names: u64,

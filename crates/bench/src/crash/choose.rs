@@ -1,4 +1,4 @@
-//! What a client does next: random, but always something that must succeed.
+//! A client's next operation: random, but always one that must succeed.
 
 use super::content::BLOCKS_MAX;
 use super::op::{How, Op, Place};

@@ -24,12 +24,12 @@ use weir_nfs::v3::wire::{
 const HISTORY: usize = 40;
 /// Answered changes of names that are sent again after a restart.
 const ANSWERED: usize = 16;
-/// How often a client that only watches looks.
+/// Time between two looks of a client that only watches.
 const WATCH: Duration = Duration::from_millis(50);
 /// Numbers of calls begin here, out of the way of those that sessions count by themselves.
 const FIRST_XID: u32 = 0x4000_0000;
 
-/// Who a client is and what it does.
+/// A client's identity and work.
 pub(super) struct Role {
     pub(super) number: u32,
     /// The volume's top directory.
@@ -39,13 +39,13 @@ pub(super) struct Role {
     pub(super) operations_max: Option<u64>,
 }
 
-/// What a client did and found.
+/// The operations and findings of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) operations: BTreeMap<&'static str, u64>,
     /// Calls that had no answer when the connection broke.
     pub(super) in_doubt: u64,
-    /// How often names in doubt had been changed already.
+    /// Audits that found the changes of names in doubt already made.
     pub(super) were_done: u64,
     /// Changes of names that were answered, and sent again after a restart.
     pub(super) asked_again: u64,
@@ -74,9 +74,9 @@ struct Pending {
 struct Answered {
     op: Op,
     xid: u32,
-    /// The call as it was sent.
+    /// The call's record, as it was sent.
     record: Vec<u8>,
-    /// What it made, as far as the answer told.
+    /// The handle of the object that the call made, if the answer had one.
     handle: Option<Handle>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Client<'w> {
     session: Option<Session>,
     pending: Vec<Pending>,
     answered: VecDeque<Answered>,
-    /// What comes before anything new.
+    /// Operations that come before anything new.
     next: VecDeque<Op>,
     xid: u32,
     life: u64,
@@ -197,7 +197,7 @@ impl<'w> Client<'w> {
                     self.life = life;
                     break;
                 }
-                // It is still starting, or was killed meanwhile.
+                // The server is still starting, or was killed meanwhile.
                 Err(_) if !self.world.stopped() => std::thread::sleep(TICK),
                 Err(_) => return Ok(false),
             }
@@ -234,7 +234,7 @@ impl<'w> Client<'w> {
     /// Looks for the files by their handles, since names may be lost, and then begins anew.
     fn after_cut(&mut self) -> Result<(), Halt> {
         let (Some(tree), Some(session)) = (&self.tree, &mut self.session) else { return Ok(()) };
-        // What is being removed or replaced may be gone.
+        // An object that is being removed or replaced may be gone.
         let mut after = tree.clone();
         self.pending.iter().for_each(|pending| after.apply(&pending.op, None));
         let mut left = tree.clone();
@@ -326,8 +326,8 @@ impl<'w> Client<'w> {
         self.exchange()
     }
 
-    /// Sends again what was answered lately: the answers must be the same, and nothing else may
-    /// come of it.
+    /// Sends recently answered calls again: the answers must be the same, and nothing else may
+    /// change.
     fn ask_again(&mut self) -> Result<(), Halt> {
         let Some(session) = &mut self.session else { return Ok(()) };
         for Answered { record, .. } in &self.answered {

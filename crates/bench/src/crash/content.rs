@@ -1,4 +1,4 @@
-//! What the data of one file may be, block by block, given what was answered and what was not.
+//! The possible data of one file, block by block, given the answered and the unanswered writes.
 //!
 //! Every fact is kept twice: as it is while the machine runs (a killed server loses no page cache),
 //! and as it is after a power cut at this moment. A write that was sent and not answered leaves
@@ -14,7 +14,7 @@ pub(super) const BLOCK: u64 = 4096;
 /// Blocks of the largest file: one READ gets them all.
 pub(super) const BLOCKS_MAX: u32 = 16;
 
-/// What a write verifier is.
+/// A write verifier.
 pub(super) type Verifier = [u8; 8];
 
 /// Contents of a block: numbers of writes, where 0 is a hole or no block at all.
@@ -34,7 +34,7 @@ pub(super) struct Content {
     pub(super) anchored: bool,
 }
 
-/// What is right while the machine runs, and what after a power cut.
+/// The facts while the machine runs, and those after a power cut.
 #[derive(Clone, Debug, Default)]
 struct Facts<T> {
     now: T,
@@ -72,7 +72,7 @@ impl Content {
         self.size.cut.1 = self.size.cut.1.max(end);
     }
 
-    /// It was answered: as stable, or under this verifier.
+    /// Notes that the write was answered: as stable, or under this verifier.
     pub(super) fn write_done(
         &mut self,
         (first, count): (u32, u32),
@@ -128,7 +128,7 @@ impl Content {
         widen(&mut self.size.cut, blocks);
     }
 
-    /// It was answered, and survives a power cut if `durable`.
+    /// Notes that the size was answered, and survives a power cut if `durable`.
     pub(super) fn size_done(&mut self, blocks: u32, durable: bool) {
         for facts in self.range(blocks, BLOCKS_MAX) {
             facts.now = vec![0];
@@ -174,8 +174,8 @@ impl Content {
         Some(used)
     }
 
-    /// What is wrong with `bytes`, read from the front of the file whose number is `file`, if the
-    /// file is `size` bytes long. Tells how many blocks were compared.
+    /// The mistakes in `bytes`, read from the front of the file whose number is `file`, if the file
+    /// is `size` bytes long. Returns the number of blocks compared.
     pub(super) fn compare(
         &self,
         file: u32,

@@ -1,4 +1,4 @@
-//! What a volume's files hold, asked from the file system and not from the server.
+//! The usage of a volume's files, asked from the file system and not from the server.
 
 use anyhow::{Context, Result};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek, syncfs};
@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What usage is counted in, bytes.
+/// The unit of usage, in bytes.
 const UNIT: u64 = super::content::BLOCK;
 
 /// The directory of the volume whose top directory has this inode number, below the data directory

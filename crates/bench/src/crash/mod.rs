@@ -39,7 +39,7 @@ use victim::Setup;
 /// Room for the trees that are left behind after power cuts.
 const DISK_BYTES: u64 = 8 << 30;
 const DURABILITIES: [&str; 2] = ["power", "process"];
-/// What power cuts need, and the Debian package that brings it.
+/// The programs that power cuts need, and the Debian packages that bring them.
 const FOR_CUTS: [(&str, &str); 6] = [
     ("xfs_io", "xfsprogs"),
     ("mkfs.xfs", "xfsprogs"),
@@ -49,7 +49,7 @@ const FOR_CUTS: [(&str, &str); 6] = [
     ("ip", "iproute2"),
 ];
 
-/// What to do, and where the results go.
+/// The work, and the destination of the results.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `weir` program.
@@ -64,7 +64,7 @@ pub struct Options {
     pub cuts: u64,
     /// Clients, at least 2.
     pub clients: u32,
-    /// Where the random load begins.
+    /// The seed of the random load.
     pub seed: u64,
     /// Numbers of files to measure the time to serve again by.
     pub files: Vec<u64>,

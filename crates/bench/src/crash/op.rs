@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) name: String,
 }
 
-/// How a file is created (RFC 1813 §3.3.8).
+/// The mode of creating a file (RFC 1813 §3.3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Unchecked,
@@ -41,7 +41,7 @@ pub(super) enum Op {
     Rmdir { at: Place },
 }
 
-/// What a successful answer says, as far as anybody looks.
+/// The content of a successful answer, as far as anybody looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     /// Of what was made.
@@ -52,7 +52,7 @@ pub(super) struct Answer {
     pub(super) committed: Option<(StableHow, u32)>,
 }
 
-/// What payloads are made from: the number of the run, and the buffer.
+/// The source of payloads: the number of the run, and the buffer.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) run: u64,
@@ -175,7 +175,7 @@ impl Op {
         }
     }
 
-    /// Does it change names? Such a call is not carried out a second time.
+    /// Does the operation change names? Such a call is not carried out a second time.
     pub(super) const fn changes_names(&self) -> bool {
         !matches!(
             self,
@@ -183,7 +183,7 @@ impl Op {
         )
     }
 
-    /// Where it makes an object.
+    /// The place at which the operation makes an object.
     pub(super) const fn makes(&self) -> Option<&Place> {
         match self {
             Self::Create { at, .. } | Self::Mkdir { at, .. } | Self::Symlink { at, .. } => Some(at),

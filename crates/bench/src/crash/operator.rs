@@ -13,7 +13,7 @@ pub(super) const RESIZED: &str = "resized";
 /// The volume that is made and removed.
 const FLEETING: &str = "fleeting";
 
-/// What the catalogue may say.
+/// The possible content of the catalogue.
 struct Facts {
     quota: Vec<u64>,
     exists: Vec<bool>,

@@ -28,17 +28,17 @@ const QUIET_OPERATIONS: u64 = 200;
 const PAUSE_EVERY: u64 = 8;
 /// One kill in so many comes while the server starts.
 const START_KILLS: u64 = 5;
-/// How long a pause may take to be reached.
+/// Longest time until a pause is reached.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a recount may take to be right, with nothing else to do.
+/// Longest time until a recount is right, with nothing else to do.
 const RECOUNT_PATIENCE: Duration = Duration::from_secs(60);
 /// A server is killed while it starts within this time, and otherwise so long after it serves.
 const START_MS: u64 = 80;
 const LOAD_MS: std::ops::Range<u64> = 20..500;
-/// How long after a power cut the server still runs, at most.
+/// Longest time that the server runs after a power cut (ms).
 const DYING_MS: u64 = 40;
 
-/// What happens to the server.
+/// An event of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
@@ -55,11 +55,11 @@ pub(super) struct Phase<'a> {
     pub(super) events: u64,
     pub(super) clients: u32,
     pub(super) seed: u64,
-    /// Where the data directory is, for [`Event::PowerCut`].
+    /// The disk of the data directory, for [`Event::PowerCut`].
     pub(super) disk: Option<&'a Disk>,
 }
 
-/// What came of a phase.
+/// The outcome of a phase.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Outcome {
     pub(super) events: u64,
@@ -67,7 +67,7 @@ pub(super) struct Outcome {
     pub(super) during_start: u64,
     /// Successful operations by kind.
     pub(super) operations: BTreeMap<&'static str, u64>,
-    /// Calls without an answer when the server was killed, and how often they had changed names.
+    /// Calls without an answer when the server was killed, and audits that found their changes made.
     pub(super) in_doubt: u64,
     pub(super) were_done: u64,
     /// Changes of names that were answered before a restart, and sent again after it.

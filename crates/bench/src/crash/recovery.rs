@@ -1,4 +1,4 @@
-//! How long a server takes to serve again after a kill, by the number of files it has.
+//! Time until a server serves again after a kill, by the number of files it has.
 
 use super::victim::{self, Setup, Victim, session};
 use crate::demo::{Operator, Stop};
@@ -16,10 +16,10 @@ use weir_nfs::v3::wire::{
 const DIRECTORY_FILES: u64 = 1000;
 /// Kills for each number of files; the median counts.
 const KILLS: usize = 5;
-/// What each file holds: one unit of usage.
+/// Size of each file: one unit of usage.
 const FILE_BYTES: u64 = 4096;
 
-/// What was measured for one number of files.
+/// The measurement for one number of files.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Recovery {
     pub(super) files: u64,

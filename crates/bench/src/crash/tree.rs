@@ -1,4 +1,4 @@
-//! What one client knows of its part of the volume: names, handles, modes and contents.
+//! One client's knowledge of its part of the volume: names, handles, modes and contents.
 
 use super::content::Content;
 use super::op::{Answer, Op, Place};
@@ -25,7 +25,7 @@ pub(super) struct Object {
     pub(super) kind: Kind,
 }
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Directory(BTreeMap<String, Id>),
@@ -77,12 +77,12 @@ impl Tree {
         names.into_iter().flatten().map(|(name, id)| (name, *id))
     }
 
-    /// What a name leads to.
+    /// The object that a name leads to.
     pub(super) fn find(&self, place: &Place) -> Option<Id> {
         self.names(place.dir).find(|(name, _)| **name == place.name).map(|(_, id)| id)
     }
 
-    /// How many names an object has.
+    /// The number of names of an object.
     pub(super) fn links(&self, id: Id) -> usize {
         self.objects.keys().map(|&dir| self.names(dir).filter(|(_, to)| *to == id).count()).sum()
     }

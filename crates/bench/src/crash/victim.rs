@@ -14,15 +14,15 @@ use weir_core::Credentials;
 use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::{FileHandle3, FsStatArgs, GetattrArgs, Res};
 
-/// How long a server may take to begin.
+/// Longest time that a server may take to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ports below those that the kernel gives to connections, so that none is taken while the server
 /// is down.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
-/// Where the watcher asks from: an address that no client has.
+/// The watcher's source address, which no client has.
 const WATCHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 1, 0, 1));
 
-/// How a server is run.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) weir: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// One that is not started yet, on a free port.
+    /// A server that is not started yet, on a free port.
     pub(crate) fn new(setup: Setup) -> Result<Self> {
         let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         let port = PORTS.clone().find(free).context("no free port on loopback")?;
@@ -50,12 +50,12 @@ impl Victim {
         Ok(Self { setup, address, process: None, started: Instant::now() })
     }
 
-    /// Where it serves NFS and MOUNT.
+    /// The server's address for NFS and MOUNT.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its data directory.
+    /// The server's data directory.
     pub(crate) fn data(&self) -> &Path {
         &self.setup.data
     }
@@ -98,7 +98,7 @@ impl Victim {
         self.process.take().map_or(Ok(()), |mut process| process.kill())
     }
 
-    /// Its process id, while it runs.
+    /// The server's process id, while it runs.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)
     }

@@ -1,4 +1,4 @@
-//! What the clients of a run share with whoever kills their server.
+//! The state that the clients of a run share with the killer of their server.
 
 use super::op::Source;
 use crate::payload::Payload;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a client waits for a server that nobody has killed to come back.
+/// Longest time that a client waits for a server that nobody has killed to come back.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often whoever waits looks again.
+/// Time between two looks of a waiting client.
 pub(super) const TICK: Duration = Duration::from_millis(2);
 
 /// Something that must not be.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Finding {
-    /// Who found it.
+    /// The client or check that found it.
     pub(super) by: String,
     /// After how many kills or cuts.
     pub(super) after: u64,
     pub(super) what: Vec<String>,
-    /// What was done last, oldest first.
+    /// The last operations, oldest first.
     pub(super) history: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Where the data of the client `number` comes from.
+    /// The source of the data of the client `number`.
     pub(super) fn source(&self, number: u32) -> Source<'_> {
         Source { run: self.run, payload: &self.payload, file_base: number << 20 }
     }

@@ -1,4 +1,4 @@
-//! What the demo shows while it runs: the present rate of each volume.
+//! The demo's display while it runs: the present rate of each volume.
 
 use super::cases::Case;
 use crate::engine::{Phase, Window};
@@ -6,7 +6,7 @@ use crate::terminal::{self, Bars};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a line is printed where there is no terminal.
+/// Time between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Windows of 100 ms that a shown rate is the mean of.
 const SMOOTHED: usize = 20;

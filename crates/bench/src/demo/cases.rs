@@ -1,4 +1,4 @@
-//! What the demo measures: the seven rows of the published table, two cases of its own, and one for
+//! The cases of the demo: the seven rows of the published table, two cases of its own, and one for
 //! each of the other contract models.
 
 use weir_api::Qos;
@@ -9,7 +9,7 @@ use weir_api::Qos;
 pub(super) struct Published {
     /// Throughput in MiB/s.
     pub(super) mibps: f64,
-    /// Its error against the contract, in percent.
+    /// The row's error against the contract, in percent.
     pub(super) error_percent: f64,
     /// Mean latency in milliseconds.
     pub(super) mean_ms: f64,
@@ -21,20 +21,20 @@ pub(super) struct Published {
 /// per TiB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pool {
-    /// Its name.
+    /// The pool's name.
     pub(super) name: &'static str,
-    /// Its size in TiB.
+    /// The pool's size in TiB.
     pub(super) tebibytes: u64,
-    /// Its contract model.
+    /// The pool's contract model.
     pub(super) qos: Qos,
 }
 
-/// What a volume is given beside its quota.
+/// The settings of a volume beside its quota.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
-    /// Its own rate in MiB/s, in models that give each its own.
+    /// The volume's own rate in MiB/s, in models that give each its own.
     pub(crate) mibps: Option<u64>,
-    /// Its own operations a second, in a custom pool.
+    /// The volume's own operations a second, in a custom pool.
     pub(crate) iops: Option<u64>,
     /// Most MiB/s, whatever its contract comes to.
     pub(crate) max_mibps: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Given {
     pub(crate) max_iops: Option<u64>,
     /// Most operations a second of each file.
     pub(crate) max_file_iops: Option<u64>,
-    /// What it weighs in a shared pool.
+    /// The volume's weight in a shared pool.
     pub(crate) weight: Option<u32>,
 }
 
@@ -58,14 +58,14 @@ impl Given {
     };
 }
 
-/// How clients load a volume, and what happens meanwhile.
+/// The kind of load on a volume, and the changes meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// 40 jobs, each from a source address of its own.
     FortyClients,
     /// 40 jobs on 40 connections from one source address.
     OneClient,
-    /// As [`Kind::FortyClients`]; the quota is changed under load, up, down and up again.
+    /// The load of [`Kind::FortyClients`]; the quota is changed under load, up, down and up again.
     Resized,
 }
 
@@ -74,19 +74,20 @@ pub(super) enum Kind {
 pub(super) struct Case {
     /// Shown in tables.
     pub(super) name: &'static str,
-    /// Its volume.
+    /// The case's volume.
     pub(super) volume: &'static str,
     /// The volume's pool.
     pub(super) pool: &'static str,
-    /// Its quota in GiB.
+    /// The volume's quota in GiB.
     pub(super) quota_gibibytes: u64,
-    /// What it is given beside that.
+    /// The volume's settings beside that.
     pub(super) given: Given,
-    /// What the contract promises, in MiB/s: in the measured part, for a quota that is changed.
+    /// The rate that the contract promises, in MiB/s: in the measured part, for a quota that is
+    /// changed.
     pub(super) contract_mibps: f64,
     /// The load.
     pub(super) kind: Kind,
-    /// What was published, for the seven rows.
+    /// The published figures, for the seven rows.
     pub(super) published: Option<Published>,
 }
 
@@ -120,7 +121,7 @@ const fn row(
     Case { name, volume, pool, quota_gibibytes, given, contract_mibps, kind, published }
 }
 
-/// One of another model, with half a TiB.
+/// A case of another model, with half a TiB.
 const fn model(
     name: &'static str,
     volume: &'static str,
@@ -270,7 +271,7 @@ pub(super) const CASES: [Case; 18] = [
     ),
 ];
 
-/// How many of [`CASES`] are published, and how many of our own follow them.
+/// The number of [`CASES`] that are published, and of our own that follow them.
 pub(super) const PUBLISHED: usize = 7;
 pub(super) const OWN: usize = 2;
 
@@ -281,7 +282,7 @@ pub(super) const RESIZES: [(u64, f64); 3] = [(2048, 32.0), (1024, 16.0), (2048, 
 mod tests {
     use super::*;
 
-    /// What a limit of `iops` and `mibps` comes to at 8 KiB.
+    /// The rate (MiB/s) that a limit of `iops` and `mibps` comes to at 8 KiB.
     fn tighter(mibps: f64, iops: Option<u64>) -> f64 {
         iops.map_or(mibps, |iops| mibps.min(eights(u32::try_from(iops).unwrap())))
     }

@@ -1,18 +1,19 @@
-//! What was seen of the machine while a rule was missed, in words. It excuses nothing, a miss stays
-//! a miss; and it names no culprit: what is seen at the same time need not be the cause.
+//! The machine's stalls, pressure and processor load while a rule was missed, in words. They excuse
+//! nothing: a miss stays a miss. They name no culprit: two things at the same time need not be
+//! cause and effect.
 
 use super::processors::{Longest, Second};
 use super::stalls::Kind;
 use crate::stats::result::Interval;
 
-/// The shortest stall that is worth telling: a second may be 50 ms short.
+/// The shortest stall that is reported (ms). The rule for 1 s windows allows 50 ms.
 const STALL_MS: f64 = 20.0;
-/// The least pressure on disks and on memory that is worth telling, in percent.
+/// The least pressure on disks and on memory that is reported, in percent.
 const IO_PERCENT: f64 = 50.0;
 const MEMORY_PERCENT: f64 = 5.0;
 
-/// What was seen of the machine `within` a stretch of time, worst first. The seconds must be those
-/// of the load to which the stretch belongs.
+/// The machine's stalls, pressure and processor load `within` an interval, in words, by kind. The
+/// seconds must be those of the load to which the interval belongs.
 pub(super) fn meanwhile(seconds: &[Second], within: Interval) -> String {
     let ends = seconds.iter().skip(1).map(|next| next.at_s).chain([f64::INFINITY]);
     let overlaps =
@@ -25,8 +26,8 @@ pub(super) fn meanwhile(seconds: &[Second], within: Interval) -> String {
     let found = hindrances(&during, within);
     let most = |of: fn(&Second) -> f64| during.iter().map(|one| of(one)).fold(0.0, f64::max);
     let (busy, stolen) = (most(|one| one.busy_percent), most(|one| one.stolen_percent));
-    // Always told: only beside them can a late watchdog be read. On busy processors other threads
-    // had them; on processors that were not, the host or the kernel is left.
+    // The processor load is always reported: a late watchdog means little without it. On busy
+    // processors other threads ran; otherwise the host or the kernel kept the processors.
     let measured = format!("processors at most {busy:.0} % busy, the host took {stolen:.0} %");
     if found.is_empty() {
         return format!("no hindrance was seen; {measured}");
@@ -67,7 +68,7 @@ fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
     found
 }
 
-/// The longest stall of a kind that lies in the stretch, with any part of it.
+/// The longest stall of one kind that overlaps the interval.
 fn longest(during: &[&Second], kind: Kind, within: Interval) -> Option<Longest> {
     let all = during.iter().flat_map(|second| &second.stalls);
     let touches = |one: &&Longest| {

@@ -8,14 +8,15 @@ use crate::report::percent;
 use crate::stats::result::{Interval, RunResult};
 use serde::Serialize;
 
-/// Largest part of an error over any 10 s, and over any 1 s; each plus one request.
+/// Largest error over any 10 s, and over any 1 s, as a part of the due; one request more is
+/// allowed.
 const WINDOWS: [(f64, f64, &str); 2] =
     [(10.0, 0.01, "every 10 s within 1 %"), (1.0, 0.05, "every 1 s within 5 %")];
-/// p5 and p95 of the latency lie within this part of its mean.
+/// Largest distance of p5 and p95 of the latency from its mean, as a part of it.
 const SPREAD: f64 = 0.15;
-/// Every job lies within this part of an equal share.
+/// Largest distance of a job's share from an equal share, as a part of it.
 const SHARE: f64 = 0.10;
-/// A changed contract is in force after this long, in seconds.
+/// Longest time until a changed contract is in force, in seconds.
 const CHANGE_S: f64 = 0.1;
 
 /// One rule, applied to one case.
@@ -23,14 +24,14 @@ const CHANGE_S: f64 = 0.1;
 pub(crate) struct Check {
     /// The rule in words.
     pub(crate) rule: String,
-    /// The worst that was met.
+    /// The worst value met.
     pub(crate) worst: String,
     /// Was the rule kept?
     pub(crate) passed: bool,
-    /// The stretch of time in which the worst was met, where the rule is about such.
+    /// The interval in which the worst value was met, for a rule about intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) within: Option<Interval>,
-    /// What was seen of the machine in it, if the rule was not kept.
+    /// The machine's state in that interval, if the rule was not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) meanwhile: Option<String>,
 }
@@ -42,7 +43,7 @@ impl Check {
         Self { rule, worst, passed, within: None, meanwhile: None }
     }
 
-    /// The same, met in this stretch of time.
+    /// This check, with its worst value met in the interval `from_s..to_s` (seconds of the load).
     pub(crate) fn within(self, from_s: f64, to_s: f64) -> Self {
         Self { within: Some(Interval { from_s, to_s }), ..self }
     }
@@ -51,9 +52,9 @@ impl Check {
 /// A change of contract under load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
-    /// When it was asked for, in seconds since the load started.
+    /// Time of the request for it, in seconds since the load began.
     pub(super) at_s: f64,
-    /// How long the API took to answer, in seconds.
+    /// Time until the API answered, in seconds.
     pub(super) answered_after_s: f64,
     /// The contract before, in MiB/s.
     pub(super) from_mibps: f64,

@@ -1,9 +1,9 @@
 //! `make demo`: seven volumes with published figures, two cases of our own and one for each other
 //! contract model, loaded flat out, each judged against its contract.
 //!
-//! It starts the server as an operator would, as a process on loopback with a fresh data
+//! The demo starts the server as an operator would, as a process on loopback with a fresh data
 //! directory, makes pools and volumes through the API, and measures from outside with the load
-//! engine. What is *not* here: anything that knows how the server keeps a contract.
+//! engine. Not here: knowledge of the way in which the server keeps a contract.
 
 mod board;
 mod cases;
@@ -38,7 +38,7 @@ pub use server::Server;
 pub(crate) use server::wait_for;
 pub use stop::Stop;
 
-/// What to demonstrate, and where the results go.
+/// The demonstration, and the destination of its results.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `weir` program.
@@ -46,7 +46,7 @@ pub struct Options {
     /// Directory for `result.json`, `report.html` and `server.log`; the data directory is made in
     /// it too, and removed at the end.
     pub out: PathBuf,
-    /// What to print in the end: tables, or `result.json`.
+    /// The final output: tables, or `result.json`.
     pub format: Format,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator does, through the server's API: pools, volumes and their quotas.
+//! The operator's actions through the server's API: pools, volumes and their quotas.
 
 use super::cases::{Case, Given, POOLS};
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ use weir_api::{NewPool, NewVolume, Qos, Report, Volume, VolumeChange};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
-/// How long the API may take to come up.
+/// Longest time until the API comes up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A hand on one server.
@@ -89,7 +89,7 @@ impl Operator {
         asked.with_context(|| format!("asking for the volume {name}"))
     }
 
-    /// What the server says of a volume's contract over the last seconds.
+    /// The server's report on a volume's contract over the last seconds.
     pub(crate) fn report(&self, volume: &str, seconds: u64) -> Result<Report> {
         let asked = self.runtime.block_on(self.client.report(volume, seconds));
         asked.with_context(|| format!("asking for the report on {volume}"))

@@ -1,4 +1,4 @@
-//! What came of the demo, in the shape of `result.json`.
+//! The outcome of the demo, in the shape of `result.json`.
 
 use super::cases::{Case, Kind};
 use super::cause;
@@ -15,21 +15,21 @@ pub(super) struct Outcome {
     pub(super) version: u32,
     /// Weir's version.
     pub(super) weir: String,
-    /// When the load began, in seconds since 1970-01-01 UTC.
+    /// Start of the load, in seconds since 1970-01-01 UTC.
     pub(super) started_unix_s: f64,
     /// Was every rule kept in every case?
     pub(super) passed: bool,
-    /// The rules that were not, each with its case and the worst value.
+    /// The rules that were not kept, each with its case and the worst value.
     pub(super) misses: Vec<String>,
-    /// What the figures are counted in.
+    /// The units of the figures.
     pub(super) units: Units,
     /// The cases.
     pub(super) cases: Vec<CaseOutcome>,
-    /// What the machine did in the measured seconds of each load, and what was held up.
+    /// The machine's processor load, pressure and stalls in the measured seconds of each load.
     pub(super) processors: Vec<Vec<Second>>,
 }
 
-/// What the figures are counted in.
+/// The units of the figures.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Units {
     mibps: &'static str,
@@ -106,7 +106,7 @@ pub(super) struct PublishedFigures {
 pub(super) struct Course {
     /// Time in seconds and MiB/s, second by second.
     pub(super) seconds: Vec<(f64, f64)>,
-    /// The same for every 100 ms.
+    /// Time in seconds and MiB/s, in steps of 100 ms.
     pub(super) tenths: Vec<(f64, f64)>,
 }
 
@@ -167,15 +167,15 @@ impl CaseOutcome {
         }
     }
 
-    /// Adds to each rule that was not kept what was seen of the machine then. `seconds` are those of
-    /// the load in which the case was measured.
+    /// Adds the machine's state in the interval to each rule that was not kept. `seconds` are those
+    /// of the load in which the case was measured.
     pub(super) fn explain(&mut self, seconds: &[Second]) {
         for check in self.checks.iter_mut().filter(|check| !check.passed) {
             check.meanwhile = check.within.map(|within| cause::meanwhile(seconds, within));
         }
     }
 
-    /// What [`CaseOutcome::checks`] says about the rule that begins so.
+    /// The check of the rule whose words begin with `rule`.
     pub(super) fn check(&self, rule: &str) -> Option<&Check> {
         self.checks.iter().find(|check| check.rule.starts_with(rule))
     }

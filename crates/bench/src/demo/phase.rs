@@ -18,7 +18,7 @@ const DEPTH: u32 = 32;
 const BLOCK_BYTES: u32 = 8192;
 /// Each job's own file: small, for the quota is what the contract follows from.
 const FILE_BYTES: u64 = 2 << 20;
-/// When the quota is changed, in seconds since the load began.
+/// Times at which the quota is changed, in seconds since the load began.
 const RESIZE_AT_S: [f64; 3] = [4.0, 8.0, 12.0];
 
 /// A part of the demo.
@@ -47,7 +47,7 @@ impl Phase {
         }
     }
 
-    /// What is about to happen, in words.
+    /// The announcement of the phase, in words.
     pub(super) fn announcement(self) -> String {
         let (warmup, measured) = self.seconds();
         let what = match self {
@@ -96,8 +96,8 @@ impl Phase {
         }
     }
 
-    /// Loads all cases at once. The result of each, and when its contract was changed; and what the
-    /// machine did meanwhile.
+    /// Loads all cases at once. Returns the result and the contract changes of each, and the
+    /// machine's state meanwhile.
     pub(super) fn run(self, server: &Server, operator: &Operator, stop: &Stop) -> Result<Loaded> {
         let cases = self.cases();
         let (warmup_s, measured_s) = self.seconds();
@@ -134,18 +134,18 @@ impl Phase {
     }
 }
 
-/// What came of a part of the demo.
+/// The result of a part of the demo.
 pub(super) struct Loaded {
     /// For each case what was measured, and when its contract was changed.
     pub(super) cases: Vec<(RunResult, Vec<Change>)>,
-    /// What the machine did, warm-up included.
+    /// The machine's processor load, pressure and stalls, warm-up included.
     pub(super) seconds: Vec<Second>,
-    /// How long the warm-up lasted.
+    /// Duration of the warm-up (s).
     warmup_s: f64,
 }
 
 impl Loaded {
-    /// What the machine did in the measured part.
+    /// The seconds of the measured part.
     pub(super) fn measured_seconds(&self) -> Vec<Second> {
         let measured = self.seconds.iter().filter(|second| second.at_s >= self.warmup_s);
         measured.cloned().collect()

@@ -58,7 +58,7 @@ fn row(case: &CaseOutcome) -> Vec<Cell> {
     ]
 }
 
-/// How far the job farthest from an equal share is off it, as a part of it.
+/// The largest distance of a job's share from an equal share, as a part of it.
 fn share_off(case: &CaseOutcome) -> f64 {
     let equal = 1.0 / f64::from(case.load.jobs.max(1));
     (1.0 - case.job_share.min / equal).max(case.job_share.max / equal - 1.0)
@@ -325,7 +325,7 @@ fn resize_timeline(case: &CaseOutcome) -> Timeline {
     }
 }
 
-/// What the machine did in each load: the mean and the worst second, and the longest stalls.
+/// The machine's state in each load: the mean and the worst second, and the longest stalls.
 fn machine_meanwhile(outcome: &Outcome) -> Table {
     let columns = vec![
         Column::words("load"),

@@ -1,6 +1,6 @@
-//! How much of the time threads of this machine waited for a processor, for a disk or for memory:
-//! pressure stall information, `/proc/pressure` (the kernel's documentation of PSI). Where the
-//! kernel has none there is nothing to tell.
+//! Pressure stall information of this machine (`/proc/pressure`, the kernel's documentation of
+//! PSI): the part of time in which threads waited for a processor, for a disk or for memory. A
+//! kernel without PSI yields nothing.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub(super) struct Waited {
     memory: u64,
 }
 
-/// The part of a stretch of time in which at least one thread waited, in percent.
+/// The part of an interval in which at least one thread waited, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Pressure {
     pub(crate) cpu_percent: f64,
@@ -21,13 +21,13 @@ pub(crate) struct Pressure {
 }
 
 impl Waited {
-    /// The sums now.
+    /// The waiting times up to now.
     pub(super) fn read() -> Option<Self> {
         let read = |what| parse(&std::fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
         Some(Self { cpu: read("cpu")?, io: read("io")?, memory: read("memory")? })
     }
 
-    /// What they have become in the `seconds` since `before`.
+    /// The pressure in the `seconds` since `before`.
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a second")]
     pub(super) fn since(self, before: Self, seconds: f64) -> Pressure {
         let percent = |now: u64, before: u64| {
@@ -42,7 +42,7 @@ impl Waited {
     }
 }
 
-/// The sum of the line `some`.
+/// The total of the line `some` (µs).
 fn parse(pressure: &str) -> Option<u64> {
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to leave before it is killed.
+/// Longest time that a process may take to leave before it is killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A child process. Dropping it asks the process to end, and kills it if it does not.
@@ -30,13 +30,13 @@ impl Process {
         Ok(Self { name, child })
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// The process's exit status, if it has ended.
     ///
     /// # Errors
     /// If the system can't tell.

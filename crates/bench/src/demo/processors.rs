@@ -1,37 +1,37 @@
-//! What the machine did while the demo ran, second by second: a contract is missed for want of
-//! processor time too, and on a virtual machine the host may have taken it.
+//! The machine's load while the demo ran, second by second: a lack of processor time makes a
+//! contract fail too, and on a virtual machine the host may have taken that time.
 //!
-//! From `/proc/stat` (proc_stat(5)), [`super::pressure`] and [`super::stalls`]; where one of them
-//! can't be had the others are told.
+//! The sources are `/proc/stat` (proc_stat(5)), [`super::pressure`] and [`super::stalls`]; a source
+//! that is missing leaves the others.
 
 use super::pressure::{Pressure, Waited};
 use super::stalls::{Kind, Span, Stall, Stalls};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// What one second was, in percent of all processors.
+/// One second of the machine, in percent of all processors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Second {
-    /// When it began, in seconds since the load did.
+    /// Start of the second, in seconds since the load began.
     pub(crate) at_s: f64,
     /// Time that anything ran on this machine.
     pub(crate) busy_percent: f64,
     /// Time that something was to run and the host ran something else.
     pub(crate) stolen_percent: f64,
-    /// How much of it threads waited for something; nothing where the kernel does not tell.
+    /// The pressure in this second; `None` where the kernel has no PSI.
     pub(crate) pressure: Option<Pressure>,
-    /// The longest stall of each kind that began in it, if there was one of 10 ms or more.
+    /// The longest stall of each kind that began in this second, if it took 10 ms or more.
     pub(crate) stalls: Vec<Longest>,
 }
 
 /// The longest stall of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Longest {
-    /// What was held up.
+    /// The kind of the stall.
     pub(crate) what: Kind,
-    /// When it began, in seconds since the load did.
+    /// Start of the stall, in seconds since the load began.
     pub(crate) at_s: f64,
-    /// How long it lasted.
+    /// Duration of the stall (ms).
     pub(crate) ms: f64,
 }
 
@@ -43,7 +43,7 @@ struct Jiffies {
     all: u64,
 }
 
-/// Watches the machine from its making on.
+/// The watch over the machine, from its creation on.
 pub(crate) struct Watch {
     stalls: Stalls,
     last: Option<(Duration, Jiffies, Option<Waited>)>,
@@ -56,7 +56,7 @@ impl Watch {
         Self::with(None)
     }
 
-    /// As [`Watch::new`]; looks at the workers of the server with the process id `pid` too.
+    /// A [`Watch::new`] that also samples the workers of the server with process id `pid`.
     pub(crate) fn of(pid: u32) -> Self {
         Self::with(Some(pid))
     }
@@ -102,7 +102,7 @@ impl Watch {
     }
 }
 
-/// The longest stall of each kind that began `within` a stretch of time.
+/// The longest stall of each kind that began `within` an interval.
 fn longest(stalls: &[Stall], within: Span) -> Vec<Longest> {
     let began = |stall: &&Stall| (within.from_s..within.to_s).contains(&stall.span.from_s);
     let of = |kind| {
@@ -121,8 +121,8 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::Blocked, "one was blocked in the kernel for"),
 ];
 
-/// The time in percent that is `of` each second, on average and in the worst second, and when
-/// that began.
+/// The value `of` each second (percent), on average and in the worst second, and that second's
+/// start (s).
 fn course(seconds: &[Second], of: fn(&Second) -> f64) -> Option<(f64, f64, f64)> {
     let worst = seconds.iter().max_by(|one, other| of(one).total_cmp(&of(other)))?;
     Some((seconds.iter().map(of).sum::<f64>() / count(seconds), of(worst), worst.at_s))
@@ -134,8 +134,8 @@ fn longest_of(seconds: &[Second], kind: Kind) -> Option<&Longest> {
     of_kind.max_by(|one, other| one.ms.total_cmp(&other.ms))
 }
 
-/// In a sentence: how busy the processors were on average and in the worst second, and the longest
-/// stall of each kind.
+/// A sentence with the processor load on average and in the worst second, and the longest stall of
+/// each kind.
 pub(crate) fn summary(seconds: &[Second]) -> Option<String> {
     let (busy, busiest, _) = course(seconds, |second| second.busy_percent)?;
     let (stolen, most, at_s) = course(seconds, |second| second.stolen_percent)?;
@@ -151,8 +151,8 @@ pub(crate) fn summary(seconds: &[Second]) -> Option<String> {
     Some(told)
 }
 
-/// The same as figures of a table: how busy the processors were, what the host took, and the
-/// stalls in the order of their kinds.
+/// Table figures: the processor load, the time taken by the host, and the longest stalls in the
+/// order of their kinds.
 pub(super) fn figures(seconds: &[Second]) -> [String; 6] {
     let none = || "–".to_owned();
     let busy = course(seconds, |second| second.busy_percent)

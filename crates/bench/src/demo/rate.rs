@@ -8,7 +8,7 @@ pub(super) const STEP_S: f64 = 0.01;
 /// Completed bytes from the start of a run, in steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Rate {
-    /// Their width, in seconds.
+    /// The width of the steps, in seconds.
     step_s: f64,
     /// Bytes completed before the step of the same number.
     before: Vec<f64>,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to begin.
+/// Longest time that a server may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running `weir serve`. Dropping it ends the process and removes its data.
@@ -46,19 +46,19 @@ impl Server {
         Ok(Self { pid: process.pid(), process: Some(process), data: data.to_owned(), nfs })
     }
 
-    /// Where it serves NFS and MOUNT.
+    /// The server's address for NFS and MOUNT.
     #[must_use]
     pub const fn nfs(&self) -> SocketAddr {
         self.nfs
     }
 
-    /// Its data directory.
+    /// The server's data directory.
     #[must_use]
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// Its process id.
+    /// The server's process id.
     #[must_use]
     pub const fn pid(&self) -> u32 {
         self.pid

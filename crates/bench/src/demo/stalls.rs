@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a watchdog sleeps, and the time between two samples of a worker.
+/// Time that a watchdog sleeps, and the time between two samples of a worker.
 const PERIOD: Duration = Duration::from_millis(5);
 /// The shortest stall that is noted, in seconds; a busy machine has shorter ones all the time.
 const LEAST_S: f64 = 0.010;
@@ -32,7 +32,7 @@ const WORKER: &str = "weir-worker-";
 /// The most urgent nice value, which only a privileged user gets.
 const URGENT: i32 = -20;
 
-/// What was held up.
+/// The thread that a stall stopped, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     Blocked,
 }
 
-/// From when to when, in seconds since the watch began.
+/// An interval, in seconds since the watch began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub(crate) from_s: f64,
@@ -54,12 +54,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Its length, in milliseconds.
+    /// The interval's length (ms).
     pub(crate) fn ms(self) -> f64 {
         (self.to_s - self.from_s) * 1000.0
     }
 
-    /// What it has in common with `other`, if anything.
+    /// The interval that this one and `other` have in common, if any.
     pub(crate) fn common(self, other: Self) -> Option<Self> {
         let (from_s, to_s) = (self.from_s.max(other.from_s), self.to_s.min(other.to_s));
         (to_s > from_s).then_some(Self { from_s, to_s })
@@ -73,7 +73,7 @@ pub(crate) struct Stall {
     pub(crate) span: Span,
 }
 
-/// The threads that watch. They end when this is dropped.
+/// The watching threads. Dropping this ends them.
 pub(crate) struct Stalls {
     begun: Instant,
     stop: Arc<AtomicBool>,
@@ -84,7 +84,7 @@ pub(crate) struct Stalls {
 
 impl Stalls {
     /// Watches the processors from `begun` on, and the workers of the server with process `server`
-    /// if there is one. What can't be watched is not.
+    /// if there is one. A thread or processor that can't be watched is left out.
     pub(crate) fn watch(begun: Instant, server: Option<u32>) -> Self {
         let mut stalls = Self {
             begun,
@@ -112,7 +112,7 @@ impl Stalls {
         self.threads.extend(Builder::new().name("demo-watch".to_owned()).spawn(body));
     }
 
-    /// When the watch began.
+    /// Start of the watch.
     pub(crate) const fn begun(&self) -> Instant {
         self.begun
     }
@@ -133,7 +133,7 @@ impl Drop for Stalls {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // One that panicked has noted nothing more, which harms nothing.
+            // A thread that panicked has noted no more stalls, which harms nothing.
             drop(thread.join());
         }
     }
@@ -227,12 +227,12 @@ impl Sample {
         Self::parse(&read("stat")?, &read("schedstat")?)
     }
 
-    /// From the files of these names. The thread's name in the first may hold any character.
+    /// Parses the files of these names. The thread's name in the first may hold any character.
     fn parse(stat: &str, schedstat: &str) -> Option<Self> {
         let state = stat.rsplit_once(") ")?.1.chars().next()?;
         let ran = schedstat.split_ascii_whitespace().next()?.parse().ok()?;
         let hindered = match state {
-            // A running thread too; that one has used processor time by the next sample.
+            // A running thread is ready too, but it has used processor time by the next sample.
             'R' => Some(Kind::Ready),
             'D' => Some(Kind::Blocked),
             _ => None,
@@ -245,13 +245,13 @@ impl Sample {
 #[derive(Debug, Default)]
 struct Follow {
     last: Option<(f64, Sample)>,
-    /// The stall under way: what hinders the thread, and since when.
+    /// The stall under way: its kind, and its start (s).
     since: Option<(Kind, f64)>,
 }
 
 impl Follow {
-    /// Takes the next sample. A stall is told when it has ended, and is as long as samples show it
-    /// for certain: from the first to the last of those without progress.
+    /// Takes the next sample. A stall is returned when it has ended. Its length is the time that
+    /// the samples prove: from the first to the last sample without progress.
     fn next(&mut self, at_s: f64, sample: Sample) -> Option<Stall> {
         let last = self.last.replace((at_s, sample));
         let (last_s, last) = last?;

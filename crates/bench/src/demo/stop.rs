@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often [`Stop::then`] looks.
+/// Time between two looks of [`Stop::then`].
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Asks a running demo or comparison to give up: it cleans up and ends with an error. Clones
@@ -17,7 +17,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One that is asked by an interrupt from the terminal, a hang-up or a request to terminate.
+    /// A stop that an interrupt from the terminal, a hang-up or a request to terminate asks for.
     ///
     /// # Errors
     /// If signals can't be watched.

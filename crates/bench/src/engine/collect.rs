@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often a window is shown.
+/// Time between two windows shown.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// Where a run is.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Load is applied but not measured yet.
@@ -22,18 +22,18 @@ pub enum Phase {
     Drain,
 }
 
-/// What completed in the 100 ms (or a little more) before `at_s`, all workers together.
+/// The operations completed in the 100 ms (or a little more) before `at_s`, all workers together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its end, in seconds since the load started.
+    /// End of the window, in seconds since the load started.
     pub at_s: f64,
-    /// Its length.
+    /// Length of the window, in seconds.
     pub seconds: f64,
-    /// Where the run is at its end.
+    /// The run's phase at its end.
     pub phase: Phase,
     /// Operations that succeeded.
     pub operations: u64,
-    /// Their payload.
+    /// The operations' payload, in bytes.
     pub bytes: u64,
     /// Operations that failed.
     pub errors: u64,

@@ -1,12 +1,12 @@
-//! What files are laid out with: stamped blocks where anything is verified, plain payload
-//! otherwise.
+//! The content that files are laid out with: stamped blocks where anything is verified, plain
+//! payload otherwise.
 
 use super::Plan;
 use super::share::FileSpec;
 use crate::payload::BlockName;
 use crate::verify::{STAMP_BYTES, stamp};
 
-/// What was laid out counts as the first write.
+/// The content that was laid out counts as the first write.
 const GENERATION: u32 = 1;
 /// Plain payload varies with the page.
 const PAGE: u64 = 4096;

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often a wait for the start looks whether it was given up.
+/// Time between two looks for a given-up start.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Applies `loads` from `start` on, until the last has ended.
@@ -100,7 +100,7 @@ fn begin(
 /// Has the kernel wake this thread when it is due, not up to 50 µs later with others: a late
 /// request counts from its due time.
 fn punctual() {
-    // Where it can't be had, the run is as good as before.
+    // A failure leaves the run as good as before.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 

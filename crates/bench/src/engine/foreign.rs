@@ -7,25 +7,25 @@ use crate::stats::{JobCount, Notes, OpKind};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 
-/// What another program noted about a load.
+/// Another program's record of a load.
 pub(crate) struct Foreign {
-    /// What was measured, as the user wrote it.
+    /// The measured target, as the user wrote it.
     pub(crate) target: String,
     /// The load.
     pub(crate) workload: Workload,
-    /// When it started, in seconds since 1970-01-01 UTC.
+    /// Start of the load, in seconds since 1970-01-01 UTC.
     pub(crate) started_unix_s: f64,
-    /// When the measured interval begins, in nanoseconds since then.
+    /// Start of the measured interval, in nanoseconds since then.
     pub(crate) measure_ns: u64,
-    /// When it ended.
+    /// End of the load, in nanoseconds since its start.
     pub(crate) ended_ns: u64,
-    /// It was ended before its time.
+    /// The load was ended before its time.
     pub(crate) stopped: bool,
     /// Processor time in seconds.
     pub(crate) cpu_s: f64,
     /// Share of the time that the busiest of its processes computed, 0 to 100.
     pub(crate) busiest_percent: f64,
-    /// What went wrong, in words.
+    /// The faults, in words.
     pub(crate) faults: BTreeMap<String, u64>,
     notes: Notes,
 }

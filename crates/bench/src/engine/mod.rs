@@ -44,7 +44,8 @@ pub(crate) use path::room as path_room;
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};
 
-/// How long the part that made the directory waits for the others to clear their files away.
+/// Longest time that the part that made the directory waits for the others to clear their files
+/// away.
 const PARTS_PATIENCE: Duration = Duration::from_secs(10);
 const PARTS_LOOK: Duration = Duration::from_millis(50);
 
@@ -57,7 +58,7 @@ pub struct Prepared {
     backend: Backend,
 }
 
-/// What all workers of a run share.
+/// The state that all workers of a run share.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) workload: Arc<Workload>,
@@ -79,19 +80,19 @@ enum Backend {
 /// One worker, ready to go.
 type Worker = Box<dyn FnOnce(Schedule, Control, Recorder) -> Outcome + Send>;
 
-/// What one worker brings home.
+/// The outcome of one worker.
 struct Outcome {
     notes: Notes,
     usage: Usage,
-    /// When it stopped sending.
+    /// Time at which it stopped sending.
     ended_ns: u64,
     lost: u64,
     unanswered: u64,
-    /// It was told to stop before its jobs were done.
+    /// The worker was told to stop before its jobs were done.
     stopped: bool,
-    /// What comparing in passing found.
+    /// The result of comparing in passing.
     verify: Option<VerifyResult>,
-    /// What ended it before its time.
+    /// The fault that ended it before its time.
     fault: Option<BenchError>,
 }
 
@@ -104,12 +105,11 @@ pub fn prepare(target: &Target, workload: &Workload) -> Result<Prepared, BenchEr
     prepare_with(target, workload, &Control::new(), &mut |_, _| {})
 }
 
-/// As [`prepare`]; tells `progress` how much of how much is laid out, in bytes, or in files where
-/// nothing is written, and gives up when
-/// `control` is told to stop.
+/// Prepares like [`prepare`]; tells `progress` how much of how much is laid out, in bytes, or in
+/// files where nothing is written, and gives up when `control` is told to stop.
 ///
 /// # Errors
-/// As [`prepare`].
+/// The errors of [`prepare`].
 pub fn prepare_with(
     target: &Target,
     workload: &Workload,
@@ -120,7 +120,7 @@ pub fn prepare_with(
     step.into_only().ok_or(BenchError::Worker)
 }
 
-/// Whom to tell how far the laying out is, and who may stop it.
+/// The observer of the laying out, and the control that may stop it.
 struct Layingout<'a> {
     control: &'a Control,
     progress: &'a mut dyn FnMut(u64, u64),
@@ -227,7 +227,7 @@ impl Prepared {
         }
     }
 
-    /// What has to happen after the load and before anybody looks at the files.
+    /// Does the work after the load that must come before anybody looks at the files.
     fn settle(&self, record: &mut Record) {
         let workload = &self.plan.workload;
         if !workload.end_sync || !workload.writes() {
@@ -294,7 +294,7 @@ impl Backend {
         }
     }
 
-    /// How many connections go to each address.
+    /// The number of connections to each address.
     fn addresses(&self, workload: &Workload) -> BTreeMap<String, u64> {
         match self {
             Self::Nfs(files) => files.addresses(workload),
@@ -341,7 +341,7 @@ impl RunHandle {
     /// Waits for its end.
     ///
     /// # Errors
-    /// As [`Prepared::run`].
+    /// The errors of [`Prepared::run`].
     pub fn wait(self) -> Result<RunResult, BenchError> {
         self.thread.join().map_err(|_| BenchError::Worker)?
     }

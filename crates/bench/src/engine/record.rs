@@ -1,5 +1,5 @@
-//! What came of loads before figures are made of it: the form in which processes send it to each
-//! other. Records of the same load add up; percentiles are taken afterwards, from all of them.
+//! The records of loads before figures are made of them: the form in which processes send them to
+//! each other. Records of the same load add up; percentiles are taken afterwards, from all of them.
 
 use crate::error::BenchError;
 use crate::stats::Notes;
@@ -17,8 +17,8 @@ use super::collect::seconds;
 
 /// A worker that waits for the target less than the rest of this is the limit itself.
 const SATURATED_PERCENT: f64 = 95.0;
-/// What came of one load in one process, or in several together. Times count from the start of
-/// the load, which all processes share.
+/// The record of one load in one process, or in several together. Times count from the start of the
+/// load, which all processes share.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Record {
     pub(super) target: String,
@@ -27,7 +27,7 @@ pub struct Record {
     pub(super) clients: Vec<String>,
     pub(super) started_unix_s: f64,
     pub(super) measure_ns: u64,
-    /// When it was to end; the greatest number for an end by count.
+    /// Planned end; the greatest number for an end by count.
     pub(super) planned_ns: u64,
     pub(super) ended_ns: u64,
     pub(super) notes: Notes,
@@ -36,7 +36,7 @@ pub struct Record {
     #[serde(default)]
     pub(super) addresses: BTreeMap<String, u64>,
     pub(super) generator: Generator,
-    /// What ended workers before their time, and what failed after the load, in words.
+    /// Faults that ended workers before their time, and failures after the load, in words.
     pub(super) faults: BTreeMap<String, u64>,
     /// Did a fault, or a stop, end the load itself before its time?
     pub(super) broken: bool,
@@ -56,7 +56,7 @@ impl Record {
             self.broken = true;
             *self.faults.entry(fault.in_full()).or_default() += 1;
         }
-        // Where the time is given, it tells itself whether a stop came too early.
+        // If the time is given, it tells itself whether a stop came too early.
         self.broken |= outcome.stopped && !matches!(self.workload.length, Length::Seconds(_));
         self.ended_ns = self.ended_ns.max(outcome.ended_ns);
         self.notes.merge(outcome.notes);
@@ -183,7 +183,7 @@ impl Record {
     fn interval(&self) -> Interval {
         let to_ns = match self.workload.length {
             Length::Seconds(_) => self.ended_ns.min(self.planned_ns),
-            // What is answered after the end is not counted, so that its time is not either.
+            // An operation answered after the end is not counted, so its time is not either.
             Length::Operations(_) | Length::Bytes { .. } => {
                 self.notes.last_done_ns.min(self.ended_ns).min(self.planned_ns)
             }
@@ -222,7 +222,7 @@ fn completed(generator: Generator, total: &OpResult, on_path: bool) -> Generator
     }
 }
 
-/// What came of the loads of one step.
+/// The records of the loads of one step.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StepRecord {
     /// In the order of the step's loads.

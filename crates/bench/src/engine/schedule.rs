@@ -1,4 +1,4 @@
-//! When a run warms up, measures and ends, as every worker sees it.
+//! The times at which a run warms up, measures and ends, as every worker sees them.
 
 use crate::workload::Workload;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(crate) struct Schedule {
     pub(crate) end_ns: u64,
     /// No request is sent any more: the end and the cool-down after it.
     pub(crate) stop_ns: u64,
-    /// How long to wait after the end for what is in flight.
+    /// Longest wait after the end for operations in flight (ns).
     pub(crate) drain_ns: u64,
 }
 

@@ -8,12 +8,12 @@ use crate::workload::{Layout, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Who brings a file.
+/// The provider of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// This load makes it and lays it out.
     Make,
-    /// It was there before.
+    /// The file was there before.
     Existing,
     /// Another load of the step makes it, or another process.
     Find,
@@ -26,9 +26,9 @@ pub(crate) struct FileSpec {
     /// Bytes it is laid out with, or has to hold already.
     pub(crate) size: u64,
     pub(crate) role: Role,
-    /// It stays when the step is over.
+    /// The file stays when the step is over.
     pub(crate) keep: bool,
-    /// What stands for it in stamps, and the size of stamped blocks, if it is laid out in such.
+    /// The file's number in stamps, and the size of stamped blocks, if it is laid out in such.
     pub(crate) stamp: Option<(u64, u32)>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Files {
     pub(crate) keep_directory: bool,
 }
 
-/// What all loads together want of one file.
+/// The demands of all loads together on one file.
 #[derive(Default)]
 struct Wanted {
     size: u64,
@@ -157,7 +157,7 @@ fn spec(wanted: &HashMap<Key, Wanted>, place: usize, load: &Workload, number: u3
         Some(_) => Role::Find,
         None => Role::Existing,
     };
-    // What only writes may begin with a file that is too short.
+    // A load that only writes may begin with a file that is too short.
     let needed = if load.reads() { load.size_needed() } else { 0 };
     let greatest = file.map_or(0, |file| file.size);
     let stamped = file.and_then(|file| file.verified.as_ref()).map(|(_, block)| *block);
@@ -170,7 +170,7 @@ fn spec(wanted: &HashMap<Key, Wanted>, place: usize, load: &Workload, number: u3
     }
 }
 
-/// What stands for a file in stamps: the same in every run and every process.
+/// A file's number in stamps: the same in every run and every process.
 fn file_id((directory, name): &Key) -> u64 {
     let bytes = directory.bytes().chain([b'/']).chain(name.bytes());
     bytes.fold(0, |sum, byte| mix(sum ^ u64::from(byte)))

@@ -38,7 +38,7 @@ pub struct PreparedStep {
 /// greatest size that any of them wants.
 ///
 /// # Errors
-/// As [`prepare`](crate::prepare); what was made before the failure is removed.
+/// The errors of [`prepare`](crate::prepare); files made before the failure are removed.
 pub fn prepare_step(
     target: &Target,
     loads: &[Workload],
@@ -113,7 +113,7 @@ impl PreparedStep {
     /// workload says; one of several leaves them for [`PreparedStep::finish`].
     ///
     /// # Errors
-    /// As [`Prepared::run`].
+    /// The errors of [`Prepared::run`].
     pub fn run(
         &mut self,
         start: Instant,
@@ -165,10 +165,10 @@ impl PreparedStep {
         self.clear().into_iter().flatten().next().map_or(Ok(()), Err)
     }
 
-    /// The same as [`PreparedStep::finish`], for a step that is given up.
+    /// Ends a step that is given up, like [`PreparedStep::finish`].
     ///
     /// # Errors
-    /// As [`PreparedStep::finish`].
+    /// The errors of [`PreparedStep::finish`].
     pub fn discard(self) -> Result<(), BenchError> {
         self.finish()
     }

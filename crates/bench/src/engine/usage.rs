@@ -1,5 +1,5 @@
-//! What a worker itself used in the measured interval: processor time, and time spent waiting
-//! for the target.
+//! A worker's own use in the measured interval: processor time, and time spent waiting for the
+//! target.
 
 use super::collect::{Phase, Window};
 use crate::stats::cpu::{self, MachineTime};
@@ -10,7 +10,7 @@ pub(crate) struct UsageMeter {
     measure_ns: u64,
     end_ns: u64,
     begun: Option<Begun>,
-    /// What was used until the interval's end, once that is past.
+    /// The use until the interval's end, once that is past.
     ended: Option<Usage>,
 }
 
@@ -20,7 +20,7 @@ struct Begun {
     waited_ns: u64,
 }
 
-/// What a worker used.
+/// The use of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Processor time of the thread.
@@ -55,7 +55,7 @@ impl UsageMeter {
         }
     }
 
-    /// What was used until now, or until the end of the interval if that is past.
+    /// The use until now, or until the end of the interval if that is past.
     pub(crate) fn finish(&self, now_ns: u64) -> Usage {
         self.ended.unwrap_or_else(|| self.until(now_ns.min(self.end_ns)))
     }

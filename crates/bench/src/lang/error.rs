@@ -11,7 +11,7 @@ pub struct LangError {
     pub line: Option<usize>,
     /// The option, parameter or key that it is about.
     pub option: Option<String>,
-    /// What is wrong, and what to do.
+    /// The fault, and the remedy.
     pub message: String,
 }
 
@@ -21,7 +21,7 @@ impl LangError {
         Self { file: file.to_owned(), line: None, option: None, message: message.into() }
     }
 
-    /// The same, about this option.
+    /// The error, about this option.
     #[must_use]
     pub(crate) fn option(self, option: impl Into<String>) -> Self {
         Self { option: Some(option.into()), ..self }

@@ -32,19 +32,19 @@ const COMMAND_LINE: &str = "the command line";
 /// A text in one of the languages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where it comes from, for messages: the path as the user wrote it. Files that it includes
-    /// are looked for beside it.
+    /// The source's name, for messages: the path as the user wrote it. Files that it includes are
+    /// looked for beside it.
     pub name: String,
     /// The text.
     pub text: String,
-    /// Its language.
+    /// The source's language.
     pub language: Language,
 }
 
-/// What the user says beside the text.
+/// The user's options beside the text.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where paths of the text lie on the target; the first that fits counts.
+    /// The places of the text's paths on the target; the first that fits counts.
     pub maps: Vec<Map>,
     /// Values of the variables that a text may name (fio's `${NAME}`, Vdbench's `$name`); they
     /// come before those of the environment.
@@ -123,7 +123,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Scenario, LangError> {
 /// Reads the scenario in `source`.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     if let Some(words) = words::command_of(&source.text) {
         return written(source, command(&words, options));
@@ -140,7 +140,7 @@ pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangErro
     }
 }
 
-/// What came of a command line that stands in a file: the file names it, also in errors.
+/// The scenario of a command line that stands in a file: the file names it, also in errors.
 fn written(source: &Source, read: Result<Scenario, LangError>) -> Result<Scenario, LangError> {
     match read {
         Ok(scenario) => Ok(Scenario { name: source.stem(), ..scenario }),
@@ -155,7 +155,7 @@ fn written(source: &Source, read: Result<Scenario, LangError>) -> Result<Scenari
 /// `diskspd.exe …`, `vdbench -f FILE …`.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     match words.first().and_then(|word| program(word)) {
         Some(Language::Fio) => fio::command(words, options),

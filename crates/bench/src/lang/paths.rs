@@ -8,7 +8,7 @@ const NAME_BYTES_MAX: usize = 200;
 /// Renamed files that are told one by one.
 const RENAMED_MAX: usize = 10;
 
-/// Where a path prefix of a text lies on the target.
+/// The place on the target for a path prefix of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// The prefix: a directory (`/mnt/vol`) or a drive letter (`z`).
@@ -34,7 +34,7 @@ impl Map {
         Ok(Self { from: from.to_owned(), to: to.to_owned() })
     }
 
-    /// What of `path`, written with slashes, lies below the prefix.
+    /// The part of `path`, written with slashes, below the prefix.
     fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         let drive = self.from.len() == 1;
         let from = self.from.replace('\\', "/");
@@ -142,7 +142,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What the reader has to know about names, a sentence each.
+    /// Remarks about names for the reader, a sentence each.
     pub(crate) fn changes(&self) -> Vec<String> {
         let mut all: Vec<String> = self
             .noted

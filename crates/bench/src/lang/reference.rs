@@ -1,4 +1,4 @@
-//! What the languages know, as tables in Markdown, from the very tables by which they are read.
+//! The words of the languages, as tables in Markdown, from the very tables by which they are read.
 
 use super::fio::known::{JOB, Known, PROGRAM, Treatment};
 use super::native::keys::KEYS;

@@ -37,7 +37,7 @@ pub(crate) fn command_of(text: &str) -> Option<Vec<String>> {
     let command: Vec<&str> = text.lines().skip_while(comment).collect();
     let words = split(command.join("\n").trim())?;
     program(words.first()?)?;
-    // What follows on lines of its own is a second command.
+    // Text that follows on lines of its own is a second command.
     let goes_on = |line: &str| line.trim_end().ends_with('\\');
     let lines = command.iter().filter(|line| !comment(line)).count();
     let continued = command.iter().filter(|line| goes_on(line)).count();

@@ -23,19 +23,19 @@ const TEBIBYTES: u64 = 128;
 const GIB: u64 = 1 << 30;
 /// The first drain, which only begins to empty the bucket.
 const FIRST_S: f64 = 12.0;
-/// How long the base rate is judged once a bucket is empty.
+/// Time for which the base rate is judged once a bucket is empty (s).
 const BASE_S: f64 = 25.0;
-/// How often the API is asked for credits.
+/// Time between two requests for credits to the API.
 const ASK: Duration = Duration::from_millis(500);
-/// How much longer than is due a bucket may take to be full, in seconds, until nobody waits for it any more.
+/// Longest delay of a full bucket beyond its due time (s).
 const PATIENCE_S: f64 = 10.0;
 
-/// What is changed to leave a volume with few credits.
+/// The change that leaves a volume with few credits.
 #[derive(Clone, Copy, Debug)]
 enum Shrink {
     /// In GiB: the burst of a volume so large is little more than its base.
     Quota(u64),
-    /// The same of a volume that provisions so many IOPS.
+    /// The change to a volume that provisions this number of IOPS.
     Iops(u64),
 }
 
@@ -46,22 +46,22 @@ pub(super) struct Model {
     pub(super) name: &'static str,
     qos: Qos,
     quota_gibibytes: u64,
-    /// What it provisions: MiB/s and IOPS.
+    /// The volume's provision: MiB/s and IOPS.
     given: Given,
     base: f64,
     burst: f64,
-    /// As published.
+    /// The published credits.
     credits: f64,
     shrink: Shrink,
-    /// What its base is by that.
+    /// The base rate by that.
     shrunk_base: f64,
 }
 
 /// The most IOPS of any volume, which such a volume has in bursts.
 const IOPS_MAX: f64 = 102_400.0;
-/// How long a burst lasts from full credits on, in seconds.
+/// Duration of a burst from full credits on (s).
 const BURST_S: f64 = 3600.0;
-/// What every meter saves while it is idle, in seconds of its rate.
+/// The savings of an idle meter, in seconds of its rate.
 const CATCH_UP_S: f64 = 0.05;
 
 /// Two rows of the published tables.
@@ -91,7 +91,7 @@ pub(super) const MODELS: [Model; 2] = [
 ];
 
 impl Model {
-    /// What credits fall by in a second of a burst.
+    /// The credits lost in a second of a burst.
     fn fall(&self) -> f64 {
         self.burst - self.base
     }
@@ -115,7 +115,7 @@ impl Model {
     }
 }
 
-/// What is found on the way.
+/// The findings on the way.
 struct Course<'a> {
     model: &'a Model,
     checks: Vec<Check>,
@@ -220,7 +220,8 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// What is left is kept, but for what is earned while the server runs and nobody asks for anything.
+    /// Restarts the server. The credits left are kept, except those earned while the server runs
+    /// without requests.
     fn restart(&mut self, site: &mut Site) -> Result<()> {
         let before = site.credits(self.model.name, self.begun)?;
         site.restart()?;

@@ -6,16 +6,16 @@ use crate::demo::rate::Rate;
 use crate::report::percent;
 use crate::stats::result::Interval;
 
-/// How far a volume's part of a shared pool may be off over 10 s, as a part of it.
+/// Largest error of a volume's part of a shared pool over 10 s, as a part of it.
 const FAIRNESS: f64 = 0.05;
 /// The error rule: over 10 s, and over 1 s; each plus one request.
 const ERROR_10S: f64 = 0.01;
 const ERROR_1S: f64 = 0.05;
-/// How long a part may take to change hands, in seconds.
+/// Longest time until a part changes hands (s).
 pub(super) const CHANGE_S: f64 = 1.0;
 /// The length of the windows that fairness and credits are judged over, in seconds.
 pub(super) const WINDOW_S: f64 = 10.0;
-/// How far a change is looked for, in seconds: farther than it may be, so that a late one is found.
+/// Time in which a change is looked for (s): longer than allowed, so that a late one is found.
 pub(super) const REACH_S: f64 = 5.0;
 
 /// The error rule over `span`, in the words of `who`.
@@ -75,8 +75,8 @@ pub(super) fn soon(
     ]
 }
 
-/// When completions went over from one rate to the other, looked for from one time to another in steps of `step_s`: the bend of the two
-/// straight lines of these slopes that fits best (least squares), over a second more at either end.
+/// The moment at which completions went over from one rate to the other, looked for from one time to another in steps of `step_s`: the
+/// bend of the two straight lines of these slopes that fits best (least squares), over a second more at either end.
 pub(super) fn bend(
     rate: &Rate,
     (from_s, to_s): (f64, f64),
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::stats::result::Point;
 
-    /// One that completes `rate(second)` a second.
+    /// A series that completes `rate(second)` a second.
     #[expect(
         clippy::cast_sign_loss,
         clippy::cast_possible_truncation,

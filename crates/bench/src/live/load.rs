@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const JOBS: u32 = 4;
 /// Each has a file so large: what matters is the contract, not the disk.
 const FILE_BYTES: u64 = 2 << 20;
-/// How often a line is printed.
+/// Time between two printed lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A load on one volume: READs and WRITEs at random places, half and half.
@@ -96,7 +96,7 @@ impl Running {
         self.handle.control().stop();
     }
 
-    /// What came of it.
+    /// The result of the load.
     ///
     /// # Errors
     /// If a client saw one, or the load ended before its time: then there is nothing to judge.

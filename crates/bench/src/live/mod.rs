@@ -2,9 +2,9 @@
 //! show in virtual time: an idle volume's part of a shared pool is the others' at once and its own again at once; a bucket of
 //! credits is drained, empty, and earned again at the published figures.
 //!
-//! It starts a server, makes pools and volumes through the API, loads them with the load engine, and judges what its
-//! clients and the API's gauges saw, by the same error rule as the demo. Not here: contracts that only hold a rate,
-//! which `make demo` shows.
+//! The program starts a server, makes pools and volumes through the API, loads them with the load engine, and judges
+//! what its clients and the API's gauges saw, by the same error rule as the demo. Not here: contracts that only hold
+//! a rate, which `make demo` shows.
 
 mod burst;
 mod judge;
@@ -23,7 +23,7 @@ use site::Site;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What to show, and where the results go.
+/// The parts to show, and the destination of the results.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `weir` program.
@@ -36,7 +36,7 @@ pub struct Options {
     pub only: Vec<String>,
     /// Drain each bucket from full to empty, which takes an hour.
     pub full: bool,
-    /// How long an empty bucket is left alone to earn credits, in seconds.
+    /// Time (s) for which an empty bucket is left alone to earn credits.
     pub refill_s: f64,
 }
 

@@ -1,15 +1,15 @@
-//! What came of one part, and on how busy a machine.
+//! The result of one part, and the load of the machine meanwhile.
 
 use super::site::Broken;
 use crate::demo::judge::Check;
 use crate::demo::processors::{Second, Watch, summary};
 use serde::Serialize;
 
-/// What came of one part.
+/// The result of one part.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Part {
     pub(super) name: &'static str,
-    /// What was done, in sentences.
+    /// The method, in sentences.
     pub(super) how: String,
     pub(super) machine: Machine,
     pub(super) figures: Vec<Figure>,
@@ -25,7 +25,7 @@ impl Part {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
     }
 
-    /// How busy the machine was, in a sentence.
+    /// The load of the machine, in a sentence.
     pub(super) fn conditions(&self) -> String {
         let Machine { load_before, load_after, seconds } = &self.machine;
         let processors = summary(seconds).map(|summary| format!("; {summary}")).unwrap_or_default();
@@ -33,7 +33,8 @@ impl Part {
     }
 }
 
-/// What the server said of the seconds of a load, which began `started_unix_s` after 1970, in the time of the load.
+/// The server's verdicts on the seconds of a load, which began `started_unix_s` after 1970, in the time of the
+/// load.
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
 pub(super) fn said(who: &str, broken: &Broken, started_unix_s: f64) -> Vec<String> {
     let told = |(at, what): (&u64, &String)| {
@@ -70,13 +71,13 @@ pub(super) struct Course {
     pub(super) marks: Vec<(f64, String)>,
 }
 
-/// How busy the machine was.
+/// The load of the machine.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Machine {
     /// Mean number of tasks that wanted a processor over a minute (proc_loadavg(5)).
     pub(super) load_before: f64,
     pub(super) load_after: f64,
-    /// What the processors did, second by second.
+    /// The load of the processors, second by second.
     pub(super) seconds: Vec<Second>,
 }
 
@@ -97,7 +98,7 @@ impl Watching {
         self.watch.look();
     }
 
-    /// What was seen.
+    /// The machine's load since the beginning.
     pub(super) fn end(self) -> Machine {
         Machine {
             load_before: self.load_before,

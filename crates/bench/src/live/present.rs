@@ -7,7 +7,7 @@ use crate::report::{
 };
 use std::fmt::Write as _;
 
-/// What was due in a part, and what there was.
+/// The due and the measured figures of a part.
 pub(super) fn figures(part: &Part) -> Table {
     let columns = vec![
         Column::words(part.name),

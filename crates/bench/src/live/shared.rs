@@ -38,11 +38,11 @@ pub(super) struct Member {
     letter: char,
     /// Beside the others; 100 if nothing is said.
     weight: Option<u32>,
-    /// What it has for certain, in MiB/s.
+    /// The rate that it has for certain, in MiB/s.
     floor: Option<u64>,
-    /// What is due to it while all are busy, in MiB/s.
+    /// The rate due to it while all are busy, in MiB/s.
     busy: f64,
-    /// The same while one is idle; nothing for that one.
+    /// The rate due to it while one is idle, in MiB/s; nothing for that one.
     alone: f64,
 }
 
@@ -67,7 +67,7 @@ const fn member(
     Member { letter, weight, floor, busy, alone }
 }
 
-/// What is shown.
+/// The cases shown.
 pub(super) const CASES: [Case; 3] = [
     Case {
         name: "shared-equal",
@@ -181,14 +181,14 @@ fn load(case: &Case, site: &Site, watching: &mut Watching, stop: &Stop) -> Resul
     running.into_iter().map(Running::end).collect()
 }
 
-/// What clients saw, all in the time of the first load.
+/// The clients' observations, all in the time of the first load.
 struct Seen<'a> {
     case: &'a Case,
     /// Of each member.
     points: Vec<Vec<Point>>,
     rates: Vec<Rate>,
     all: Rate,
-    /// When one became idle, and when it came back.
+    /// Times at which one became idle, and came back (s).
     went_s: f64,
     came_s: f64,
     end_s: f64,

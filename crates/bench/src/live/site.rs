@@ -95,7 +95,7 @@ impl Site {
         Ok(broken.map(|one| (one.start, told(one))).collect())
     }
 
-    /// The same as the metrics have it.
+    /// The credits as the metrics have them.
     pub(super) fn scraped_credits(&self, volume: &str) -> Result<f64> {
         let text = self.operator.metrics()?;
         let head = format!("weir_volume_credits{{volume=\"{volume}\",");

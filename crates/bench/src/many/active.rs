@@ -18,7 +18,7 @@ const FILE_BYTES: u64 = 1 << 20;
 const WARMUP_S: f64 = 4.0;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Figures {
     /// The most memory that the server held, in MiB.
@@ -90,13 +90,13 @@ fn workload(number: u32, seconds: f64) -> Workload {
     }
 }
 
-/// How much more than its contract a volume got, in parts of the contract.
+/// The excess of a volume over its contract, in parts of the contract.
 #[expect(clippy::cast_precision_loss, reason = "bytes of seconds")]
 fn error(result: &RunResult) -> f64 {
     result.total.bytes as f64 / (CONTRACT as f64 * result.measured.seconds()) - 1.0
 }
 
-/// What that may be: the rule's part, and one request.
+/// The allowed excess: the rule's part, and one request.
 #[expect(clippy::cast_precision_loss, reason = "a few KiB")]
 fn allowed(seconds: f64) -> f64 {
     CONTRACT_ERROR_MAX + f64::from(BLOCK_BYTES) / (CONTRACT as f64 * seconds)

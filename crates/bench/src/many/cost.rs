@@ -31,7 +31,7 @@ pub(super) struct Row {
     pub(super) operation: &'static str,
     /// Processor time of the server in microseconds, median of all turns, with one volume.
     pub(super) alone_us: f64,
-    /// The same with all volumes.
+    /// The cost with all volumes (µs).
     pub(super) among_us: f64,
     /// The median of the rounds' ratios.
     pub(super) ratio: f64,

@@ -18,7 +18,7 @@ const GIBIBYTES: u64 = 1;
 const WIDE: &str = "wide";
 const WIDE_LEVEL: &str = "ultra";
 const WIDE_TEBIBYTES: u64 = 16;
-/// How long a server that has just begun is left alone before its memory is read.
+/// Time for which a server that has just begun is left alone before its memory is read.
 const SETTLING: Duration = Duration::from_secs(2);
 /// A line is printed for each so many volumes that were made.
 const STEP: u32 = 1000;
@@ -26,7 +26,7 @@ const STEP: u32 = 1000;
 /// The one volume that is measured alone, and then among all.
 pub(super) const ALONE: &str = "alone";
 
-/// What was seen of it from outside.
+/// The figures of the server, measured from outside.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Figures {
     /// Memory of a server without volumes, in MiB.
@@ -56,7 +56,7 @@ pub(super) fn name(number: u32) -> String {
     format!("v{number:05}")
 }
 
-/// What each of the many is promised, in bytes per second.
+/// The rate promised to each of the many, in bytes per second.
 pub(super) const CONTRACT: u64 = GIBIBYTES << 14;
 
 impl House {

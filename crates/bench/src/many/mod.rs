@@ -17,17 +17,17 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// How long a server may take until it serves.
+/// Longest time until a server serves (ms).
 const START_MS_MAX: f64 = 2000.0;
 /// The memory that it may take beyond an empty one, in MiB.
 const MEMORY_MIB_MAX: f64 = 100.0;
-/// How much dearer an operation may be among all volumes than alone. What two turns of the same
-/// server differ by on a quiet machine.
+/// Largest ratio of an operation's cost among all volumes to its cost alone: the difference between
+/// two turns of the same server on a quiet machine.
 const COST_RATIO_MAX: f64 = 1.05;
 /// Of what a contract says, over the whole measurement, and one request.
 const CONTRACT_ERROR_MAX: f64 = 0.01;
 
-/// How many, and where the results go.
+/// The number of volumes, and the destination of the results.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `weir` program.

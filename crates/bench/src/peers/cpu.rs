@@ -42,8 +42,8 @@ impl Reading {
         Ok(Self { process_s: process.used_s, kernel_s })
     }
 
-    /// What was used from `earlier` to this reading. Kernel threads that were not there earlier
-    /// count whole; those that have ended since are lost.
+    /// The use from `earlier` to this reading. Kernel threads that were not there earlier count
+    /// whole; threads that have ended since are lost.
     pub(crate) fn since(&self, earlier: &Self) -> Used {
         let before = |thread| earlier.kernel_s.get(thread).copied().unwrap_or(0.0);
         Used {

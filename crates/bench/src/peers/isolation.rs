@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the slow disk takes, in bytes per second.
+/// Speed of the slow disk, in bytes per second.
 const SLOW_BYTES_PER_SECOND: u64 = 20 << 20;
 const SLOW_DISK_BYTES: u64 = 3 << 30;
 const FAST_DISK_BYTES: u64 = 1 << 30;

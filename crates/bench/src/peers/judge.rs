@@ -5,7 +5,7 @@ use super::plan::{Filesystem, InFlight, Trial};
 use crate::results::median;
 use serde::Serialize;
 
-/// How a bar was met.
+/// The outcome of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -13,7 +13,7 @@ pub(super) enum Verdict {
     Pass,
     /// Not met.
     Miss,
-    /// It can't be said: the opponent was not itself, or the generator was the limit.
+    /// No verdict is possible: the opponent was not itself, or the generator was the limit.
     Void,
     /// There is no bar; the figure is reported.
     Reported,
@@ -22,13 +22,13 @@ pub(super) enum Verdict {
 /// One bar.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Bar {
-    /// What is compared.
+    /// The compared figure.
     pub(super) what: &'static str,
-    /// What was found.
+    /// The measured value.
     pub(super) value: f64,
-    /// What is allowed; absent where the figure is only reported.
+    /// The bound; absent where the figure is only reported.
     pub(super) bound: Option<f64>,
-    /// How it was met.
+    /// The outcome.
     pub(super) verdict: Verdict,
     /// Why it is void.
     pub(super) why: Option<&'static str>,
@@ -62,13 +62,14 @@ pub(super) struct Row {
     pub(super) bare: Figures,
     /// An earlier build of Weir, if there was one to compare with.
     pub(super) before: Option<Figures>,
-    /// What Ganesha may cost for the row to count, in µs; absent where its cost is not known.
+    /// The highest processor time per request of Ganesha at which the row counts, in µs; absent
+    /// where that time is not known.
     pub(super) ganesha_bound_us: Option<f64>,
     /// The bars.
     pub(super) bars: Vec<Bar>,
 }
 
-/// What the bars are called.
+/// The names of the bars.
 pub(super) const OVER_BARE: &str = "CPU per operation against the bare loop, µs";
 pub(super) const CPU_RATIO: &str = "Weir ÷ Ganesha, CPU per operation";
 pub(super) const RATE_RATIO: &str = "Weir ÷ Ganesha, operations per second";
@@ -217,7 +218,7 @@ pub(super) struct Same {
     pub(super) other: Figures,
     /// Processor time for an operation: by how many percent the second is dearer.
     pub(super) difference_percent: f64,
-    /// What the rounds of either differ by themselves, in percent: half their range.
+    /// The difference of the rounds of either by themselves, in percent: half their range.
     pub(super) noise_percent: f64,
     /// Is the difference within 2 % or the noise, whichever is greater?
     pub(super) passed: bool,
@@ -236,7 +237,7 @@ impl Same {
 /// The neighbour of a volume on a slow disk.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Isolation {
-    /// What the slow volume's clients wrote meanwhile, in MiB/s.
+    /// The rate (MiB/s) at which the slow volume's clients wrote meanwhile.
     pub(super) slow_mibps: f64,
     /// Operation, p99 alone and p99 beside the slow volume, in ms.
     pub(super) neighbours: Vec<Neighbour>,

@@ -16,7 +16,7 @@ const LAYOUT_BYTES: u32 = 4096;
 /// A generator thread that computed this part of the time was the limit.
 const SATURATED: f64 = 0.95;
 
-/// How long one measurement lasts.
+/// The durations of one measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Times {
     /// Load before the measurement, in seconds.
@@ -29,7 +29,7 @@ pub struct Times {
     pub generator_threads: u32,
 }
 
-/// What one measurement found.
+/// The result of one measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Sample {
     /// Processor time of server and kernel workers for an operation, in µs.

@@ -34,7 +34,7 @@ pub(crate) use servers::{Peer, ganesha, weir};
 /// Room for the files, the catalogue and the journals.
 const DISK_BYTES: u64 = 3 << 30;
 
-/// What to compare, and where the results go.
+/// The comparison, and the destination of the results.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `weir` program.
@@ -47,7 +47,7 @@ pub struct Options {
     pub work: PathBuf,
     /// For `peers.json` and `peers.html`.
     pub out: PathBuf,
-    /// How long, how often.
+    /// The durations, and the number of repeats.
     pub times: Times,
     /// On which file systems.
     pub filesystems: Vec<Filesystem>,

@@ -1,4 +1,4 @@
-//! What is compared, and the bars that Weir has to meet.
+//! The comparisons, and the bars that Weir has to meet.
 
 use crate::workload::{Operation, Pattern};
 use serde::Serialize;
@@ -17,7 +17,7 @@ impl Filesystem {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
 
-    /// Its name, as `mkfs` and `mount` know it.
+    /// The file system's name, as `mkfs` and `mount` know it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Filesystem {
     }
 }
 
-/// How much more processor time than the bare loop Weir may use for an operation.
+/// The additional processor time over the bare loop that Weir may use for an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum OverBare {
     /// This many microseconds more.
@@ -46,14 +46,15 @@ impl OverBare {
     }
 }
 
-/// How many requests a load keeps in flight.
+/// The number of requests that a load keeps in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum InFlight {
-    /// 16 on each of four connections: the server works in batches. Judged by processor time.
+    /// 16 requests on each of four connections: the server works in batches. Judged by processor
+    /// time.
     Many,
-    /// One on one connection: the client sends its next request after the reply. Judged by rate,
-    /// which is one over the round trip.
+    /// One request on one connection: the client sends its next request after the reply. Judged by
+    /// rate, which is one over the round trip.
     One,
 }
 
@@ -80,7 +81,7 @@ impl InFlight {
 pub(super) struct Trial {
     /// Shown in tables, and what `--only` selects by.
     pub(super) name: &'static str,
-    /// What each request does.
+    /// The operation of each request.
     pub(super) operation: Operation,
     /// Bytes of a READ or WRITE.
     pub(super) block_bytes: u32,

@@ -194,7 +194,7 @@ enum Part {
 }
 
 impl Part {
-    /// The one that `row` belongs to.
+    /// The part of the charts that `row` belongs to.
     fn of(row: &Row) -> Self {
         match row.in_flight {
             InFlight::One => Self::OneAtATime,

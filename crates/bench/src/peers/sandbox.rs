@@ -1,4 +1,4 @@
-//! What the comparison needs of its machine and of its namespaces: Ganesha insists on a port mapper,
+//! The comparison's needs of its machine and of its namespaces: Ganesha insists on a port mapper,
 //! which must not meet the machine's.
 
 use crate::disk::run;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 
-/// What the runner needs besides Weir, and the Debian package that brings it.
+/// The programs that the runner needs besides Weir, and the Debian packages that bring them.
 const PROGRAMS: [(&str, &str); 8] = [
     ("ganesha.nfsd", "nfs-ganesha"),
     ("rpcbind", "rpcbind"),

@@ -24,9 +24,9 @@ const VOLUME_GIBIBYTES: u64 = 125 * 1024;
 pub(crate) struct Peer {
     /// Which it is.
     pub(crate) series: Series,
-    /// Where it serves.
+    /// The server's target.
     pub(crate) target: Target,
-    /// Its process.
+    /// The server's process id.
     pub(crate) pid: u32,
     _guards: Vec<Process>,
     _server: Option<Server>,

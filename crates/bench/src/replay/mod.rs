@@ -29,12 +29,12 @@ const SPARE_BYTES: u64 = 2 << 30;
 const WEIR: usize = 0;
 const GANESHA: usize = 1;
 
-/// What a reader has to know first.
+/// A remark that a reader has to know first.
 const ONE_MACHINE: &str = "The load generator, the server and its disk share one machine: what it \
     can do bounds both servers, and its figures are not those of a server that has a machine to \
     itself.";
 
-/// What to replay, at what size, and where the results go.
+/// The tests to replay, their size, and the destination of the results.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `weir` program.
@@ -89,7 +89,8 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     for (number, scenario) in scenarios.iter().enumerate() {
         crate::errln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
         for round in 0..options.rounds.max(1) {
-            // Who comes second meets what the first left behind: each does so in turn.
+            // The server that comes second meets the state that the first left behind: each does so
+            // in turn.
             let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
             for place in order {
                 let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else { continue };
@@ -165,9 +166,9 @@ struct Side {
     /// Of its files.
     name: &'static str,
     label: &'static str,
-    /// What the program says of its version.
+    /// The program's own version text.
     program: String,
-    /// How long its process lives.
+    /// The lifetime of its process.
     process: &'static str,
     results: Results,
     failures: Vec<String>,

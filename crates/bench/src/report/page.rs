@@ -11,7 +11,7 @@ const STYLE: &str = include_str!("style.css");
 pub struct Fact {
     /// The figure.
     pub value: String,
-    /// What it is.
+    /// The label.
     pub label: String,
 }
 
@@ -84,7 +84,7 @@ impl Page {
         let _ = writeln!(self.body, "<h3>{}</h3>", escape(heading));
     }
 
-    /// Where to find what: ids of chapters and their headings.
+    /// The table of contents: ids of chapters and their headings.
     pub fn contents<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
         self.body.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ol>\n");
         for (id, heading) in entries {
@@ -94,7 +94,7 @@ impl Page {
         self.body.push_str("</ol></nav>\n");
     }
 
-    /// What has to be read before the figures: a heading and sentences.
+    /// A warning to be read before the figures: a heading and sentences.
     pub fn alert(&mut self, heading: &str, sentences: impl IntoIterator<Item = String>) {
         let heading = escape(heading);
         let _ = write!(self.body, "<aside class=\"alert\"><strong>{heading}</strong><ul>");

@@ -15,7 +15,7 @@ const BOTTOM: f64 = 40.0;
 pub struct PercentileRow {
     /// On the left.
     pub label: String,
-    /// Its colour.
+    /// The curve's colour.
     pub series: Series,
     /// The distribution.
     pub latency: Latency,

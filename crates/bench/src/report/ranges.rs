@@ -12,18 +12,18 @@ const BOTTOM: f64 = 40.0;
 /// A thick line from one value to another.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Whose figures.
+    /// The owner of the figures.
     pub series: Series,
-    /// Its ends.
+    /// The range's ends.
     pub ends: (f64, f64),
 }
 
 /// A dot at a value.
 #[derive(Clone, Debug)]
 pub struct Dot {
-    /// Whose figure.
+    /// The owner of the figure.
     pub series: Series,
-    /// Where.
+    /// The value.
     pub value: f64,
     /// Shown when pointed at.
     pub hint: String,
@@ -36,9 +36,9 @@ pub struct RangeRow {
     pub label: String,
     /// On the right: the row's figures in words.
     pub note: String,
-    /// Its ranges, the first at the back.
+    /// The row's ranges, the first at the back.
     pub spans: Vec<Span>,
-    /// Its dots.
+    /// The row's dots.
     pub dots: Vec<Dot>,
 }
 
@@ -51,9 +51,9 @@ pub struct RangeChart {
     pub unit: String,
     /// Least and greatest value shown; what lies outside is drawn at the edge.
     pub range: (f64, f64),
-    /// What is allowed.
+    /// The allowed values.
     pub band: (f64, f64),
-    /// What would be exact.
+    /// The exact value.
     pub exact: f64,
     /// Words for the colours.
     pub legend: Vec<(Series, String)>,

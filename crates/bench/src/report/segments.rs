@@ -14,7 +14,7 @@ const BOTTOM: f64 = 40.0;
 /// One bar.
 #[derive(Clone, Debug, Default)]
 pub struct SegmentBar {
-    /// Its segments from the left; what is zero is left out.
+    /// The bar's segments from the left; segments of zero are left out.
     pub segments: Vec<(Series, f64)>,
     /// Least and greatest whole of several repeats.
     pub spread: Option<(f64, f64)>,

@@ -35,7 +35,7 @@ impl Part {
         }
     }
 
-    /// What it is, for a legend.
+    /// The part's label, for a legend.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Part {
 /// One stretch of time of a [`StackedChart`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stack {
-    /// Its beginning and its end.
+    /// The stretch's beginning and end.
     pub span: (f64, f64),
     /// The parts, as [`Part::ALL`].
     pub values: [f64; 4],
@@ -63,9 +63,9 @@ pub struct StackedChart {
     pub title: String,
     /// Below the title, smaller.
     pub subtitle: String,
-    /// What the values are, with their unit.
+    /// The name of the values, with their unit.
     pub unit: String,
-    /// What time is counted in and from.
+    /// The unit and the origin of time.
     pub time: String,
     /// First and last time shown.
     pub span: (f64, f64),
@@ -110,10 +110,10 @@ impl StackedChart {
     }
 }
 
-/// How a stretch of time came out.
+/// The outcome of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should.
+    /// The stretch is as it should be.
     Good,
     /// Not as it should.
     Bad,
@@ -126,9 +126,9 @@ pub enum Outcome {
 pub struct Strip {
     /// Above the strip.
     pub title: String,
-    /// What the three outcomes are: good, neither, bad.
+    /// The names of the three outcomes: good, neither, bad.
     pub legend: [String; 3],
-    /// What time is counted in and from.
+    /// The unit and the origin of time.
     pub time: String,
     /// First and last time shown.
     pub span: (f64, f64),
@@ -151,7 +151,7 @@ impl Strip {
         }
         let ground = (WIDTH - RIGHT - LEFT, BAR);
         canvas.rect("v-neither", (LEFT, TOP), ground);
-        // What is bad comes last, so that its neighbours don't hide it.
+        // Bad stretches come last, so that their neighbours don't hide them.
         for bad in [false, true] {
             let same = |outcome: Outcome| (outcome == Outcome::Bad) == bad;
             for ((from, to), outcome, hint) in self.stretches.iter().filter(|s| same(s.1)) {

@@ -3,7 +3,8 @@
 use super::escape;
 use std::fmt::Write as _;
 
-/// Whose figures a mark shows; the page's style gives each a colour that works on light and dark.
+/// The owner of a mark's figures; the page's style gives each a colour that works on light and
+/// dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Series {
     /// Weir.
@@ -24,12 +25,12 @@ pub enum Series {
     PublishedRead,
     /// Writes, as somebody published them.
     PublishedWrite,
-    /// One of several of a kind; colours repeat after six.
+    /// A numbered owner of a kind; colours repeat after six.
     Nth(usize),
 }
 
 impl Series {
-    /// Its class in the page's style.
+    /// The class in the page's style.
     #[must_use]
     pub const fn class(self) -> &'static str {
         match self {
@@ -120,7 +121,7 @@ pub(super) fn tick_label(value: f64, all: &[f64]) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The same, with thin spaces between thousands where there are many digits.
+/// The label, with thin spaces between thousands where there are many digits.
 pub(super) fn grouped_label(value: f64, all: &[f64]) -> String {
     let text = tick_label(value, all);
     if value.abs() < 9999.5 || text.contains('.') { text } else { super::figure(value) }

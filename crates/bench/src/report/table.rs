@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// Names of rows up to this many letters are not broken into lines on paper.
 const SHORT: usize = 16;
 
-/// How a cell should be taken.
+/// The tone of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// A figure like others.
@@ -24,9 +24,9 @@ pub enum Tone {
 /// One cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// How to take it.
+    /// The tone.
     pub tone: Tone,
 }
 
@@ -53,7 +53,7 @@ impl<T: Into<String>> From<T> for Cell {
 /// A column's head.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// What it says.
+    /// The text.
     pub text: String,
     /// Are its cells figures, to be aligned on the right?
     pub figures: bool,
@@ -103,8 +103,8 @@ impl Table {
         self.laid_out(colour, None).text()
     }
 
-    /// As [`Table::to_terminal`], without lines between rows, and never wider than `width`
-    /// characters if that is given.
+    /// The table like [`Table::to_terminal`], without lines between rows, and never wider than
+    /// `width` characters if that is given.
     #[must_use]
     pub fn to_terminal_dense(&self, colour: bool, width: Option<u16>) -> Text {
         let mut grid = self.laid_out(colour, width);

@@ -15,7 +15,7 @@ const BOTTOM: f64 = 40.0;
 /// One line of a timeline.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Whose figures.
+    /// The owner of the figures.
     pub series: Series,
     /// Time in seconds and value, in order.
     pub points: Vec<(f64, f64)>,
@@ -24,9 +24,9 @@ pub struct Line {
 /// A stretch of time in which one value is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// Its beginning in seconds.
+    /// Start of the stretch, in seconds.
     pub from_s: f64,
-    /// Its end.
+    /// End of the stretch, in seconds.
     pub to_s: f64,
     /// The value due.
     pub value: f64,
@@ -39,9 +39,9 @@ pub struct Timeline {
     pub title: String,
     /// Below the title, smaller.
     pub subtitle: String,
-    /// What the values are, with their unit.
+    /// The name of the values, with their unit.
     pub unit: String,
-    /// What time is counted in and from.
+    /// The unit and the origin of time.
     pub time: String,
     /// First and last time shown.
     pub span_s: (f64, f64),

@@ -13,7 +13,7 @@ const BOTTOM: f64 = 46.0;
 /// One axis.
 #[derive(Clone, Debug, Default)]
 pub struct XyAxis {
-    /// What it is, with its unit.
+    /// The axis's label, with its unit.
     pub label: String,
     /// Are decades equally long? Only values over zero can be shown then.
     pub log: bool,
@@ -39,7 +39,7 @@ pub struct XyPoint {
 /// One line.
 #[derive(Clone, Debug)]
 pub struct XyLine {
-    /// Its colour.
+    /// The curve's colour.
     pub series: Series,
     /// In the legend; nothing if empty.
     pub label: String,

@@ -1,4 +1,4 @@
-//! What came of one call of the suite, in the shape that is written as JSON and that reports and
+//! The results of one call of the suite, in the shape that is written as JSON and that reports and
 //! comparisons read. Fields are added, never renamed; a change that would mislead an old reader
 //! raises [`RESULTS_VERSION`]. Documented for users in `docs/bench-results.md`.
 
@@ -19,7 +19,8 @@ pub const RESULTS_VERSION: u32 = 1;
 pub struct Results {
     /// [`RESULTS_VERSION`].
     pub version: u32,
-    /// What is compared, in a word of the user's: "weir", "ganesha"; the target if none was given.
+    /// A word of the user's for the compared server: "weir", "ganesha"; the target if none was
+    /// given.
     pub label: String,
     /// The target as the user wrote it.
     pub target: String,
@@ -27,15 +28,15 @@ pub struct Results {
     pub command: Vec<String>,
     /// Version of the program.
     pub program: String,
-    /// When it began, in seconds since 1970-01-01 UTC.
+    /// Start of the run, in seconds since 1970-01-01 UTC.
     pub started_unix_s: f64,
-    /// Where it ran.
+    /// The environment of the run.
     pub environment: Environment,
     /// One for each scenario.
     pub tests: Vec<TestResult>,
-    /// It was ended before its time, or a worker was lost.
+    /// The run was ended before its time, or a worker was lost.
     pub interrupted: bool,
-    /// What the reader has to know before believing the figures, a sentence each.
+    /// Warnings to know before believing the figures, a sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -47,7 +48,7 @@ pub struct Environment {
     pub clients: Vec<Machine>,
     /// The server's machine, where the user named it or it is this one.
     pub server: Option<Machine>,
-    /// How the target was reached: "NFSv3 in user space, 1 address", "path on nfs (rw,…)".
+    /// The way to the target: "NFSv3 in user space, 1 address", "path on nfs (rw,…)".
     pub transport: String,
     /// Anything else worth telling, as name and value.
     pub facts: Vec<(String, String)>,
@@ -57,11 +58,11 @@ pub struct Environment {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Its name.
+    /// The machine's name.
     pub name: String,
     /// Model of its processors.
     pub processor: String,
-    /// How many it has online.
+    /// The number of processors online.
     pub processors: u32,
     /// Bytes of memory.
     pub memory_bytes: u64,
@@ -71,7 +72,7 @@ pub struct Machine {
     pub system: String,
 }
 
-/// What came of one scenario.
+/// The result of one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TestResult {
     /// The scenario's.
@@ -88,15 +89,15 @@ pub struct TestResult {
     pub chart: Chart,
     /// The scenario's, and what running it added.
     pub changes: Vec<String>,
-    /// Its steps, in order.
+    /// The test's steps, in order.
     pub steps: Vec<StepResult>,
-    /// What a search found: knee, highest rate under a target.
+    /// The findings of a search: knee, highest rate under a target.
     pub findings: Vec<Finding>,
     /// Why it was not run.
     pub waiting: Option<String>,
 }
 
-/// What came of one step.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {
     /// The step's.
@@ -115,10 +116,10 @@ pub struct StepResult {
     pub summary: Option<Summary>,
     /// Why it was left out or ended early.
     pub skipped: Option<String>,
-    /// What the reader has to know about these figures, a sentence each: a saturated generator, a
-    /// lost worker, no steady state, caches that could not be emptied.
+    /// Warnings about these figures, a sentence each: a saturated generator, a lost worker, no
+    /// steady state, caches that could not be emptied.
     pub notes: Vec<String>,
-    /// What was wanted of caches and what was done about it.
+    /// The state of caches that was wanted, and the actions taken.
     pub cache: CacheProof,
 }
 
@@ -143,15 +144,15 @@ pub struct StepRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerResult {
-    /// Its name.
+    /// The worker's name.
     pub name: String,
     /// Operations it completed in the measured interval.
     pub operations: u64,
-    /// Their payload.
+    /// The payload of these operations, in bytes.
     pub bytes: u64,
     /// Processor time of its threads, in seconds.
     pub cpu_s: f64,
-    /// How far its clock was off the coordinator's, in milliseconds; corrected for.
+    /// The offset of its clock from the coordinator's, in milliseconds; corrected for.
     pub clock_offset_ms: f64,
     /// Half the round trip with which that was measured: the correction's uncertainty.
     pub clock_uncertainty_ms: f64,
@@ -163,7 +164,7 @@ pub struct WorkerResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// How many repeats count.
+    /// The number of repeats that count.
     pub repeats: u32,
     /// Operations a second.
     pub iops: Spread,
@@ -220,11 +221,11 @@ pub struct Network {
     pub sent_bytes: u64,
 }
 
-/// What was wanted of caches, what was done, and what speaks for and against it.
+/// The state of caches that was wanted, the actions taken, and the evidence for and against it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheProof {
-    /// What the step wanted.
+    /// The state that the step wanted.
     pub wanted: Cache,
     /// Bytes of the data set.
     pub data_bytes: u64,
@@ -232,22 +233,22 @@ pub struct CacheProof {
     pub client_memory_bytes: u64,
     /// Memory of the server, where it is known.
     pub server_memory_bytes: Option<u64>,
-    /// What was done, a sentence each.
+    /// The actions taken, a sentence each.
     pub done: Vec<String>,
-    /// What could not be excluded, a sentence each.
+    /// The doubts that could not be excluded, a sentence each.
     pub open: Vec<String>,
 }
 
-/// What a search found.
+/// A finding of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was asked: "highest rate with p99 under 2 ms".
+    /// The question: "highest rate with p99 under 2 ms".
     pub question: String,
     /// The answer in words.
     pub answer: String,
     /// The answer as a number.
     pub value: f64,
-    /// Its unit.
+    /// The figure's unit.
     pub unit: String,
     /// Steps it rests on, by name.
     pub steps: Vec<String>,

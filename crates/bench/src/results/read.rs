@@ -23,21 +23,21 @@ pub enum ReadError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is larger than results ever are.
+    /// The file is larger than results ever are.
     #[error("{path} is over 256 MiB; results of `weir bench` are smaller", path = path.display())]
     Large {
         /// The file.
         path: PathBuf,
     },
-    /// It is no JSON, or no result.
+    /// The file is no JSON, or no result.
     #[error("{path} is no result of `weir bench`: write one with --json FILE", path = path.display())]
     Form {
         /// The file.
         path: PathBuf,
-        /// Where it differs.
+        /// The difference.
         source: serde_json::Error,
     },
     /// A newer program wrote it.
@@ -49,7 +49,7 @@ pub enum ReadError {
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The file's version.
         found: u64,
         /// The greatest that can be read.
         known: u32,
@@ -83,10 +83,10 @@ pub fn read(path: &Path) -> Result<Results, ReadError> {
 /// The results in `bytes`; errors name `path`.
 ///
 /// # Errors
-/// As [`read`], the file's own left out.
+/// The errors of [`read`], except those of the file itself.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<Results, ReadError> {
     let malformed = |error: serde_json::Error| {
-        // It quotes the file, whose text may command a terminal.
+        // The error quotes the file, whose text may command a terminal.
         let source = serde::de::Error::custom(plain(&error.to_string()));
         ReadError::Form { path: path.to_owned(), source }
     };

@@ -1,5 +1,5 @@
-//! What to measure, in steps: the one form that every language and the catalogue end in, and that
-//! the suite runs.
+//! Measurements, in steps: the one form that every language and the catalogue end in, and that the
+//! suite runs.
 //!
 //! A scenario is data. Reading it from a text is the languages' work, making it fit a machine is
 //! the scaling's, applying it the suite's.
@@ -32,17 +32,17 @@ pub struct Scenario {
     pub name: String,
     /// For headings: "ANF, Linux scale-out: 4 KiB random, cache excluded".
     pub title: String,
-    /// What it shows, in a sentence or two.
+    /// The purpose, in a sentence or two.
     pub about: String,
-    /// Where the published figures stand, if there are any.
+    /// The source of the published figures, if there are any.
     pub source: Option<String>,
-    /// How it was written.
+    /// The language in which it was written.
     pub language: Language,
-    /// How its figures are drawn.
+    /// The chart of its figures.
     pub chart: Chart,
     /// One after the other. Names are unique.
     pub steps: Vec<Step>,
-    /// What differs from what was written or published, a sentence each: sizes that were scaled,
+    /// Differences from the written or published test, a sentence each: sizes that were scaled,
     /// options that mean nothing here.
     pub changes: Vec<String>,
     /// Why it can't be run yet ("SMB …"); it is listed all the same.
@@ -51,7 +51,7 @@ pub struct Scenario {
     pub text: Option<String>,
 }
 
-/// How the figures of a test are drawn best.
+/// The best chart for the figures of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chart {
@@ -72,7 +72,7 @@ pub struct Step {
     pub name: String,
     /// Steps of one group are one line of a chart; empty: the scenario's only group.
     pub group: String,
-    /// What the step varies, where the test is a sweep.
+    /// The axis that the step varies, where the test is a sweep.
     pub axis: Option<Axis>,
     /// The loads; they start together and the step ends with the last.
     pub loads: Vec<Workload>,
@@ -83,31 +83,31 @@ pub struct Step {
     /// Leave the rest of the group out once the mean latency of a step of it exceeds this many
     /// milliseconds (Vdbench's `stopcurve`).
     pub stop_over_ms: Option<f64>,
-    /// What has to be true of caches before it starts.
+    /// The state of caches before it starts.
     pub cache: Cache,
     /// Files that steps after this one use again: they are not laid out anew nor removed between.
     pub shares_files: bool,
 }
 
-/// What a sweep varies, and its value in this step.
+/// The quantity that a sweep varies, and its value in this step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What, with its unit: "reads %", "requests in flight", "connections", "threads".
+    /// The quantity, with its unit: "reads %", "requests in flight", "connections", "threads".
     pub label: String,
     /// The value.
     pub value: f64,
 }
 
-/// What a step wants of caches.
+/// The state of caches that a step wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
     /// Nothing.
     #[default]
     Any,
-    /// They are filled before the figures count ("cache included").
+    /// The caches are filled before the figures count ("cache included").
     Included,
-    /// They are emptied before, and can't hold the data set ("cache excluded").
+    /// The caches are emptied before, and can't hold the data set ("cache excluded").
     Excluded,
 }
 
@@ -115,7 +115,7 @@ pub enum Cache {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Published {
-    /// Whose, and of what: "ANF Ultra, 100 TiB, six D32s_v5".
+    /// The owner and the system: "ANF Ultra, 100 TiB, six D32s_v5".
     pub who: String,
     /// Reads a second.
     pub read_iops: Option<f64>,

@@ -48,11 +48,11 @@ pub struct Scale {
     pub bytes_in_flight: Option<u64>,
     /// Most threads of the generator.
     pub threads: Option<u32>,
-    /// What is known of the machines: what can be said about caches rests on it.
+    /// The known facts about the machines, on which statements about caches rest.
     pub facts: Option<Facts>,
 }
 
-/// What is known of the machines.
+/// The known facts about the machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Memory of the client machines together, in bytes.
@@ -88,10 +88,10 @@ const TIME_S: f64 = 20.0;
 const WARMUP_S: f64 = 5.0;
 
 impl Scale {
-    /// What fits a machine: half of the free space at most; more data than all known memory where
-    /// caches have to be excluded and there is room for it; otherwise at most 4 GiB and an eighth
-    /// of the client's memory, which caches hold. 128 requests and 16 MiB in flight for each
-    /// processor; 20 s a step after 5 s of warm-up.
+    /// The size that fits a machine: half of the free space at most; more data than all known
+    /// memory where caches have to be excluded and there is room for it; otherwise at most 4 GiB
+    /// and an eighth of the client's memory, which caches hold. 128 requests and 16 MiB in flight
+    /// for each processor; 20 s a step after 5 s of warm-up.
     #[must_use]
     pub fn automatic(scenario: &Scenario, facts: Facts) -> Self {
         let room = facts.free_bytes.map_or(u64::MAX, |free| free / 2);

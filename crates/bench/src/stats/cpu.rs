@@ -10,7 +10,7 @@ use std::time::Duration;
 /// have ended. Its resolution is the kernel's clock tick (10 ms).
 ///
 /// # Errors
-/// What reading `/proc/PID/stat` gives: `NotFound` if there is no such process.
+/// The error of reading `/proc/PID/stat`: `NotFound` if there is no such process.
 pub fn process(pid: u32) -> io::Result<Duration> {
     let stat = std::fs::read(format!("/proc/{pid}/stat"))?;
     let stat = ProcStat::parse(&stat).ok_or_else(|| malformed(pid))?;
@@ -22,7 +22,7 @@ pub fn process(pid: u32) -> io::Result<Duration> {
 /// rest of the machine caused.
 ///
 /// # Errors
-/// What reading the directory `/proc` gives. Threads that end meanwhile are passed over.
+/// The error of reading the directory `/proc`. Threads that end meanwhile are passed over.
 pub fn kernel_threads() -> io::Result<Duration> {
     let mut sum = 0;
     for entry in std::fs::read_dir("/proc")? {
@@ -47,7 +47,7 @@ pub fn this_thread() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// How much time all processors of the machine together were busy, and had in all, in ticks.
+/// The time that all processors of the machine together were busy, and their total time, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MachineTime {
     busy: u64,

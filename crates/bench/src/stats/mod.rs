@@ -1,5 +1,5 @@
-//! What was seen: latency distributions, completions over time, processor time, and the result
-//! that gathers them. Nothing here does I/O but the sampling of `/proc` in [`cpu`].
+//! Observations: latency distributions, completions over time, processor time, and the result that
+//! gathers them. Nothing here does I/O but the sampling of `/proc` in [`cpu`].
 
 pub mod cpu;
 mod recorder;

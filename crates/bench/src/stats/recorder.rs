@@ -1,5 +1,5 @@
-//! What one worker notes while it runs, cheap enough for every operation: no lock, no
-//! allocation after the first of its kind.
+//! The notes of one worker while it runs, cheap enough for every operation: no lock, no allocation
+//! after the first of its kind.
 
 use super::result::{Latency, OpResult, mibps};
 use super::series::Series;
@@ -55,7 +55,7 @@ impl OpKind {
         Self::WriteFile,
     ];
 
-    /// Its key in results.
+    /// The kind's key in results.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -76,7 +76,7 @@ impl OpKind {
     }
 }
 
-/// What one worker saw in one window, for live display.
+/// The observations of one worker in one window, for live display.
 pub(crate) struct WindowReport {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
@@ -174,7 +174,7 @@ impl Recorder {
         drop(self.reports.send(report));
     }
 
-    /// When the next window is due, in nanoseconds since the load started.
+    /// Due time of the next window, in nanoseconds since the load started.
     pub(crate) const fn window_end_ns(&self) -> u64 {
         self.window_end_ns
     }

@@ -15,11 +15,11 @@ pub struct RunResult {
     pub version: u32,
     /// The workload's name.
     pub name: String,
-    /// What was measured, as the user wrote it.
+    /// The measured target, as the user wrote it.
     pub target: String,
     /// The load as it was applied.
     pub workload: Workload,
-    /// When the load started, in seconds since 1970-01-01 UTC.
+    /// Start of the load, in seconds since 1970-01-01 UTC.
     pub started_unix_s: f64,
     /// The part that the figures below are about; warm-up and drain lie outside.
     pub measured: Interval,
@@ -34,9 +34,9 @@ pub struct RunResult {
     /// Failed operations by status, over the whole run, and what else failed, in words: lost
     /// connections, `verification: …`, `clean-up: …`.
     pub errors: BTreeMap<String, u64>,
-    /// What became of the connections.
+    /// The fate of the connections.
     pub connections: Connections,
-    /// How many of them go to each address of the server; none of a path.
+    /// The number of connections to each address of the server; none of a path.
     #[serde(default)]
     pub addresses: BTreeMap<String, u64>,
     /// Completions per second.
@@ -45,15 +45,15 @@ pub struct RunResult {
     pub series_100ms: Vec<Point>,
     /// Completions per 10 ms, from the first; empty in runs over ten minutes.
     pub series_10ms: Vec<Point>,
-    /// What outsiders noted during the run.
+    /// The marks that outsiders noted during the run.
     pub marks: Vec<Mark>,
-    /// What the generator itself used.
+    /// The generator's own use.
     pub generator: Generator,
-    /// What the server's process used, where its id was given. The engine does not fill it in:
-    /// it can't know the process behind a socket.
+    /// The use of the server's process, where its id was given. The engine does not fill it in: it
+    /// can't know the process behind a socket.
     #[serde(default)]
     pub server: Option<ServerCpu>,
-    /// What reading back found, where that was asked for.
+    /// The result of reading back, where that was asked for.
     pub verify: Option<VerifyResult>,
     /// Was the run, verification included, ended before its time, by the user or by a lost
     /// connection?
@@ -105,14 +105,14 @@ pub fn mibps(bytes: u64, seconds: f64) -> f64 {
 /// A span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Its beginning.
+    /// Start of the interval (s).
     pub from_s: f64,
-    /// Its end.
+    /// End of the interval (s).
     pub to_s: f64,
 }
 
 impl Interval {
-    /// How long it is, in seconds.
+    /// Length of the interval, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.to_s - self.from_s
@@ -161,22 +161,22 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// What one job got in the measured interval.
+/// The results of one job in the measured interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
-    /// Its number, from 0.
+    /// The job's number, from 0.
     pub job: u32,
-    /// Its client's source address; empty on a path.
+    /// The source address of its client; empty on a path.
     pub client: String,
     /// Completed operations.
     pub operations: u64,
     /// Payload bytes moved.
     pub bytes: u64,
-    /// Its part of all operations, 0 to 1.
+    /// The job's part of all operations, 0 to 1.
     pub share: f64,
 }
 
-/// What became of the connections.
+/// The fate of the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
     /// Opened for the load.
@@ -201,18 +201,18 @@ pub struct Point {
 /// Something that happened outside during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// When.
+    /// Time of the mark (s).
     pub at_s: f64,
-    /// What.
+    /// The event.
     pub label: String,
 }
 
-/// What the load generator itself used in the measured interval.
+/// The load generator's own use in the measured interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
     /// Processor time of its worker threads, in seconds.
     pub cpu_s: f64,
-    /// The same per completed operation, in microseconds.
+    /// The generator's processor time per completed operation, in microseconds.
     pub cpu_us_per_op: f64,
     /// Share of the time that the busiest worker did not wait for the server, 0 to 100.
     pub busiest_thread_percent: f64,
@@ -226,7 +226,7 @@ pub struct Generator {
     pub machine_busy_percent: f64,
 }
 
-/// What the server's process used while it was measured.
+/// The use of the server's process while it was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerCpu {
     /// Processors kept busy, all threads together: 1.0 is one processor.
@@ -235,7 +235,7 @@ pub struct ServerCpu {
     pub cpu_us_per_op: f64,
 }
 
-/// What reading back found.
+/// The result of reading back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyResult {
     /// Blocks read back after the run and compared.
@@ -251,7 +251,7 @@ pub struct VerifyResult {
     pub unread: u64,
     /// Blocks that did not hold what was written, in passing or afterwards.
     pub mismatches: u64,
-    /// Those of them that were found in passing.
+    /// The mismatches that were found in passing.
     #[serde(default)]
     pub in_passing_mismatches: u64,
     /// Each of them in words, one that was found several times once; at most 10,000.

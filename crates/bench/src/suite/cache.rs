@@ -8,7 +8,7 @@ use crate::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
 use std::process::{Command, Stdio};
 use weir_core::units::Bytes;
 
-/// Where the kernel is told to drop what it has cached (proc_sys_vm(5)).
+/// The file that makes the kernel drop its caches (proc_sys_vm(5)).
 const DROP: &str = "/proc/sys/vm/drop_caches";
 /// Directory of the data that is read to push other data out.
 pub(super) const FLUSH_DIRECTORY: &str = "weir-bench-flush";
@@ -17,7 +17,7 @@ const PASS_BLOCK: u32 = 64 << 10;
 /// A data set so many times the cache's size answers at most a tenth of random reads from it.
 const TIMES_AMPLE: f64 = 10.0;
 
-/// What is known before the step of `loads` begins.
+/// The known state before the step of `loads` begins.
 pub(super) fn proof(wanted: Cache, loads: &[Workload], options: &CacheOptions) -> CacheProof {
     let mut proof = CacheProof {
         wanted,
@@ -151,7 +151,7 @@ pub(super) fn pass(load: &Workload) -> Workload {
     let jobs = load.files.min(16);
     let per_job = load.file_bytes.saturating_mul(u64::from(load.files.div_ceil(jobs)));
     let most = u32::try_from(load.file_bytes).unwrap_or(u32::MAX);
-    // What is to be verified later is laid out in stamped blocks of its own size.
+    // Data that is to be verified later is laid out in stamped blocks of its own size.
     let block = if load.verifies() { load.block_bytes } else { PASS_BLOCK };
     Workload {
         operation: Operation::Data { pattern: Pattern::Sequential, read_percent: 100 },

@@ -17,7 +17,7 @@ use crate::workload::{Length, Workload};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What steps leave for those after them.
+/// The state that steps leave for those after them.
 pub(super) struct Course {
     /// The test's name, for messages.
     test: String,
@@ -40,7 +40,7 @@ struct Go<'a> {
 
 /// Why a step has not all its runs.
 enum Stop {
-    /// It is to be told, and the next step may do better.
+    /// The failure is to be told, and the next step may do better.
     Failed(String),
     /// Somebody asked for it.
     Interrupted,
@@ -334,7 +334,7 @@ impl Course {
         Ok(run)
     }
 
-    /// What the reader has to know of `run`, and whether anything failed in it.
+    /// Notes the remarks on `run`, and whether anything failed in it.
     fn judge(&self, whole: &mut Whole, go: &Go<'_>, run: &StepRun, result: &mut StepResult) {
         let total = &run.total;
         let mut failed = Vec::new();
@@ -420,7 +420,7 @@ impl Course {
         }
     }
 
-    /// What is laid out after a failure is unknown.
+    /// Forgets the files of a step: their layout after a failure is unknown.
     fn forget(&mut self, step: &Step) {
         for directory in data::directories(&step.loads) {
             self.laid.forget(&directory);
@@ -481,7 +481,7 @@ fn finished(
     }
 }
 
-/// So many applications of `step` are no longer ahead.
+/// Counts `times` applications of `step` as no longer ahead.
 fn pass_over(whole: &mut Whole, step: &Step, times: u32) {
     let seconds = step_seconds(step).unwrap_or(0.0) * f64::from(times);
     whole.left_s = whole.left_s.map(|left| (left - seconds).max(0.0));

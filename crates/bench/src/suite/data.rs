@@ -3,7 +3,7 @@
 use crate::workload::{Layout, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a file.
+/// The known properties of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
     bytes: u64,
@@ -53,7 +53,7 @@ impl Laid {
         self.directories.remove(directory);
     }
 
-    /// How much they hold.
+    /// The bytes that the files hold.
     pub(super) fn bytes(&self) -> u64 {
         let files = self.directories.values().flat_map(BTreeMap::values);
         files.fold(0, |sum, file| sum.saturating_add(file.bytes))
@@ -71,7 +71,7 @@ pub(super) fn bytes(loads: &[Workload]) -> u64 {
     laid.bytes()
 }
 
-/// Their directories.
+/// The directories of the loads.
 pub(super) fn directories(loads: &[Workload]) -> BTreeSet<String> {
     loads.iter().map(|load| load.directory.clone()).collect()
 }

@@ -1,17 +1,17 @@
-//! What the runner tells whoever shows its progress.
+//! The runner's events for the display of its progress.
 
 use crate::engine::Window;
 use crate::results::StepResult;
 use crate::scenario::{Scenario, Step};
 
-/// What a load is applied for.
+/// The purpose of applying a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Its figures count.
+    /// The figures count.
     Measure,
     /// A first run that is not counted.
     Discard,
-    /// Its rate was not steady; it is applied again with a longer warm-up.
+    /// The rate was not steady; the load is applied again with a longer warm-up.
     Settle,
     /// Files are laid out, or read to fill caches.
     Fill,
@@ -27,7 +27,7 @@ pub enum Event<'a> {
         scenario: &'a Scenario,
         /// From 1.
         number: usize,
-        /// How many there are.
+        /// The number of all.
         of: usize,
     },
     /// A step of it begins.
@@ -36,16 +36,16 @@ pub enum Event<'a> {
         step: &'a Step,
         /// From 1.
         number: usize,
-        /// How many there are; absent in a search, which does not know.
+        /// The number of all; absent in a search, which does not know.
         of: Option<usize>,
     },
     /// A load is about to be applied.
     Run {
-        /// What for.
+        /// The purpose.
         act: Act,
         /// From 1.
         repeat: u32,
-        /// How many there are.
+        /// The number of all.
         of: u32,
         /// Planned seconds of load of everything that comes after it; absent where nobody knows.
         after_s: Option<f64>,

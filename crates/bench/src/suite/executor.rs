@@ -1,4 +1,5 @@
-//! Who applies the loads of a step: this process, several workers, or another program.
+//! The executor that applies the loads of a step: this process, several workers, or another
+//! program.
 
 use crate::control::Control;
 use crate::engine::{StepRecord, Window, prepare_step};
@@ -8,7 +9,7 @@ use crate::target::Target;
 use crate::workload::Workload;
 use std::time::Instant;
 
-/// What a step runs with besides its loads.
+/// The environment of a step besides its loads.
 pub struct Context<'a> {
     /// The hand that may stop it.
     pub control: &'a Control,
@@ -21,19 +22,19 @@ pub struct Context<'a> {
     pub observe: &'a mut dyn FnMut(&Window),
 }
 
-/// What came of a step.
+/// The result of a step.
 pub struct Applied {
     /// All processes together.
     pub record: StepRecord,
     /// One for each worker process, if there are several.
     pub workers: Vec<WorkerResult>,
-    /// What the reader has to know, a sentence each.
+    /// Warnings for the reader, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// Applies the loads of one step after the other to one target.
 pub trait Executor {
-    /// What it is, for reports: "this process", "8 workers", "fio 3.33".
+    /// The executor's name, for reports: "this process", "8 workers", "fio 3.33".
     fn name(&self) -> String;
 
     /// Lays out what `loads` need, applies them, and clears away what they do not keep.

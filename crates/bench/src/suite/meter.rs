@@ -1,6 +1,6 @@
-//! What else is used while a load is measured: network devices and processors of this machine,
-//! and the server's process where it is known. Samples are taken with the windows, so they are
-//! exact to 100 ms at either end.
+//! The use of other resources while a load is measured: network devices and processors of this
+//! machine, and the server's process where it is known. Samples are taken with the windows, so they
+//! are exact to 100 ms at either end.
 
 use crate::cli::CliError;
 use crate::cli::sampler::ServerSampler;
@@ -24,7 +24,7 @@ struct Sample {
     busy: Option<u64>,
 }
 
-/// What a [`Meter`] saw.
+/// The observations of a [`Meter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usage {
     pub(super) server: Option<ServerCpu>,
@@ -33,7 +33,7 @@ pub(super) struct Usage {
 }
 
 impl Meter {
-    /// One that watches the process `server_pid` too.
+    /// A meter that watches the process `server_pid` too.
     pub(super) fn new(server_pid: Option<u32>) -> Result<Self, CliError> {
         let server = server_pid.map(ServerSampler::new).transpose()?;
         Ok(Self { server, first: None, last: None })

@@ -1,18 +1,18 @@
-//! How scenarios are run, whatever they are.
+//! The options of running scenarios, whatever they are.
 
 use crate::results::Machine;
 use std::time::Duration;
 
-/// How scenarios are run.
+/// The options of running scenarios.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is compared, in a word of the user's; the target if empty.
+    /// A word of the user's for the compared server; the target if empty.
     pub label: String,
     /// The target as the user wrote it.
     pub target: String,
     /// The command line, word by word.
     pub command: Vec<String>,
-    /// How the target is reached, for the report.
+    /// The way to the target, for the report.
     pub transport: String,
     /// Machines of the workers; this one alone applies the loads if there are none.
     pub clients: Vec<Machine>,
@@ -28,7 +28,7 @@ pub struct Options {
     pub keep: bool,
     /// The server's process on this machine.
     pub server_pid: Option<u32>,
-    /// What is done about caches.
+    /// The treatment of caches.
     pub cache: CacheOptions,
 }
 
@@ -51,7 +51,7 @@ impl Default for Options {
     }
 }
 
-/// What is done about caches, and what is known of them.
+/// The treatment of caches, and the known facts about them.
 #[derive(Clone, Debug, Default)]
 pub struct CacheOptions {
     /// Bytes of memory of the client machines together.

@@ -1,5 +1,5 @@
-//! What is at the target besides the load: is it there, is there room, and the directories that
-//! the suite makes and removes.
+//! The target besides the load: is it there, is there room, and the directories that the suite
+//! makes and removes.
 
 mod nfs;
 mod path;
@@ -93,7 +93,7 @@ fn plain(directory: &str) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What to say of a directory in which there is something.
+/// The error of a directory that is not empty.
 fn occupied(directory: &str) -> BenchError {
     BenchError::Workload(format!(
         "the directory {directory} is at the target already and is not empty: an earlier run with \

@@ -1,11 +1,11 @@
-//! How long scenarios take, as far as that is known beforehand.
+//! The duration of scenarios, as far as it is known beforehand.
 
 use super::data::{self, Laid};
 use super::options::Options;
 use crate::scenario::{Scenario, Step};
 use crate::workload::Workload;
 
-/// What running scenarios takes.
+/// The demands of running scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Steps that are applied.
@@ -16,7 +16,7 @@ pub struct Plan {
     pub open_ended: usize,
     /// The most that the files hold at one time, in bytes.
     pub peak_bytes: u64,
-    /// What is written to lay files out, in bytes.
+    /// The bytes written to lay files out.
     pub layout_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn applications(step: &Step, options: &Options) -> u32 {
 }
 
 impl Plan {
-    /// What running `scenarios` takes; those that wait for something take nothing.
+    /// The demands of running `scenarios`; those that wait for something demand nothing.
     #[must_use]
     pub fn of(scenarios: &[Scenario], options: &Options) -> Self {
         let mut plan = Self::default();

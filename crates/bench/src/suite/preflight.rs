@@ -1,4 +1,4 @@
-//! What is looked at before anything is laid out.
+//! The checks before anything is laid out.
 
 use super::data;
 use super::options::Options;

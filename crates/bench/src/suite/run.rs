@@ -19,7 +19,7 @@ pub struct Suite<'a> {
     pub executor: &'a mut dyn Executor,
     /// Looks after the directories at the target.
     pub place: &'a mut dyn Place,
-    /// How scenarios are run.
+    /// The options of running scenarios.
     pub options: &'a Options,
     /// The hand that may stop it.
     pub control: &'a Control,
@@ -27,19 +27,18 @@ pub struct Suite<'a> {
     pub observer: &'a mut dyn FnMut(&Event<'_>),
 }
 
-/// What came of running scenarios.
+/// The outcome of running scenarios.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The document.
     pub results: Results,
-    /// What was not as it should be, a sentence each: steps that could not be run, operations
-    /// that failed, files that were not removed. Nothing that was left out by a rule of the
-    /// scenario's is among them.
+    /// The failures, a sentence each: steps that could not be run, operations that failed, files
+    /// that were not removed. Steps left out by a rule of the scenario's are not among them.
     pub failures: Vec<String>,
 }
 
 impl Outcome {
-    /// What keeps the call from having gone well: the failures, and that it was interrupted.
+    /// The reasons why the call has not gone well: the failures, and an interruption.
     #[must_use]
     pub fn unclean(self) -> Vec<String> {
         let mut all = self.failures;
@@ -50,7 +49,7 @@ impl Outcome {
     }
 }
 
-/// What is true of all tests of a call.
+/// The facts about all tests of a call.
 #[derive(Default)]
 pub(super) struct Whole {
     pub(super) failures: Vec<String>,

@@ -1,5 +1,5 @@
-//! What the suite's tests stand on: steps, figures, an executor that follows a script and a place
-//! that notes what is made and removed. No time passes in them.
+//! Test support of the suite: steps, figures, an executor that follows a script and a place that
+//! notes what is made and removed. No time passes in them.
 
 use super::executor::{Applied, Context, Executor};
 use super::place::Place;
@@ -65,7 +65,7 @@ pub(crate) fn step_result(iops: f64, ms: f64) -> StepResult {
     }
 }
 
-/// What a scripted application gives.
+/// The figures of a scripted application.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
     /// Reads a second, over ten seconds.
@@ -136,11 +136,11 @@ fn record(load: &Workload, figures: &Figures) -> StepRecord {
     StepRecord { loads: vec![record] }
 }
 
-/// What a scripted executor does at one application.
+/// The action of a scripted executor at one application.
 pub(super) enum Act {
-    /// It gives these figures.
+    /// The executor gives these figures.
     Give(Figures),
-    /// It can't begin.
+    /// The executor can't begin.
     Fail(BenchError),
     /// Somebody interrupts it, and these are its figures until then.
     Interrupt(Figures),
@@ -162,7 +162,7 @@ impl Scripted {
         Self { script: script.into(), ..Self::default() }
     }
 
-    /// One that gives so many a second, one application after the other.
+    /// An executor that gives these rates, one application after the other.
     pub(super) fn rates(rates: &[f64]) -> Self {
         Self::new(rates.iter().map(|iops| Act::Give(Figures::new(*iops, 1.0))).collect())
     }
@@ -223,7 +223,7 @@ impl Executor for Scripted {
 pub(super) struct Ground {
     /// Directories that are there.
     pub(super) there: BTreeSet<String>,
-    /// Those in which somebody else has something.
+    /// Directories in which somebody else has something.
     pub(super) occupied: BTreeSet<String>,
     /// In the order in which they were made and removed.
     pub(super) log: Vec<String>,

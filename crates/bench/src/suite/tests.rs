@@ -271,7 +271,7 @@ fn a_rate_is_given_longer_to_settle_within_a_bound() {
     assert_eq!(warmups(&call), [2.0, 4.0, 4.0]);
     assert_eq!(test.steps[0].runs.len(), 1);
     assert!(test.steps[0].notes.contains(&"steady after 4 s of warm-up".to_owned()));
-    // One that never settles is measured all the same.
+    // A load that never settles is measured all the same.
     let mut jagged = Figures::new(1000.0, 1.0);
     jagged.shape = vec![0.1, 2.0, 0.1, 2.0, 0.1, 2.0, 0.1, 2.0, 0.1, 2.0];
     let script = (0..9).map(|_| Act::Give(jagged.clone())).collect();

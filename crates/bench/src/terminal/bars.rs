@@ -1,10 +1,10 @@
-//! Bars on standard error that move, where that is a terminal.
+//! Moving bars on standard error, if that is a terminal.
 
 use crate::text::Escaped;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::fmt::Display;
 
-/// One line with a sign that turns.
+/// One line with a turning sign.
 pub struct Spinner(ProgressBar);
 
 impl Default for Spinner {
@@ -25,12 +25,12 @@ impl Spinner {
         self.0.tick();
     }
 
-    /// A line that stays, above it.
+    /// Prints a line that stays, above the sign.
     pub fn say(&self, line: impl Display) {
         self.0.println(Escaped(line).to_string());
     }
 
-    /// Takes it away.
+    /// Takes the sign away.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }
@@ -42,7 +42,7 @@ pub struct Bars {
     style: ProgressStyle,
 }
 
-/// One of them; a copy is the same bar.
+/// One bar of [`Bars`]; a copy is the same bar.
 #[derive(Clone)]
 pub struct Row(ProgressBar);
 
@@ -66,13 +66,13 @@ impl Bars {
 }
 
 impl Row {
-    /// How far it is, and what stands beside it.
+    /// Shows the position and the text beside the bar.
     pub fn show(&self, at: u64, line: impl Display) {
         self.0.set_position(at);
         self.0.set_message(Escaped(line).to_string());
     }
 
-    /// Takes it away.
+    /// Takes the bar away.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

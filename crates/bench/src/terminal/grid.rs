@@ -23,7 +23,7 @@ impl Grid {
         Self { table, ruled: false, colour: false }
     }
 
-    /// With rules between head and rows, and between rows.
+    /// A grid with rules between head and rows, and between rows.
     #[must_use]
     pub fn ruled() -> Self {
         let mut table = comfy_table::Table::new();
@@ -50,7 +50,7 @@ impl Grid {
         self.table.enforce_styling();
     }
 
-    /// The heads.
+    /// Sets the heads.
     pub fn head<T: Display>(&mut self, heads: impl IntoIterator<Item = T>) {
         let colour = self.colour;
         self.table.set_header(heads.into_iter().map(|head| {
@@ -59,12 +59,12 @@ impl Grid {
         }));
     }
 
-    /// A row.
+    /// Adds a row.
     pub fn row<T: Display>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.toned_row(cells.into_iter().map(|cell| (cell, Tone::Plain)));
     }
 
-    /// A row of cells with tones.
+    /// Adds a row of cells with tones.
     pub fn toned_row<T: Display>(&mut self, cells: impl IntoIterator<Item = (T, Tone)>) {
         let colour = self.colour;
         self.table.add_row(cells.into_iter().map(|(cell, tone)| {
@@ -87,7 +87,7 @@ impl Grid {
         }
     }
 
-    /// The lines. They end where their text does, for whoever cuts them up.
+    /// The lines of the table. Each ends where its text does, for a caller that cuts lines up.
     #[must_use]
     pub fn text(mut self) -> Text {
         if !self.ruled {

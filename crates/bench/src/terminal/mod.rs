@@ -8,7 +8,7 @@
 //! escaped before, and so are colours and everything else that does command a terminal: lines that change
 //! ([`Status`]), bars ([`Bars`], [`Spinner`]) and whole screens ([`Screen`]).
 //!
-//! What is *not* here: the log of the server, which has a format of its own.
+//! Not here: the log of the server, which has a format of its own.
 
 mod bars;
 mod grid;
@@ -41,15 +41,15 @@ macro_rules! errln {
 pub struct Text(String);
 
 impl Text {
-    /// No line.
+    /// A text without lines.
     #[must_use]
     pub const fn new() -> Self {
         Self(String::new())
     }
 
-    /// Adds one line, whatever is in `line`.
+    /// Adds one line: ends of lines in `line` are escaped.
     pub fn line(&mut self, line: impl Display) {
-        // Writing to a string can't fail; of a value that can't be shown nothing more is.
+        // Writing to a string can't fail; a value that fails to format is cut off.
         let _never = write!(Escaping(&mut self.0), "{line}");
         self.0.push('\n');
     }
@@ -108,7 +108,7 @@ pub fn shows_errors() -> bool {
 /// Prints lines to standard output. A reader that has gone away (`| head`) is no failure.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the write.
 pub fn print(text: &Text) -> io::Result<()> {
     put(text.as_str())
 }
@@ -116,18 +116,19 @@ pub fn print(text: &Text) -> io::Result<()> {
 /// Prints one line to standard output.
 ///
 /// # Errors
-/// As for [`print()`].
+/// The error of the write.
 pub fn line(line: impl Display) -> io::Result<()> {
     print(&Text::from_iter([line]))
 }
 
-/// As [`line()`], where the program has nothing to do about a failure. [`outln!`] is made of it.
+/// Prints one line like [`line()`], for a program that can do nothing about a failure. [`outln!`]
+/// uses it.
 pub fn out(it: impl Display) {
-    // There is nowhere left to say that it failed.
+    // There is nowhere left to report the failure.
     drop(line(it));
 }
 
-/// As [`print()`], where the program has nothing to do about a failure.
+/// Prints lines like [`print()`], for a program that can do nothing about a failure.
 pub fn show(text: &Text) {
     drop(print(text));
 }
@@ -139,15 +140,15 @@ pub fn say(line: impl Display) {
 }
 
 fn line_to(to: &mut dyn Write, line: impl Display) {
-    // In one piece, so that lines of several threads don't mix. There is nowhere left to say that it
-    // failed.
+    // One write call, so that lines of several threads don't mix. There is nowhere left to report a
+    // failure.
     drop(to.write_all(Text::from_iter([line]).as_str().as_bytes()));
 }
 
 /// Asks for something on standard error, on a line that the answer goes on.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the write.
 pub fn ask(question: impl Display) -> io::Result<()> {
     let mut to = io::stderr().lock();
     write!(to, "{} ", Escaped(question))?;
@@ -157,7 +158,7 @@ pub fn ask(question: impl Display) -> io::Result<()> {
 /// Prints JSON over several lines to standard output.
 ///
 /// # Errors
-/// As for [`print()`], or what `value` says that it can't be JSON.
+/// The error of the write, or of `value` if it can't be JSON.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
     put(&(escaped_json(&serde_json::to_string_pretty(value)?) + "\n"))
 }
@@ -165,7 +166,7 @@ pub fn json(value: &impl Serialize) -> io::Result<()> {
 /// Prints JSON on one line to standard output.
 ///
 /// # Errors
-/// As for [`json`].
+/// The errors of [`json`].
 pub fn json_line(value: &impl Serialize) -> io::Result<()> {
     put(&(escaped_json(&serde_json::to_string(value)?) + "\n"))
 }
@@ -182,21 +183,21 @@ pub fn json_text(value: &impl Serialize) -> Text {
 }
 
 /// Prints a document for another program to standard output: a configuration, a shell's completions.
-/// Its lines are its own, so whoever makes it sees to it that no value ends one. What is not fit to be
-/// shown is escaped as in TOML.
+/// The document has its own lines, so its author must see to it that no value ends one. Characters not
+/// fit to be shown are escaped as in TOML.
 ///
 /// # Errors
-/// As for [`print()`].
+/// The error of the write.
 pub fn document(document: &str) -> io::Result<()> {
     put(&of_document(document))
 }
 
-/// Prints what clap says of the command line: help, or an error, which may have values of `given` in it,
-/// the arguments and the environment. Its lines and colours are clap's, unless there is something in
-/// `given` that is not fit to be shown: then it is one line.
+/// Prints clap's output for the command line: help, or an error, which may contain values of `given`,
+/// the arguments and the environment. Its lines and colours are clap's, unless `given` has characters
+/// not fit to be shown: then it is one line.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the write.
 pub fn usage<'a>(error: &clap::Error, given: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
     if error.use_stderr() && given.into_iter().any(|text| text.contains(commands)) {
         say(error.render());
@@ -208,7 +209,7 @@ pub fn usage<'a>(error: &clap::Error, given: impl IntoIterator<Item = &'a str>) 
 fn of_document(document: &str) -> String {
     let mut safe = String::with_capacity(document.len());
     for letter in document.chars() {
-        // Escapes as in strings of TOML, which a configuration's values are in.
+        // Escapes of TOML strings, because a configuration's values are TOML strings.
         let _never = match (u32::from(letter), commands(letter)) {
             (_, true) if letter == '\n' || letter == '\t' => safe.write_char(letter),
             (code @ ..=0xffff, true) => write!(safe, "\\u{code:04x}"),
@@ -227,18 +228,18 @@ fn put(text: &str) -> io::Result<()> {
     }
 }
 
-/// A line on standard error that changes, where that is a terminal.
+/// A changing line on standard error, if that is a terminal.
 #[derive(Debug)]
 pub struct Status(bool);
 
 impl Status {
-    /// Shows nothing unless `wanted`, or where nobody would see it change.
+    /// A status line that shows nothing unless `wanted` and standard error is a terminal.
     #[must_use]
     pub fn new(wanted: bool) -> Self {
         Self(wanted && shows_errors())
     }
 
-    /// Puts `line` in place of what is shown.
+    /// Puts `line` in place of the line shown.
     pub fn show(&self, line: impl Display) {
         if self.0 {
             drop(io::stderr().lock().write_all(status(line).as_bytes()));

@@ -5,16 +5,16 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwins
 use std::fmt::Write as _;
 use std::io;
 
-/// The screen while it is ours; the terminal is as it was before when this is gone.
+/// The screen while the program owns it; dropping it restores the terminal.
 pub struct Screen {
     before: Option<Termios>,
 }
 
 impl Screen {
-    /// Takes the screen, and has keys come at once and not shown; Ctrl-C goes on to be a signal.
+    /// Takes the screen, and makes keys arrive at once and unechoed; Ctrl-C stays a signal.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the write or of the terminal.
     pub fn enter() -> io::Result<Self> {
         let before = tcgetattr(io::stdin()).ok();
         if let Some(before) = &before {
@@ -27,10 +27,10 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Draws `text` over what was there; what the terminal has no room for is left out.
+    /// Draws `text` over the screen's content, cut to the terminal's size.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the write.
     pub fn draw(&self, text: &Text) -> io::Result<()> {
         put(&drawn(text, size()))
     }
@@ -38,7 +38,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // A terminal that is gone needs no restoring.
         let _gone = put("\x1b[?25h\x1b[?1049l");
         if let Some(before) = &self.before {
             let _gone = tcsetattr(io::stdin(), OptionalActions::Now, before);
@@ -46,7 +46,7 @@ impl Drop for Screen {
     }
 }
 
-/// `text` on a screen of so many lines and columns.
+/// `text` on a screen with this number of lines and columns.
 fn drawn(text: &Text, (lines, columns): (usize, usize)) -> String {
     let mut screen = String::from("\x1b[H");
     for line in text.as_str().lines().take(lines) {

@@ -2,7 +2,7 @@ use super::*;
 use crate::report::{Cell, Column, Table, Tone};
 use proptest::prelude::*;
 
-/// Texts with all that fools a terminal in them.
+/// Texts with everything in them that fools a terminal.
 fn texts() -> impl Strategy<Value = String> {
     let evil = prop::sample::select(vec![
         "\n",
@@ -32,7 +32,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), prop::collection::vec(evil, 0..8).prop_map(|parts| parts.concat()),]
 }
 
-/// How many lines `text` has, if it has nothing in it but them and what is fit to be shown.
+/// The number of lines of `text`, which must hold only fit characters and ends of lines.
 fn lines(text: &str) -> usize {
     assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
     for letter in text.chars() {

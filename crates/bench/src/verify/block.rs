@@ -8,12 +8,12 @@ use crate::rng::mix;
 pub(crate) const STAMP_BYTES: usize = 56;
 const MAGIC: u64 = u64::from_be_bytes(*b"weirblk2");
 const SEALED_WORDS: usize = 6;
-/// How far back a write is looked for of which a block may hold a part.
+/// The number of earlier writes that are tried to explain a part of a block.
 const RECENT: u32 = 16;
 /// The least piece of a write that is told from bytes that agree by chance.
 const PIECE_BYTES_MIN: usize = 8;
 
-/// How a block differs from what was written last.
+/// The difference of a block from the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Mismatch {
     /// All zeros: the write is lost, or went elsewhere.

@@ -1,4 +1,4 @@
-//! What was written to each block, shared by all workers of all loads of a step.
+//! The writes to each block, shared by all workers of all loads of a step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,10 +13,10 @@ const GENERATION: u32 = UNSURE - 1;
 /// Most blocks that are kept track of in one step: 1 GiB of memory.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
-/// What the blocks of a file hold before the load.
+/// The content of a file's blocks before the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// What was there before.
+    /// The earlier content.
     Unknown,
     /// Nothing: it is one hole.
     Hole,
@@ -24,7 +24,7 @@ pub(crate) enum Base {
     Stamped,
 }
 
-/// What a block should hold.
+/// The expected content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// Nobody wrote it: what was there before.
@@ -38,9 +38,9 @@ pub(crate) enum Expected {
 /// For each block of one file how often it was written, and whether a write is under way. There
 /// is never more than one write of a block in flight, so that its last content is certain.
 pub(crate) struct FileLedger {
-    /// Its name in the directory.
+    /// The file's name in the directory.
     pub(crate) name: String,
-    /// What stands for the file in stamps.
+    /// The file's number in stamps.
     pub(crate) id: u64,
     base: Base,
     blocks: Box<[AtomicU32]>,
@@ -101,7 +101,7 @@ impl Ledger {
         offset / u64::from(self.block_bytes.max(1))
     }
 
-    /// Where `block` begins.
+    /// The offset at which `block` begins.
     pub(crate) fn offset(&self, block: u64) -> u64 {
         block * u64::from(self.block_bytes)
     }
@@ -169,7 +169,7 @@ impl Ledger {
         Seen(self.cell(file, block).map_or(0, |cell| cell.load(Ordering::Relaxed)))
     }
 
-    /// What `block` of `file` should hold.
+    /// The expected content of `block` of `file`.
     pub(crate) fn expected(&self, file: u32, block: u64) -> Expected {
         match self.look(file, block).0 {
             0 => Expected::Untouched(self.base(file)),
@@ -178,7 +178,7 @@ impl Ledger {
         }
     }
 
-    /// What `file` held before.
+    /// The earlier content of `file`.
     pub(crate) fn base(&self, file: u32) -> Base {
         self.file(file).map_or(Base::Unknown, |file| file.base)
     }
@@ -190,7 +190,7 @@ impl Ledger {
         (0..).zip(cells).filter(touched).map(|(block, _)| block)
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub(crate) fn files(&self) -> u32 {
         u32::try_from(self.files.len()).unwrap_or(u32::MAX)
     }

@@ -28,8 +28,8 @@ pub(crate) struct Checker<'a> {
     ledger: &'a Ledger,
     run: u64,
     result: VerifyResult,
-    /// What was told in words: file, block, kind of mismatch. A block that is read again and again
-    /// is told once.
+    /// The mismatches told in words: file, block, kind. A block that is read again and again is
+    /// told once.
     told: HashSet<(u32, u64, Kind)>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
         self.ledger.block_bytes()
     }
 
-    /// Where `block` is in its file, in bytes.
+    /// The offset of `block` in its file, in bytes.
     pub(crate) fn offset(&self, block: u64) -> u64 {
         self.ledger.offset(block)
     }
@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
     fn compare_uncertain(&mut self, file: u32, block: u64, newest: u32, bytes: &[u8]) {
         self.result.uncertain += 1;
         let oldest = newest.saturating_sub(1);
-        // What was there before the first write may be anything.
+        // The content before the first write may be anything.
         if oldest == 0 && self.ledger.base(file) == Base::Unknown {
             return;
         }

@@ -18,8 +18,8 @@ const DELAY_US_MAX: u64 = 3_600_000_000;
 const SIZES_MAX: usize = 64;
 /// Most operations or bytes a second that can be asked for.
 const RATE_MAX: f64 = 1e15;
-/// What `O_DIRECT` wants everything to be a multiple of: the sector of most devices. A file system
-/// may want more, and says so by itself.
+/// The unit that `O_DIRECT` wants everything to be a multiple of, in bytes: the sector of most
+/// devices. A file system may want more, and says so by itself.
 const DIRECT_BYTES: u64 = 512;
 
 type Checked = Result<(), BenchError>;
@@ -364,7 +364,7 @@ impl Workload {
         held.min(self.region.bytes.unwrap_or(u64::MAX))
     }
 
-    /// Where in a file the part of the last job begins.
+    /// The offset in a file at which the part of the last job begins.
     fn last_begins(&self) -> u64 {
         let jobs_before = u64::from(self.jobs.saturating_sub(1));
         let last = jobs_before.saturating_mul(self.region.job_increment);

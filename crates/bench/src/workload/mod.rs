@@ -1,4 +1,4 @@
-//! What load to apply: the terms shared by every engine.
+//! The load to apply: the terms shared by every engine.
 
 mod check;
 
@@ -17,7 +17,7 @@ pub enum Pattern {
     /// One after the other, starting over at the end. Where jobs that share a file start, says
     /// [`Workload::starts`].
     Sequential,
-    /// So many of a hundred requests at a random place, the others right behind the one before
+    /// A number of a hundred requests at a random place, the others right behind the one before
     /// them, wherever that was.
     Mixed {
         /// 1 to 99.
@@ -45,7 +45,7 @@ pub enum Draw {
     },
 }
 
-/// Where sequential jobs that share a file start.
+/// The start of sequential jobs that share a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Starts {
@@ -64,32 +64,31 @@ pub enum Starts {
     },
 }
 
-/// How many requests of a hundred have this size.
+/// The share of requests that have this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeShare {
     /// Bytes of one request.
     pub bytes: u32,
-    /// Its part; those of a list add up to 100.
+    /// The size's part, in percent; those of a list add up to 100.
     pub percent: u8,
 }
 
-/// How fast requests are sent.
+/// The rate at which requests are sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
-    /// As fast as they are answered, with the depth in flight.
+    /// Requests go as fast as they are answered, with the depth in flight.
     #[default]
     Unlimited,
-    /// So many operations a second, all jobs of the load together, each with the same part of
-    /// them. A request that can't leave at
-    /// its time because the depth is used up counts as late from its time on: latencies are
-    /// measured from when a request was due, so that a stall is not hidden by the requests that
-    /// it kept back (no "coordinated omission").
+    /// A number of operations a second, all jobs of the load together, each with the same part of
+    /// them. A request that can't leave at its time because the depth is used up counts as late
+    /// from its time on: latencies are measured from when a request was due, so that a stall is not
+    /// hidden by the requests that it kept back (no "coordinated omission").
     Operations(f64),
-    /// So many payload bytes a second, all jobs together, measured in the same way.
+    /// A number of payload bytes a second, all jobs together, measured in the same way.
     Bytes(f64),
-    /// So many percent of the operations a second that the step of this name reached. Whoever runs
-    /// the scenario puts the number in; the engine refuses what is still open.
+    /// A percentage of the operations a second that the step of this name reached. The runner of
+    /// the scenario puts the number in; the engine refuses one that is still open.
     Share {
         /// Name of an earlier step of the same scenario.
         of: String,
@@ -98,14 +97,14 @@ pub enum Rate {
     },
 }
 
-/// When requests of a limited rate are due.
+/// The times at which requests of a limited rate are due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
     /// At even distances.
     #[default]
     Even,
-    /// As a Poisson process: distances drawn from an exponential distribution.
+    /// A Poisson process: distances drawn from an exponential distribution.
     Poisson,
 }
 
@@ -121,9 +120,9 @@ pub struct Think {
 /// The part of each file that is visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
-    /// Where it begins, in bytes.
+    /// The region's offset, in bytes.
     pub offset: u64,
-    /// Its length; the rest of the file without.
+    /// The region's length, in bytes; the rest of the file without.
     pub bytes: Option<u64>,
     /// The job with number k (of all jobs of the load) begins k times this further on (fio's
     /// `offset_increment`).
@@ -132,10 +131,10 @@ pub struct Region {
 
 /// One kind of operation among those of [`Operation::Mix`].
 ///
-/// What an operation makes is the job's own, named anew in every run, and removed at the end. A
-/// job keeps at most 64 empty files and 64 directories: beyond these it removes the oldest before
-/// it makes the next. An operation that finds nothing to remove makes it first. What is done
-/// besides what was drawn counts under its own kind, so that results show how much it was.
+/// An object that an operation makes is the job's own, named anew in every run, and removed at the
+/// end. A job keeps at most 64 empty files and 64 directories: beyond these it removes the oldest
+/// before it makes the next. An operation that finds nothing to remove makes it first. Operations
+/// besides the drawn ones count under their own kind, so that results show how much it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixOp {
@@ -190,12 +189,12 @@ impl MixOp {
     }
 }
 
-/// How many operations of a hundred are of this kind.
+/// The share of operations that are of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpShare {
     /// The kind.
     pub op: MixOp,
-    /// Its part; those of a list add up to 100.
+    /// The operation's part, in percent; those of a list add up to 100.
     pub percent: u8,
 }
 
@@ -206,11 +205,11 @@ pub struct OpShare {
 pub struct Part {
     /// From 0.
     pub index: u32,
-    /// How many processes there are.
+    /// The number of processes.
     pub of: u32,
 }
 
-/// What each request does.
+/// The operation of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
@@ -218,7 +217,7 @@ pub enum Operation {
     Data {
         /// Order of the blocks.
         pattern: Pattern,
-        /// How many of a hundred requests are reads; the rest are writes.
+        /// The number of reads in a hundred requests; the rest are writes.
         read_percent: u8,
     },
     /// NULL: nothing at all, the cost of the protocol alone.
@@ -231,7 +230,7 @@ pub enum Operation {
     Lookup,
     /// CREATE of a new empty file, then REMOVE of it; each counts as one operation.
     CreateRemove,
-    /// What [`Workload::mix`] says.
+    /// The mix in [`Workload::mix`].
     Mix,
 }
 
@@ -257,11 +256,11 @@ impl Operation {
     }
 }
 
-/// How durable a write is when it is answered (RFC 1813 §3.3.7, `stable_how`).
+/// The durability of an answered write (RFC 1813 §3.3.7, `stable_how`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stability {
-    /// It may be lost until a COMMIT.
+    /// The data may be lost until a COMMIT.
     Unstable,
     /// Data and what is needed to read it back are on stable storage.
     DataSync,
@@ -269,7 +268,7 @@ pub enum Stability {
     FileSync,
 }
 
-/// When a run ends.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Length {
@@ -278,8 +277,8 @@ pub enum Length {
     /// After this many operations in all; there is no warm-up then. Those that belong together,
     /// such as the removal of what was created, are done to the end, even if that is one more.
     Operations(u64),
-    /// When each job has moved so many bytes, or the time is over; there is no warm-up then. The
-    /// last request of a job is shorter if need be.
+    /// Each job moves a number of bytes, or the time is over; there is no warm-up then. The last
+    /// request of a job is shorter if need be.
     Bytes {
         /// Of one job. Zero: as many as its region of all its files holds, once; of jobs that
         /// share a cursor, all together.
@@ -289,16 +288,16 @@ pub enum Length {
     },
 }
 
-/// What the files hold before the load starts.
+/// The content of the files before the load starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// They are there already; nothing is created. They have at least the wanted size, unless the
-    /// load only writes: what it writes behind the end makes them longer.
+    /// The files are there already; nothing is created. They have at least the wanted size, unless
+    /// the load only writes: writes behind the end make them longer.
     Existing,
-    /// They get their size as one hole.
+    /// The files get their size as one hole.
     Sparse,
-    /// They are written from front to back, in stamped blocks if anything is verified.
+    /// The files are written from front to back, in stamped blocks if anything is verified.
     Written {
         /// Bytes in one write. It matters: ext4 keeps data laid out by large writes in large
         /// folios, and overwrites small parts of those at twenty times the cost.
@@ -306,7 +305,7 @@ pub enum Layout {
     },
 }
 
-/// How much of what was written is read back after the run.
+/// The part of the written data that is read back after the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifyScope {
@@ -326,7 +325,7 @@ pub enum VerifyScope {
 pub struct Workload {
     /// Shown in results.
     pub name: String,
-    /// What each request does.
+    /// The operation of each request.
     pub operation: Operation,
     /// Bytes of one READ or WRITE.
     pub block_bytes: u32,
@@ -346,7 +345,7 @@ pub struct Workload {
     pub stability: Stability,
     /// A COMMIT (or `fdatasync`) of the file after this many writes of a job.
     pub commit_every: Option<u32>,
-    /// When it ends.
+    /// The end of the run.
     pub length: Length,
     /// Seconds of load before the measurement begins.
     pub warmup_s: f64,
@@ -355,7 +354,7 @@ pub struct Workload {
     pub cooldown_s: f64,
     /// Seconds to wait, after the end, for requests still in flight.
     pub drain_s: f64,
-    /// What the files hold before.
+    /// The content of the files before the run.
     pub layout: Layout,
     /// Read back what was written.
     pub verify: Option<VerifyScope>,
@@ -381,15 +380,15 @@ pub struct Workload {
     pub align_bytes: Option<u32>,
     /// Which blocks come up in random order.
     pub draw: Draw,
-    /// Where sequential jobs that share a file start.
+    /// The start of sequential jobs that share a file.
     pub starts: Starts,
     /// The part of each file that is visited.
     pub region: Region,
     /// The operations of [`Operation::Mix`].
     pub mix: Vec<OpShare>,
-    /// How fast requests are sent.
+    /// The rate at which requests are sent.
     pub rate: Rate,
-    /// When requests of a limited rate are due.
+    /// The times at which requests of a limited rate are due.
     pub pacing: Pacing,
     /// Pauses of each job.
     pub think: Option<Think>,
@@ -469,7 +468,7 @@ impl Workload {
         self.file_bytes / self.block_bytes as u64
     }
 
-    /// How long the measured part is; `None` if it ends by a count.
+    /// Duration of the measured part; `None` if it ends by a count.
     #[must_use]
     pub fn measured_time(&self) -> Option<Duration> {
         match self.length {

@@ -18,7 +18,7 @@ pub(crate) struct Hand {
     pub(crate) thread: JoinHandle<Farewell>,
     /// Tells it to end, as a signal would.
     pub(crate) end: Control,
-    /// Its side of the connection.
+    /// The worker's side of the connection.
     pub(crate) stream: UnixStream,
 }
 
@@ -29,7 +29,7 @@ impl Hand {
     }
 }
 
-/// As that of a socket or a pipe: dropping it tells the other side.
+/// The write half, like that of a socket or a pipe: dropping it tells the other side.
 struct WriteHalf(UnixStream);
 
 impl std::io::Write for WriteHalf {
@@ -87,7 +87,7 @@ pub(crate) fn connected(name: &str, stream: &UnixStream) -> Connected {
     Connected { name: name.to_owned(), welcome, halves, child: None }
 }
 
-/// So many workers with one coordinator.
+/// `count` workers with one coordinator.
 pub(crate) fn crew(target: Target, count: u64) -> (Workers, Vec<Hand>) {
     let (connected, hands) = (0..count).map(worker).unzip();
     (Workers::new(target, connected, patience()).unwrap(), hands)
@@ -129,7 +129,7 @@ pub(crate) fn endless(jobs: u32) -> Workload {
     }
 }
 
-/// The same for a count of operations.
+/// A load for a count of operations.
 pub(crate) fn counted(jobs: u32, operations: u64) -> Workload {
     Workload { length: Length::Operations(operations), ..endless(jobs) }
 }

@@ -136,7 +136,7 @@ fn strangers_are_turned_away_whatever_they_say() {
     let mut hello = vec![1, 0, 0, 0, u8::try_from(version.len()).unwrap()];
     hello.extend_from_slice(version);
     assert!(says(&hello).contains("(weir 9.9) version 99"));
-    // It still serves who has the token.
+    // The listener still serves a coordinator with the token.
     drop(listener.connect("the right secret").unwrap());
     listener.stop();
     hasty.stop();

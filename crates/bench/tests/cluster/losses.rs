@@ -105,7 +105,7 @@ fn false_worker(answer: impl Fn(&Order) -> Option<Report> + Send + 'static) -> U
     ours
 }
 
-/// Its clock stands still, which is odd but possible.
+/// The answer of a worker whose clock stands still, which is odd but possible.
 fn pong(order: &Order) -> Option<Report> {
     match *order {
         Order::Probe { sent_ns } => Some(Report::Pong { sent_ns, received_ns: 5, answered_ns: 5 }),

@@ -33,7 +33,7 @@ fn what_eight_workers_did_is_the_sum_of_what_each_did() {
     }
     let (total, _) = applied.record.results("all").unwrap();
     assert_eq!(total.total.operations, sum);
-    // What was in flight at the end completed outside the measured interval.
+    // Operations in flight at the end completed outside the measured interval.
     let completed = total.series_10ms.iter().map(|point| point.operations).sum::<u64>();
     assert!((sum..=sum + 8 * 16).contains(&completed), "{completed} {sum}");
     assert_eq!(total.workload.part, None);

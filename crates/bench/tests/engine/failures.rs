@@ -1,4 +1,4 @@
-//! What the user is told when things go wrong.
+//! The messages to the user when things go wrong.
 
 use crate::responder::{Responder, Verdict, nobody};
 use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};

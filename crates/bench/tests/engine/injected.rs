@@ -13,7 +13,7 @@ use weir_nfs::v3::wire::Status;
 const FILES: u64 = 4;
 /// Of each kind.
 const VICTIMS: usize = 12;
-/// Where writes go that are lost.
+/// The offset to which lost writes go.
 const FAR: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ const KINDS: [Kind; 5] = [Kind::Flip, Kind::Stale, Kind::Swapped, Kind::Torn, Ki
 type Block = (u64, u64);
 type Found = BTreeSet<(Block, Kind)>;
 
-/// Where the damage is done.
+/// The side of the damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Writes,
@@ -63,7 +63,7 @@ impl Dice {
     }
 }
 
-/// What befalls a block, every time.
+/// The damage to a block, every time.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     /// This bit of the block.
@@ -84,7 +84,7 @@ impl Campaign {
         for kind in KINDS {
             let mut left = VICTIMS;
             while left > 0 {
-                // What is stale or torn must have been written twice.
+                // A stale or torn block must have been written twice.
                 let visited = matches!(kind, Kind::Stale | Kind::Torn);
                 let room = if visited { self.blocks / 4 * 3 } else { self.blocks };
                 let file = dice.below(FILES);
@@ -250,7 +250,7 @@ impl Faults {
     }
 }
 
-/// What the details say, in passing and afterwards together.
+/// The details' findings, in passing and afterwards together.
 fn found(result: &RunResult, block_bytes: u64) -> Found {
     let read = |detail: &String| {
         let (place, what) = detail.split_once(": ").unwrap();

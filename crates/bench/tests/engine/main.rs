@@ -36,7 +36,7 @@ enum Site {
 }
 
 impl Site {
-    /// One of each engine.
+    /// A target of each engine.
     fn both() -> [Self; 2] {
         [Self::Server(Responder::start()), Self::Directory(tempfile::tempdir().unwrap())]
     }

@@ -1,5 +1,5 @@
-//! What is done around the load: many files at a time, with a server that wants time, says little,
-//! or refuses.
+//! Tests of the work around the load: many files at a time, with a server that wants time, says
+//! little, or refuses.
 
 use crate::responder::{Hook, Responder, Verdict};
 use crate::{COMMIT, READ, REMOVE, WRITE, workload};

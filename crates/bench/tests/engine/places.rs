@@ -1,4 +1,4 @@
-//! Where requests go and how long they are, as a server sees it, and on a path.
+//! Tests of the places and sizes of requests, as a server sees them, and on a path.
 
 use crate::responder::{Responder, Verdict, count, offset};
 use crate::{COMMIT, READ, Site, WRITE, workload};
@@ -27,7 +27,7 @@ fn observed() -> (Responder, Seen) {
     (server, seen)
 }
 
-/// What a server sees of `load`.
+/// The requests of `load` as a server sees them.
 fn seen(load: &Workload) -> Vec<(u32, u64, u32)> {
     let (server, seen) = observed();
     let result = prepare(&server.target(), load).unwrap().run(&Control::new(), |_| {}).unwrap();

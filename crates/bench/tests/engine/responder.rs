@@ -19,7 +19,7 @@ use weir_nfs::{PROGRAM_MOUNT, mount};
 /// Meddles with a reply.
 pub(crate) type Alteration = Box<dyn FnOnce(&mut Vec<u8>)>;
 
-/// What to do with a call.
+/// The treatment of a call.
 pub(crate) enum Verdict {
     Serve,
     Fail(Status),
@@ -151,7 +151,7 @@ impl World {
             let mut replies: Vec<Vec<u8>> = Vec::new();
             while let Step::Record { at, consumed } = deframer.next(&bytes).unwrap() {
                 let Some(reply) = self.answer(&bytes[at]) else {
-                    // What was answered before leaves in one segment with the end.
+                    // The earlier replies leave in one segment with the end.
                     let out: Vec<u8> = replies.concat();
                     send(&stream, &out, SendFlags::MORE).ok();
                     return;
@@ -223,7 +223,7 @@ impl Exports for World {
     fn unmount_all(&self) {}
 }
 
-/// Where the offset is in the arguments of READ and WRITE, behind the handle.
+/// The place of the offset in the arguments of READ and WRITE, behind the handle.
 pub(crate) fn offset_at(args: &[u8]) -> usize {
     let len = u32::from_be_bytes(args[..4].try_into().unwrap()) as usize;
     4 + len.next_multiple_of(4)

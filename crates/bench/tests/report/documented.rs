@@ -66,7 +66,7 @@ fn walk(value: &Value, section: &str, found: &mut BTreeMap<String, BTreeSet<Stri
     let known = found.entry(section.to_owned()).or_default();
     known.extend(fields.keys().cloned());
     for (name, value) in fields {
-        // The same name stands for several types.
+        // The name stands for several types.
         let kind = match (section, name.as_str()) {
             ("environment", "server") => "server_machine",
             ("application", "total") | ("application", "loads") => "run",

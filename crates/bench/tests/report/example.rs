@@ -473,8 +473,8 @@ pub(crate) fn sound() -> Results {
     sound
 }
 
-/// What [`results`] of another server might be: slower, with other depths in one step, without
-/// one of the tests, and with a step of its own.
+/// The results of another server, compared with [`results`]: slower, with other depths in one step,
+/// without one of the tests, and with a step of its own.
 pub(crate) fn other() -> Results {
     let mut other = results("ganesha", 0.83);
     other.tests.retain(|test| test.name != "gcnv-64k-sequential");

@@ -74,7 +74,7 @@ pub(super) fn infeasible(rule: Infeasible) -> String {
     }
 }
 
-/// That a rate can't be had, and which could.
+/// The message that a rate can't be had, with the bounds.
 fn out_of_bounds(
     had: &str,
     asked: BytesPerSecond,
@@ -85,7 +85,7 @@ fn out_of_bounds(
     format!("a throughput of {} can't be {had}: from {least} to {most} is allowed", Rate(asked.0))
 }
 
-/// What the budget of a pool is made of.
+/// The words for the source of a pool's budget.
 const fn budget_of(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Size(_) => " (size × level rate)",
@@ -93,7 +93,7 @@ const fn budget_of(remedy: Remedy) -> &'static str {
     }
 }
 
-/// What a pool has to be or to buy.
+/// The words for the size that a pool must have, or the rate it must buy.
 fn with(remedy: Remedy) -> String {
     match remedy {
         Remedy::Size(bytes) => format!("be {}", Bytes(bytes).at_least()),

@@ -1,5 +1,5 @@
-//! What tests of every crate lean on: an in-memory [`MemStore`] that is right by inspection, a
-//! clock that moves only when told, and a minimal executor.
+//! Test support for every crate: an in-memory [`MemStore`] that is right by inspection, a clock
+//! that moves only when told, and a minimal executor.
 //!
 //! Not part of any product binary: it exists only under `cfg(test)` or the feature `testing`.
 

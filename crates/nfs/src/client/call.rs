@@ -16,7 +16,7 @@ pub trait RemoteCall: Encode {
     const VERSION: u32;
     /// Procedure number.
     const PROCEDURE: u32;
-    /// What the reply holds.
+    /// The results in the reply.
     type Results<'r>: Decode<'r>;
 }
 

@@ -17,10 +17,10 @@ pub struct Reply<'a> {
 /// Why the server did not carry the call out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It was denied.
+    /// The call was denied.
     #[error("the server denied the call: {0:?}")]
     Denied(RejectReason),
-    /// It was accepted and then failed.
+    /// The call was accepted and then failed.
     #[error("the server could not carry the call out: {0:?}")]
     Failed(AcceptError),
 }

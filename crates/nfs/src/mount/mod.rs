@@ -1,6 +1,6 @@
 //! The MOUNT protocol, version 3 (RFC 1813 §5): how a client gets the first file handle.
 //!
-//! It knows no export rule: what may be mounted is asked of an [`Exports`].
+//! The program knows no export rule: an [`Exports`] says what may be mounted.
 
 mod ops;
 pub mod wire;

@@ -10,7 +10,8 @@ use crate::xdr::{Encode, Writer, decode};
 use alloc::vec::Vec;
 use weir_core::handle::Sealed;
 
-/// What a client may mount, and the mounts it is told of. The implementation knows the client.
+/// The volumes that a client may mount, and the mounts it is told of. The implementation knows the
+/// client.
 pub trait Exports {
     /// Mounts the export at `path`.
     ///
@@ -19,7 +20,7 @@ pub trait Exports {
     /// the client in.
     fn mount(&self, path: &[u8]) -> Result<MountGrant, MountStatus>;
 
-    /// Everything that is exported to anybody.
+    /// The exports to anybody.
     fn exports(&self) -> Vec<Export>;
 
     /// The mounts that were not undone, as far as they are known.
@@ -32,7 +33,7 @@ pub trait Exports {
     fn unmount_all(&self);
 }
 
-/// What a client gets by mounting.
+/// The result of a mount for a client.
 #[derive(Clone, Copy)]
 pub struct MountGrant {
     /// The handle of the top directory.
@@ -44,9 +45,9 @@ pub struct MountGrant {
 /// An export, for EXPORT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Its path.
+    /// The export's path.
     pub path: Vec<u8>,
-    /// Who may mount it, as text; empty means everybody.
+    /// The clients that may mount it, as text; empty means everybody.
     pub groups: Vec<Vec<u8>>,
 }
 
@@ -55,7 +56,7 @@ pub struct Export {
 pub struct Mount {
     /// The client, as text.
     pub host: Vec<u8>,
-    /// What it mounted.
+    /// The mounted path.
     pub path: Vec<u8>,
 }
 

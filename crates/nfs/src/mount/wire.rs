@@ -123,7 +123,7 @@ impl Encode for Flavors {
 }
 
 xdr_struct! {
-    /// What a successful MNT gives (RFC 1813 §5.2.1, `mountres3_ok`).
+    /// The result of a successful MNT (RFC 1813 §5.2.1, `mountres3_ok`).
     pub struct MntOk<'a> {
         /// The handle of the top directory.
         pub handle: FileHandle3<'a>,
@@ -167,7 +167,7 @@ xdr_struct! {
     pub struct MountEntry<'a> {
         /// The client.
         pub host: MountName<'a>,
-        /// What it mounted.
+        /// The mounted directory.
         pub directory: MountPath<'a>,
     }
 }
@@ -177,7 +177,7 @@ xdr_struct! {
     pub struct ExportEntry<'a> {
         /// The export path.
         pub directory: MountPath<'a>,
-        /// Who may mount it; empty means everybody.
+        /// The clients that may mount it; empty means everybody.
         pub groups: List<'a, MountName<'a>>,
     }
 }
@@ -193,7 +193,7 @@ xdr_struct! {
 xdr_struct! {
     /// The result of EXPORT (RFC 1813 §5.2.5, `exports`).
     pub struct ExportRes<'a> {
-        /// Everything that is exported.
+        /// The exports.
         pub exports: List<'a, ExportEntry<'a>>,
     }
 }

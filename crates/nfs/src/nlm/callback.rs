@@ -1,4 +1,4 @@
-//! What is to be said to a client's own lock manager, and what may come of it.
+//! The calls to a client's own lock manager, and their possible outcomes.
 
 use super::host::{Host, process};
 use super::locks::{Peer, Waiting};
@@ -7,7 +7,7 @@ use crate::xdr::{Encode, Writer};
 use alloc::vec::Vec;
 use weir_state::{Grant, GrantId, Mode, Range};
 
-/// How often a client is told of a grant before it is taken to know.
+/// The number of times that a client is told of a grant before it is taken to know.
 pub(super) const ATTEMPTS_MAX: u32 = 5;
 
 /// A call to make of a client's NLM, version 4: at the client's address, at the port that its
@@ -19,7 +19,7 @@ pub struct Callback {
     pub peer: Peer,
     /// The procedure to call. Only GRANTED has results.
     pub procedure: Procedure,
-    /// Its arguments, encoded.
+    /// The encoded arguments.
     pub args: Vec<u8>,
     /// The grant it tells of.
     pub(super) grant: Option<GrantId>,
@@ -29,19 +29,19 @@ pub struct Callback {
     pub(super) may_be_heard: bool,
 }
 
-/// What came of an attempt to make a [`Callback`].
+/// The outcome of an attempt to make a [`Callback`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery<'a> {
     /// The call was carried out, with these results.
     Answered(&'a [u8]),
-    /// It can't have been carried out: there is no portmapper or no NLM, the connection was
-    /// refused, or the call was.
+    /// The client can't have carried out the callback: there is no portmapper or no NLM, the
+    /// connection was refused, or the call was.
     NotHeard,
-    /// It was sent, and no answer came.
+    /// The callback was sent, and no answer came.
     Unknown,
 }
 
-/// What is to be done after an attempt.
+/// The action after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing more.

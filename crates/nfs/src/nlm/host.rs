@@ -1,5 +1,5 @@
-//! Who a client of NLM is: an address and the name it gives itself. The address alone is not enough,
-//! since hosts share one behind a translator; the name alone anybody can say.
+//! The identity of a client of NLM: an address and the name it gives itself. The address alone is
+//! not enough, since hosts share one behind a translator; the name alone anybody can say.
 
 use crate::limits::NLM_NAME_BYTES_MAX;
 use alloc::vec::Vec;
@@ -10,9 +10,9 @@ use weir_state::{Client, Owner, Protocol};
 /// A host that asks for locks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Host {
-    /// Its address; IPv4 is never in its mapped form.
+    /// The host's address; IPv4 is never in its mapped form.
     pub address: IpAddr,
-    /// What it calls itself, at most 1,024 bytes.
+    /// The host's name for itself, at most 1,024 bytes.
     pub name: Vec<u8>,
 }
 
@@ -50,12 +50,12 @@ impl Host {
         Some(Self::new(IpAddr::V6(Ipv6Addr::from(*address)), name))
     }
 
-    /// Its owner of locks with this process and these words of its own.
+    /// The host's owner of locks with this process and these opaque bytes.
     pub(super) fn owner(&self, svid: u32, oh: &[u8]) -> Owner {
         Owner::new(self.client(), &[&[OF_LOCKS][..], &svid.to_be_bytes(), oh].concat())
     }
 
-    /// Its owner of shares with these words of its own.
+    /// The host's owner of shares with these opaque bytes.
     pub(super) fn sharer(&self, oh: &[u8]) -> Owner {
         Owner::new(self.client(), &[&[OF_SHARES][..], oh].concat())
     }

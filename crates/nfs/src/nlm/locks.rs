@@ -24,11 +24,11 @@ pub struct Peer {
     pub local: IpAddr,
 }
 
-/// What it takes to tell a client that it has what it waited for.
+/// The data for telling a client that its lock was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub(super) local: IpAddr,
-    /// As the client sent it: clients compare.
+    /// The handle as the client sent it: clients compare.
     pub(super) handle: Box<[u8]>,
     /// Did it ask by LOCK_MSG, and so wants to be told by GRANTED_MSG?
     pub(super) by_message: bool,
@@ -65,13 +65,13 @@ impl Locks {
         self.table.begin_grace(until, hosts.into_iter().map(|host| host.client()));
     }
 
-    /// When the grace period ends at the latest; `None` if there is none at `now`.
+    /// Latest end of the grace period; `None` if there is none at `now`.
     #[must_use]
     pub fn grace_until(&self, now: Mono) -> Option<Mono> {
         self.table.grace_until(now)
     }
 
-    /// What is held and waited for.
+    /// The use of all clients together.
     #[must_use]
     pub fn used(&self) -> Use {
         self.table.used()
@@ -88,13 +88,13 @@ impl Locks {
         self.table.has(&host.client())
     }
 
-    /// The hosts that came to hold nothing and wait for nothing since this was last asked. One of
-    /// them may have something again by now.
+    /// The hosts whose last lock or waiter went away since the last call. A returned host may hold
+    /// something again.
     pub fn take_left(&mut self) -> Vec<Host> {
         self.table.take_left().iter().filter_map(Host::of).collect()
     }
 
-    /// Would the grace period refuse what `request` asks for `host` at `now`, whatever is held?
+    /// Would the grace period refuse `request` of `host` at `now`, whatever locks are held?
     #[must_use]
     pub fn is_too_early(&self, now: Mono, host: &Host, request: &Request<'_>) -> bool {
         self.table.admits(now, &host.client(), request.reclaims()).is_err()
@@ -144,8 +144,8 @@ impl Locks {
         callbacks(&grants)
     }
 
-    /// Everything on files of `volume` is over, because the volume is. Nobody is told: those who
-    /// wait ask again by themselves.
+    /// Ends all locks, shares and waits on files of `volume`, because the volume is gone. Nobody is
+    /// told: those who wait ask again by themselves.
     pub fn release_volume(&mut self, volume: VolumeId) {
         self.table.release_volume(volume);
     }
@@ -166,7 +166,7 @@ impl Locks {
             return (Next::Done, Vec::new());
         }
         let status = match delivery {
-            // What the client makes of it comes by GRANTED_RES.
+            // The client's own result comes by GRANTED_RES.
             Delivery::Answered(_) if callback.procedure == Procedure::GrantedMsg => {
                 return (Next::Done, Vec::new());
             }

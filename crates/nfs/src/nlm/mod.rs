@@ -6,8 +6,8 @@
 //! told of a restart, and asks [`Locks::serve`]. That gives the reply, and the [`Callback`]s it takes
 //! to tell others what became free; [`Locks::delivered`] takes what came of those.
 //!
-//! What is *not* here: sockets, the clock, export rules, and whether a file exists. Versions 1 and 3
-//! of the protocol, with 32-bit offsets, belong to NFSv2 and are refused.
+//! Not here: sockets, the clock, export rules, and whether a file exists. Versions 1 and 3 of the
+//! protocol, with 32-bit offsets, belong to NFSv2 and are refused.
 
 mod callback;
 mod host;

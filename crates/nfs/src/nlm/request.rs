@@ -14,7 +14,7 @@ use crate::xdr::decode;
 use weir_core::access::{may_read, may_write};
 use weir_core::{Acl, Attr, FileKind};
 
-/// What a call asks. It borrows from the call.
+/// The content of a call. It borrows from the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     pub(super) procedure: Procedure,
@@ -42,11 +42,11 @@ pub(super) enum Body<'a> {
 pub struct Target<'a> {
     /// The handle, still sealed.
     pub handle: &'a [u8],
-    /// What the caller needs.
+    /// The caller's need.
     pub need: Need,
 }
 
-/// What the caller of a procedure needs.
+/// The right that the caller of a procedure needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A handle of ours. It lets go of what it holds itself: the file may be gone, and its rights
@@ -54,14 +54,14 @@ pub enum Need {
     Handle,
     /// A regular file that it may read or write.
     Use,
-    /// The same, on an export that is not read-only: the lock keeps others from it.
+    /// The right to write, on an export that is not read-only: the lock keeps others from the file.
     Change,
 }
 
 impl Need {
     /// Are they met for a file with these attributes and this access control list?
     ///
-    /// That the right to read is enough for an exclusive lock is as POSIX has it for `flock`.
+    /// POSIX has the rule that the right to read is enough for an exclusive lock, for `flock`.
     ///
     /// # Errors
     /// [`Status::ROFS`], or [`Status::FAILED`] for other files and callers.
@@ -161,7 +161,7 @@ impl<'a> Request<'a> {
         Some(Host::new(peer.address, name.0))
     }
 
-    /// Does it ask for a lock or share from before a restart?
+    /// Does the request reclaim a lock or share from before a restart?
     #[must_use]
     pub fn reclaims(&self) -> bool {
         match &self.body {

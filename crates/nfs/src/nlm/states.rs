@@ -10,19 +10,19 @@ use weir_state::Client;
 #[derive(Debug, Default)]
 pub(super) struct States {
     heard: BTreeMap<Client, u32>,
-    /// These hosts by origin.
+    /// The number of these hosts by origin.
     counts: Counts,
 }
 
 impl States {
-    /// A lock was asked for in the life `state`: `true` if that is later than the life last heard
-    /// of, so that whatever the host held before is over, although its notice got lost. 0 is from
-    /// hosts that don't know their state.
+    /// Is `state`, in which a host asks for a lock, a later life than the last known one? Then the
+    /// host's earlier locks are over, although its notice got lost. 0 is from hosts that don't know
+    /// their state.
     pub(super) fn is_new(&self, client: &Client, state: u32) -> bool {
         state != 0 && self.heard.get(client).is_some_and(|heard| is_later(state, *heard))
     }
 
-    /// A lock was given to a host in the life `state`. An earlier number than the one heard of
+    /// Notes that a host got a lock in the life `state`. A number earlier than the last known one
     /// belongs to a late call and changes nothing.
     ///
     /// `in_use` tells whether a host's state matters, should there be too many.

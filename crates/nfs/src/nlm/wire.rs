@@ -67,17 +67,18 @@ impl Procedure {
 xdr_newtype! {
     /// The outcome of a procedure (RFC 1813 §6.1.4, `nlm4_stats`). Unknown values survive.
     pub struct Status {
-        /// It was done; for TEST, it could be.
+        /// The request was carried out; for TEST, it could be.
         GRANTED = 0,
-        /// Somebody else holds what was asked for; or, in answer to GRANTED, nobody waits for it.
+        /// Another owner holds a conflicting lock; or, in answer to GRANTED, nobody waits for the
+        /// lock.
         DENIED = 1,
         /// A bound of the server is reached.
         DENIED_NOLOCKS = 2,
-        /// It waits, and GRANTED will be called.
+        /// The request waits, and GRANTED will be called.
         BLOCKED = 3,
         /// The server restarted, and locks from before come first.
         DENIED_GRACE_PERIOD = 4,
-        /// It would wait for itself.
+        /// The request would wait for itself.
         DEADLCK = 5,
         /// The file system is read-only.
         ROFS = 6,
@@ -102,7 +103,7 @@ xdr_opaque! {
 }
 
 xdr_struct! {
-    /// Who holds a lock, and what (RFC 1813 §6.1.4, `nlm4_holder`).
+    /// The holder of a lock, and the lock (RFC 1813 §6.1.4, `nlm4_holder`).
     pub struct Holder<'a> {
         /// Alone?
         pub exclusive: bool,
@@ -112,7 +113,7 @@ xdr_struct! {
         pub oh: NetObj<'a>,
         /// The first byte.
         pub offset: u64,
-        /// How many bytes; 0 for all to the end of the file.
+        /// The number of bytes; 0 for all to the end of the file.
         pub length: u64,
     }
 }
@@ -130,7 +131,7 @@ xdr_struct! {
         pub svid: u32,
         /// The first byte.
         pub offset: u64,
-        /// How many bytes; 0 for all to the end of the file.
+        /// The number of bytes; 0 for all to the end of the file.
         pub length: u64,
     }
 }
@@ -138,7 +139,7 @@ xdr_struct! {
 xdr_struct! {
     /// The arguments of TEST and of GRANTED (RFC 1813 §6.1.4, `nlm4_testargs`).
     pub struct TestArgs<'a> {
-        /// To be sent back with the answer.
+        /// A value sent back with the answer.
         pub cookie: NetObj<'a>,
         /// Alone?
         pub exclusive: bool,
@@ -150,7 +151,7 @@ xdr_struct! {
 xdr_struct! {
     /// The arguments of LOCK and of NM_LOCK (RFC 1813 §6.1.4, `nlm4_lockargs`).
     pub struct LockArgs<'a> {
-        /// To be sent back with the answer.
+        /// A value sent back with the answer.
         pub cookie: NetObj<'a>,
         /// Wait for it?
         pub block: bool,
@@ -168,11 +169,11 @@ xdr_struct! {
 xdr_struct! {
     /// The arguments of CANCEL (RFC 1813 §6.1.4, `nlm4_cancargs`).
     pub struct CancelArgs<'a> {
-        /// To be sent back with the answer.
+        /// A value sent back with the answer.
         pub cookie: NetObj<'a>,
-        /// As in the LOCK that is over.
+        /// The flag of the LOCK that is over.
         pub block: bool,
-        /// As in the LOCK that is over.
+        /// The flag of the LOCK that is over.
         pub exclusive: bool,
         /// The lock.
         pub lock: Lock<'a>,
@@ -182,7 +183,7 @@ xdr_struct! {
 xdr_struct! {
     /// The arguments of UNLOCK (RFC 1813 §6.1.4, `nlm4_unlockargs`).
     pub struct UnlockArgs<'a> {
-        /// To be sent back with the answer.
+        /// A value sent back with the answer.
         pub cookie: NetObj<'a>,
         /// The lock.
         pub lock: Lock<'a>,
@@ -199,7 +200,7 @@ xdr_struct! {
     }
 }
 
-/// What TEST found (RFC 1813 §6.1.4, `nlm4_testrply`).
+/// The result of TEST (RFC 1813 §6.1.4, `nlm4_testrply`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestReply<'a> {
     /// [`Status::DENIED`], and somebody who holds it.
@@ -234,14 +235,14 @@ xdr_struct! {
     pub struct TestRes<'a> {
         /// The cookie of the call.
         pub cookie: NetObj<'a>,
-        /// What was found.
+        /// The result.
         pub reply: TestReply<'a>,
     }
 }
 
 xdr_newtype! {
-    /// What an owner does with a file (XNFS chapter 10, `fsh_access`), or lets nobody else do
-    /// (`fsh_mode`). Unknown values survive.
+    /// An owner's access to a file (XNFS chapter 10, `fsh_access`), or the access it denies to
+    /// others (`fsh_mode`). Unknown values survive.
     pub struct ShareBits {
         /// Nothing.
         NONE = 0,
@@ -263,9 +264,9 @@ xdr_struct! {
         pub fh: NetObj<'a>,
         /// The owner in the words of its host.
         pub oh: NetObj<'a>,
-        /// What others may not do.
+        /// The access denied to others.
         pub deny: ShareBits,
-        /// What the owner does.
+        /// The owner's access.
         pub access: ShareBits,
     }
 }
@@ -273,7 +274,7 @@ xdr_struct! {
 xdr_struct! {
     /// The arguments of SHARE and of UNSHARE (RFC 1813 §6.1.4, `nlm4_shareargs`).
     pub struct ShareArgs<'a> {
-        /// To be sent back with the answer.
+        /// A value sent back with the answer.
         pub cookie: NetObj<'a>,
         /// The reservation.
         pub share: Share<'a>,

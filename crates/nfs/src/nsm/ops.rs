@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 /// A host says that it restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice<'a> {
-    /// What it calls itself.
+    /// The host's name for itself.
     pub name: &'a [u8],
-    /// Its new state number.
+    /// The host's new state number.
     pub state: u32,
 }
 
@@ -22,7 +22,7 @@ pub struct Notice<'a> {
 pub struct Served<'a> {
     /// The complete reply record, with its mark.
     pub reply: Vec<u8>,
-    /// What is to be acted on: [`Locks::rebooted`](crate::nlm::Locks::rebooted).
+    /// The notice to act on: [`Locks::rebooted`](crate::nlm::Locks::rebooted).
     pub notice: Option<Notice<'a>>,
     /// Did a program want hosts monitored for it, or a crash played? That is refused, and worth a
     /// line in the log.

@@ -40,9 +40,9 @@ impl Procedure {
 xdr_newtype! {
     /// Can a host be monitored (XNFS chapter 11, `res`)? Unknown values survive.
     pub struct Outcome {
-        /// It is.
+        /// The host can be monitored.
         SUCC = 0,
-        /// It can't be.
+        /// The host can't be monitored.
         FAIL = 1,
     }
 }
@@ -72,31 +72,32 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// Who is to be called when a host restarts, and the argument of UNMON_ALL (XNFS chapter 11,
+    /// The program to call when a host restarts, and the argument of UNMON_ALL (XNFS chapter 11,
     /// `my_id`).
     pub struct MyId<'a> {
         /// The host of the caller.
         pub name: HostName<'a>,
         /// The program to be called.
         pub program: u32,
-        /// Its version.
+        /// The program's version.
         pub version: u32,
-        /// Its procedure.
+        /// The procedure.
         pub procedure: u32,
     }
 }
 
 xdr_struct! {
-    /// Whom to monitor for whom, and the argument of UNMON (XNFS chapter 11, `mon_id`).
+    /// The monitored host and the program to call, and the argument of UNMON (XNFS chapter 11,
+    /// `mon_id`).
     pub struct MonId<'a> {
         /// The host to monitor.
         pub name: HostName<'a>,
-        /// Who asks.
+        /// The caller.
         pub my_id: MyId<'a>,
     }
 }
 
-/// What is sent back with the news, for the caller's own use (XNFS chapter 11, `priv`).
+/// Bytes sent back with the news, for the caller's own use (XNFS chapter 11, `priv`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Private(pub [u8; 16]);
 
@@ -115,9 +116,9 @@ impl Encode for Private {
 xdr_struct! {
     /// The argument of MON (XNFS chapter 11, `mon`).
     pub struct MonArgs<'a> {
-        /// Whom to monitor for whom.
+        /// The monitored host and the program to call.
         pub mon_id: MonId<'a>,
-        /// What is sent back with the news.
+        /// Bytes sent back with the news.
         pub private: Private,
     }
 }
@@ -135,7 +136,7 @@ xdr_struct! {
     pub struct NotifyArgs<'a> {
         /// The host that restarted.
         pub name: HostName<'a>,
-        /// Its new state number; odd while it is up.
+        /// The host's new state number; odd while it is up.
         pub state: u32,
     }
 }

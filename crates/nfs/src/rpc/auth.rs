@@ -14,7 +14,7 @@ pub const AUTH_SYS: u32 = 1;
 /// Flavor number of RPCSEC_GSS (RFC 2203), which this crate does not speak.
 pub const RPCSEC_GSS: u32 = 6;
 
-/// Who a call says it comes from.
+/// The caller's claimed identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// AUTH_NONE: nobody in particular.

@@ -14,11 +14,11 @@ pub struct Call {
     pub xid: u32,
     /// The program called.
     pub program: u32,
-    /// Its version.
+    /// The program's version.
     pub version: u32,
     /// The procedure in it.
     pub procedure: u32,
-    /// Who calls.
+    /// The caller's credential.
     pub credential: Credential,
     /// The arguments, within the record they came in.
     pub args: Shared,
@@ -27,10 +27,10 @@ pub struct Call {
 /// Why a record is not a call to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is no call at all, or its header ends early: whoever sends this is not to be talked to.
+    /// The record is no call at all, or its header ends early: the sender is not to be talked to.
     /// Close the connection.
     Drop,
-    /// It is a call, and this is the answer to it ([`super::reply::reject`]).
+    /// The record is a call, and this is the answer to it ([`super::reply::reject`]).
     Reply(Rejection),
 }
 
@@ -69,11 +69,11 @@ impl From<XdrError> for Refusal {
     }
 }
 
-/// What is wrong with a credential or its verifier.
+/// The error in a credential or its verifier.
 enum Denied {
     /// The record ends in it.
     Cut,
-    /// It breaks a rule.
+    /// The credential breaks a rule.
     Because(AuthStat),
 }
 

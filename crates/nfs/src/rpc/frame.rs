@@ -16,17 +16,17 @@ pub struct Deframer {
     fragments: u32,
 }
 
-/// What [`Deframer::next`] found at the front of the bytes.
+/// The result of [`Deframer::next`] for the front of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// Not a whole fragment yet: receive more and ask again with the same bytes in front.
     NeedMore {
-        /// How many bytes must be there from the front on, once the record mark is known.
+        /// The number of bytes needed from the front on, once the record mark is known.
         total: Option<usize>,
     },
     /// A whole record, in place.
     Record {
-        /// Where it is in the bytes given.
+        /// The record's place in the bytes given.
         at: Range<usize>,
         /// Bytes to drop from the front once it is dealt with.
         consumed: usize,
@@ -51,7 +51,7 @@ pub enum FrameError {
     /// A record is over [`RECORD_BYTES_MAX`].
     #[error("a record of at least {bytes} bytes, at most {RECORD_BYTES_MAX} are allowed")]
     TooLong {
-        /// Its length, as far as it is known.
+        /// The record's length, as far as it is known.
         bytes: usize,
     },
     /// A record comes in more than [`FRAGMENTS_MAX`] fragments.

@@ -1,7 +1,7 @@
 //! ONC RPC version 2 over a byte stream (RFC 5531): record marking, calls with their credentials,
 //! and replies.
 //!
-//! It does not know which programs exist, and it trusts no length.
+//! The layer does not know which programs exist, and it trusts no length.
 
 pub mod auth;
 mod call;

@@ -44,7 +44,7 @@ impl Netid {
         Self::ALL.into_iter().find(|netid| netid.name().as_bytes() == name)
     }
 
-    /// Its name.
+    /// The transport's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Netid {
         }
     }
 
-    /// Its protocol number.
+    /// The transport's protocol number.
     #[must_use]
     pub const fn protocol(self) -> u32 {
         match self {

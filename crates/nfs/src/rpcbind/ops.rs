@@ -7,7 +7,7 @@ use crate::xdr::{Encode, Writer, XdrError, decode};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// What is known of a call beside its bytes.
+/// The caller's properties beside the bytes of its call.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// The address of ours that it came to; given out where a program listens on all of them.

@@ -1,4 +1,4 @@
-//! What is registered: the server's own programs, which stay, and a bounded number of others'.
+//! The registered programs: the server's own, which stay, and a bounded number of others'.
 
 use super::Netid;
 use crate::limits::RPCBIND_ENTRIES_MAX;
@@ -10,11 +10,11 @@ use core::net::SocketAddr;
 pub struct Entry {
     /// The program.
     pub program: u32,
-    /// Its version.
+    /// The program's version.
     pub version: u32,
     /// The transport it is reached by.
     pub netid: Netid,
-    /// Where it listens; an unspecified address stands for every address of the machine.
+    /// The program's address; an unspecified one stands for every address of the machine.
     pub address: SocketAddr,
 }
 

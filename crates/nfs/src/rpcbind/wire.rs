@@ -80,7 +80,7 @@ xdr_struct! {
     pub struct Mapping {
         /// The program.
         pub program: u32,
-        /// Its version.
+        /// The program's version.
         pub version: u32,
         /// 6 for TCP, 17 for UDP.
         pub protocol: u32,
@@ -111,13 +111,13 @@ xdr_struct! {
     pub struct Rpcb<'a> {
         /// The program.
         pub program: u32,
-        /// Its version.
+        /// The program's version.
         pub version: u32,
         /// The network identifier of its transport.
         pub netid: Text<'a>,
-        /// Its universal address.
+        /// The program's universal address.
         pub address: Text<'a>,
-        /// Whose registration it is.
+        /// The registration's owner.
         pub owner: Text<'a>,
     }
 }

@@ -1,7 +1,7 @@
 //! NFS version 3 (RFC 1813): wire types and operations over a [`Store`](weir_core::Store).
 //!
-//! It knows no export rule and no performance contract; who calls and with which rights is
-//! decided before.
+//! The program knows no export rule and no performance contract; the caller's identity and rights
+//! are decided before.
 
 pub(crate) mod ops;
 mod route;

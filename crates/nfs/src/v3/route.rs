@@ -5,7 +5,7 @@ use super::wire::Procedure;
 use crate::xdr::{Reader, XdrError};
 use weir_core::limits::{HANDLE_BYTES_MAX, IO_BYTES_MAX};
 
-/// What a call does, as far as a performance contract asks.
+/// The kind of a call, as far as a performance contract asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Nothing: NULL, or a number that is no procedure. [`null`](super::null) answers both.
@@ -20,12 +20,12 @@ pub enum Class {
     Commit,
 }
 
-/// Where a call goes and what it costs.
+/// The destination of a call, and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
     /// The first file handle among the arguments, still sealed; none for [`Class::Null`].
     pub handle: Option<&'a [u8]>,
-    /// What the call does.
+    /// The call's kind.
     pub class: Class,
     /// Payload in bytes, at most [`IO_BYTES_MAX`]: what a READ asks for, what a WRITE brings.
     pub bytes: u32,
@@ -90,7 +90,7 @@ impl<'a> Route<'a> {
     }
 }
 
-/// Does `procedure` change names? It is [`Route::once`], and not SETATTR.
+/// Does `procedure` change names? These are the [`Route::once`] procedures without SETATTR.
 #[must_use]
 pub fn changes_names(procedure: u32) -> bool {
     matches!(

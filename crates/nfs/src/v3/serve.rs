@@ -17,15 +17,15 @@ use weir_core::{Credentials, FileHandle, HandleKey, ObjectKey, SnapshotId, Store
 /// A volume as the protocol sees it.
 #[derive(Debug)]
 pub struct Volume<S> {
-    /// Its number, which its handles carry.
+    /// The volume's number, which its handles carry.
     pub id: VolumeId,
     /// The file system id its attributes carry (RFC 1813 §2.6, `fattr3.fsid`).
     pub fsid: u64,
-    /// Where its objects are.
+    /// The store of its objects.
     pub store: S,
     /// Seals and proves handles.
     pub keys: HandleKey,
-    /// What the write verifier starts from: another one after every restart of the server.
+    /// The start of the write verifier: another one after every restart of the server.
     pub verifier: [u8; 8],
 }
 
@@ -39,7 +39,7 @@ impl<S: Store> Volume<S> {
 }
 
 impl<S> Volume<S> {
-    /// The same volume with `store` for the one it has.
+    /// This volume with `store` in place of its own.
     #[must_use]
     pub fn with_store(&self, store: S) -> Self {
         let Self { id, fsid, ref keys, verifier, .. } = *self;
@@ -53,7 +53,7 @@ impl<S> Volume<S> {
     }
 }
 
-/// What the export rule left of the caller's identity.
+/// The caller's identity and rights under the export rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The caller, already squashed.
@@ -152,9 +152,9 @@ pub fn null(call: &Call, reply: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The reply to a call `xid` that has changed names with success in an earlier process: without
-/// attributes, which RFC 1813 §2.6 leaves optional, and with the handle of what it `made`. None if
-/// `procedure` is not one that changes names.
+/// The reply to a call `xid` that changed names with success in an earlier process: without
+/// attributes, which RFC 1813 §2.6 leaves optional, and with the handle of the object it `made`.
+/// None if `procedure` is not one that changes names.
 #[must_use]
 pub fn again(procedure: u32, xid: u32, made: Option<&Sealed>, reply: Vec<u8>) -> Option<Vec<u8>> {
     let procedure = Procedure::of(procedure)?;

@@ -1,5 +1,5 @@
-//! How the closed set of store errors becomes NFSv3 status codes (RFC 1813 §2.6). A new error
-//! does not compile until it is given a code here.
+//! The NFSv3 status codes of the closed set of store errors (RFC 1813 §2.6). A new error does not
+//! compile until it is given a code here.
 
 use super::wire::Status;
 use weir_core::FsError;

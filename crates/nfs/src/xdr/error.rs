@@ -1,4 +1,4 @@
-//! What can be wrong with XDR input.
+//! The errors in XDR input.
 
 /// Why bytes are not the XDR value they should be. It names the rule the peer broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum XdrError {
     TooLong {
         /// The value.
         what: &'static str,
-        /// Its length as sent.
+        /// The length as sent.
         len: usize,
         /// The bound.
         max: usize,
@@ -32,7 +32,7 @@ pub enum XdrError {
     /// Bytes are left after the last value.
     #[error("{left} bytes follow the last value")]
     Trailing {
-        /// How many.
+        /// The number of bytes left.
         left: usize,
     },
 }

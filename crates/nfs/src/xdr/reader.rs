@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Self { rest: input }
     }
 
-    /// What has not been read yet.
+    /// The bytes not read yet.
     #[inline]
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {

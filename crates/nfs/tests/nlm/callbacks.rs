@@ -1,4 +1,4 @@
-//! What those who waited are told, what they make of it, and the messages that cross on the way.
+//! Tests of callbacks to waiters, of the waiters' answers, and of messages that cross on the way.
 
 use crate::world::{A, B, C, COOKIE, FILE, Process, World};
 use weir_nfs::client::{
@@ -165,7 +165,7 @@ fn messages_are_answered_by_messages() {
     assert_eq!(decode(&answer(&mut world, Procedure::UnlockRes)), res(Status::GRANTED));
 }
 
-/// As [`granted`], but B asked by a message; the cookie of the message that tells it.
+/// A grant as by [`granted`], but B asked by a message; the cookie of the message that tells it.
 fn granted_by_message() -> (World, Vec<u8>) {
     let mut world = World::new();
     world.lock(&A, FILE, true);

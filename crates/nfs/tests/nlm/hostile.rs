@@ -123,7 +123,7 @@ enum Step {
         who: usize,
         state: u32,
     },
-    /// What a client makes of the next callback: a status, nothing heard, or no answer.
+    /// The client's reaction to the next callback: a status, nothing heard, or no answer.
     Callback(u32),
 }
 

@@ -31,7 +31,7 @@ pub(crate) const A: Process = Process { address: "10.0.0.1", name: "a", svid: 1,
 pub(crate) const B: Process = Process { address: "10.0.0.2", name: "b", svid: 1, state: 3 };
 pub(crate) const C: Process = Process { address: "10.0.0.3", name: "c", svid: 1, state: 3 };
 
-/// What a lock is about: the file's name, offset and length.
+/// The subject of a lock: the file's name, offset and length.
 pub(crate) type About = (&'static str, u64, u64);
 
 pub(crate) const FILE: About = ("file", 0, 0);
@@ -138,7 +138,8 @@ impl World {
         status
     }
 
-    /// Who holds what `who` would like, as TEST tells it: alone?, process, offset, length.
+    /// The holder of a lock that `who` would like, as TEST tells it: alone?, process, offset,
+    /// length.
     pub(crate) fn holder(
         &mut self,
         who: &Process,

@@ -17,7 +17,7 @@ use weir_nfs::v3::wire::{
 };
 use weir_nfs::{PROGRAM_NFSACL, acl};
 
-/// What a server does with a call of NFSACL.
+/// The server's treatment of a call of NFSACL.
 fn deliver(client: &Client<'_>, call: Call) -> Served {
     let volume = &client.world.volume;
     let args = call.args.clone();

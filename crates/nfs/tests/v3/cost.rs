@@ -1,4 +1,4 @@
-//! What a call takes beside the work: the state it waits in, and its buffers.
+//! The memory of a call beside the work: its future while it waits, and its buffers.
 
 use crate::world::{ALICE, World, ok, reply};
 use std::mem::size_of_val;

@@ -337,7 +337,8 @@ fn commit_answers_the_verifier_of_the_writes() {
     let done = ok(alice.call(&args).results());
     assert_eq!(done.verifier, written.verifier);
     assert_eq!(done.file_wcc.after, Some(alice.attr(&file)));
-    // What was written while it was allowed can be made safe when it is no more.
+    // Data that was written while it was allowed can be made safe when writing is no longer
+    // allowed.
     ok(world.read_only(BOB).call(&args).results());
     alice.fail_after(2, FsError::Io);
     let (status, wcc) = failed(alice.call(&args).results());

@@ -117,7 +117,8 @@ fn removals_between_pages_hide_nothing_else() {
         while !eof && pages < 60 {
             let page = way.page(&alice, &dir, cookie);
             cookie = page.names.last().map_or(cookie, |(_, cookie)| *cookie);
-            // What was just listed, the last entry first, as `rm -r` does; and one still to come.
+            // The entries just listed, the last first, as `rm -r` removes them; and one still to
+            // come.
             let doomed = page.names.iter().rev().take(3).map(|(name, _)| name.clone());
             let ahead = names.iter().nth(pages * 97 % names.len()).cloned();
             for name in doomed.chain(ahead).filter(|name| name[0] != b'.') {

@@ -93,7 +93,7 @@ pub(crate) fn reply(record: &[u8]) -> Reply<'_> {
 }
 
 impl Client<'_> {
-    /// What the server does with a call: route it, prove its handle, serve it or refuse it.
+    /// The server's treatment of a call: route it, prove its handle, serve it or refuse it.
     pub(crate) fn deliver(&self, call: Call) -> Served {
         let volume = &self.world.volume;
         let refused = |call: &Call, status| Served {

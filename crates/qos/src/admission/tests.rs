@@ -36,7 +36,7 @@ fn the_worst_mix_at_the_planned_sizes_unless_another_is_planned_for() {
     let reads = Plan { mix: Mix::Reads(100), ..plan };
     assert_eq!(reads.holds(&table()), holds(400, 7680));
     assert_eq!(Plan { mix: Mix::Reads(70), ..plan }.holds(&table()), holds(200, 3840));
-    // What was not measured is no better than the worst that was.
+    // A mix that was not measured is no better than the worst that was.
     assert_eq!(Plan { mix: Mix::Reads(50), ..plan }.holds(&table()), holds(100, 1920));
     assert_eq!(plan.holds(&[]), Holds::default());
 }
@@ -60,7 +60,7 @@ fn a_mix_that_was_measured_in_part_does_not_drop_out() {
     let read = [cell(100, 64, 5000, 80_000), cell(0, 4, 20, 5000)];
     assert_eq!(plan.holds(&read), holds(20, 5000));
     assert_eq!(Plan { mix: Mix::Reads(100), ..plan }.holds(&partial), holds(5000, 80_000));
-    // Where a bound is all there is, nothing is known, and nothing held to.
+    // If only bounds are known, nothing is known, and no change is refused.
     assert_eq!(plan.holds(&partial[1..2]), Holds { iops: Some(Iops(50)), rate: None });
     let reads = Plan { mix: Mix::Reads(0), ..plan };
     assert_eq!(reads.holds(&partial[..2]), Holds { iops: Some(Iops(50)), rate: None });

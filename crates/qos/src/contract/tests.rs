@@ -193,7 +193,7 @@ fn a_flexible_pool_buys_within_its_published_bounds() {
             assert_eq!(check(size, asked), refused, "{size}");
         }
     }
-    // It gives what it bought, whatever its size, level and operations.
+    // The pool gives the rate it bought, whatever its size, level and operations.
     let pool = buys(TIB, mib(300));
     assert_eq!(pool.budget(), Some(Limits::of(mib(300))));
     let volume = terms(GIB, mib(200));

@@ -59,7 +59,7 @@ impl World {
         assert_eq!(self.went().len(), 6);
     }
 
-    /// What goes now.
+    /// The requests that go now.
     fn went(&mut self) -> Vec<u64> {
         let (mut went, deaf) = (Vec::new(), &self.deaf);
         self.line.poll(&self.meters, self.now, &mut |token, _| {
@@ -73,7 +73,7 @@ impl World {
         went
     }
 
-    /// What goes within that many milliseconds, 10 ms apart.
+    /// The requests that go within this number of milliseconds, polled every 10 ms.
     fn went_until(&mut self, milli: u64) -> Vec<u64> {
         let mut went = Vec::new();
         while self.now.0 < START.0 + milli * 1_000_000 {
@@ -98,7 +98,7 @@ impl World {
         cancelled
     }
 
-    /// How many requests of the first file are requeued, and for how many it is reserved.
+    /// The number of requeued requests of the first file, and the number for which it is reserved.
     fn requeued(&self) -> (usize, usize) {
         let mut files = self.line.files.iter().flat_map(|files| files.requeued());
         files.next().map_or((0, 0), |(_, counts)| counts)
@@ -196,7 +196,7 @@ fn a_file_is_not_reserved_for_a_request_whose_connection_takes_no_replies() {
     let mut world = reserved();
     world.park(33_000, Some(1));
     world.deaf.insert(11);
-    // The connection turns out to be deaf at the turn, and others go at once.
+    // The connection's stall shows at the turn, and others go at once.
     assert_eq!(world.at(190).went(), [33_000]);
     assert_eq!(world.requeued(), (0, 0));
     world.park(33_001, Some(1));
@@ -387,7 +387,7 @@ proptest! {
         world.meters.set(Limits::of(BytesPerSecond(2000)), world.now);
         world.line.reweigh(&world.meters);
         world.line.set_ceiling(operations(100), &world.meters, world.now);
-        // What waits takes so long, beside what was charged by slower limits before.
+        // The time that the waiting requests take, beside the charges under slower limits before.
         let takes: u64 = waiting.values().map(|cost| cost.bytes / 2 + cost.operations * 10).sum();
         let end = (world.now.0 - START.0) / 1_000_000 + takes + 1000;
         for token in world.went_until(end) {

@@ -109,7 +109,8 @@ fn charges_that_were_held_are_not_exchanged_for_a_burst() {
     assert!(burst * KIB8 <= MIB / 20 + KIB8, "{burst} requests");
 }
 
-/// The same where all that is given back is charged anew, so that no charge is ever old.
+/// Refunds that are charged anew at once, so that no charge is ever old, leave no more than an idle
+/// meter has.
 #[test]
 fn charges_that_are_renewed_all_the_time_are_not_exchanged_for_a_burst() {
     let meter = meter(MIB);
@@ -255,8 +256,8 @@ fn extreme_values_saturate() {
     assert!(!slow.try_take(1, Mono::from_secs(280_000_000)), "paid for after 9 years at most");
 }
 
-/// What all threads together get at each moment is what one thread would get, over enough
-/// admissions that they do collide.
+/// All threads together get at each moment as much as one thread would get, over enough admissions
+/// that they do collide.
 #[test]
 fn threads_together_get_what_one_would() {
     const THREADS: usize = 4;

@@ -34,7 +34,7 @@ fn client(key: u128) -> ClientKey {
     ClientKey(key)
 }
 
-/// Where operations bind, who sends small requests gets as many as who sends large ones; where bytes
+/// If operations bind, a client of small requests gets as many as a client of large ones; if bytes
 /// bind, as many bytes.
 #[test]
 fn shares_are_of_what_binds() {
@@ -91,7 +91,7 @@ fn whoever_parks_after_it_gave_back_a_charge_asks_for_the_others() {
     assert!(meters.try_take(Cost::of(0), START).is_some());
     assert!(queue.push(&meters, client(1), 1, Cost::of(1), 'a'));
     assert!(!queue.push(&meters, client(1), 1, Cost::of(1), 'b'), "it waits behind the first");
-    // As by a thread that was about to be refused when the first was parked.
+    // This is the state left by a thread that was about to be refused when the first was parked.
     meters.set_waiting(false);
     assert!(meters.try_take(Cost::of(KIB), START).is_none());
     meters.set_waiting(true);
@@ -235,7 +235,7 @@ fn who_has_less_than_its_share_is_to_be_asked_about_at_once() {
     assert!(!queue.push(&meter, client(3), 3, Cost::of(8 * KIB), 3), "behind who came before");
     assert_eq!(released(&mut queue, &meter, Mono::from_secs(3)), [2]);
     assert_eq!(released(&mut queue, &meter, Mono::from_secs(4)), [3]);
-    // What 1 was served is more than what anybody had who joins at the clock.
+    // Client 1 was served more than any party that joins at the clock.
     assert!(queue.push(&meter, client(4), 4, Cost::of(8 * KIB), 4), "before one that had a turn");
 }
 

@@ -48,7 +48,7 @@ fn what_is_delivered_within_the_allowance_is_kept() {
 #[test]
 fn too_much_is_the_gates_fault() {
     assert_eq!(judged(ten(161.7)), (Verdict::Broken(Cause::Gate), Reason::TooMuch));
-    // What the store was late with, the gate had let through before.
+    // The gate had let the requests through before that the store finished late.
     let caught_up = Course { let_through_nanos: 10 * SECOND, ..ten(200.0) };
     assert_eq!(judged(caught_up), (Verdict::Kept, Reason::Delivered));
 }
@@ -80,8 +80,8 @@ fn a_store_is_measured_by_what_would_have_been_with_a_better_one() {
     assert_eq!(judged(by_network).0, Verdict::Broken(Cause::Network));
     let by_processing = Course { store_nanos: 0, processing_nanos: 160 * SECOND, ..slow };
     assert_eq!(judged(by_processing).0, Verdict::Broken(Cause::Processing));
-    // The same rate by requests that come one each 1.25 ms and take as long: a quicker store
-    // would not have seen more of them.
+    // The same rate is reached by requests that come one each 1.25 ms and take as long: a quicker
+    // store would not have seen more of them.
     let paused = Course { busy_nanos: 9 * SECOND, store_nanos: 10 * SECOND, ..slow };
     assert_eq!(judged(paused), (Verdict::NotDemanded, Reason::LessAsked));
     // One request of 8 KiB at a time can't reach 16 MiB/s at 1.25 ms each.

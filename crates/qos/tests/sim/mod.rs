@@ -56,7 +56,7 @@ struct Request {
     /// Operations that it was charged.
     operations: u64,
     sent: u64,
-    /// When it was charged.
+    /// Time of the charge.
     charged: u64,
 }
 

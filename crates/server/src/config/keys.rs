@@ -23,7 +23,7 @@ const HISTOGRAMS_MAX: usize = 100;
 const WORKERS_MAX: usize = 1024;
 /// Most cached objects of one volume.
 const OBJECTS_MAX: usize = 1 << 24;
-/// How much is logged, least first.
+/// The log levels, least first.
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Most that disks may be overcommitted, percent.
 const OVERCOMMIT_PERCENT_MAX: u32 = 10_000;
@@ -47,9 +47,9 @@ type Set = fn(&mut ServerConfig, &Value<'_>) -> Result<(), String>;
 
 /// One setting.
 pub struct Key {
-    /// Its name in the file, with its section: `nfs.listen`.
+    /// The key's name in the file, with its section: `nfs.listen`.
     pub name: &'static str,
-    /// What it means, with its unit and default.
+    /// The key's meaning, with its unit and default.
     pub meaning: &'static str,
     set: Set,
     show: fn(&ServerConfig) -> String,

@@ -115,7 +115,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// Where the API over TCP speaks TLS.
+/// The addresses at which the API over TCP speaks TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiTls {
     /// At addresses other than loopback.
@@ -138,7 +138,7 @@ impl ApiTls {
     }
 }
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -147,7 +147,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How clients find MOUNT and the lock manager, which they ask port 111 for.
+/// The way in which clients find MOUNT and the lock manager, which they ask port 111 for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpcbindMode {
     /// Not at all: no locks over the network.
@@ -158,14 +158,14 @@ pub enum RpcbindMode {
     Serve,
 }
 
-/// What the kernel does about system calls that serving doesn't use.
+/// The kernel's reaction to system calls that serving doesn't use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// They fail, and the worst end the process.
+    /// The calls fail, and the worst end the process.
     On,
-    /// They are carried out, and the kernel's audit log has them.
+    /// The calls are carried out, and the kernel's audit log has them.
     Log,
-    /// They are carried out.
+    /// The calls are carried out.
     Off,
 }
 
@@ -181,7 +181,7 @@ impl Seccomp {
     }
 }
 
-/// What an answered change of a name or an attribute survives.
+/// The failure that an answered change of a name or an attribute survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceDurability {
     /// A power cut, as RFC 1813 §4.8 wants.
@@ -214,7 +214,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
     /// A key nobody knows.
@@ -232,11 +232,11 @@ pub enum ConfigError {
     /// A value that makes no sense.
     #[error("{origin}: {key}: {reason}")]
     Value {
-        /// Where it was given: file and line, or the command line and environment.
+        /// The value's origin: file and line, or the command line and environment.
         origin: String,
         /// The key.
         key: &'static str,
-        /// What is wrong and what would be right.
+        /// The mistake, and a right value.
         reason: String,
     },
     /// A certificate without its key, or a key without a certificate.
@@ -256,7 +256,7 @@ fn did_you_mean(nearest: Option<&'static str>) -> String {
     }
 }
 
-/// How [`ServerConfig::template`] begins.
+/// The beginning of [`ServerConfig::template`].
 const TEMPLATE_HEAD: &str = "\
 # Configuration of `weir serve`, read at its start. Take a `#` away and change the value.
 # `weir config show --config FILE` checks the file and prints what it comes to.

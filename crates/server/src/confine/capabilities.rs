@@ -14,8 +14,8 @@ pub(super) struct Need {
     without: &'static str,
 }
 
-/// What serving needs, and nothing more. Those that concern files are in effect only while a
-/// thread acts as root; the kernel takes them away with the file system user.
+/// The capabilities that serving needs, and nothing more. Capabilities that concern files are in
+/// effect only while a thread acts as root; the kernel takes them away with the file system user.
 pub(super) const NEEDS: &[Need] = &[
     Need {
         capability: CapabilitySet::DAC_READ_SEARCH,
@@ -69,7 +69,7 @@ const RESERVED_PORTS: Need =
 /// `no_new_privs` sees to it that nothing is ever gained from there.
 ///
 /// # Errors
-/// Where the kernel refuses what it always allows.
+/// The kernel refuses a call that it always allows.
 pub(super) fn reduce(reserved_ports: bool) -> io::Result<CapabilitySet> {
     let mut wanted = NEEDS.iter().fold(CapabilitySet::empty(), |set, need| set | need.capability);
     if reserved_ports {

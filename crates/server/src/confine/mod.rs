@@ -24,9 +24,9 @@ pub enum ConfineError {
     /// The kernel refused to take something away.
     #[error("can't give up privileges: failed to {what}: {source}")]
     Kernel {
-        /// What was tried.
+        /// The attempted step.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The system call filter.

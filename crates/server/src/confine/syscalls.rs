@@ -4,7 +4,7 @@ use libc::c_long;
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 use std::collections::BTreeMap;
 
-/// What serving uses, with any arguments.
+/// System calls that serving uses, with any arguments.
 ///
 /// The kernel (since 5.11) answers these from a bitmap, without running the filter.
 pub(super) const ALLOWED: &[c_long] = &[
@@ -192,7 +192,7 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_time,
 ];
 
-/// What nothing in a file server ever asks for: whoever does is an intruder, and the process ends.
+/// System calls that no file server ever makes: the caller is an intruder, and the process ends.
 pub(super) const DEADLY: &[c_long] = &[
     // Other programs.
     libc::SYS_execve,
@@ -210,7 +210,7 @@ pub(super) const DEADLY: &[c_long] = &[
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
-    // What the file system and the machine look like.
+    // Calls that change the view of the file system and the machine.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_move_mount,
@@ -241,7 +241,7 @@ pub(super) const DEADLY: &[c_long] = &[
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What serving uses with certain arguments only, in the process `pid`.
+/// System calls that serving uses with certain arguments only, in the process `pid`.
 pub(super) fn allowed_if(pid: u32) -> Result<Rules, BackendError> {
     let mut rules = Rules::new();
     // Threads, but no processes. `clone3` is not allowed, because its flags are out of a filter's

@@ -1,4 +1,4 @@
-//! What the filter refuses, each in a process of its own, which is this test program run again.
+//! Refused system calls, each in a process of its own, which is this test program run again.
 
 use super::filter::install;
 use super::syscalls::{ALLOWED, DEADLY, allowed_if};

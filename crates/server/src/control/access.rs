@@ -1,5 +1,5 @@
-//! Who asks, and whether they may: who is at the other end of the socket may do everything, because
-//! its directory lets nobody in but its owner; over TCP the token decides.
+//! Authentication and authorization: a process at the other end of the socket may do everything,
+//! because the socket's directory lets nobody in but its owner; over TCP the token decides.
 
 use super::failure::Failure;
 use super::listen::Peer;
@@ -14,34 +14,34 @@ use weir_api::Role;
 use weir_api::routes;
 use weir_catalog::NotAdmitted;
 
-/// Who asks.
+/// The client that sends a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// A process of this machine, at the socket.
     Socket {
-        /// Its user, where the kernel says.
+        /// The process's user, if the kernel tells it.
         uid: Option<u32>,
     },
     /// Somebody with a token.
     Token {
         /// The token's name.
         name: String,
-        /// What it is good for.
+        /// The token's role.
         role: Role,
-        /// Where they are.
+        /// The client's address.
         from: SocketAddr,
     },
     /// Somebody without one that is good.
     Nobody {
         /// The name of a token that has expired.
         name: Option<String>,
-        /// Where they are, where that is known.
+        /// The client's address, if it is known.
         from: Option<SocketAddr>,
     },
 }
 
 impl Caller {
-    /// What they may do.
+    /// The client's role.
     pub(super) const fn role(&self) -> Option<Role> {
         match self {
             Self::Socket { .. } => Some(Role::Admin),
@@ -61,7 +61,7 @@ pub(super) async fn require(
     let caller = state.0.caller(&request);
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let least = match &path {
-        // What has no handler tells nothing, but that there is none.
+        // A route without a handler tells only that there is none.
         None => Some(Role::Viewer),
         Some(path) => routes::find(request.method().as_str(), path)
             .map_or(Some(Role::Admin), |route| route.least),

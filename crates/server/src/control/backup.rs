@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
-/// The catalogue as it is now. Whoever gets it could forge file handles, so it is for those alone
+/// The catalogue as it is now. A reader of it could forge file handles, so it is for those alone
 /// who may do everything.
 pub(super) async fn backup(State(state): State<ControlState>) -> Result<Response, Failure> {
     let catalog = Arc::clone(&state.0.catalog);

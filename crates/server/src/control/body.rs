@@ -19,7 +19,7 @@ use weir_core::Clock;
 pub(super) struct Body {
     incoming: Incoming,
     place: Placed,
-    /// When it is too late, from the moment that somebody wants it.
+    /// Deadline for the body's end, set when the body is first read.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -39,7 +39,7 @@ impl Body {
         if incoming.is_end_stream()
             && let Some((place, _)) = &place
         {
-            // If it was closed meanwhile, its task ends with this poll.
+            // A connection closed meanwhile ends its task with this poll.
             let _still_there = place.answers();
         }
         Self { incoming, place, deadline: None }

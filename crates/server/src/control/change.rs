@@ -41,7 +41,7 @@ pub(super) fn asked(how: HowQuery) -> Result<Asked, Failure> {
 
 /// The volumes whose limits the answer to a change shows.
 pub(super) enum Shown {
-    /// Those whose limits it changes.
+    /// The volumes whose limits the change alters.
     Changed,
     /// All of the pool of this name: a change of a pool concerns no others.
     Pool(String),
@@ -49,7 +49,7 @@ pub(super) enum Shown {
     Level(String),
 }
 
-/// On what terms a change is asked for.
+/// The terms on which a change is asked for.
 pub(super) struct Terms {
     asked: Asked,
     given: Given,
@@ -82,18 +82,18 @@ pub(super) fn tag(etag: &str, answer: impl IntoResponse) -> Response {
     ([(ETAG, format!("\"{etag}\""))], answer).into_response()
 }
 
-/// What a change made, for its answer.
+/// The result of a change, for its answer.
 pub(super) struct Reply<T> {
     changed: Changed<T>,
     /// Was it made by the same request before?
     again: bool,
 }
 
-/// That a change was made by the same request before, in the extensions of its answer.
+/// A mark in the extensions of an answer: the same request made the change before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Again;
 
-/// What there is to mind about a change that was made, likewise.
+/// The warnings about a change that was made, in the extensions of its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Minded(pub(super) String);
 
@@ -123,7 +123,7 @@ pub(super) type Answer<T> = Result<Reply<T>, Failure>;
 impl ControlState {
     /// Makes a change and answers with what `settle` says of the catalogue after it.
     ///
-    /// It runs where it may wait for the disk, and to its end even if the client goes away.
+    /// The change runs where it may wait for the disk, and to its end even if the client goes away.
     pub(super) async fn change<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         terms: Terms,
@@ -177,8 +177,8 @@ impl ControlState {
 }
 
 impl Control {
-    /// What the request of `claim` was answered before. Where the answer is not known, but that it
-    /// made something, what it made is shown as it is now; where that is gone, it may be made anew.
+    /// The earlier answer to the request of `claim`. Where only the object that it made is known,
+    /// the answer shows it as it is now; where that is gone, it may be made anew.
     fn made_before<T: DeserializeOwned>(
         &self,
         claim: &Claim,
@@ -230,7 +230,7 @@ impl Control {
     }
 }
 
-/// That hardware is committed to more than it was measured to hold.
+/// The warning that hardware is committed to more than it was measured to hold.
 fn warning(beyond: &Overcommitment) -> Warning {
     Warning { code: "hardware_exceeded".to_owned(), message: beyond.to_string() }
 }

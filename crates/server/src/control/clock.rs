@@ -18,7 +18,7 @@ pub(super) fn precise(given: &str) -> Result<String, Failure> {
     parse(given).map(|time| humantime::format_rfc3339_millis(time).to_string())
 }
 
-/// The same as seconds since 1970.
+/// A given time as seconds since 1970.
 pub(super) fn seconds_of(given: &str) -> Result<u64, Failure> {
     let since = parse(given)?.duration_since(UNIX_EPOCH);
     Ok(since.map_or(0, |since| since.as_secs()))

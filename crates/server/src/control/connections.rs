@@ -79,7 +79,7 @@ impl Connections {
         let _closed = lock(&self.table).close_any();
     }
 
-    /// How many there are.
+    /// The number of connections.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         lock(&self.table).all.len()
@@ -90,7 +90,7 @@ impl Connections {
         if let Some(connection) = lock(&self.table).all.get_mut(&place) {
             connection.task = Some(task);
         } else {
-            // It was closed before it began.
+            // The connection was closed before its task began.
             task.abort();
         }
     }
@@ -128,7 +128,7 @@ impl Table {
 }
 
 impl Place {
-    /// Its number, for [`Connections::served_by`].
+    /// The connection's number, for [`Connections::served_by`].
     pub(super) fn id(&self) -> u64 {
         self.id
     }

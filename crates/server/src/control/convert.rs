@@ -89,7 +89,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
     shown
 }
 
-/// What was measured of a file system, for an answer.
+/// The measurement of a file system, for an answer.
 pub(super) fn calibration(kept: &Calibration) -> weir_api::Calibration {
     let Calibration { cells, load, machine, .. } = kept;
     let mut shown = weir_api::Calibration {
@@ -181,7 +181,7 @@ pub(super) fn filesystem(snapshot: &Snapshot, there: &Filesystem) -> weir_api::F
 
 /// The etag of something that is shown, without its etag and what is live.
 fn etag(shown: &impl serde::Serialize) -> String {
-    // What is shown to everybody can be written here too.
+    // A value that is shown to everybody can be serialized here too.
     given::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 

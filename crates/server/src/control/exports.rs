@@ -19,7 +19,7 @@ pub(super) async fn list(
     let snapshot = state.0.catalog.snapshot();
     let volume = state.0.volume(&snapshot, &name);
     let volume = volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?;
-    // They are a part of the volume, and so is what they are when it changes.
+    // Exports are a part of the volume, so they have its etag.
     Ok(tag(&volume.etag, Json(volume.exports)))
 }
 

@@ -21,12 +21,12 @@ impl Failure {
         Self { status, error: ApiError::new(code, message) }
     }
 
-    /// Its HTTP status.
+    /// The failure's HTTP status.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Its word for programs.
+    /// The failure's code for programs.
     pub(super) fn code(&self) -> &str {
         &self.error.code
     }

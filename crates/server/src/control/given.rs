@@ -1,5 +1,5 @@
-//! What a change may be given beside its body: the state it is meant for (`If-Match`, RFC 9110 §13.1.1), and
-//! a name by which it can be sent again (`Idempotency-Key`).
+//! Conditions of a change beside its body: the state it is meant for (`If-Match`, RFC 9110 §13.1.1), and a
+//! name by which it can be sent again (`Idempotency-Key`).
 
 use super::access::Caller;
 use super::failure::Failure;
@@ -16,7 +16,7 @@ pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest such name.
 const KEY_CHARS_MAX: usize = 255;
 
-/// What a change was given.
+/// The conditions of a change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given {
     if_match: Option<Vec<String>>,
@@ -96,7 +96,7 @@ pub(super) enum Concerned {
     Pool(String),
     /// A volume, or its export rules.
     Volume(String),
-    /// What was measured in a directory.
+    /// The measurement of a directory.
     Calibration(String),
 }
 

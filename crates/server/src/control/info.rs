@@ -1,4 +1,4 @@
-//! What the server says about itself: version, health, metrics.
+//! The server's information about itself: version, health, metrics.
 
 use super::failure::Failure;
 use super::tls::Tls;

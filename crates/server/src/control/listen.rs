@@ -1,5 +1,6 @@
-//! Listening for the API: the socket in the data directory, TCP addresses, and the loops that
-//! accept. Bounded: so many connections, so long for a handshake, a request's head and its body.
+//! Listening for the API: the socket in the data directory, TCP addresses, and the accept loops.
+//! The number of connections is bounded, and so is the time for a handshake, a request's head and
+//! its body.
 
 use super::body::Body;
 use super::connections::{Connections, Place};
@@ -42,13 +43,13 @@ const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause after a failed accept (no descriptors left, say), so as not to spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A TCP address, and what makes TLS of its connections.
+/// A TCP address, and the acceptor that makes TLS of its connections.
 pub(super) struct TcpDoor {
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
 }
 
-/// What all connections of the API over TCP have in common.
+/// The state that all connections of the API over TCP share.
 #[derive(Clone)]
 pub(super) struct Shared {
     connections: Arc<Connections>,
@@ -56,18 +57,18 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// No connections yet.
+    /// The state before the first connection.
     pub(super) fn new() -> Self {
         Self { connections: Arc::default(), clock: SystemClock::start() }
     }
 }
 
-/// Who is at the other end of a connection, in the extensions of each of its requests.
+/// The other end of a connection, in the extensions of each of its requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Peer {
     /// A process of this machine, at the socket.
     Socket {
-        /// Its user, where the kernel says.
+        /// The process's user, if the kernel tells it.
         uid: Option<u32>,
     },
     /// Somebody at an address.
@@ -119,8 +120,8 @@ pub(super) fn adopt_tcp(
     sockets.into_iter().map(adopt).collect()
 }
 
-/// Serves `router` on the socket in the data directory until `stopping` says so, then lets what is
-/// in flight end within `grace`.
+/// Serves `router` on the socket in the data directory until `stopping`, then lets requests in
+/// flight end within `grace`.
 pub(super) async fn serve_socket(
     listener: UnixListener,
     router: Router,
@@ -152,8 +153,8 @@ pub(super) async fn serve_socket(
     end(tasks, grace).await;
 }
 
-/// The same on a TCP address. A connection is accepted at once, whatever others do; which of them
-/// then gives way is decided by [`Connections`].
+/// Serves the API on a TCP address like [`serve_socket`]. A connection is accepted at once,
+/// whatever others do; [`Connections`] decides which of them is closed for it.
 pub(super) async fn serve_tcp(
     door: TcpDoor,
     shared: Shared,
@@ -189,7 +190,7 @@ pub(super) async fn serve_tcp(
 }
 
 impl TcpDoor {
-    /// Serves a new connection, if it may have a place.
+    /// Serves a new connection, if there is a place for it.
     fn take(
         &self,
         stream: TcpStream,
@@ -204,8 +205,8 @@ impl TcpDoor {
             tracing::warn!(peer = %from, "connection to the API refused: requests of others take all places");
             return;
         };
-        // A client that does not read its answer is given up by the kernel. Without that it would
-        // keep its place for longer, and nothing else.
+        // The kernel gives up a client that does not read its answer. Without that the client would
+        // only keep its place for longer.
         let stall = Duration::from_secs(SEND_STALL_SECONDS.into());
         let _set = SockRef::from(&stream).set_tcp_user_timeout(Some(stall)).is_ok();
         let id = place.id();
@@ -219,7 +220,7 @@ impl TcpDoor {
     }
 }
 
-/// Lets what is in flight end within `grace`.
+/// Lets requests in flight end within `grace`.
 async fn end(mut tasks: JoinSet<()>, grace: Duration) {
     let in_flight = async { while tasks.join_next().await.is_some() {} };
     if timeout(grace, in_flight).await.is_err() {
@@ -344,11 +345,11 @@ mod tests {
         let head = b"POST / HTTP/1.1\r\nHost: weir\r\nContent-Length: 1000\r\n\r\n";
         client.write_all(head).await.unwrap();
         let begun = Instant::now();
-        // A byte each second keeps nothing alive.
+        // A byte each second keeps no connection alive.
         let mut answer = [0; 100];
         let answer = loop {
             sleep(Duration::from_secs(1)).await;
-            // It fails once the server has answered and closed.
+            // The write fails once the server has answered and closed.
             let _taken = client.write_all(b" ").await.is_ok();
             if let Ok(Ok(read)) = timeout(Duration::ZERO, client.read(&mut answer)).await {
                 break String::from_utf8_lossy(&answer[..read]).into_owned();

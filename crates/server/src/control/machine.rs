@@ -27,7 +27,7 @@ pub(super) fn describe(directory: &Path, durability: NamespaceDurability) -> Mac
     }
 }
 
-/// What stands behind the colon in the first line of `path` that begins with `name`.
+/// The text behind the colon in the first line of `path` that begins with `name`.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -46,8 +46,8 @@ fn file_system(directory: &Path) -> Option<String> {
     mounted(&mounts, found.stx_mnt_id)
 }
 
-/// The same of the mount `id` in a text as proc(5) describes it: its number is first, and behind a hyphen come
-/// kind and source.
+/// Kind and source of the mount `id` in a text as proc(5) describes it: its number is first, and behind a
+/// hyphen come kind and source.
 fn mounted(mounts: &str, id: u64) -> Option<String> {
     let is_it = |line: &&str| line.split(' ').next().and_then(|it| it.parse().ok()) == Some(id);
     let (_, behind) = mounts.lines().find(is_it)?.split_once(" - ")?;

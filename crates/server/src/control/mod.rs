@@ -50,7 +50,7 @@ use tokio_rustls::TlsAcceptor;
 use trash::Trash;
 use weir_catalog::{Catalog, Tokens};
 
-/// What every handler works on; cheap to clone.
+/// The state that every handler works on; cheap to clone.
 #[derive(Clone)]
 pub struct ControlState(Arc<Control>);
 
@@ -63,14 +63,14 @@ struct Control {
     turn: Mutex<()>,
     trash: Arc<Trash>,
     watch: Arc<Watch>,
-    /// What signs reports, unless its key can't be had.
+    /// The signer of reports, unless its key can't be had.
     signer: Option<Signer>,
     tokens: Tokens,
     audit: Audit,
     operations: Mutex<Operations>,
-    /// What answered changes of names survive, for what is measured here.
+    /// The durability of answered changes of names, for measurements.
     durability: NamespaceDurability,
-    /// Where some listener speaks TLS.
+    /// The TLS state, if some listener speaks TLS.
     tls: OnceLock<Tls>,
 }
 
@@ -162,7 +162,7 @@ pub async fn serve_control(
 }
 
 impl Control {
-    /// What makes TLS of connections, if some of the `addresses` speak it.
+    /// The acceptor for TLS, if some of the `addresses` speak it.
     fn acceptor(
         &self,
         config: &ServerConfig,

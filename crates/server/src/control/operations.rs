@@ -32,9 +32,9 @@ pub(super) struct Operations {
 #[derive(Debug)]
 struct Begun {
     volume: VolumeId,
-    /// How many recounts the volume had seen completed before.
+    /// The number of recounts that the volume had completed before.
     completed: u64,
-    /// As it was when it was last looked at.
+    /// The operation's state at the last look.
     seen: Operation,
 }
 
@@ -60,7 +60,7 @@ impl Operations {
         self.last
     }
 
-    /// How they all stand, by the counters that `live` gives.
+    /// The states of all operations, by the counters that `live` gives.
     fn look(&mut self, live: impl Fn(VolumeId) -> Option<VolumeLive>) -> Vec<Operation> {
         for one in &mut self.begun {
             if one.seen.state == OperationState::Running {

@@ -15,7 +15,7 @@ use weir_catalog::limits::PATH_BYTES_MAX;
 /// Longest cursor: that of a path, with the kind of list, two digits for each byte.
 const CURSOR_CHARS_MAX: usize = 2 * (PATH_BYTES_MAX + 32);
 
-/// Which page is asked for.
+/// The page that is asked for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {

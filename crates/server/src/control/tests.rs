@@ -290,7 +290,7 @@ async fn ceilings_are_set_and_taken_away() {
     let few = VolumeChange { max_file_iops: Some(Some(9)), ..VolumeChange::default() };
     let (status, error) = refusal(client.change_volume("v", &few, Dry::No).await);
     assert_eq!((status, error.code.as_str()), (400, "ceiling_out_of_bounds"));
-    // What is not said stays.
+    // Fields that are not given stay.
     let free = VolumeChange { max_iops: Some(None), ..VolumeChange::default() };
     let volume = client.change_volume("v", &free, Dry::No).await.unwrap().item.unwrap();
     assert_eq!((volume.limit_mibps, volume.limit_iops), (1.0, None));

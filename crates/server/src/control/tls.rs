@@ -40,7 +40,7 @@ struct Files {
     key: PathBuf,
 }
 
-/// What a handshake takes its certificate from.
+/// The certificate of handshakes.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 
@@ -55,7 +55,7 @@ impl Tls {
     /// `addresses` if there is none yet.
     ///
     /// # Errors
-    /// Where a file can't be read or made, holds no certificate or key, or the two don't belong together.
+    /// A file can't be read or made, holds no certificate or key, or the two don't belong together.
     pub(super) fn open(
         config: &ServerConfig,
         directory: &Path,
@@ -78,7 +78,7 @@ impl Tls {
         Ok(Self { files, current, acceptor_config: Arc::new(acceptor_config) })
     }
 
-    /// What makes TLS of a connection.
+    /// The acceptor that makes TLS of a connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.acceptor_config))
     }
@@ -86,7 +86,7 @@ impl Tls {
     /// Takes the certificate from its files again, for connections from now on.
     ///
     /// # Errors
-    /// As [`Tls::open`]; the one before stays in force.
+    /// The errors of [`Tls::open`]; the certificate before stays in force.
     pub(super) fn reload(&self) -> io::Result<()> {
         self.current.0.store(Arc::new(self.files.read()?));
         Ok(())
@@ -167,7 +167,7 @@ fn make(directory: &Path, path: &Path, addresses: &[IpAddr]) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// What this machine is called, where that can be in a certificate.
+/// The name of this machine, if it can be in a certificate.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();

@@ -70,7 +70,7 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
             if let Err(error) = catalog.forget_condemned(condemned.volume) {
                 tracing::error!(%error, "can't forget a removed tree; it does no harm");
             }
-            // Its pool may have been deleted meanwhile.
+            // The directory's pool may have been deleted meanwhile.
             catalog.release_emptied(directory);
         }
         Err(error) => {
@@ -79,7 +79,7 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
     }
 }
 
-/// How far a removal came.
+/// The progress of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Removal {
     /// Nothing is left.
@@ -135,7 +135,7 @@ fn empty(
     Ok(Removal::Done)
 }
 
-/// What isn't there needs no removal.
+/// Ignores that a file is missing, because it needs no removal.
 fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

@@ -16,7 +16,7 @@ use weir_catalog::{CatalogError, Snapshot, Thing, Volume};
 /// The time that is told if nothing else is asked for: a day, in seconds.
 const SINCE: u64 = 24 * 3600;
 
-/// What a report is to cover.
+/// The scope of a report.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Asked {

@@ -3,7 +3,7 @@
 use crate::plane::Totals;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What happened since the start, beside what volumes count themselves.
+/// Counters since the start, beside those of volumes.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     accepted: AtomicU64,

@@ -1,5 +1,6 @@
-//! What all workers share: the volumes being served, the clock, the keys and the counters. It
-//! implements [`Plane`], the only door through which the control plane reaches the data plane.
+//! State that all workers share: the volumes being served, the clock, the keys and the counters.
+//! The engine implements [`Plane`], the only door through which the control plane reaches the data
+//! plane.
 
 mod counters;
 mod histograms;
@@ -42,7 +43,7 @@ use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_store::LocalStore;
 
-/// How volumes are opened, the same for all.
+/// The settings with which volumes are opened, the same for all.
 pub(crate) struct StoreSettings {
     pub(crate) pool: Arc<weir_store::Pool>,
     pub(crate) namespace_durability: weir_store::Durability,
@@ -52,7 +53,7 @@ pub(crate) struct StoreSettings {
     pub(crate) histograms: BTreeSet<String>,
 }
 
-/// What peers may make the server hold, as far as it is configured.
+/// The configured bounds on resources that peers may make the server hold.
 pub(crate) struct Bounds {
     pub(crate) parked_bytes_max: u64,
     pub(crate) connections_max: usize,
@@ -66,15 +67,15 @@ pub(crate) struct WorkerDoor {
     connections: AtomicUsize,
 }
 
-/// What the machine around the server tells it.
+/// The services of the machine around the server.
 pub(crate) struct Surroundings {
     pub(crate) clock: SystemClock,
-    /// Where the groups of callers are looked up, if they are.
+    /// The directory of callers' groups, if they are looked up.
     pub(crate) groups: Option<GroupDirectory>,
     pub(crate) portmap: Portmap,
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
-    /// What an earlier server left of the credits of its volumes, and where they are kept.
+    /// The credits that an earlier server left to its volumes, and their keeper.
     pub(crate) credits: Credits,
     pub(crate) keeper: Keeper,
 }
@@ -103,7 +104,7 @@ pub(crate) struct Engine {
     sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate>>>,
     serial: AtomicU64,
     unfinished: AtomicBool,
-    /// What an earlier server left of the credits of volumes that are not open yet.
+    /// The credits that an earlier server left to volumes that are not open yet.
     credits: Mutex<Credits>,
 }
 
@@ -117,7 +118,7 @@ impl Engine {
         inboxes: &[Arc<Inbox>],
         Surroundings { clock, groups, portmap, locks, credits, keeper }: Surroundings,
     ) -> Self {
-        // The same in the next process, which is to recognize calls that are sent again.
+        // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
         let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
@@ -249,8 +250,8 @@ impl Engine {
         left
     }
 
-    /// Where credits will be spent by other limits, keeps what is left by those too. They may come into force until
-    /// what this answers is dropped.
+    /// If credits will be spent by other limits, keeps the credits left by those too. The limits may come into
+    /// force until the returned value is dropped.
     fn keep_before_change(&self, changed: &[&Mounted]) -> Option<Keeping<'_>> {
         let now = self.clock.now();
         let other = |Mounted { volume, spec }: &&Mounted| {

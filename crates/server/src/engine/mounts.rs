@@ -1,5 +1,5 @@
-//! Who mounted what, as MOUNT's DUMP shows it. Advice only: no right depends on it, and clients
-//! that vanish leave their entry behind (RFC 1813 §5.2.2).
+//! The mounts of clients, as MOUNT's DUMP shows them. Advice only: no right depends on it, and
+//! clients that vanish leave their entry behind (RFC 1813 §5.2.2).
 
 use crate::limits::MOUNTS_MAX;
 use crate::sync::{Mutex, lock};

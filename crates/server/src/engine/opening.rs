@@ -23,7 +23,7 @@ const AT_ONCE: usize = 8;
 /// A volume that is open, or why not.
 pub(super) type Opened = Result<Arc<ServedVolume>, PlaneError>;
 
-/// What is wrong with each pool, if anything is.
+/// The error of each pool, if it has one.
 type Claims = BTreeMap<PoolId, Option<String>>;
 
 impl Engine {
@@ -38,14 +38,14 @@ impl Engine {
             mine.map(opened).collect::<Vec<_>>()
         };
         let opened = scope(|threads| {
-            // Where there are no threads to be had, it takes longer.
+            // Without more threads, opening takes longer.
             let start = |_| Builder::new().spawn_scoped(threads, open).ok();
             let others: Vec<_> = (1..part).filter_map(start).collect();
             let mut all = open();
             all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
             all
         });
-        // What a thread that panicked had opened isn't known.
+        // The volumes that a panicked thread had opened are unknown.
         let lost = |spec: &&Volume| Err(failed(spec, &"opening it failed inside the server"));
         let mut all: Vec<_> = specs.iter().map(lost).collect();
         for (at, opened) in opened {

@@ -5,8 +5,8 @@ use super::{Engine, ServedVolume};
 use crate::sync::{Arc, Ordering};
 use std::time::Duration;
 
-/// Between two looks. What a volume holds is let go after one to two of these in which nothing was asked of it: long enough
-/// for clients that come every few minutes, as those with a mount do who ask for its space.
+/// Time between two looks. A volume releases its descriptors and memory after one to two of these without requests: long
+/// enough for clients that come every few minutes, as those with a mount do who ask for its space.
 const LOOK: Duration = Duration::from_secs(300);
 
 impl Engine {
@@ -21,7 +21,7 @@ impl Engine {
 impl ServedVolume {
     fn rest_if_idle(&self) {
         let operations = self.stats.operations();
-        // One that was never used holds nothing.
+        // A volume that was never used holds nothing.
         if operations == self.at_rest.swap(operations, Ordering::Relaxed) && operations > 0 {
             self.nfs.store.rest();
         }
@@ -35,7 +35,7 @@ pub(crate) async fn rest_on(engine: Arc<Engine>) {
     loop {
         looks.tick().await;
         let engine = Arc::clone(&engine);
-        // One that panicked is nothing to the next.
+        // A panic in one look does not concern the next.
         let _looked = tokio::task::spawn_blocking(move || engine.rest()).await;
     }
 }

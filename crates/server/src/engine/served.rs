@@ -33,7 +33,7 @@ impl Hasher for IdHasher {
 #[derive(Default)]
 pub(crate) struct ServedSet {
     by_id: HashMap<VolumeId, Mounted, BuildHasherDefault<IdHasher>>,
-    /// Which knows their names.
+    /// The catalogue's snapshot, which has the volumes' names.
     snapshot: Arc<Snapshot>,
 }
 
@@ -60,7 +60,7 @@ impl ServedSet {
         self.by_id(self.snapshot.volume_named(name)?.id)
     }
 
-    /// Those that are new since `old`, or of which the catalogue says something else.
+    /// The volumes that are new since `old`, or whose catalogue entry differs.
     pub(crate) fn changed_since<'a>(&'a self, old: &'a Self) -> impl Iterator<Item = &'a Mounted> {
         let same = |mounted: &Mounted| {
             let before = old.by_id(mounted.spec.id);

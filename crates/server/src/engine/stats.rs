@@ -29,7 +29,7 @@ const LARGEST_SHIFT: u32 = 30;
 struct Block {
     /// Odd while the worker is changing several that belong together.
     turn: AtomicU64,
-    /// Where they were asked for.
+    /// The histograms, if the operator asked for them.
     histograms: Option<Box<Histograms>>,
     read_ops: AtomicU64,
     read_bytes: AtomicU64,
@@ -43,7 +43,7 @@ struct Block {
     /// READs and WRITEs that the gate let through as they came.
     direct_ops: AtomicU64,
     direct_bytes: AtomicU64,
-    /// What READs and WRITEs gave back: those that failed, and bytes that were not moved.
+    /// Refunds of READs and WRITEs: failed operations, and bytes not moved.
     returned_ops: AtomicU64,
     returned_bytes: AtomicU64,
     /// COMMITs, and other operations that were charged for; and those alone.
@@ -66,14 +66,14 @@ struct Block {
     largest_before: AtomicU64,
 }
 
-/// When an operation was where.
+/// The times at which an operation reached each stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
-    /// When it came.
+    /// Time of arrival.
     pub(crate) arrived: Mono,
-    /// When it was begun.
+    /// Time of the start.
     pub(crate) started: Mono,
-    /// When the store woke its worker, if it had to wait.
+    /// Time at which the store woke its worker, if the operation had to wait.
     pub(crate) woken: Option<Mono>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Stages {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) class: Class,
-    /// What it was charged.
+    /// The operation's charge.
     pub(crate) cost: Cost,
     /// Bytes that it moved.
     pub(crate) moved: u64,
@@ -156,7 +156,8 @@ impl Stats {
         });
     }
 
-    /// A request that the gate had let through is not taken up, as its connection is gone.
+    /// Counts a request that the gate had let through and that is not carried out, because its
+    /// connection is gone.
     pub(crate) fn returned(&self, worker: usize, cost: Cost, now: Mono) {
         let Some(block) = self.block(worker) else { return };
         block.change(now, || {
@@ -238,8 +239,8 @@ impl Stats {
         blocks.flat_map(|block| each(block)).sum()
     }
 
-    /// What all workers' blocks show `now`; nothing if no worker ever served the volume. What the gate
-    /// knows is the caller's to fill.
+    /// The sum of all workers' blocks `now`; nothing if no worker ever served the volume. The caller
+    /// fills in the gate's part.
     pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
         let mut blocks = self.blocks.iter().filter_map(OnceLock::get).peekable();
         blocks.peek()?;

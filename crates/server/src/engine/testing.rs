@@ -1,4 +1,4 @@
-//! Volumes and requests for tests of what stands around them.
+//! Volumes and requests for tests of the code around them.
 
 use super::ServedVolume;
 use super::stats::Stats;

@@ -1,4 +1,4 @@
-//! What waits at the gate of a volume, and which connections that stops.
+//! Tests of requests that wait at the gate of a volume, and of the connections that they stop.
 
 use super::testing::{request, served};
 use super::*;
@@ -69,7 +69,7 @@ fn who_floods_one_file_stops_nobody_else() {
     assert!(now - from >= 10 * SECOND, "{} ns", now - from);
     assert!(released.iter().any(|ticket| ticket.request.connection == 2), "meanwhile");
     assert!(gate.waiting() > 40);
-    // A connection that is gone takes what waits with it.
+    // A connection that is gone takes its waiting requests with it.
     gate.cancel(1, Mono(now), &mut resumed);
     assert_eq!((gate.waiting(), gate.parked()), (0, 0));
 }

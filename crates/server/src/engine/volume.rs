@@ -12,7 +12,7 @@ use weir_nfs::v3::Rights;
 use weir_qos::verdict::Reading;
 use weir_store::LocalStore;
 
-/// What stays while a volume is served: its store, its gate, its counters.
+/// The state that lasts while a volume is served: its store, its gate, its counters.
 pub(crate) struct ServedVolume {
     pub(crate) id: VolumeId,
     pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
@@ -28,8 +28,8 @@ impl ServedVolume {
         Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, at_rest: AtomicU64::new(0) }
     }
 
-    /// The volume as the request with this claim is carried out on: one that must not be repeated is
-    /// kept on record with what it changes.
+    /// The volume for the request with this claim: a call that must not be repeated is kept on
+    /// record with its change.
     pub(crate) fn nfs_for(&self, claim: Option<&Claim>) -> Arc<weir_nfs::v3::Volume<LocalStore>> {
         match claim.and_then(Claim::on_record) {
             Some(call) => Arc::new(self.nfs.with_store(self.nfs.store.for_call(call))),
@@ -37,7 +37,7 @@ impl ServedVolume {
         }
     }
 
-    /// What its counters show `now`; nothing if nobody ever used it.
+    /// The volume's counters `now`; nothing if nobody ever used it.
     pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
         let mut reading = self.stats.read(now)?;
         self.gate.read(&mut reading);
@@ -76,7 +76,7 @@ impl Mounted {
     }
 }
 
-/// What `rule` leaves of a caller's identity and rights.
+/// The identity and rights that `rule` leaves to a caller.
 pub(crate) fn rights(rule: &ExportRule, credential: &Credential) -> Option<Rights> {
     Some(Rights { cred: identity(rule, credential)?, read_only: rule.access == Access::ReadOnly })
 }

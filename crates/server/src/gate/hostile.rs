@@ -23,10 +23,10 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = 1_000_000;
 
-/// What a socket and the network behind it take although the client reads nothing.
+/// Bytes that a socket and the network behind it take although the client reads nothing.
 const SOCKET_BYTES: u64 = 256 * KIB;
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     client: u64,
@@ -34,28 +34,28 @@ struct Habit {
     file: u8,
     depth: usize,
     size: u64,
-    /// Of 100 requests so many move nothing, as their READs lie beyond the end of the file.
+    /// Share of requests that move nothing, because their READs lie beyond the end of the file.
     empty_percent: u64,
-    /// Of 100 so many fail.
+    /// Share of requests that fail.
     failing_percent: u64,
-    /// What the store takes for such a request, in nanoseconds.
+    /// Time that the store takes for a request of either sort, in nanoseconds.
     wasted_nanos: u64,
     reading: Reads,
-    /// How often its connection is reset, in nanoseconds; zero for never.
+    /// Time between two resets of its connection, in nanoseconds; zero for never.
     reset_every: u64,
 }
 
-/// How a client reads replies.
+/// The client's way of reading replies.
 #[derive(Clone, Copy, Debug)]
 enum Reads {
     AtOnce,
-    /// So many bytes a second.
+    /// Reads this number of bytes a second.
     Slowly(u64),
-    /// Nothing for so many nanoseconds, then everything for as long, and so on.
+    /// Reads nothing for this number of nanoseconds, then everything for as long, and so on.
     InTurns(u64),
 }
 
-/// Which limits there are.
+/// The limits in force.
 #[derive(Clone, Copy, Debug)]
 struct World {
     limits: Limits,
@@ -71,7 +71,7 @@ struct Connection {
     reserved: usize,
     /// Replies that the socket did not take yet.
     out: VecDeque<u64>,
-    /// What the socket took, and what of it the client had read when that was last looked at.
+    /// Bytes that the socket took and the client had not read at the time `looked`.
     unread: u64,
     looked: u64,
 }
@@ -93,7 +93,7 @@ struct Operation {
     started: u64,
 }
 
-/// Something that was carried out.
+/// An operation that was carried out.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     at: u64,
@@ -206,7 +206,7 @@ impl Simulation {
         self.now = end;
     }
 
-    /// The client keeps its depth, as far as the server reads from it.
+    /// Sends requests until the client has its depth in flight, as far as the server reads them.
     fn send(&mut self, token: u64) {
         while let Some(connection) = self.connections.get(&token) {
             let habit = self.habits[connection.habit];
@@ -256,7 +256,7 @@ impl Simulation {
             self.operations.len() - 1
         });
         if !wasted {
-            // It counts when it is carried out, which is at once.
+            // The request counts when it is carried out, which is at once.
             let cost = Cost { bytes: habit.size, operations: 1 };
             let Habit { volume, file, .. } = habit;
             self.moved.push(Moved { at: self.now, volume, file, cost });
@@ -302,7 +302,7 @@ impl Simulation {
         }
     }
 
-    /// Sends as much as the socket takes, and takes up what waited for that.
+    /// Sends as much as the socket takes, and starts the requests that waited for that.
     fn flush(&mut self, token: u64) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         let habit = self.habits[connection.habit];
@@ -458,7 +458,7 @@ fn assert_kept(moved: &[(u64, u64)], rate: u64, largest: u64, what: &str) {
 }
 
 impl Simulation {
-    /// What was moved in the order of time, as far as `of` counts it.
+    /// The moves in the order of time, with the amount that `of` counts.
     fn course(&self, of: impl Fn(&Moved) -> Option<u64>) -> Vec<(u64, u64)> {
         let mut course: Vec<_> =
             self.moved.iter().filter_map(|one| Some((one.at, of(one)?))).collect();
@@ -587,7 +587,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
-    /// Held, cancelled, failed, reset and refunded in any order, nothing lets more through than the limits.
+    /// Held, cancelled, failed, reset and refunded requests in any order pass no limit.
     #[test]
     fn no_limit_is_passed_whatever_clients_do(seed: u64, world in world(), habits in habits(SECOND)) {
         let mut simulation = Simulation::new(seed, world, habits);

@@ -9,17 +9,18 @@ use weir_qos::ClientKey;
 #[derive(Default)]
 pub(super) struct Pinned {
     of: HashMap<ClientKey, u64>,
-    /// That of a client fell far enough for its connections to go on, since this was last looked at.
+    /// Some client's memory fell far enough for its connections to go on, since the flag was last
+    /// cleared.
     pub(super) fell: bool,
 }
 
 impl Pinned {
-    /// A request of the client waits.
+    /// Adds a waiting request of the client.
     pub(super) fn add(&mut self, client: ClientKey, bytes: u64) {
         *self.of.entry(client).or_default() += bytes;
     }
 
-    /// A request of the client waits no more, where `max` bytes are to be shared.
+    /// Removes a request of the client that waits no more; `max` bytes are shared.
     pub(super) fn remove(&mut self, client: ClientKey, bytes: u64, max: u64) {
         let before = self.of(client);
         let after = before.saturating_sub(bytes);
@@ -49,7 +50,7 @@ impl Pinned {
 pub(crate) struct Stopped {
     /// The worker that owns it.
     pub(crate) worker: usize,
-    /// Its token there.
+    /// The connection's token at that worker.
     pub(crate) connection: u64,
     /// The client whose requests fill the memory.
     pub(super) client: ClientKey,
@@ -63,12 +64,12 @@ pub(crate) struct ParkedTotal {
 }
 
 impl ParkedTotal {
-    /// Nothing parked; at most `max` bytes.
+    /// A total without parked memory, bounded by `max` bytes.
     pub(crate) fn new(max: u64) -> Self {
         Self { bytes: AtomicU64::new(0), max }
     }
 
-    /// The most that is to be pinned.
+    /// The bound on the memory, in bytes.
     pub(super) fn max(&self) -> u64 {
         self.max
     }

@@ -1,5 +1,5 @@
-//! The budget that the volumes of a pool share, and whose turn it is among them. What waits stays in each volume's own
-//! gate; the order and the arithmetic are `weir-qos`'s.
+//! The budget that the volumes of a pool share, and the turns of its volumes. Waiting requests stay in each volume's
+//! own gate; the order and the arithmetic are `weir-qos`'s.
 
 use super::{Stopped, Ticket};
 use crate::engine::ServedVolume;
@@ -15,7 +15,7 @@ pub(crate) struct PoolGate {
     pub(super) sharing: Mutex<Sharing>,
     /// The worker that asks again; meaningful while somebody waits.
     pub(super) pumper: AtomicUsize,
-    /// When it is going to, as with a volume of its own.
+    /// Time of the worker's next poll, as with a volume of its own.
     pub(super) armed: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! What metrics tell of locks: written by the lock manager's thread, read by anyone.
+//! The lock manager's counters for the metrics: written by its thread, read by anyone.
 
 use crate::plane::LockTotals;
 use crate::sync::{AtomicU64, Ordering};

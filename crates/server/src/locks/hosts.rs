@@ -2,8 +2,8 @@
 //! they hold none.
 //!
 //! A host of this life of the server is *monitored*. A host that an earlier life left is *owed a
-//! notice*, until it was told of the restart or can't be. The two are bounded apart, so that hosts
-//! that nobody can reach don't keep others from locks. A host may be both.
+//! notice*, until it was told of the restart or turns out unreachable. The two are bounded apart,
+//! so that hosts that nobody can reach don't keep others from locks. A host may be both.
 
 use crate::limits::{
     MONITORED_HOSTS_MAX, MONITORED_HOSTS_ORIGIN_MIN, MONITORED_HOSTS_ORIGIN_ONE_IN, NOTICES_MAX,
@@ -20,12 +20,12 @@ use weir_nfs::nlm::{Host, Peer};
 /// Hosts that are forgotten together, since each change of the catalogue waits for the disk.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
-/// Why a host is not monitored, and so gets no lock.
+/// The reason why a host is not monitored, and so gets no lock.
 #[derive(Debug)]
 pub(super) enum NotMonitored {
-    /// Its origin has its part of the bound, all of them with locks.
+    /// The host's origin has its full part of the bound, all of it hosts with locks.
     OriginFull,
-    /// All that may be monitored hold locks.
+    /// The server has all the hosts it may monitor, all with locks.
     Full,
     /// The catalogue can't be written.
     Catalog(CatalogError),
@@ -34,21 +34,22 @@ pub(super) enum NotMonitored {
 /// The monitored hosts, and those that are owed a notice.
 pub(super) struct Hosts {
     catalog: Arc<Catalog>,
-    /// With the serial number by which a host without locks is found in its account.
+    /// The monitored hosts, with the serial number by which a host without locks is found in its
+    /// account.
     monitored: BTreeMap<Arc<MonitoredHost>, Option<u64>>,
     accounts: HashMap<Origin, Account>,
-    /// How many of the monitored hosts hold no locks.
+    /// The number of monitored hosts without locks.
     idle: usize,
     owed: BTreeMap<Arc<MonitoredHost>, Notice>,
     serial: u64,
 }
 
-/// What became of the notice of our restart.
+/// The state of the notice of our restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notice {
-    /// It is to be sent, or is being sent.
+    /// The notice is to be sent, or is being sent.
     Due,
-    /// The host was told, or can't be.
+    /// The host was told, or can't be reached.
     Over,
 }
 
@@ -56,7 +57,7 @@ enum Notice {
 #[derive(Default)]
 struct Account {
     hosts: usize,
-    /// Those without locks, the one that has been so for longest first.
+    /// The hosts without locks, the one that has been so for longest first.
     idle: BTreeMap<u64, Arc<MonitoredHost>>,
 }
 
@@ -72,12 +73,12 @@ impl Account {
 }
 
 impl Hosts {
-    /// Those that the last life of the server left: all are owed a notice. Beyond [`NOTICES_MAX`],
-    /// which takes several restarts in a row that left no time for notices, hosts of the origins
-    /// that have the most are forgotten.
+    /// The hosts that the last life of the server left: all are owed a notice. Beyond
+    /// [`NOTICES_MAX`], which takes several restarts in a row that left no time for notices, hosts
+    /// of the origins that have the most are forgotten.
     ///
     /// # Errors
-    /// Those of the catalogue.
+    /// The catalogue's errors.
     pub(super) fn load(catalog: Arc<Catalog>) -> Result<Self, CatalogError> {
         let mut turns: Vec<MonitoredHost> = in_turns(catalog.monitored_hosts()?);
         let beyond = turns.split_off(turns.len().min(NOTICES_MAX));
@@ -93,13 +94,13 @@ impl Hosts {
         Ok(Self { catalog, monitored, accounts, idle: 0, owed, serial: 0 })
     }
 
-    /// Those that are owed a notice, in the order to tell them in: the origins by turns, so that
-    /// one with many hosts delays no other.
+    /// The hosts that are owed a notice, in the order to tell them in: the origins by turns, so
+    /// that one with many hosts delays no other.
     pub(super) fn owed(&self) -> Vec<Arc<MonitoredHost>> {
         in_turns(self.owed.keys().cloned())
     }
 
-    /// How many hosts are monitored.
+    /// The number of monitored hosts.
     pub(super) fn monitored(&self) -> usize {
         self.monitored.len()
     }
@@ -173,7 +174,7 @@ impl Hosts {
         most.map(|account| Some(account.idlest())).ok_or(NotMonitored::Full)
     }
 
-    /// `host` holds locks or waits for some, or it does not.
+    /// Notes whether `host` holds locks or waits for some.
     pub(super) fn settle(&mut self, host: &Host, holds: bool) {
         let local = Ipv4Addr::UNSPECIFIED.into();
         let first = MonitoredHost { address: host.address, name: host.name.clone(), local };
@@ -204,7 +205,7 @@ impl Hosts {
         }
     }
 
-    /// `host` was told of our restart, or can't be.
+    /// Notes that `host` was told of our restart, or can't be reached.
     pub(super) fn notified(&mut self, host: &MonitoredHost) {
         if let Some(notice) = self.owed.get_mut(host) {
             *notice = Notice::Over;
@@ -348,7 +349,7 @@ mod tests {
             self.catalog.monitored_hosts().unwrap().len()
         }
 
-        /// As many hosts of one address as get locks.
+        /// Takes locks for hosts of one address until one is refused; returns the number granted.
         fn fill(&mut self, address: [u8; 4]) -> usize {
             (0..).take_while(|number| self.lock(address, *number).is_ok()).count()
         }

@@ -31,27 +31,27 @@ use weir_nfs::rpc::Call;
 pub(crate) struct Asked {
     /// The call; its arguments are its own.
     pub(crate) call: Call,
-    /// Its two ends.
+    /// The two ends of the call's connection.
     pub(crate) peer: Peer,
-    /// Where the answer goes.
+    /// The destination of the answer.
     pub(crate) by: AskedBy,
 }
 
-/// How a call came.
+/// The way in which a call came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AskedBy {
-    /// On a connection of a worker.
+    /// The call came on a connection of a worker.
     Connection {
         /// The worker.
         worker: usize,
         /// The connection's token there.
         token: u64,
     },
-    /// In a datagram.
+    /// The call came in a datagram.
     Datagram {
-        /// From where.
+        /// The sender's address.
         from: SocketAddr,
-        /// How long it was.
+        /// The datagram's length, in bytes.
         bytes: usize,
     },
 }
@@ -60,7 +60,7 @@ pub(crate) enum AskedBy {
 pub(crate) struct LockDoor {
     inbox: Arc<Inbox>,
     calls: Mutex<Counts>,
-    /// What metrics tell of it.
+    /// The lock manager's counters for the metrics.
     pub(crate) counters: LockCounters,
 }
 
@@ -68,7 +68,7 @@ impl LockDoor {
     /// A door behind which nobody is yet.
     ///
     /// # Errors
-    /// Where the kernel gives no eventfd.
+    /// The kernel gives no eventfd.
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
         let (inbox, calls) = (Inbox::new()?, Mutex::default());
         Ok(Arc::new(Self { inbox, calls, counters: LockCounters::default() }))

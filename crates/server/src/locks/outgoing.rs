@@ -19,7 +19,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const TRIES_OF_PORT: u32 = 3;
 const RECORD_MARK_BYTES: usize = 4;
 
-/// Whom to call.
+/// The host to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The client's address.
@@ -28,7 +28,7 @@ pub(crate) struct Target {
     pub(crate) local: IpAddr,
 }
 
-/// What to call.
+/// The call to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct What<'a> {
     pub(crate) program: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Datagram {
     pub(crate) from: IpAddr,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The results, or for a call that wants none, nothing.
@@ -66,7 +66,7 @@ pub(crate) enum Ended {
 #[derive(Debug)]
 pub(crate) struct Outgoing<P> {
     caller: Caller,
-    /// By transaction id, which is even; the odd one after it asks for the port.
+    /// The calls by transaction id, which is even; the odd one after it asks for the port.
     calls: BTreeMap<u32, Pending<P>>,
     /// The calls by the origin that they go to.
     to: Counts,
@@ -140,7 +140,7 @@ impl<P> Outgoing<P> {
         Ok(())
     }
 
-    /// When [`Self::send_due`] has something to do next.
+    /// Time of the next work for [`Self::send_due`].
     pub(crate) fn next_due(&self) -> Option<Mono> {
         self.due.first().map(|(at, _)| *at)
     }
@@ -211,7 +211,7 @@ impl<P> Outgoing<P> {
 }
 
 impl<P> Pending<P> {
-    /// What to send now.
+    /// The datagram to send now.
     fn datagram(&mut self, caller: &Caller, xid: u32) -> Option<Datagram> {
         if self.tries == TRIES_OF_PORT {
             self.port = None;

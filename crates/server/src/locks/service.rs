@@ -32,10 +32,10 @@ const CALLBACK_PAUSE: Duration = Duration::from_secs(10);
 const NOTICE_PATIENCE: Duration = Duration::from_mins(15);
 /// Pause between the first notices to different hosts, so that many are no flood.
 const NOTICE_PACE: Duration = Duration::from_millis(5);
-/// How often hosts without locks are forgotten.
+/// Time between two sweeps for hosts without locks.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// What a call to a client is for.
+/// The purpose of a call to a client.
 #[derive(Debug)]
 enum Purpose {
     Callback(Callback),
@@ -53,7 +53,7 @@ impl Life {
     /// Begins a new one: those who held locks in the last one have `grace` to take them again.
     ///
     /// # Errors
-    /// Those of the catalogue.
+    /// The catalogue's errors.
     pub(crate) fn begin(catalog: Arc<Catalog>, grace: Duration) -> Result<Self, CatalogError> {
         Ok(Self { state: catalog.next_nsm_state()?, hosts: Hosts::load(catalog)?, grace })
     }
@@ -128,7 +128,7 @@ impl Service {
         self.publish();
     }
 
-    /// When [`Self::tick`] has something to do next.
+    /// Time of the next work for [`Self::tick`].
     pub(super) fn next_due(&self) -> Mono {
         let first = |at: Option<(&(Mono, u64), _)>| at.map(|((at, _), ())| *at);
         let later = first(self.later.first_key_value().map(|(key, _)| (key, ())));

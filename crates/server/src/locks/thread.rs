@@ -33,7 +33,7 @@ impl LockThread {
     /// Serves until `stop`.
     ///
     /// # Errors
-    /// Where poll fails, which it does only for want of memory.
+    /// The poll fails, which it does only for want of memory.
     pub(crate) fn run(mut self, stop: &Stop) -> std::io::Result<()> {
         let (mut messages, mut incoming) = (Vec::new(), Vec::new());
         while self.wait(stop)? {
@@ -44,7 +44,7 @@ impl LockThread {
                     Message::Wake(slot) => self.service.woken(slot),
                     Message::VolumeGone(volume) => self.service.volume_gone(volume),
                     Message::RollCall(absent) => drop(absent),
-                    // What else there is is for workers.
+                    // All other messages are for workers.
                     _ => {}
                 }
             }

@@ -7,8 +7,8 @@
 //!   and, if they name a `peer`, by its origin. So a line that a client can cause is bounded
 //!   wherever it is written, without the place knowing of it.
 //!
-//! What is *not* here: the form of a line, and the choice of levels. Those are the subscriber's,
-//! which `crates/weir` sets up.
+//! Not here: the form of a line, and the choice of levels. These belong to the subscriber, which
+//! `crates/weir` sets up.
 
 mod queue;
 mod rates;
@@ -63,7 +63,7 @@ impl Log {
     /// operator asked for them; others until their rate is reached.
     pub fn admits(&self, event: &Event<'_>) -> bool {
         let meta = event.metadata();
-        // What this module says has a rate of its own.
+        // This module's own lines have a rate of their own.
         if *meta.level() > Level::INFO || meta.target() == module_path!() {
             return true;
         }
@@ -89,7 +89,7 @@ impl Log {
         self.left_out.load(Ordering::Relaxed)
     }
 
-    /// Writes lines as they come, and reports what was not written. Never ends.
+    /// Writes lines as they come, and reports lines not written. Never ends.
     fn run(&self) {
         self.queue.adopt();
         let mut reported = Instant::now();
@@ -125,10 +125,11 @@ fn report_left_out(left_out: &[LeftOut]) {
 }
 
 /// Starts the thread that writes the log of this process, if there is one. Threads keep the
-/// privileges of the thread that starts them, so this comes after privileges are given up.
+/// privileges of the thread that starts them, so the thread must start after privileges are given
+/// up.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The kernel's error.
 pub(crate) fn start() -> std::io::Result<()> {
     if let Some(log) = INSTALLED.get() {
         let log = Arc::clone(log);
@@ -137,8 +138,8 @@ pub(crate) fn start() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits until what was logged is written, if somebody reads it, and otherwise for 2 s. For the end
-/// of the process.
+/// Waits until all logged lines are written, if somebody reads them, and otherwise for 2 s. For the
+/// end of the process.
 pub fn flush() {
     if let Some(log) = INSTALLED.get() {
         log.queue.flush(LOG_FLUSH_WAIT);
@@ -154,7 +155,7 @@ pub fn say(lines: &str) -> bool {
     true
 }
 
-/// What the metrics tell of the log: lines dropped, and lines left out.
+/// The counters for the metrics: lines dropped, and lines left out.
 pub(crate) fn counters() -> (u64, u64) {
     INSTALLED.get().map_or((0, 0), |log| (log.dropped(), log.left_out()))
 }

@@ -1,4 +1,5 @@
-//! Log lines between those who write them and the one thread that hands them to the kernel.
+//! The queue of log lines between the threads that write them and the one thread that hands them to
+//! the kernel.
 
 use crate::limits::{LOG_DIRECT_WAIT, LOG_QUEUE_BYTES_MAX};
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait_for};
@@ -15,14 +16,14 @@ use tracing::Level;
 /// blocking (pipe(7), `PIPE_BUF`).
 const CHUNK_BYTES: usize = 4096;
 
-/// Memory that a line in the queue costs beside its bytes.
+/// Memory that a line in the queue takes beside its bytes.
 const LINE_OVERHEAD: usize = 64;
 
 /// The queue, and the file that lines go to.
 pub(super) struct Queue {
     lines: Mutex<Lines>,
     changed: Condvar,
-    /// Written by the thread, and before there is one by callers.
+    /// The log file. The writer thread writes to it, and callers before there is one.
     out: Mutex<File>,
     dropped: AtomicU64,
 }
@@ -30,14 +31,14 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Lines {
     waiting: VecDeque<Vec<u8>>,
-    /// What they cost, and what is being written.
+    /// Memory of the waiting lines and of those being written, and whether some are being written.
     bytes: usize,
     writing: bool,
-    /// Who writes, once there is a thread for that.
+    /// The writer thread, once it runs.
     writer: Option<ThreadId>,
     /// Lines dropped since they were last reported.
     dropped: u64,
-    /// How long lines have waited for the reader without a thread.
+    /// Total time that callers waited for the reader before the writer thread ran.
     waited: Duration,
 }
 
@@ -52,7 +53,7 @@ impl Queue {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Those that are not reported yet.
+    /// The number of dropped lines not reported yet.
     pub(super) fn take_dropped(&self) -> u64 {
         std::mem::take(&mut lock(&self.lines).dropped)
     }
@@ -74,7 +75,7 @@ impl Queue {
                 lines.waited += if written { Duration::ZERO } else { begun.elapsed() };
                 written
             }
-            // What the writer itself says is that lines were dropped.
+            // The writer's own lines report dropped lines, so they always fit.
             Some(writer) => {
                 let own = writer == std::thread::current().id();
                 let fits = own || lines.bytes + bytes <= most;
@@ -92,13 +93,13 @@ impl Queue {
         }
     }
 
-    /// Makes this thread the one that writes.
+    /// Makes the calling thread the writer.
     pub(super) fn adopt(&self) {
         lock(&self.lines).writer = Some(std::thread::current().id());
     }
 
-    /// Writes some lines, after waiting for `patience` at most until there are any; `true` if that
-    /// was all there are.
+    /// Writes some lines, after waiting for at most `patience` until there are any; `true` if none
+    /// are left.
     pub(super) fn write_out(&self, patience: Duration) -> bool {
         let mut lines = lock(&self.lines);
         if lines.waiting.is_empty() {
@@ -126,7 +127,7 @@ impl Queue {
         written && lines.waiting.is_empty()
     }
 
-    /// Waits until all is written, for `patience` at most.
+    /// Waits until all lines are written, for at most `patience`.
     pub(super) fn flush(&self, patience: Duration) {
         let begun = Instant::now();
         let mut lines = lock(&self.lines);
@@ -208,7 +209,7 @@ mod tests {
         let (mut reader, queue) = pipe();
         start(&queue);
         let lines = 50_000;
-        // It hangs, and so fails, if a caller waits for the reader.
+        // The test hangs, and so fails, if a caller waits for the reader.
         for number in 0..lines {
             queue.push(Level::INFO, line(number));
         }
@@ -262,7 +263,7 @@ mod tests {
         for number in 0..50_000 {
             queue.push(Level::INFO, line(number));
         }
-        // It hangs, and so fails, if this waits for longer than it should.
+        // The test hangs, and so fails, if `flush` waits for longer than it should.
         queue.flush(Duration::from_millis(10));
         assert!(!lock(&queue.lines).waiting.is_empty());
     }

@@ -1,4 +1,4 @@
-//! How often lines alike may be written. Plain data, with time as an argument.
+//! The rate at which lines alike may be written. Plain data, with time as an argument.
 //!
 //! Lines are alike if one place in the code writes them. Each place has a token bucket for its
 //! lines without a peer, one for each origin of the peers that its lines name, and one for all
@@ -11,15 +11,15 @@ use std::net::IpAddr;
 use tracing::callsite::Identifier;
 use weir_core::{Mono, Origin};
 
-/// The lines of one origin.
+/// The rate for lines of one origin.
 const PEER: Rate = Rate { burst: 20, nanos: 1_000_000_000 };
-/// The lines of one place that name peers, all origins. It has room for the mounts of a thousand
-/// clients that come back after a power cut.
+/// The rate for one place's lines that name peers, over all origins. It admits the mounts of a
+/// thousand clients that come back after a power cut.
 const PEERS: Rate = Rate { burst: 2000, nanos: 50_000_000 };
-/// The lines of one place that name none.
+/// The rate for one place's lines that name no peer.
 const OTHERS: Rate = Rate { burst: 1000, nanos: 100_000_000 };
 
-/// So many lines at once, and one more each time that so many nanoseconds have passed.
+/// A burst of `burst` lines at once, and one more line every `nanos` nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     burst: u64,
@@ -46,14 +46,14 @@ impl Bucket {
     }
 }
 
-/// What is known of one place in the code.
+/// The rate state of one place in the code.
 #[derive(Debug, Default)]
 struct Place {
     /// The message that was left out first.
     like: String,
     others: Bucket,
     peers: Bucket,
-    /// For origins that the table has no room for.
+    /// The shared bucket of origins that the table has no room for.
     crowd: Bucket,
 }
 
@@ -71,16 +71,16 @@ pub(super) struct LeftOut {
     pub(super) like: String,
     /// The peer that they name, if all name one origin.
     pub(super) peer: Option<IpAddr>,
-    /// How many.
+    /// The number of lines left out.
     pub(super) lines: u64,
 }
 
 /// The rates of all lines.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
-    /// As many as there are places in the code.
+    /// The places, one for each in the code that has logged.
     places: HashMap<Identifier, Place>,
-    /// At most [`LOG_PEERS_MAX`].
+    /// The origins with buckets of their own, at most [`LOG_PEERS_MAX`].
     named: HashMap<(Identifier, Origin), Named>,
     tidied: Mono,
 }
@@ -123,8 +123,8 @@ impl Rates {
         own.take(PEER, now) && place.peers.take(PEERS, now)
     }
 
-    /// Forgets origins that have written nothing for long enough to have their burst again. Looks
-    /// for them at most once in the time that a line takes.
+    /// Forgets origins that have written nothing for long enough to have their burst again. The
+    /// table is searched at most once in the time of one line.
     fn tidy(&mut self, now: Mono) {
         if now.0.saturating_sub(self.tidied.0) >= PEER.nanos {
             self.tidied = now;
@@ -132,8 +132,8 @@ impl Rates {
         }
     }
 
-    /// What was left out since this was last asked, most first; the least of it in one sum for each
-    /// place if it would be more than [`LOG_REPORT_LINES_MAX`] reports.
+    /// The lines left out since the last call, most first; the least of them in one sum for each
+    /// place if there would be more than [`LOG_REPORT_LINES_MAX`] reports.
     pub(super) fn take_left_out(&mut self) -> Vec<LeftOut> {
         let mut all = Vec::new();
         for ((id, _), named) in &mut self.named {

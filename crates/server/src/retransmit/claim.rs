@@ -10,22 +10,22 @@ use weir_qos::ClientKey;
 /// Stands for the connections of earlier processes. No connection has this number.
 const EARLIER: u64 = u64::MAX;
 
-/// What is known of one client's calls, shared by its connections.
+/// The server's knowledge of one client's calls, shared by its connections.
 pub(crate) struct Caller {
     calls: Mutex<Calls>,
     /// READs and WRITEs in `calls`.
     data: AtomicUsize,
     prints: Prints,
     client: ClientKey,
-    /// Where the answers of all clients are counted.
+    /// The count of all clients' answers.
     register: Weak<Register>,
 }
 
-/// What a call that must not be repeated is.
+/// The duplicate request cache's verdict on a call that must not be repeated.
 pub(crate) enum Came {
     /// New: to be carried out.
     New(Claim),
-    /// To be carried out for itself, without a claim.
+    /// The call is carried out for itself, without a claim.
     Apart,
     /// Underway: to be dropped.
     Underway,
@@ -39,7 +39,7 @@ impl Caller {
         Self { calls: Mutex::default(), data: AtomicUsize::new(0), prints, client, register }
     }
 
-    /// How its calls are recognized.
+    /// The key maker for its calls.
     pub(crate) fn prints(&self) -> Prints {
         self.prints
     }

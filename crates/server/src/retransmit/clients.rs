@@ -1,10 +1,10 @@
-//! All clients of which something is known: those that are connected, and those whose replies are
-//! remembered; and how much all of them together may have remembered.
+//! All known clients: the connected ones, and those whose replies are remembered; and the bound on
+//! the replies remembered of all of them together.
 //!
-//! What a client has remembered is bounded in `table.rs`. The bound on all of them is kept here: at
-//! it the client gives way that has the most, so a stranger makes the server forget replies of its
-//! own. Clients without a connection need no bound: each has a reply in memory, or a request
-//! underway.
+//! The replies remembered of one client are bounded in `table.rs`, those of all clients here. At
+//! the bound on all, the client that has the most loses one, so a stranger makes the server forget
+//! the stranger's own replies. Clients without a connection need no bound: each has a reply in
+//! memory, or a request underway.
 
 use super::claim::Caller;
 use super::key::Prints;
@@ -16,16 +16,15 @@ use weir_core::fair::Holdings;
 use weir_core::{CallId, Mono, VolumeId};
 use weir_qos::ClientKey;
 
-/// Clients that are looked at again at each event: more than one event can add, so that those to
-/// look at become fewer.
+/// Clients examined at each event: more than one event can add, so that the backlog shrinks.
 const LOOKS: usize = 2;
 
 struct Known {
     caller: Arc<Caller>,
     connections: usize,
-    /// It stands among [`Table::leaving`].
+    /// The client stands in [`Table::leaving`].
     leaving: bool,
-    /// When its oldest answer is too old, where it stands in [`Table::due`].
+    /// Expiry of its oldest answer, under which it stands in [`Table::due`].
     due: Option<Mono>,
 }
 
@@ -33,7 +32,7 @@ struct Known {
 struct Table {
     known: HashMap<ClientKey, Known>,
     answers: Holdings,
-    /// Clients by when their oldest answer is too old, or earlier.
+    /// Clients by the expiry of their oldest answer, or an earlier time.
     due: BTreeSet<(Mono, ClientKey)>,
     /// Clients to be forgotten once they have no connection, no answer and nothing underway.
     leaving: VecDeque<ClientKey>,
@@ -53,7 +52,7 @@ pub(crate) fn client_at(peer: IpAddr) -> ClientKey {
 pub(super) struct Register {
     table: Mutex<Table>,
     answers_max: usize,
-    /// There are more answers than there may be. Looked at without the lock.
+    /// The table has more answers than its bound. Read without the lock.
     full: AtomicBool,
 }
 
@@ -117,7 +116,8 @@ impl Clients {
 }
 
 impl Register {
-    /// `client`, whose calls are locked, has so many answers now, the oldest until `due`.
+    /// Notes that `client`, whose calls are locked, has this number of answers now, the oldest
+    /// until `due`.
     pub(super) fn holds(&self, client: ClientKey, answers: usize, due: Option<Mono>) {
         let mut table = lock(&self.table);
         table.answers.set(client.0, answers);
@@ -129,13 +129,13 @@ impl Register {
         }
     }
 
-    /// Has answers forgotten until there are as many as there may be. The caller holds no lock.
+    /// Makes clients forget answers until the bound holds. The caller holds no lock.
     pub(super) fn make_room(&self, now: Mono) {
         while self.full.load(Ordering::Relaxed) {
             self.forget_old(now);
             let table = lock(&self.table);
             let greediest = table.answers.greediest().filter(|_| {
-                // Others may have made room meanwhile.
+                // Another thread may have made room meanwhile.
                 table.answers.total() > self.answers_max
             });
             let known = greediest.and_then(|client| table.known.get(&ClientKey(client)));
@@ -145,7 +145,7 @@ impl Register {
         }
     }
 
-    /// Has the answers forgotten that are too old, of some clients. The caller holds no lock.
+    /// Makes some clients forget their expired answers. The caller holds no lock.
     fn forget_old(&self, now: Mono) {
         for _ in 0..LOOKS {
             let table = lock(&self.table);
@@ -174,7 +174,7 @@ impl Table {
         }
     }
 
-    /// Has it looked at whether `client` is to be forgotten.
+    /// Queues `client` for a check whether it can be forgotten.
     fn may_be_gone(&mut self, client: ClientKey) {
         if let Some(known) = self.known.get_mut(&client)
             && known.connections == 0
@@ -184,7 +184,7 @@ impl Table {
         }
     }
 
-    /// Forgets some clients of which nothing is left to know.
+    /// Forgets some clients without connection, answers and requests.
     fn forget_gone(&mut self) {
         for _ in 0..LOOKS {
             let Some(client) = self.leaving.pop_front() else { return };
@@ -194,7 +194,7 @@ impl Table {
             if known.connections > 0 || held > 0 {
                 continue;
             }
-            // Requests underway hold it.
+            // Requests underway hold a reference to the caller.
             if Arc::strong_count(&known.caller) > 1 {
                 known.leaving = true;
                 self.leaving.push_back(client);

@@ -1,4 +1,4 @@
-//! How a call is recognized when it comes again.
+//! The key by which a repeated call is recognized.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use weir_core::CallId;
@@ -10,7 +10,7 @@ use weir_qos::ClientKey;
 /// place and the length of a READ or WRITE.
 const ARGS_HEAD: usize = 128 << 10;
 
-/// The same where the arguments may be a megabyte of data.
+/// Bytes of the arguments in the checksum if they may be a megabyte of data.
 const DATA_HEAD: usize = 64;
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,4 @@
-//! What makes a call that is sent twice act once (RFC 1813 §4.4): the duplicate request cache.
+//! The duplicate request cache, which makes a call that is sent twice act once (RFC 1813 §4.4).
 //!
 //! A client that lost its connection, or waited too long, sends a call again, also over another
 //! connection. What is kept to recognize it belongs to the client, which is its address:
@@ -11,8 +11,8 @@
 //! - Everything else is carried out again.
 //!
 //! All of it is in memory. Calls that change names are on record in their volume too, and the next
-//! process begins with the replies to those. The table knows no clock; what happens when a bound is
-//! reached is in `limits.rs`.
+//! process begins with the replies to those. The table has no clock; `limits.rs` says what happens
+//! when a bound is reached.
 
 mod claim;
 mod clients;

@@ -12,11 +12,11 @@ use weir_core::{Mono, VolumeId};
 pub(crate) struct Asker {
     /// The worker that owns it.
     pub(crate) worker: usize,
-    /// Its token there.
+    /// The connection's token there.
     pub(crate) connection: u64,
 }
 
-/// One of the requests that are the same call; numbered within its client.
+/// A request among those that are the same call; numbered within its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
@@ -89,10 +89,10 @@ impl Askers {
     }
 }
 
-/// What to do with a call that comes while the same may be underway.
+/// The place of a call that comes while the same call may be underway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It has a place of its own among its likes.
+    /// The call has a place of its own among its likes.
     Its(Ticket),
     /// Drop it: its connection gets the reply to the one that is there.
     Shared,
@@ -101,7 +101,7 @@ pub(crate) enum Place {
     Apart,
 }
 
-/// What to do with a call that must not be repeated.
+/// The treatment of a call that must not be repeated.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival<'a> {
     /// Carry it out; it is underway from now on.
@@ -283,7 +283,7 @@ impl Calls {
         self.make_room(usize::MAX, now);
     }
 
-    /// Until when the oldest answer is remembered.
+    /// Time until which the oldest answer is remembered.
     pub(super) fn due(&self) -> Option<Mono> {
         self.order.front().map(|(_, at)| *at + ANSWERS_KEPT)
     }

@@ -1,5 +1,5 @@
-//! How clients find what we serve: our own portmapper on port 111, or registrations with the one
-//! that runs on this machine.
+//! The way in which clients find our services: our own portmapper on port 111, or registrations
+//! with the one that runs on this machine.
 
 mod register;
 mod services;
@@ -31,7 +31,7 @@ impl Portmap {
     /// Answers a call to the portmapper program that came from `from` to our address `local`.
     /// Without a portmapper of ours the program is unavailable.
     ///
-    /// As other portmappers do, it lets privileged programs of this machine register theirs.
+    /// Like other portmappers, it lets privileged programs of this machine register theirs.
     pub(crate) fn serve(
         &self,
         call: &Call,

@@ -1,8 +1,8 @@
 //! Registering with the rpcbind that runs on this machine.
 //!
-//! It is asked over its socket file, as system libraries do, or over TCP from a reserved port. What
-//! is registered there already and answers is left alone and told; what does not answer is
-//! stale and replaced.
+//! rpcbind is asked over its socket file, as system libraries do, or over TCP from a reserved port.
+//! A registered program that answers is left alone and reported; one that does not answer is stale
+//! and replaced.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -17,7 +17,7 @@ use weir_nfs::rpcbind::wire::{Rpcb, Text};
 use weir_nfs::rpcbind::{self, Entry, Netid, Universal, universal};
 use weir_nfs::xdr::XdrError;
 
-/// Where rpcbind listens for programs of its machine.
+/// Sockets at which rpcbind listens for programs of its machine.
 const SOCKETS: [&str; 2] = ["/run/rpcbind.sock", "/var/run/rpcbind.sock"];
 /// Longest to wait for rpcbind.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -43,11 +43,11 @@ pub enum RegisterError {
     Taken {
         /// The program.
         program: u32,
-        /// Its version.
+        /// The program's version.
         version: u32,
         /// The transport.
         netid: &'static str,
-        /// Where the other listens.
+        /// The other program's port.
         port: u16,
     },
     /// rpcbind said no.
@@ -58,7 +58,7 @@ pub enum RegisterError {
     Refused {
         /// The program.
         program: u32,
-        /// Its version.
+        /// The program's version.
         version: u32,
         /// The transport.
         netid: &'static str,
@@ -66,10 +66,10 @@ pub enum RegisterError {
     /// The conversation failed.
     #[error("talking to rpcbind: {0}")]
     Io(#[from] std::io::Error),
-    /// It answers something else than was asked.
+    /// rpcbind answers something else than was asked.
     #[error("rpcbind does not understand: {0}")]
     Call(#[from] CallError),
-    /// Its answer is no reply.
+    /// rpcbind's answer is no reply.
     #[error("rpcbind's answer can't be read: {0}")]
     Malformed(#[from] XdrError),
 }
@@ -151,7 +151,7 @@ impl Conversation {
         Ok(Self { stream, deframer: Deframer::new(), received: Vec::new(), xid: 0 })
     }
 
-    /// What is registered with transports and addresses that we know.
+    /// The registered programs with transports and addresses that we know.
     fn registered(&mut self) -> Result<Vec<Entry>, RegisterError> {
         let record = self.call(&RpcbindDump)?;
         let results = Reply::parse(&record)?.results::<RpcbindDump>()?;
@@ -275,7 +275,7 @@ fn everywhere(entry: &Entry) -> SocketAddr {
     SocketAddr::new(all, entry.address.port())
 }
 
-/// Does whoever is registered there answer at all?
+/// Does the registered program answer at all?
 fn answers(entry: &Entry) -> bool {
     let mut address = entry.address;
     if address.ip().is_unspecified() {

@@ -1,4 +1,4 @@
-//! What of ours is to be found, and where.
+//! Our services that clients look up, and their addresses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -81,7 +81,7 @@ fn one_of(nfs: &[SocketAddr], four: bool) -> Option<SocketAddr> {
     Some(SocketAddr::new(all, first.port()))
 }
 
-/// Where our own portmapper listens: on every address that NFS listens on.
+/// The addresses of our own portmapper: every address that NFS listens on.
 pub(crate) fn portmapper_addresses(nfs: &[SocketAddr]) -> Vec<SocketAddr> {
     let addresses: BTreeMap<IpAddr, SocketAddr> =
         nfs.iter().map(|nfs| (nfs.ip(), SocketAddr::new(nfs.ip(), rpcbind::PORT))).collect();

@@ -27,7 +27,7 @@ use weir_nfs::{PROGRAM_MOUNT, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, mount};
 const MSG_REPLY: [u8; 4] = [0, 0, 0, 1];
 const RECORD_MARK_BYTES: usize = 4;
 
-/// What a socket is there for.
+/// The purpose of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
     /// The programs beside NFS.
@@ -46,7 +46,7 @@ impl Sockets {
     /// Adds a socket for the programs beside NFS.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's error.
     pub(crate) fn programs(&mut self, address: &SocketAddr) -> std::io::Result<()> {
         self.all.push((Serves::Programs, DatagramSocket::bind(address)?));
         Ok(())
@@ -55,20 +55,20 @@ impl Sockets {
     /// Adds a socket for the portmapper.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's error.
     pub(crate) fn portmapper(&mut self, address: &SocketAddr) -> std::io::Result<()> {
         self.all.push((Serves::Portmapper, DatagramSocket::bind(address)?));
         Ok(())
     }
 }
 
-/// What came in a datagram and is for the lock manager.
+/// A datagram's content for the lock manager.
 pub(crate) enum Incoming {
     /// A call.
     Call(Asked),
     /// A reply to a call of ours.
     Reply {
-        /// From where.
+        /// The sender's address.
         from: SocketAddr,
         /// The reply, without a record mark.
         record: Vec<u8>,
@@ -137,11 +137,11 @@ impl Datagrams {
     }
 }
 
-/// What is to be done about a call.
+/// The treatment of a call.
 enum Answer {
-    /// To send this record.
+    /// The server sends this record.
     Reply(Vec<u8>),
-    /// To let the lock manager answer.
+    /// The lock manager answers.
     Later(Asked),
 }
 

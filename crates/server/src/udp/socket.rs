@@ -15,9 +15,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
-    /// Its bytes in the buffer given.
+    /// The datagram's length in the buffer given, in bytes.
     pub(super) len: usize,
-    /// Who sent it, as far as UDP can be believed.
+    /// The sender's address, as far as UDP can be believed.
     pub(super) from: SocketAddr,
     /// The address of ours to answer from.
     pub(super) to: IpAddr,
@@ -34,7 +34,7 @@ impl DatagramSocket {
     /// Listens on `address`; on all addresses of one family if it is unspecified.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's error.
     pub(super) fn bind(address: &SocketAddr) -> std::io::Result<Self> {
         let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, None)?;
         if address.is_ipv6() {

@@ -5,11 +5,11 @@
 //! whatever the number of volumes, the file has at most [`BYTES_MAX`], beyond which the oldest go
 //! first. A minute goes into its quarter as it is written, so that nothing has to be summed up later.
 //!
-//! A file that is damaged, or has another format, is set aside under a name of its own ([`aside`]). Of
-//! a disk that is full or fails nothing is concluded about the file: it stays as it is, and the
-//! caller tries again later.
+//! A file that is damaged, or has another format, is set aside under a name of its own ([`aside`]). A
+//! full or failing disk says nothing about the file: the file stays as it is, and the caller tries
+//! again later.
 //!
-//! What is *not* here: when anything is written, and any judgement.
+//! Not here: the time of writing, and any judgement.
 
 mod aside;
 
@@ -40,10 +40,10 @@ pub(crate) const BYTES_MAX: u64 = 512 << 20;
 /// Seconds between two looks for what is too old.
 const PRUNE_SECONDS: u64 = 3600;
 
-/// How often the oldest eighth is removed for one addition.
+/// Removals of the oldest eighth for one addition, at most.
 const SHORTENINGS_MAX: usize = 8;
 
-/// The file.
+/// The name of the file.
 const NAME: &str = "history.db";
 
 /// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`. One that has
@@ -132,9 +132,9 @@ pub(crate) enum HistoryError {
 }
 
 impl HistoryError {
-    /// Does it say that the file itself is not a history this version can use? Everything else, such
-    /// as a full disk, a quota, a failing disk, a file system that is read-only, missing rights, no
-    /// descriptors or another process's lock, says nothing about the content of the file.
+    /// Does the error say that the file itself is not a history this version can use? Everything
+    /// else, such as a full disk, a quota, a failing disk, a file system that is read-only, missing
+    /// rights, no descriptors or another process's lock, says nothing about the content of the file.
     fn is_damage(&self) -> bool {
         match self {
             Self::Database(error) => {
@@ -145,7 +145,7 @@ impl HistoryError {
         }
     }
 
-    /// What the operator can do about it.
+    /// The operator's remedy.
     pub(crate) fn advice(&self) -> &'static str {
         let of_kind = |kind| match kind {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::MAKE_ROOM,
@@ -202,7 +202,7 @@ impl History {
     /// log says so, and a new one is made.
     ///
     /// # Errors
-    /// [`HistoryError`]: what is there is left as it is.
+    /// [`HistoryError`]; the file stays as it is then.
     pub(crate) fn open(&mut self) -> Result<(), HistoryError> {
         if self.db.is_some() {
             return Ok(());
@@ -252,7 +252,7 @@ impl History {
         now: u64,
     ) -> Result<(), HistoryError> {
         match self.try_add(rows, now) {
-            // It is set aside now, and a new one takes them.
+            // The damaged file is set aside now, and a new one takes the rows.
             Err(error) if error.is_damage() => self.try_add(rows, now),
             outcome => outcome,
         }
@@ -333,19 +333,19 @@ fn add_within(
     Ok(true)
 }
 
-/// How long the file of `db` is with what is under way.
+/// The length of `db`'s file in bytes, with the transaction under way.
 fn bytes(db: &Connection) -> Result<u64, HistoryError> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     Ok(number("page_count")?.unsigned_abs().saturating_mul(number("page_size")?.unsigned_abs()))
 }
 
-/// Removes what is too old.
+/// Removes periods that are too old.
 fn prune(db: &Connection, now: u64) -> Result<(), HistoryError> {
     cut(db, MINUTE, now.saturating_sub(MINUTES_KEPT))?;
     cut(db, QUARTER, now.saturating_sub(QUARTERS_KEPT))
 }
 
-/// Removes the oldest eighth of what is there.
+/// Removes the oldest eighth of the periods.
 fn shorten(db: &Connection, now: u64, bytes_max: u64) -> Result<(), HistoryError> {
     for seconds in [MINUTE, QUARTER] {
         let oldest = "SELECT min(start) FROM periods WHERE seconds = ?1";
@@ -372,10 +372,10 @@ fn cut(db: &Connection, seconds: u64, before: u64) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// Opens the file at `path` in its newest format. Where it has that, nothing is written, so that what
-/// is there can be read on a full disk too.
+/// Opens the file at `path` in its newest format. A file in that format is not written to, so that it
+/// can be read on a full disk too.
 fn open(path: &Path) -> Result<Connection, HistoryError> {
-    // Its owner's alone: SQLite would go by the umask.
+    // The file is readable by its owner alone: SQLite would go by the umask.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
@@ -393,7 +393,7 @@ fn open(path: &Path) -> Result<Connection, HistoryError> {
 }
 
 fn prepare(db: &mut Connection) -> Result<(), HistoryError> {
-    // As for the catalogue: nothing is mapped that a failing disk could take away.
+    // Like the catalogue, the history is not mapped: a failing disk could take a mapping away.
     db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     // A power cut may take the last minutes, and never the whole.
@@ -433,7 +433,7 @@ fn is(error: &rusqlite::Error, code: ErrorCode) -> bool {
     said(error).is_some_and(|(error, _)| error.code == code)
 }
 
-/// What SQLite said, without the statement that it said it of.
+/// SQLite's error and message, without the statement.
 fn said(error: &rusqlite::Error) -> Option<(ffi::Error, String)> {
     match error {
         rusqlite::Error::SqliteFailure(error, message) => {

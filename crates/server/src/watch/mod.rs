@@ -38,7 +38,7 @@ const PERIODS_MAX: usize = 1500;
 /// A second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// What is known of all volumes.
+/// The watch's memory of all volumes.
 pub(crate) struct Watch {
     board: Mutex<Board>,
     pub(crate) recorder: Arc<Recorder>,
@@ -48,7 +48,7 @@ pub(crate) struct Watch {
 struct Board {
     volumes: HashMap<VolumeId, Watched>,
     looks: u64,
-    /// When the last look was, in seconds since 1970.
+    /// Time of the last look, in seconds since 1970.
     at: u64,
     /// The first.
     since: u64,
@@ -57,7 +57,7 @@ struct Board {
 /// The verdict on a volume's contract at present, for the metrics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
-    /// Over the last 10 s.
+    /// The verdict over the last 10 s.
     pub(crate) verdict: Verdict,
     /// The error over the last 10 s, minute and hour, where it was demanded.
     pub(crate) errors: [Option<f64>; 3],
@@ -91,7 +91,7 @@ impl Watch {
         ended
     }
 
-    /// What is for the history of the minute under way, when the server stops.
+    /// The history's rows for the minute under way, when the server stops.
     pub(crate) fn unfinished(&self, now: u64) -> Vec<(VolumeId, Period)> {
         let mut board = lock(&self.board);
         let volumes = board.volumes.iter_mut();
@@ -113,7 +113,7 @@ impl Watch {
         })
     }
 
-    /// What goes on in all volumes of `snapshot`.
+    /// The activity of all volumes of `snapshot`.
     pub(crate) fn activity(&self, snapshot: &Snapshot, plane: &dyn Plane) -> Activity {
         let board = lock(&self.board);
         let active = board.volumes.iter().filter(|(_, watched)| watched.is_active());
@@ -193,7 +193,7 @@ impl Watch {
 }
 
 impl Board {
-    /// When the look before that of `now` was.
+    /// Time of the look before that of `now`.
     fn before(&mut self, now: u64) -> u64 {
         if self.since == 0 {
             self.since = now;
@@ -257,7 +257,7 @@ fn joined(kept: Vec<Period>, unwritten: &[Period], resolution: u64, now: u64) ->
     all
 }
 
-/// Where nothing is known of the time, the limits are those of the catalogue.
+/// The window with the limits of the catalogue, if nothing is known of its time.
 fn with_limits(window: Window, volume: &Volume) -> Window {
     if window.limit_bytes_per_second > 0 {
         return window;

@@ -1,5 +1,5 @@
-//! The history as the server holds it: done without while it can't be used, and tried again. It blocks,
-//! and belongs on threads that may.
+//! The server's history: the server does without it while it can't be used, and tries again. Calls
+//! block, and belong on threads that may.
 
 use super::history::{History, HistoryError};
 use super::volume::Period;
@@ -23,7 +23,7 @@ struct Inner {
     failing: bool,
 }
 
-/// What the history has of a volume.
+/// The periods of a volume in the history.
 #[derive(Default)]
 pub(crate) struct Kept {
     /// The periods, oldest first.
@@ -33,8 +33,8 @@ pub(crate) struct Kept {
 }
 
 impl Recorder {
-    /// The history in `directory`. Where it can't be opened the server goes on, the log says so, and it is
-    /// tried again whenever it is to be written or read.
+    /// The history in `directory`. If it can't be opened, the server goes on, the log says so, and each
+    /// read or write tries again.
     pub(crate) fn open(directory: &Path) -> Self {
         let history = History::of(directory);
         let mut inner = Inner { history, written_until: 0, failing: false };
@@ -64,7 +64,7 @@ impl Recorder {
         }
     }
 
-    /// What there is of a volume; nothing if it can't be read, and the log says why.
+    /// The periods of a volume; none if the history can't be read, and the log says why.
     pub(crate) fn periods(&self, volume: VolumeId, seconds: u64, since: u64, most: usize) -> Kept {
         let mut inner = lock(&self.inner);
         let written_until = inner.written_until;
@@ -79,7 +79,7 @@ impl Recorder {
 }
 
 impl Inner {
-    /// Warns, unless it has since the history could last be written.
+    /// Logs a warning, unless one was logged since the history could last be written.
     fn told(&mut self, error: &HistoryError) {
         if !std::mem::replace(&mut self.failing, true) {
             tracing::warn!(

@@ -57,7 +57,7 @@ fn write(watch: &Arc<Watch>, rows: Rows) -> JoinHandle<Rows> {
     tokio::task::spawn_blocking(move || recorder.write(rows, time_of_day()))
 }
 
-/// What a write gives back, and what has come since.
+/// The rows that a write gives back, and those that have come since.
 async fn joined(writing: Option<JoinHandle<Rows>>, mut since: Rows) -> Rows {
     let mut rows = match writing {
         Some(writing) => writing.await.unwrap_or_default(),

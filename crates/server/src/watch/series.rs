@@ -1,4 +1,4 @@
-//! What is remembered in a row, in few bytes: most of the numbers of a second or a minute are small, and there are
+//! A series of entries in few bytes: most of the numbers of a second or a minute are small, and there are
 //! thousands of volumes.
 //!
 //! Each number takes seven bits a byte, the lowest first (LEB128). Nothing of this leaves the process.
@@ -12,11 +12,11 @@ use weir_qos::verdict::{Course, Tally};
 /// Bits of a number in one byte; the next says that more follow.
 const BITS: u32 = 7;
 
-/// What can be told in numbers.
+/// An entry that consists of numbers.
 pub(super) trait Entry: Sized {
     /// Gives its numbers to `put`, in an order that stays.
     fn put(&self, put: &mut impl FnMut(u64));
-    /// What gave these numbers.
+    /// The entry that gave these numbers.
     fn take(next: &mut impl FnMut() -> u64) -> Self;
 }
 

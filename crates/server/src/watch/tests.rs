@@ -7,7 +7,7 @@ use weir_qos::{BytesPerSecond, Cost, Limits};
 
 const START: u64 = 1_700_000_040;
 const LIMIT: u64 = 16 << 20;
-/// What files at their ceilings let through.
+/// Bytes that files at their ceilings let through.
 const FILED: u64 = 4 << 20;
 
 /// A data plane with two volumes that a test drives in time of its own.

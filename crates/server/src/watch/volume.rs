@@ -1,5 +1,5 @@
-//! What is remembered of one volume in memory: the last minute by seconds and the last hour by minutes,
-//! while anything comes to it. Time is an argument; nothing here reads a clock.
+//! The memory of one volume: the last minute by seconds and the last hour by minutes, while anything
+//! comes to it. Time is an argument; nothing here reads a clock.
 
 use super::series::Series;
 use weir_qos::verdict::{Course, Entitled, Reading, Tally};
@@ -16,13 +16,13 @@ const SECOND: u64 = 1_000_000_000;
 /// A length of time with what happened in it and how it was judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Period {
-    /// Its beginning, in seconds since 1970.
+    /// Start of the period, in seconds since 1970.
     pub(crate) start: u64,
-    /// Its length, in nanoseconds.
+    /// Length of the period, in nanoseconds.
     pub(crate) nanos: u64,
-    /// What happened, in as much of it as the volume was looked at.
+    /// The volume's course, in the part of the period in which it was looked at.
     pub(crate) course: Course,
-    /// How each 10 s of it were judged.
+    /// The verdicts on each 10 s of it.
     pub(crate) tally: Tally,
 }
 
@@ -34,7 +34,7 @@ impl Period {
     }
 }
 
-/// What is remembered of a volume.
+/// The memory of a volume.
 pub(crate) struct Watched {
     last: Reading,
     /// The look at which it was there last.
@@ -42,7 +42,7 @@ pub(crate) struct Watched {
     awake: Option<Box<Awake>>,
 }
 
-/// What is held only of a volume that something came to lately.
+/// The memory of a volume with recent requests only.
 #[derive(Default)]
 struct Awake {
     seconds: Series<Course>,
@@ -59,11 +59,11 @@ struct Awake {
 /// A moment at which all volumes are looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// Its number.
+    /// The look's number.
     pub(crate) number: u64,
     /// The look before, in seconds since 1970.
     pub(crate) before: u64,
-    /// This one.
+    /// This look, in seconds since 1970.
     pub(crate) now: u64,
 }
 
@@ -117,7 +117,7 @@ impl Watched {
         self.awake.as_ref().is_some_and(|awake| !awake.seconds.is_empty())
     }
 
-    /// What happened in the last `seconds`, of which up to a minute are remembered.
+    /// The course of the last `seconds`, of which up to a minute are remembered.
     pub(crate) fn recent(&self, seconds: usize) -> Course {
         let mut sum = Course::default();
         let newest = self.awake.iter().flat_map(|awake| awake.seconds.newest(seconds));

@@ -1,4 +1,4 @@
-//! What was found, in the words of the API: windows, sentences, advice. No decisions.
+//! The findings, in the words of the API: windows, sentences, advice. No decisions.
 
 use super::volume::Period;
 use weir_api::{Split, Why, Window};
@@ -10,7 +10,7 @@ use weir_qos::verdict::{
 /// A second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// By which conditions verdicts are found, for whoever reads a report without the manual.
+/// The conditions by which verdicts are found, for a reader of a report without the manual.
 pub(super) fn conditions() -> Vec<String> {
     let reference = REFERENCE_NANOS / 1_000_000;
     [
@@ -142,7 +142,7 @@ fn where_time_went(course: &Course, cause: Cause) -> String {
     format!("behind the gate they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
 }
 
-/// What is to be said of a volume, and what can be done; into `why`.
+/// Adds the findings about a volume, and the advice, to `why`.
 pub(super) fn explain(why: &mut Why) {
     let window = &why.window;
     let mut findings = vec![headline(window)];
@@ -186,7 +186,7 @@ fn requests(count: u64) -> String {
     if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
 }
 
-/// What a request took, and where.
+/// The mean time of a request, and its parts.
 fn mean_time(split: &Split) -> Option<String> {
     let parts = [
         (split.wait_nanos, "waiting for the contract"),

@@ -1,6 +1,6 @@
 //! One connection: a socket, the bytes that came and the replies that wait to leave.
 //!
-//! It knows records, not what is in them. A connection without traffic holds no buffer.
+//! A connection knows records, not their content. Without traffic it holds no buffer.
 
 use super::buffers::Buffers;
 use super::holder::Holder;
@@ -21,7 +21,7 @@ use weir_core::{Mono, Shared, VolumeId};
 use weir_nfs::rpc::{Deframer, FrameError, Step};
 use weir_qos::ClientKey;
 
-/// What a round of receiving came to.
+/// The result of a round of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// There may be more in the socket.
@@ -50,19 +50,19 @@ pub(crate) struct Conn {
     pub(crate) socket: TcpStream,
     pub(crate) peer: IpAddr,
     pub(crate) client: ClientKey,
-    /// What is known of the client's calls, on this connection and others.
+    /// The state of the client's calls, on this connection and others.
     pub(crate) caller: Arc<Caller>,
     /// Names this connection among all that its worker ever had.
     pub(crate) token: u64,
-    /// When something was received last.
+    /// Time at which bytes were last received.
     pub(crate) active: Mono,
-    /// When the record began to arrive, or grew by a good part, of which a part is here.
+    /// Time at which the partial record here began to arrive, or grew by a good part.
     pub(crate) partial_since: Option<Mono>,
-    /// How much of it was here then.
+    /// Length of the partial record at that time.
     pub(crate) partial_then: usize,
-    /// What the worker's sum of partial records holds for this connection.
+    /// The connection's bytes in the worker's sum of partial records.
     pub(crate) partial_accounted: usize,
-    /// What epoll watches for now.
+    /// The events that epoll watches for now.
     pub(crate) interest: EventFlags,
     /// Requests admitted and not answered.
     pub(crate) in_flight: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Conn {
     pub(crate) reserved: usize,
     /// Whether gates may let its requests go.
     pub(crate) room: Arc<Room>,
-    /// What all connections of its origin hold.
+    /// The sums over all connections of its origin.
     pub(super) holder: Rc<Holder>,
     /// Reading is stopped until this volume's parked memory shrinks.
     pub(crate) stopped: Option<VolumeId>,
@@ -78,15 +78,15 @@ pub(crate) struct Conn {
     pub(crate) blocked: bool,
     /// The connection is blocked because its turn is over, or that of its origin.
     pub(crate) turn_over: bool,
-    /// Since when the socket takes nothing, after it did not take all of a flush.
+    /// Time since which the socket takes nothing, after it did not take all of a flush.
     pub(crate) clogged: Option<Mono>,
-    /// Something was queued since the last flush.
+    /// A reply was queued since the last flush.
     pub(crate) fresh: bool,
-    /// On the worker's list of connections to tidy.
+    /// The connection is on the worker's list of connections to tidy.
     pub(crate) dirty: bool,
-    /// What the worker's sum of reply bytes holds for this connection.
+    /// The connection's bytes in the worker's sum of reply bytes.
     pub(crate) accounted: usize,
-    /// How many of its requests wait at the gate of which volume.
+    /// The number of its requests that wait at each volume's gate.
     pub(crate) parked: HashMap<VolumeId, usize>,
     /// Bytes of memory that those pin.
     pub(crate) parked_bytes: usize,
@@ -95,20 +95,21 @@ pub(crate) struct Conn {
     left: usize,
     /// The peer closed its side.
     ended: bool,
-    /// Everything was answered and the peer was told that no more comes.
+    /// All requests were answered and the peer was told that no more comes.
     pub(crate) half_closed: bool,
     deframer: Deframer,
     window: Option<Window>,
     partial: Vec<u8>,
     wanted: usize,
-    /// What the next buffer has room for at least, by what came until now.
+    /// The least size of the next buffer, by the traffic until now.
     usual: usize,
-    /// How often in a row a small one would have been half empty.
+    /// The number of times in a row that a small buffer would have been half empty.
     calm: u8,
     out: VecDeque<Queued>,
     out_offset: usize,
     out_bytes: usize,
-    /// Whose replies the socket took and that are not counted yet, and how many of each.
+    /// The volumes whose replies the socket took and that are not counted yet, with the number of
+    /// replies.
     pub(super) gone: Vec<(Arc<ServedVolume>, u64)>,
 }
 

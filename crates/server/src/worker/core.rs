@@ -1,5 +1,5 @@
-//! What a worker serves with: everything but the connections themselves, so that a connection and
-//! the rest can be borrowed side by side.
+//! The worker's state except the connections themselves, so that a connection and the rest can be
+//! borrowed side by side.
 
 use super::Close;
 use super::buffers::Buffers;
@@ -73,14 +73,14 @@ pub(crate) struct Core {
     pub(super) replies: Vec<(Asker, Vec<u8>)>,
     /// Connections to tidy before sleeping.
     pub(super) dirty: Vec<u64>,
-    /// Those of them whose origin had no turn left for them: they come first.
+    /// Dirty connections whose origin had no turn left for them: they come first in the next round.
     pub(super) passed_over: Vec<u64>,
     /// The number of this round, and how many requests of one origin may be taken in it so far.
     pub(super) round: u64,
     pub(super) round_max: usize,
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
-    /// When what is being served was received.
+    /// Time at which the requests being served were received.
     pub(super) batch: Mono,
     /// Records taken in this round, and the connection of the last one.
     pub(super) records: usize,
@@ -88,7 +88,7 @@ pub(crate) struct Core {
     /// Connections of which part of a record is here, and the memory that holds those parts.
     pub(super) partials: usize,
     pub(super) partial_bytes: usize,
-    /// What each origin makes this worker hold.
+    /// The sums of each origin on this worker.
     pub(super) holders: Holders,
     /// Receive buffers of connections that are gone, which their requests in flight still hold.
     orphans: Vec<Lent>,
@@ -128,7 +128,7 @@ impl Core {
         }
     }
 
-    /// When the next gate wants to be asked.
+    /// Time at which the next gate wants to be asked.
     pub(super) fn next_deadline(&self) -> Option<Mono> {
         self.timers.peek().map(|Reverse(timer)| timer.at)
     }
@@ -417,7 +417,7 @@ impl Core {
             }
             self.mark(conn);
         } else {
-            // Its connection is gone; the memory was held until now.
+            // The operation's connection is gone; the memory was held until now.
             self.reply_bytes -= reserved;
             if let Some(under_way) = under_way {
                 under_way.holder().remove(Holder::REPLY_BYTES, reserved);
@@ -425,7 +425,7 @@ impl Core {
         }
     }
 
-    /// Remembers a reply, if it has to be, and sends it to whoever else asked for it.
+    /// Remembers a reply, if it has to be, and sends it to all others that asked for it.
     pub(super) fn answer_others(
         &mut self,
         (volume, connection): (VolumeId, u64),
@@ -540,7 +540,7 @@ impl Core {
         self.refund(&request.volume, request.charged(), request.passed);
     }
 
-    /// Sends what waits to leave `conn`, as far as its socket takes it.
+    /// Sends the replies that wait on `conn`, as far as its socket takes them.
     pub(super) fn flush(&mut self, conn: &mut Conn) -> Result<(), Close> {
         let sent = conn.flush(&mut self.buffers, self.now);
         if !conn.gone.is_empty() {
@@ -570,7 +570,7 @@ impl Core {
         let holder = &conn.holder;
         holder.remove(Holder::PARTIAL_BYTES, conn.partial_accounted);
         holder.remove(Holder::PARKED_BYTES, conn.parked_bytes);
-        // What its requests in flight hold stays counted until they are done.
+        // The memory of its requests in flight stays counted until they are done.
         self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
         holder.add(Holder::REPLY_BYTES, conn.reserved);
         holder.remove(Holder::REPLY_BYTES, conn.accounted);

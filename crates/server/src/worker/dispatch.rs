@@ -271,11 +271,11 @@ impl Core {
     }
 }
 
-/// What a call is to those before it.
+/// The relation of a call to those before it.
 enum Recognized {
-    /// It is to be carried out.
+    /// The call is to be carried out.
     New(Option<Claim>),
-    /// It came before: nothing is left to do.
+    /// The call came before: nothing is left to do.
     Repeated,
 }
 

@@ -1,5 +1,5 @@
-//! What one origin makes a worker hold: the sums over its connections, and over its requests in
-//! flight whose connections are gone.
+//! The memory and requests that one origin has on a worker: the sums over its connections, and over
+//! its requests in flight whose connections are gone.
 //!
 //! Bounds for each origin lie well below those for all together, so that one origin at its bounds
 //! leaves the others theirs. Not here: how many connections an origin may have, which
@@ -36,7 +36,7 @@ pub(super) struct Holder {
     waits: Cell<bool>,
 }
 
-/// One of a holder's sums.
+/// An accessor of one of a holder's sums.
 pub(super) type Sum = fn(&Holder) -> &Cell<usize>;
 
 impl Holder {
@@ -45,7 +45,7 @@ impl Holder {
     pub(super) const LENT_BYTES: Sum = |holder| &holder.lent_bytes;
     pub(super) const PARTIAL_BYTES: Sum = |holder| &holder.partial_bytes;
 
-    /// What a sum comes to.
+    /// The value of a sum.
     pub(super) fn get(&self, sum: Sum) -> usize {
         sum(self).get()
     }
@@ -55,7 +55,7 @@ impl Holder {
         sum(self).set(self.get(sum) + more);
     }
 
-    /// Takes from a sum.
+    /// Subtracts from a sum.
     pub(super) fn remove(&self, sum: Sum, less: usize) {
         sum(self).set(self.get(sum) - less);
     }
@@ -65,7 +65,7 @@ impl Holder {
         if self.round.get() == round { self.taken.get() } else { 0 }
     }
 
-    /// One more request was taken in `round`.
+    /// Counts one more request taken in `round`.
     pub(super) fn took_in(&self, round: u64) {
         self.taken.set(self.taken_in(round) + 1);
         self.round.set(round);
@@ -83,15 +83,15 @@ impl Holder {
             || self.tasks.get() >= TASKS_ORIGIN_MAX
     }
 
-    /// May no request of the origin be read? Those that wait at gates may go on.
+    /// May no request of the origin be read? Requests that wait at gates may go on.
     pub(super) fn may_not_read(&self) -> bool {
         self.is_full()
             || self.parked_bytes.get() >= PARKED_BYTES_ORIGIN_MAX
             || self.lookups.get() >= GROUP_LOOKUPS_ORIGIN_MAX
     }
 
-    /// Is enough free again for connections to go on? Only some way below the bounds, so that they
-    /// don't stop again at once.
+    /// Is enough free again for connections to go on? The marks lie below the bounds, so that
+    /// connections don't stop again at once.
     fn is_relieved(&self) -> bool {
         let below = |sum: &Cell<usize>, bound: usize| sum.get() < bound / 4 * 3;
         below(&self.reply_bytes, REPLY_BYTES_ORIGIN_MAX)
@@ -102,7 +102,7 @@ impl Holder {
     }
 }
 
-/// An operation that waits; it counts until this is dropped.
+/// An operation that waits for the disk; it counts until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct UnderWay(Rc<Holder>);
 
@@ -112,7 +112,7 @@ impl UnderWay {
         Self(Rc::clone(holder))
     }
 
-    /// The origin whose operation it is.
+    /// The sums of the operation's origin.
     pub(super) fn holder(&self) -> &Holder {
         &self.0
     }
@@ -124,7 +124,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A request whose caller's groups are looked up; it counts until this is dropped.
+/// A request whose caller's groups are looked up; it counts until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct LookingUp(Rc<Holder>);
 
@@ -145,14 +145,14 @@ impl Drop for LookingUp {
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     of: HashMap<Origin, Weak<Holder>>,
-    /// So many are kept before those without connections are forgotten.
+    /// Number of origins at which those without connections are forgotten.
     room: usize,
-    /// Those whose connections wait for a bound of the origin.
+    /// The origins whose connections wait for a bound of the origin.
     waiting: Vec<Rc<Holder>>,
 }
 
 impl Holders {
-    /// The sums of `origin`, which are forgotten when nobody holds them.
+    /// The sums of `origin`, which are forgotten when no reference is left.
     pub(super) fn of(&mut self, origin: Origin) -> Rc<Holder> {
         if let Some(holder) = self.of.get(&origin).and_then(Weak::upgrade) {
             return holder;

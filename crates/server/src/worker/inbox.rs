@@ -1,4 +1,5 @@
-//! How anyone else talks to a worker: messages in a queue, and an eventfd that ends its sleep.
+//! The way for other threads to talk to a worker: messages in a queue, and an eventfd that ends its
+//! sleep.
 //!
 //! The queue is bounded by what sends to it: one message per waiting request, per pending task,
 //! per connection accepted, two per answered request, one per call to the lock manager and per
@@ -16,13 +17,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use weir_core::VolumeId;
 
-/// What a worker can be told, or the lock manager.
+/// A message to a worker, or to the lock manager.
 pub(crate) enum Message {
     /// Serve this new connection of this client.
     Connection(TcpStream, SocketAddr, Arc<Caller>),
     /// The task in this slot can make progress.
     Wake(usize),
-    /// The look-up of groups in this slot can make progress.
+    /// The group lookup in this slot can make progress.
     LookedUp(usize),
     /// This request may go now. Boxed: the other messages are small.
     Released(Box<Ticket>),
@@ -58,7 +59,7 @@ impl Inbox {
     /// An empty inbox.
     ///
     /// # Errors
-    /// Where the kernel gives no eventfd.
+    /// The kernel gives no eventfd.
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let (queue, signalled) = (Mutex::new(Vec::new()), AtomicBool::new(false));

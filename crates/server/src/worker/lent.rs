@@ -1,8 +1,8 @@
 //! Receive buffers of one connection that its requests in flight still hold.
 //!
-//! They come back when those requests are done, so nothing is allocated and cleared anew while
-//! requests wait for the disk; and they are counted, so that a peer can't pin memory without bound
-//! by mixing requests that wait with others.
+//! The buffers come back when those requests are done, so nothing is allocated and cleared anew
+//! while requests wait for the disk. They are counted, so that a peer can't pin memory without
+//! bound by mixing requests that wait with others.
 
 use super::buffers::Buffers;
 use super::holder::Holder;
@@ -17,7 +17,7 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// None of a connection of this origin.
+    /// The buffers of a connection of this origin, none lent yet.
     pub(super) fn new(holder: Rc<Holder>) -> Self {
         Self { buffers: Vec::new(), holder }
     }

@@ -55,7 +55,7 @@ const EVENTS: usize = 256;
 
 /// Time between looks for records that take too long to arrive.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How often a worker that is to stop looks whether it may.
+/// Time between two checks of a stopping worker whether it may end.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Close this connection.
@@ -69,12 +69,12 @@ pub(crate) struct Worker {
     core: Core,
     /// Set once told to stop: leave then, whatever is not done.
     drain_until: Option<Mono>,
-    /// When to look for records that take too long to arrive.
+    /// Time of the next look for records that take too long to arrive.
     sweep_at: Mono,
-    /// Everything is answered; what is left is to wait until the peers have closed.
+    /// All requests are answered; the worker only waits until the peers have closed.
     lingering: bool,
     spin: Spin,
-    /// The last round had one request, and nothing is under way after it.
+    /// The last round had one request, and no request was under way after it.
     one_by_one: bool,
     /// The connection that the last request came from.
     sender: u64,
@@ -84,7 +84,7 @@ impl Worker {
     /// A worker that takes its messages from `inbox`.
     ///
     /// # Errors
-    /// Where the kernel gives no epoll instance.
+    /// The kernel gives no epoll instance.
     pub(crate) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox>) -> std::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
@@ -105,7 +105,7 @@ impl Worker {
     /// Serves until told to drain, and then until all that was received is answered.
     ///
     /// # Errors
-    /// Where epoll fails, which it does only if this code is wrong.
+    /// The epoll fails, which it does only if this code is wrong.
     pub(crate) fn run(mut self) -> std::io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.finished() {
@@ -171,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// Notes how the requests of a round came.
+    /// Notes whether the requests of a round came one by one.
     fn note_round(&mut self) {
         let core = &self.core;
         self.one_by_one = core.records == 1 && core.under_way() == 0 && !core.has_work();
@@ -369,7 +369,7 @@ impl Worker {
                 self.close(token);
             }
         }
-        // What became dirty meanwhile is kept for the next round, which comes at once.
+        // Connections that became dirty meanwhile are kept for the next round, which comes at once.
         dirty.append(&mut self.core.dirty);
         self.core.dirty = dirty;
     }
@@ -447,7 +447,7 @@ impl Worker {
         }
     }
 
-    /// Has connections go on whose origin is below its bounds again.
+    /// Resumes connections whose origin is below its bounds again.
     fn relieve(&mut self) {
         while let Some(holder) = self.core.holders.relieved() {
             for (_, conn) in &mut self.conns {
@@ -458,7 +458,7 @@ impl Worker {
         }
     }
 
-    /// Is there anything that takes too long, or may?
+    /// Is there any connection that may take too long?
     fn has_to_sweep(&self) -> bool {
         self.core.partials > 0 || self.core.has_orphans() || self.core.may_be_crowded()
     }
@@ -482,7 +482,7 @@ impl Worker {
         for (_, conn) in &mut self.conns {
             let Some(since) = &mut conn.partial_since else { continue };
             if !conn.interest.contains(EventFlags::IN) {
-                // It is the server that does not read.
+                // The server itself does not read.
                 *since = now;
             } else if now.since(*since) > crowded {
                 stalled.push((*since, conn.token, Rc::clone(&conn.holder)));

@@ -1,4 +1,4 @@
-//! What MOUNT sees of the server: the volumes that a caller's address may mount, as `/NAME`.
+//! MOUNT's view of the server: the volumes that a caller's address may mount, as `/NAME`.
 
 use crate::engine::{Engine, Mounted, ServedSet};
 use crate::sync::Arc;
@@ -73,7 +73,7 @@ impl Exports for PeerExports<'_> {
             path: path.into_bytes(),
         };
         let mounts = self.engine.mounts.list().into_iter();
-        // Those of volumes that were deleted since are nothing a client could unmount.
+        // Mounts of volumes that were deleted since are nothing a client could unmount.
         mounts.filter(|(_, path)| self.named(path.as_bytes()).is_some()).map(entry).collect()
     }
 

@@ -26,27 +26,27 @@ pub(crate) struct Request {
     pub(crate) worker: usize,
     /// The connection's token there.
     pub(crate) connection: u64,
-    /// Who counts as one client.
+    /// The client, by which shares are fair.
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) rights: Rights,
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
     pub(crate) class: Class,
-    /// What is to be charged to the contract: the most bytes that the operation can move, and itself if it
-    /// is a READ or WRITE. Once it may go, what it was charged.
+    /// The charge to the contract: the most bytes that the operation can move, and itself if it is a READ
+    /// or WRITE. Once the request may go, the actual charge.
     pub(crate) cost: Cost,
     /// Once it may go, what the file was charged that it reads or writes, if that has a ceiling.
     pub(crate) file: Option<Box<FileCharge>>,
     pub(crate) arrived: Mono,
-    /// When it was charged: the gate let it go.
+    /// Time of the charge, at which the gate let the request go.
     pub(crate) passed: Mono,
-    /// Its place among its client's calls, if it has one.
+    /// The request's place among its client's calls, if it has one.
     pub(crate) claim: Option<Claim>,
 }
 
 impl Request {
-    /// Who gets its reply.
+    /// The connection that gets its reply.
     pub(crate) fn asker(&self) -> Asker {
         Asker { worker: self.worker, connection: self.connection }
     }
@@ -56,14 +56,14 @@ impl Request {
         matches!(self.class, Class::Read | Class::Write).then_some(&self.handle.key)
     }
 
-    /// The gate lets it go, and charges it.
+    /// Charges the request, because the gate lets it go.
     pub(crate) fn charge(&mut self, charged: Charged, now: Mono) {
         self.cost = charged.volume;
         self.file = charged.file.map(Box::new);
         self.passed = now;
     }
 
-    /// What it was charged.
+    /// The request's charge.
     pub(crate) fn charged(&self) -> Charged {
         Charged { volume: self.cost, file: self.file.as_deref().copied() }
     }
@@ -105,26 +105,26 @@ impl Request {
 
 /// A request whose caller's groups are looked up.
 pub(crate) struct Asking {
-    /// It has the rights of the groups that the client sent.
+    /// The request, with the rights of the groups that the client sent.
     pub(super) request: Request,
-    /// Says what the caller's rights are, once its groups are known.
+    /// The rule for the caller's rights, once its groups are known.
     pub(super) rule: ExportRule,
     pub(super) _counted: LookingUp,
 }
 
-/// What is remembered of an operation while its future runs.
+/// The state of an operation while its future runs.
 pub(crate) struct Pending {
     pub(crate) connection: u64,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) class: Class,
     pub(crate) cost: Cost,
     pub(crate) file: Option<Box<FileCharge>>,
-    /// When it was charged.
+    /// Time of the charge.
     pub(crate) charged_at: Mono,
     pub(crate) stages: Stages,
     pub(crate) claim: Option<Claim>,
-    /// What the connection's held bytes count for it.
+    /// The operation's part of the connection's held bytes.
     pub(crate) reserved: usize,
-    /// What its origin's operations count, if it waits.
+    /// The origin's count of this operation, if it waits for the disk.
     pub(crate) under_way: Option<UnderWay>,
 }

@@ -1,5 +1,4 @@
-//! Whether gates may let requests of a connection go: the part of a connection that other threads
-//! see.
+//! The part of a connection that other threads see: whether gates may let its requests go.
 //!
 //! A gate charges a request when it lets it go, so a request must not go before its connection can
 //! take the reply. The worker that owns the connection says whether it has room; gates, which any
@@ -12,11 +11,11 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 /// The room of one connection for replies.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// The worker's word.
+    /// Whether the connection can take replies, as its worker says.
     open: AtomicBool,
-    /// Bytes that released requests are going to hold, which the worker has not started yet.
+    /// Bytes of released requests that the worker has not started yet.
     coming: AtomicUsize,
-    /// A gate found no room since the worker last looked.
+    /// A gate found no room since the worker's last check.
     refused: AtomicBool,
 }
 
@@ -50,7 +49,7 @@ impl Room {
             && self.coming.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add).is_ok()
     }
 
-    /// A released request has arrived at the worker.
+    /// Counts out a released request that has arrived at the worker.
     pub(crate) fn arrived(&self, bytes: usize) {
         self.coming.fetch_sub(bytes, Ordering::SeqCst);
     }

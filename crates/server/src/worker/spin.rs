@@ -12,9 +12,9 @@
 //! Single long pauses among short ones, as on a busy machine, don't end the polling. Where most
 //! pauses are long, the price soon exceeds what short ones earn in a row.
 //!
-//! Where several requests are in flight, on one connection or on several, a poll would only make
-//! batches smaller and each request dearer. So only rounds count in which the connection of the
-//! round before had one request, and after which nothing is under way.
+//! If several requests are in flight, on one connection or on several, a poll would only make
+//! batches smaller and each request dearer. So a round counts only if the connection of the round
+//! before had one request, and if nothing is under way after it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const CREDIT_MAX: u32 = 4 * PRICE_MAX;
 /// Polls with a result in a row that halve the price.
 const REGAIN: u32 = 16;
 
-/// What one worker has seen of the pauses between requests.
+/// One worker's record of the pauses between requests.
 #[derive(Debug)]
 pub(super) struct Spin {
     credit: u32,
@@ -45,7 +45,7 @@ pub(super) struct Spin {
 }
 
 impl Spin {
-    /// Nothing seen yet.
+    /// The record before the first pause.
     pub(super) const fn new() -> Self {
         Self { credit: 0, price: PRICE_MIN, results: 0 }
     }
@@ -75,7 +75,7 @@ impl Spin {
         }
     }
 
-    /// Requests came in another way than one by one from one connection.
+    /// Notes that requests came in another way than one by one from one connection.
     pub(super) fn interrupt(&mut self) {
         self.credit = 0;
     }
@@ -175,7 +175,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, at most one request in `PRICE_MIN` came after a poll without result.
+        /// At most one request in `PRICE_MIN` comes after a poll without result, whatever the
+        /// pauses.
         #[test]
         fn polls_without_result_are_few(runs in proptest::collection::vec(0u32..300, 0..200)) {
             let (mut spin, mut without, mut requests) = (Spin::new(), 0, 0);

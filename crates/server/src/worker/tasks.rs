@@ -17,7 +17,7 @@ struct SlotWaker {
     slot: usize,
     message: fn(usize) -> Message,
     clock: SystemClock,
-    /// When it was woken last.
+    /// Time of the last wake.
     woken: AtomicU64,
 }
 
@@ -44,14 +44,14 @@ struct Slot<T, M> {
 pub(crate) struct Tasks<T, M> {
     inbox: Arc<Inbox>,
     clock: SystemClock,
-    /// Says which slot can make progress.
+    /// Message that tells which slot can make progress.
     message: fn(usize) -> Message,
     slots: Vec<Slot<T, M>>,
     free: Vec<usize>,
 }
 
 impl<T, M> Tasks<T, M> {
-    /// None yet; wakes go to `inbox`, as `message` says.
+    /// An empty set; wakes go to `inbox` as `message`.
     pub(crate) fn new(
         inbox: Arc<Inbox>,
         clock: SystemClock,
@@ -60,7 +60,7 @@ impl<T, M> Tasks<T, M> {
         Self { inbox, clock, message, slots: Vec::new(), free: Vec::new() }
     }
 
-    /// How many are waiting.
+    /// The number of waiting operations.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -88,7 +88,7 @@ impl<T, M> Tasks<T, M> {
         }
     }
 
-    /// When what `index` waits for was last said to be there.
+    /// Time at which the future in `index` was last woken.
     pub(crate) fn woken(&self, index: usize) -> Option<Mono> {
         Some(Mono(self.slots.get(index)?.signal.woken.load(Ordering::Relaxed)))
     }

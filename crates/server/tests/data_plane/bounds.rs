@@ -32,7 +32,7 @@ fn send_in_background(mut socket: TcpStream, bytes: Vec<u8>) {
 /// Ends connections, and the threads that send on them.
 fn disconnect(peers: &[Peer]) {
     for peer in peers {
-        // One that the server closed before is as good.
+        // A connection that the server closed before is ended too.
         let _closed = peer.socket.shutdown(Shutdown::Both);
     }
 }
@@ -74,7 +74,7 @@ fn replies_that_one_address_never_reads_keep_nobody_out() {
     for peer in &greedy {
         send_in_background(peer.socket.try_clone().unwrap(), read_calls(peer, &file, 40));
     }
-    // The server is done with what it does for them when it serves others at once.
+    // The server is done with the greedy connections' requests when it serves others at once.
     for last in 1..=20 {
         stranger_is_served(&fixture, last, "/open", &file);
         thread::sleep(Duration::from_millis(100));
@@ -92,7 +92,7 @@ fn a_client_that_reads_nothing_uses_up_nothing_of_the_contract() {
     let fixture = Fixture::start();
     let mut first = fixture.connect();
     let root = first.mount("/tiny");
-    // Enough for the file, and for a moment to see who waits.
+    // The contract pays for the file, and for a moment to see which requests wait.
     fixture.lift();
     let file = large_file(&mut first, &root);
     let change = VolumeChange { quota_bytes: Some(4 << 40), ..VolumeChange::default() };
@@ -113,7 +113,7 @@ fn a_client_that_reads_nothing_uses_up_nothing_of_the_contract() {
     }
     let id = catalog.snapshot().volume_named("tiny").unwrap().id;
     let live = fixture.server.plane().volume_live(id).unwrap();
-    // Of what doesn't wait, 4 MiB and what its socket takes are of each connection.
+    // The requests that don't wait: 4 MiB and the socket's content, for each connection.
     assert!(
         live.waiting >= 340,
         "{} of 400 wait, the others were charged for nothing",
@@ -195,7 +195,7 @@ fn a_flood_of_calls_from_one_address_leaves_others_their_turns() {
         assert_eq!(stranger.next_xid(), xid);
         beside.push(answered() - before);
     }
-    // This machine may stop the stranger for a while; the worker does not.
+    // This machine may stop the stranger for a while; the worker must not.
     let least = beside.iter().min().unwrap();
     assert!(*least < 5_000, "{beside:?} calls of the flood for one of a stranger");
     disconnect(&greedy);

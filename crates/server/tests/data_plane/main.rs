@@ -48,7 +48,8 @@ fn a_waiting_volume_does_not_hold_up_another_on_the_same_connection() {
     let same_volume = peer.getattr(&tiny);
     assert_eq!(peer.next_xid(), same_volume, "metadata is not charged and does not wait");
     fixture.lift();
-    // They are let go in order; writes that are slow run on other threads and overtake each other.
+    // The gate lets the requests go in order; slow writes run on other threads and overtake each
+    // other.
     let mut answered: Vec<u32> = waiting.iter().map(|_| peer.next_xid()).collect();
     answered.sort_unstable();
     assert_eq!(answered, waiting, "each is answered once");
@@ -165,7 +166,7 @@ fn a_client_that_counts_its_calls_anew_is_not_taken_for_one_that_repeats_itself(
         assert_eq!(remove_status(&client.record()), expected);
         let connections = fixture.server.plane().totals().connections;
         drop(client);
-        // Its number is used again only after the server saw the end of the connection.
+        // The connection's number is used again only after the server saw its end.
         while fixture.server.plane().totals().connections == connections {
             std::thread::yield_now();
         }
@@ -309,7 +310,7 @@ fn a_stop_answers_all_that_was_received_before_it_closes() {
     let stopping = stop_meanwhile(fixture);
     for xid in asked {
         assert_eq!(peer.next_xid(), xid);
-        // What comes too late is not answered, but resets nothing either.
+        // A late call is not answered, but resets nothing either.
         peer.getattr(&open);
     }
     // A few of those may have come before the workers knew. Then the end, and no reset.
@@ -355,7 +356,7 @@ fn a_stop_in_the_middle_of_a_conversation_resets_nobody() {
                 }
                 ended.store(true, Ordering::Relaxed);
             });
-            // It goes on for a while after the server has said that it is leaving.
+            // The client goes on for a while after the server has said that it is leaving.
             scope.spawn(move || {
                 let (answered, ended) = &*state;
                 loop {

@@ -29,7 +29,7 @@ const CALLS_MAX: u64 = 40;
 const ERRORS: [(Errno, Status); 3] =
     [(Errno::IO, Status::IO), (Errno::NOSPC, Status::NOSPC), (Errno::DQUOT, Status::DQUOT)];
 
-/// What a client could tell of a tree.
+/// A tree as a client sees it.
 type Tree = BTreeMap<PathBuf, (u64, u32, u64, u64, u32)>;
 
 fn tree(at: &Path) -> Tree {
@@ -207,7 +207,7 @@ fn whichever_system_call_fails_an_operation_is_done_whole_or_not_at_all() {
                     assert_eq!(status, expected, "{what}");
                     assert_eq!(tree(&path), before, "{what}");
                     assert_eq!(client.used(&one), used, "{what}");
-                    // What is in memory agrees.
+                    // The cached state agrees.
                     for name in ["old", "new"] {
                         let there = client.lookup(&dir, name).is_ok();
                         assert_eq!(there, before.contains_key(&path.join(name)), "{what}");

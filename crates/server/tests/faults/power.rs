@@ -37,12 +37,13 @@ impl Random {
     }
 }
 
-/// What a client keeps of a page of a file.
+/// A client's knowledge of a page of a file.
 #[derive(Clone, Default)]
 struct Page {
-    /// What it is at least: answered as stable.
+    /// The last content that was answered as stable.
     stable: u8,
-    /// What it may be too, oldest first, with the verifier of those that were answered.
+    /// Later contents that the page may have too, oldest first, with the verifier of those that
+    /// were answered.
     uncommitted: Vec<(u8, Option<[u8; 8]>)>,
 }
 
@@ -84,7 +85,7 @@ impl Player {
         }
     }
 
-    /// What a reply promises: nothing if the power went before it came.
+    /// The promise of a reply: none if the power went before it came.
     fn promised<T>(&self, result: Result<T, Failure>) -> Option<T> {
         result.ok().filter(|_| !self.power.is_cut())
     }
@@ -222,7 +223,7 @@ fn committed(known: &mut Known, verifier: [u8; 8]) {
     }
 }
 
-/// The same with a power that can be cut. What a clean stop leaves counts as stable.
+/// The world with a power that can be cut. Data that a clean stop leaves counts as stable.
 fn with_power(world: World) -> (World, Arc<PowerCut>) {
     let (root, power) = (world.root("one"), OnceCell::new());
     let watch = || Arc::new(PowerCut::new(root.parent().unwrap()).unwrap());
@@ -230,7 +231,7 @@ fn with_power(world: World) -> (World, Arc<PowerCut>) {
     (world, power.into_inner().unwrap())
 }
 
-/// The same after a power cut.
+/// The world after a power cut.
 fn restored(world: World, power: &Arc<PowerCut>) -> World {
     world.restart(|| {
         power.restore().unwrap();

@@ -44,7 +44,8 @@ fn what_a_failed_commit_may_have_lost_is_never_answered_as_committed() {
     // The next sync succeeds, and does not cover what the failed one lost.
     let after = commit_at_last(&mut client, &file);
     assert_ne!(after, before, "the client would believe that its data is safe");
-    // Whose data was lost is not known, so whoever has some uncommitted sends it again.
+    // The owner of the lost data is not known, so every client with uncommitted data sends it
+    // again.
     assert_ne!(client.commit(&second).unwrap(), before);
     let again = client.write(&file, 0, &[1; 5000], StableHow::Unstable).unwrap();
     assert_eq!(client.commit(&file).unwrap(), again.verifier, "sent again, it is safe");
@@ -100,7 +101,7 @@ fn everybody_who_shares_a_failed_sync_is_told() {
     let fails = world.kernel.add(Rule::new(&[Kind::Sync], &path, FAILS).when(When::First(1)));
     client.send(&commit_args(&file));
     world.kernel.wait_for(held, 1);
-    // They come while a sync runs, so they all wait for the next.
+    // These calls come while a sync runs, so they all wait for the next.
     let mut crowd: Vec<Client> = (0..CLIENTS).map(|_| world.connect()).collect();
     for waiting in &mut crowd {
         for _ in 0..EACH {

@@ -9,7 +9,7 @@ use weir_qos::Limits;
 use weir_qos::verdict::{Cause, Course, Judgement, Reading, Reason, Verdict};
 use weir_store::testing::{Fault, Kind, Rule};
 
-/// What the counters of a volume show now.
+/// The limits and counters of a volume now.
 fn reading(world: &World, volume: &str) -> (Limits, Reading) {
     let id = world.server.catalog().snapshot().volume_named(volume).unwrap().id;
     let mut found = None;
@@ -21,7 +21,7 @@ fn reading(world: &World, volume: &str) -> (Limits, Reading) {
     found.unwrap()
 }
 
-/// What happened since.
+/// The volume's course since `before`.
 fn since(world: &World, volume: &str, before: &Reading) -> Course {
     Course::between(before, &reading(world, volume).1)
 }

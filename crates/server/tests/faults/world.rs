@@ -74,7 +74,7 @@ impl World {
         Client::connect(self.server.addresses()[0])
     }
 
-    /// Where the store keeps what clients see of a volume.
+    /// The directory in which the store keeps a volume's objects for clients.
     pub(crate) fn root(&self, volume: &str) -> PathBuf {
         let snapshot = self.server.catalog().snapshot();
         snapshot.volume_named(volume).unwrap().directory.join("root")
@@ -110,7 +110,7 @@ fn size(after: Option<Fattr3>) -> Option<u64> {
     after.map(|attributes| attributes.size)
 }
 
-/// Where the numbers of the next client's calls begin.
+/// First xid of the next client.
 static NEXT_XID: AtomicU32 = AtomicU32::new(0);
 
 /// A client with one connection.
@@ -124,7 +124,7 @@ impl Client {
     fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        // Numbers of calls never come again, as no client's do: a server that remembers calls over a
+        // An xid never comes again, as with real clients: a server that remembers calls over a
         // restart takes a call with an old number for the old call.
         let xid = NEXT_XID.fetch_add(1 << 16, Ordering::Relaxed);
         Self { socket, caller: Caller::sys(&Credentials::ROOT, b"test"), xid }

@@ -1,4 +1,4 @@
-//! What a side answered, in terms in which all sides must agree.
+//! A side's answer, in terms in which all sides must agree.
 //!
 //! Left out, because right answers may differ:
 //! - sizes of directories and `used`: file systems choose them (RFC 1813 §2.3.5, `fattr3`);
@@ -27,11 +27,11 @@ pub(crate) struct Answer {
     /// The attributes told, in their order in the reply.
     pub(crate) told: Vec<Option<Seen>>,
     pub(crate) body: Body,
-    /// What contradicts itself or the protocol, whatever the others say.
+    /// Contradictions in the answer itself or with the protocol, whatever the others say.
     pub(crate) complaints: Vec<String>,
 }
 
-/// What comes with success beside attributes.
+/// The result beside attributes, if the step succeeded.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Body {
     Nothing,
@@ -121,7 +121,7 @@ impl Seen {
         }
     }
 
-    /// The same of what came over the wire.
+    /// The attributes that came over the wire.
     pub(crate) fn of_wire(attr: &Fattr3) -> Self {
         let kind = match attr.file_type {
             FileType::REG => FileKind::Regular,
@@ -154,7 +154,7 @@ fn client_time(time: Timestamp) -> Option<Timestamp> {
 }
 
 impl Answer {
-    /// One of a RENAME, with one status where there may be either of two.
+    /// The answer to a RENAME, with one status where there may be either of two.
     pub(crate) fn of_rename(self) -> Self {
         let status = if self.status == Status::EXIST { Status::NOTEMPTY } else { self.status };
         Self { status, ..self }

@@ -10,7 +10,7 @@ use weir_core::attr::SetTime;
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_core::{SetAttr, Timestamp};
 
-/// What distinguishes one seed's run beside its steps.
+/// The settings and steps of one seed's run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) quota_bytes: u64,
@@ -48,7 +48,7 @@ impl Generator {
             0..3 => 0,
             _ => 1 + self.random.index(callers().len() - 1),
         };
-        // What the server answers from memory when it is sent again.
+        // Replies that the server gives from memory when the call is sent again.
         let remembered = matches!(
             op,
             Op::Setattr { .. }
@@ -186,7 +186,8 @@ impl Generator {
             0..4 => 0,
             4..10 => self.random.below(64 << 10),
             10 => self.random.below(1 << 40),
-            // What is just below that not every file system can hold.
+            // Sizes just below the maximum are left out, because not every file system can hold
+            // them.
             _ => FILE_BYTES_MAX + 1,
         }
     }

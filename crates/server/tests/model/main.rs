@@ -1,6 +1,5 @@
-//! The same random operations on three sides: the store in memory, the local store, and NFSv3 over
-//! TCP to a server on a local store. Every answer is compared, and in the end everything that is
-//! there.
+//! Equal random operations on three sides: the store in memory, the local store, and NFSv3 over TCP
+//! to a server on a local store. Every answer is compared, and in the end all objects.
 //!
 //! A seed decides everything; one that fails is shrunk and says how to replay it:
 //!

@@ -1,5 +1,5 @@
-//! Who may do what, written down a second time, from POSIX.1e and RFC 1813 §4.4: the server's own
-//! decision is under test.
+//! The rules of access, written down a second time, from POSIX.1e and RFC 1813 §4.4: the server's
+//! own decision is under test.
 
 use weir_core::acl::Who;
 use weir_core::{Access, Acl, Attr, Credentials, FileKind};
@@ -52,7 +52,7 @@ impl Subject<'_> {
         groups
     }
 
-    /// One of the sets of rights must have all that is wanted.
+    /// One of the sets of rights must have all wanted rights.
     fn may(&self, want: u32) -> bool {
         self.rights().iter().any(|rights| rights & want == want)
     }

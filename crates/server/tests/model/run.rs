@@ -9,13 +9,13 @@ use std::fmt::Write;
 
 /// Steps before a failing one that are shown.
 const SHOWN: usize = 8;
-/// How many shorter runs are tried to find out which steps matter.
+/// The number of shorter runs that are tried to find the steps that matter.
 const TRIALS: usize = 300;
 
-/// How often each operation came to each status.
+/// The number of times that each operation came to each status.
 pub(crate) type Tally = BTreeMap<(&'static str, u32), u64>;
 
-/// Where a run went wrong: before which step's end, or after the last.
+/// The place of a failure in a run: before which step's end, or after the last.
 struct Failure {
     at: usize,
     difference: Difference,

@@ -29,7 +29,7 @@ pub(crate) struct Sides {
     _directory: tempfile::TempDir,
 }
 
-/// What the sides answered, where they did not all answer the same.
+/// The sides' answers, where they differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Difference {
     pub(crate) text: String,

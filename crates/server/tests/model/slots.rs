@@ -1,4 +1,4 @@
-//! Where a side keeps the objects that it knows.
+//! The slots in which a side keeps the objects that it knows.
 
 use crate::step::{DIRECTORIES, FILES, SLOTS};
 use weir_core::FileKind;

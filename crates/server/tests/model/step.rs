@@ -1,4 +1,4 @@
-//! What can be done to a volume, in words that mean the same to every side.
+//! The steps that can be taken on a volume, in words that mean the same to every side.
 //!
 //! Objects are named by slots: numbered places in which each side keeps what it found or made, in
 //! its own terms (a store's key, a handle). So a step needs nothing that an earlier one answered,
@@ -10,7 +10,7 @@ use weir_core::{Access, Acl, Credentials, SetAttr};
 
 /// The first slots hold directories, and slot 0 the root for ever.
 pub(crate) const DIRECTORIES: usize = 8;
-/// So many behind them hold files, as soon as there are some.
+/// Slots behind the directories' that hold files, as soon as there are some.
 pub(crate) const FILES: usize = 24;
 /// All slots that steps choose among; the last hold anything.
 pub(crate) const SLOTS: usize = 48;
@@ -145,7 +145,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// How many different [`name`](Self::name)s there are.
+    /// The number of different [`name`](Self::name)s.
     pub(crate) const KINDS: usize = 23;
 
     /// The procedure that it is, in the words of RFC 1813.
@@ -218,7 +218,7 @@ pub(crate) enum How {
     Exclusive([u8; 8]),
 }
 
-/// What MKDIR, SYMLINK and MKNOD make.
+/// The kinds of objects that MKDIR, SYMLINK and MKNOD make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
@@ -235,7 +235,7 @@ pub(crate) enum With {
     Objects { dir_count: u32 },
 }
 
-/// Who calls: root, and users of whom some share groups.
+/// The callers: root, and users of whom some share groups.
 pub(crate) fn callers() -> [Credentials; 4] {
     let many: Vec<u32> = (3000..3015).chain([2002]).collect();
     [

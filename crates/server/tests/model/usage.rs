@@ -1,4 +1,4 @@
-//! What the kernel says a directory tree holds, asked without any help from the store.
+//! The kernel's sum of a directory tree, without any help from the store.
 
 use rustix::fs::{SeekFrom, seek};
 use std::collections::HashSet;

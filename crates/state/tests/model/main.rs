@@ -18,9 +18,9 @@ enum Step {
     Lock(Want, bool),
     Unlock(usize, usize, Span),
     Cancel(Want),
-    /// Cancels what waits at this place of the queue.
+    /// Cancels the request at this place of the queue.
     CancelWaiting(usize),
-    /// Asks once more for what waits at this place of the queue.
+    /// Asks once more for the request at this place of the queue.
     Again(usize),
     Taken(usize),
     Refused(usize),

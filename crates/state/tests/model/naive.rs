@@ -51,12 +51,12 @@ struct Unsettled {
 
 #[derive(Debug, Default)]
 pub(crate) struct Naive {
-    /// By file and owner.
+    /// The held bytes, by file and owner.
     held: [[Bytes; OWNERS]; FILES],
-    /// In the order of coming, with the token of each.
+    /// The requests in the order of arrival, with the token of each.
     pub(crate) queue: Vec<(Want, usize)>,
     unsettled: Vec<Unsettled>,
-    /// What was granted to waiters and not yet fetched: what they waited for, and their tokens.
+    /// The grants to waiters not yet fetched: the requests, and their tokens.
     pub(crate) grants: Vec<(Want, usize)>,
     granted: usize,
 }
@@ -228,7 +228,7 @@ impl Naive {
         }
     }
 
-    /// How many ranges an `fcntl` would show: runs of bytes of one owner in one mode.
+    /// The number of ranges that an `fcntl` would show: runs of bytes of one owner in one mode.
     pub(crate) fn ranges(&self) -> usize {
         self.held
             .iter()

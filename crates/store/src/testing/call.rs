@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// What a system call does to the disk.
+/// The effect of a system call on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads data, waiting for the disk if it must.
@@ -69,9 +69,9 @@ pub(super) const FILTERED: [libc::c_long; 25] = [
 pub(super) struct Seen {
     pub(super) id: u64,
     pub(super) kind: Kind,
-    /// What it is about, as far as a path tells: an object, or the name in a directory.
+    /// The object of the call, as far as a path tells: an object, or the name in a directory.
     pub(super) path: PathBuf,
-    /// Of a read or write: its first byte, and how many.
+    /// The first byte and the length of a read or write.
     pub(super) range: Option<(u64, usize)>,
     notice: Notice,
 }
@@ -147,7 +147,7 @@ impl Seen {
         Some(Self { id, kind, path, range, notice })
     }
 
-    /// Where the open object that the call is about can be opened again, as long as its caller
+    /// The path at which the open object of the call can be opened again, as long as its caller
     /// waits.
     pub(super) fn open(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", low(self.notice.args[0])))

@@ -26,7 +26,7 @@ impl Kernel {
     /// kernel, and gives its result. The kernel is there as long as any of those threads.
     ///
     /// # Errors
-    /// Where the kernel doesn't let us (seccomp's user notification, Linux 5.5).
+    /// The kernel doesn't allow it (seccomp's user notification, Linux 5.5).
     ///
     /// # Panics
     /// If `what` does.
@@ -34,10 +34,10 @@ impl Kernel {
         Self::watched(None, what)
     }
 
-    /// As [`Kernel::under`], with `power` to be cut.
+    /// Runs a test like [`Kernel::under`], with `power` to be cut.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Kernel::under`].
     pub fn with_power<T: Send>(
         power: &Arc<PowerCut>,
         what: impl FnOnce() -> T + Send,
@@ -87,7 +87,7 @@ impl Kernel {
         self.go_on(held);
     }
 
-    /// How often a rule in force has struck.
+    /// The number of times that a rule in force has struck.
     #[must_use]
     pub fn hits(&self, id: RuleId) -> u64 {
         self.0.rules.lock().hits(id)
@@ -115,7 +115,7 @@ impl Kernel {
         }
     }
 
-    /// What becomes of a call now; nothing if that is told later.
+    /// The fate of a call now; nothing if that is decided later.
     fn decide(&self, notice: Notice) -> Option<Verdict> {
         let shared = &*self.0;
         let Some(seen) = Seen::of(notice, &shared.memory) else { return Some(Verdict::Continue) };

@@ -7,8 +7,8 @@
 //! others go on to the real kernel. [`PowerCut`] watches the syncs among them and can take back
 //! everything that none of them covered.
 //!
-//! What is *not* here: faults of the real kernel (see `tests/store/failing.rs`), and anything that
-//! a server runs with.
+//! Not here: faults of the real kernel (see `tests/store/failing.rs`), and anything that a server
+//! runs with.
 
 mod call;
 mod kernel;

@@ -14,14 +14,14 @@ pub(super) struct Notice {
     pub(super) args: [u64; 6],
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The real kernel carries it out.
     Continue,
-    /// It has failed.
+    /// The call has failed.
     Fail(Errno),
-    /// It was carried out by whoever answers, with this result.
+    /// The answerer carried out the call, with this result.
     Done(usize),
 }
 

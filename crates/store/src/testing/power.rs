@@ -1,8 +1,8 @@
-//! What a power cut leaves: of every file what its last sync covered, and of every directory the
-//! names. That is what POSIX promises and no more. The file systems under us keep more than that,
-//! because they write their journals in order; so a store that passes here owes nothing to them.
-//! A sync that fails takes what it should have covered with it: the kernel holds the pages for
-//! written from then on, and a later sync does not cover them unless they are written again.
+//! The disk's content after a power cut: of every file the data that its last sync covered, and of
+//! every directory the names. POSIX promises that and no more. The file systems under us keep more
+//! than that, because they write their journals in order; so a store that passes here owes nothing
+//! to them. A failed sync loses the data that it should have covered: the kernel holds the pages
+//! for written from then on, and a later sync does not cover them unless they are written again.
 //! For cuts of a real device see `weir-crash`.
 
 use super::call::{Kind, Seen};
@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What the kernel reads and writes. Pages of zeros become holes again.
+/// Size of a page, in which the kernel reads and writes. Pages of zeros become holes again.
 const PAGE: usize = 4096;
 
 /// The directory tree below one place as a power cut would leave it.
@@ -84,7 +84,7 @@ impl PowerCut {
         let followed = match seen.kind {
             Kind::Write if !failed => stable.written(seen),
             Kind::Sync if failed => stable.lose(&seen.open()),
-            // It covers what was done before it, and nothing else has to be covered.
+            // The sync covers the changes before it, and nothing else has to be covered.
             Kind::Sync if seen.is_of_everything() => stable.cover_all(&self.top),
             Kind::Sync => stable.cover(&seen.open(), seen.is_of_data_alone()),
             _ => Ok(()),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What happens to some of the calls.
+/// A fault for some of the calls.
 #[derive(Clone, Debug)]
 pub struct Rule {
     kinds: Vec<Kind>,
@@ -16,29 +16,29 @@ pub struct Rule {
     fault: Fault,
 }
 
-/// To which of the calls that a rule is about something happens.
+/// The choice among the calls that a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// To all.
+    /// All calls.
     Always,
-    /// To the first so many.
+    /// The first calls, so many.
     First(u64),
-    /// To this one, counted from 1.
+    /// This call, counted from 1.
     Nth(u64),
-    /// To one in so many, by chance that the seed decides.
+    /// One call in so many, by chance that the seed decides.
     OneIn(u64, u64),
 }
 
-/// What happens to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with this error and has done nothing.
+    /// The call fails with this error and has done nothing.
     Fail(Errno),
     /// A read or write moves at most so many bytes.
     Short(usize),
-    /// It is carried out after so long.
+    /// The call is carried out after this time.
     Slow(Duration),
-    /// It is carried out once the rule is lifted.
+    /// The call is carried out once the rule is lifted.
     Hold,
 }
 
@@ -114,12 +114,12 @@ impl Rules {
         self.all.drain(..).flat_map(|one| one.held).collect()
     }
 
-    /// How often a rule has struck.
+    /// The number of times that a rule has struck.
     pub(super) fn hits(&self, id: RuleId) -> u64 {
         self.all.iter().find(|one| one.id == id).map_or(0, |one| one.hits)
     }
 
-    /// What happens to a call: what the first rule says that strikes it.
+    /// The fault for a call: that of the first rule that strikes it.
     pub(super) fn judge(&mut self, seen: &Seen) -> Option<Fault> {
         let one = self.all.iter_mut().find_map(|one| {
             let strikes = one.rule.is_about(seen) && one.strikes();

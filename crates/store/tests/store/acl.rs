@@ -75,7 +75,7 @@ fn a_list_decides_and_follows_the_mode() {
         assert!(may(bed, &file, &FRIEND, Access::WRITE), "the mask is wider now");
         chmod(bed, &file, 0o600);
         assert!(!may(bed, &file, &FRIEND, Access::READ), "and now it lets nothing through");
-        // As the kernel and a fresh cache see it.
+        // The kernel and a fresh cache see the same list.
         let fresh = bed.reopen();
         let again = block_on(fresh.resolve(&bed.store.key(&file))).unwrap();
         let (attr, acl) = block_on(fresh.acl(&again, AclKind::Access)).unwrap();
@@ -93,7 +93,8 @@ fn the_kernel_s_own_lists_are_honoured() {
     in_both_cache_modes(|bed| {
         let file = bed.create(&bed.root(), b"f", 0o600, &OWNER).unwrap();
         let key = bed.store.key(&file);
-        // What setfacl writes: version 2; the owner, user 1002, the group, a mask, others.
+        // The attribute that setfacl writes: version 2; the owner, user 1002, the group, a mask,
+        // others.
         let (owner, none) = (1u16, u32::MAX);
         let entries =
             [(owner, 6u16, none), (2, 4, FRIEND.uid), (4, 0, none), (16, 4, none), (32, 0, none)];

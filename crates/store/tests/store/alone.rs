@@ -16,7 +16,7 @@ const NOBODY: u32 = 65_534;
 fn run_alone(test: &str, as_nobody: bool) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    // Where the program was built, nobody may have no business.
+    // The user nobody may have no access to the build directory.
     let program = directory.path().join("test");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut command = Command::new(&program);
@@ -111,7 +111,7 @@ fn as_nobody() {
     }
     assert_eq!(block_on(bed.store.resolve(&key)).err(), Some(FsError::Stale));
     assert!(block_on(bed.store.resolve(&newest)).is_ok());
-    // What is open is all there is of some: it stays so, however long nobody asks for it.
+    // Some objects exist only as open ones: they stay open, however long nobody asks for them.
     let open = bed.store.objects_open();
     bed.store.rest();
     assert_eq!((bed.store.objects_open(), open > 0), (open, true));

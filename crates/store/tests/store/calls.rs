@@ -24,7 +24,7 @@ fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).unwrap()
 }
 
-/// What the next process knows of a call: that it has made its change, and of what it has made.
+/// The next process's knowledge of a call: the call made its change, and the object it made.
 fn known(store: &LocalStore, call: CallId) -> Option<Option<ObjectKey>> {
     let all = store.remembered();
     let mut of_call = all.iter().filter(|known| known.call == call);
@@ -79,7 +79,7 @@ const ALL: [Change; 12] = [
 ];
 
 impl Change {
-    /// What it needs.
+    /// Makes the objects that the change needs.
     fn prepare(self, bed: &Bed) {
         let root = bed.root();
         match self {
@@ -99,7 +99,7 @@ impl Change {
         }
     }
 
-    /// The system call that makes it.
+    /// The system call that makes the change.
     fn kind(self) -> Kind {
         match self {
             Self::Create(CreateHow::Exclusive(_)) | Self::Link => Kind::Link,
@@ -110,7 +110,7 @@ impl Change {
         }
     }
 
-    /// Carries it out. Gives the key of what it has made.
+    /// Makes the change. Returns the key of the object it made.
     fn run(self, store: &LocalStore) -> FsResult<Option<ObjectKey>> {
         let root = store.root();
         let make = |kind: MakeKind| {
@@ -167,7 +167,7 @@ fn each(case: impl Fn(&Bed, Change)) {
 fn a_change_that_was_made_is_known_to_the_next_process_and_the_one_after() {
     each(|bed, change| {
         let made = change.run(&bed.store.for_call(call(1))).unwrap();
-        // As far as it came: that the change was made is written with what comes next.
+        // The change is known although its end is written only with the next record.
         let second = bed.reopen();
         assert_eq!(known(&second, call(1)), Some(made));
         let third = bed.reopen();
@@ -222,7 +222,7 @@ fn a_clean_stop_keeps_what_is_known() {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A volume under a kernel that obeys rules, and a thread there.
+/// A volume under a kernel that obeys rules, and a thread that makes changes.
 struct Held {
     kernel: Kernel,
     bed: Bed,
@@ -239,7 +239,7 @@ impl Held {
             let options = Options { namespace_durability, pool, ..options() };
             let bed = Bed::open(volume, options, "temp");
             change.prepare(&bed);
-            // So that the log is there already.
+            // The call makes sure that the log exists already.
             let store = bed.store.for_call(call(9));
             pipe(&store, "first");
             let (jobs, coming) = channel::<Job>();
@@ -250,8 +250,8 @@ impl Held {
         Self { kernel, bed, jobs, _directory: directory }
     }
 
-    /// Begins `change` as call 1, and kills the process where a rule strikes. Gives what the next one
-    /// knows of the call, and what the change would have made.
+    /// Begins `change` as call 1, and kills the process where a rule strikes. Returns the next
+    /// process's knowledge of the call, and the object that the change would have made.
     fn killed(
         &self,
         change: Change,
@@ -319,7 +319,7 @@ fn a_call_that_was_killed_while_its_change_was_synced_is_known() {
 }
 
 impl Change {
-    /// Has it been made?
+    /// Has the change been made?
     fn is_there(self, bed: &Bed) -> bool {
         let there = |name: &[u8]| bed.lookup(&bed.root(), name).is_ok();
         match self {
@@ -329,7 +329,7 @@ impl Change {
     }
 }
 
-/// Cuts the power with one of the syncs of `change`. Gives false if it has fewer.
+/// Cuts the power with one of the syncs of `change`. Returns false if it has fewer.
 fn cut(change: Change, syncs: u64) -> bool {
     let directory = tempfile::tempdir().unwrap();
     let volume = directory.path().join("volume");
@@ -337,7 +337,7 @@ fn cut(change: Change, syncs: u64) -> bool {
     let bed = Bed::open(volume.clone(), power_mode.clone(), "temp");
     change.prepare(&bed);
     if change == Change::Remove {
-        // So that the cut can bring the name back with the same object.
+        // The second link lets the cut bring the name back with the same object.
         let old = bed.lookup(&bed.root(), b"old").unwrap();
         block_on(bed.store.link(&old, &bed.root(), name("other"), &ROOT)).unwrap();
     }

@@ -47,7 +47,7 @@ pub(crate) fn everywhere(case: impl Fn(&Bed)) {
     everywhere_with(&options(), case);
 }
 
-/// The same with options of the test's own.
+/// Runs `case` everywhere with options of the test's own.
 pub(crate) fn everywhere_with(options: &Options, case: impl Fn(&Bed)) {
     for place in places() {
         let bed = Bed::open(place.path().join("volume"), options.clone(), place.name);
@@ -156,7 +156,7 @@ impl Bed {
         self.store.root()
     }
 
-    /// Where the kernel sees the volume's root.
+    /// The volume's root as the kernel sees it.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join("root")
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 use weir_core::FileKind;
 use weir_store::{LocalStore, OpenError, volume_format};
 
-/// What `meta/usage` said when an earlier version of format 1 had stopped: cleanly by its own rules,
-/// cleanly by those of today, and not cleanly.
+/// The content of `meta/usage` after a stop of an earlier version of format 1: cleanly by its own
+/// rules, cleanly by those of today, and not cleanly.
 const FORMAT_1: [Option<&str>; 4] =
     [Some("4096\n"), None, Some("weir-usage 2 clean 12288\n"), Some("weir-usage 2 open 0 20000\n")];
 
@@ -54,7 +54,7 @@ fn a_volume_of_every_earlier_version_is_opened_with_all_that_is_in_it() {
             }
             assert_eq!(bed.store.used_bytes(), 12288, "{usage:?}");
             assert_eq!(volume.metadata().unwrap().mode() & 0o777, 0o700);
-            // It goes on from there.
+            // The volume goes on from there.
             let new = bed.create(&dir, b"new", 0o600, &crate::common::ROOT).unwrap();
             bed.write(&new, 0, &[1; 100]).unwrap();
             bed.store.close().unwrap();

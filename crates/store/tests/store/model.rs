@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an operation answered, in so far as the two stores must agree.
+/// The answer to an operation, in so far as the two stores must agree.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Nothing,
@@ -149,7 +149,7 @@ impl<S: Store> Player<S> {
         Self { store, objects: vec![root.clone()], directories: vec![root], steps: 0 }
     }
 
-    /// As a server does: by its key, so that what is gone is stale.
+    /// The object by its key, as a server finds it, so that a removed one is stale.
     fn object(&self, number: usize) -> FsResult<S::Object> {
         let object = &self.objects[number % self.objects.len()];
         block_on(self.store.resolve(&self.store.key(object)))

@@ -1,4 +1,4 @@
-//! What the store promises of objects, one by one, on each file system.
+//! The store's promises about objects, one by one, on each file system.
 
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -529,7 +529,7 @@ fn the_mark_of_a_new_volume_does_not_outlive_its_making() {
         let file = bed.create(&bed.root(), b"f", 0o644, &ROOT).unwrap();
         bed.write(&file, 0, &[1; 5000]).unwrap();
         bed.store.close().unwrap();
-        // As after a power cut between the format and the removal of the mark.
+        // The state after a power cut between the format and the removal of the mark.
         let mark = bed.directory.join(NEW_VOLUME_MARK);
         std::fs::write(&mark, "").unwrap();
         assert_eq!(bed.reopen().used_bytes(), 8192);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_api::{AuditEvent, AuditQuery, AuditRecord};
 use weir_bench::terminal::json_line;
 
-/// How often a log is asked for more.
+/// Pause between two requests for more of a log.
 const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 
 /// Show the audit log: who changed what, and who was refused

@@ -1,5 +1,5 @@
-//! What was measured that disks hold, and what is promised of it, for people: `weir calibrate show` and
-//! `weir capacity`.
+//! The measured capacity of disks, and the promises on it, for people: `weir calibrate show` and `weir
+//! capacity`.
 
 use super::report::nanos_text;
 use super::{Global, Output, connect, print};
@@ -31,7 +31,7 @@ fn row(there: &Filesystem) -> Vec<String> {
     ]
 }
 
-/// What is committed, and whether that is more than may be.
+/// The committed figures, and whether they are more than may be.
 fn committed(there: &Filesystem) -> String {
     let (rate, iops) = (there.committed_bytes_per_second, there.committed_iops);
     let mark = if there.overcommitted { " (too much)" } else { "" };
@@ -45,7 +45,8 @@ fn both(rate: Option<u64>, iops: Option<u64>) -> String {
     if known.is_empty() { "not known".to_owned() } else { known.join(", ") }
 }
 
-/// What of a file system that was calibrated is not limited, because no figure is there for it; in lines.
+/// The resources of a calibrated file system that are not limited, because no figure is there for them;
+/// in lines.
 fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
     let line = |what: &str, bound: &str, block: u32| {
         let (directory, block) = (&there.directory, Bytes(block.into()));
@@ -84,7 +85,7 @@ fn rules(capacity: &Capacity) -> [String; 2] {
     [judged, allowed]
 }
 
-/// What the file system of a pool holds and is committed to, in a line.
+/// The capacity and commitment of a pool's file system, in a line.
 pub(crate) fn of_pool(capacity: &Capacity, pool: &str) -> Option<String> {
     let there =
         capacity.filesystems.iter().find(|there| there.pools.iter().any(|it| it == pool))?;

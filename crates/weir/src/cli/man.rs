@@ -103,7 +103,7 @@ fn title(name: &str, section: char) -> String {
     format!(".TH {name} {section} \"\" \"weir {version}\" \"Weir Manual\"\n")
 }
 
-/// How the command is called, as its help says it.
+/// The synopsis of the command, as its help says it.
 fn synopsis(command: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]);
@@ -117,7 +117,7 @@ fn synopsis(command: &Command) -> Roff {
     roff
 }
 
-/// What follows a command's help: headings that end in a colon, lines of commands below them, and
+/// The text after a command's help: headings that end in a colon, lines of commands below them, and
 /// sentences.
 fn examples(roff: &mut Roff, after: &str) {
     let mut listing = false;

@@ -53,7 +53,7 @@ impl Cli {
     /// values, which are text from outside.
     ///
     /// # Errors
-    /// What clap says.
+    /// The error of clap.
     pub(crate) fn given() -> Result<Self, clap::Error> {
         let mut command = without_values(Self::command());
         let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -128,7 +128,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// What a command line asks for that can't be read as a whole.
+    /// The output that a command line asks for that can't be read as a whole.
     fn asked(words: impl IntoIterator<Item = OsString>) -> Self {
         let words: Vec<_> = words.into_iter().take_while(|word| word != "--").collect();
         let joined = words.iter().any(|word| word == "--output=json");
@@ -136,7 +136,7 @@ impl Output {
         if joined || apart { Self::Json } else { Self::Table }
     }
 
-    /// The same for what measures.
+    /// The output format of a measuring command.
     const fn format(self) -> weir_bench::cli::Format {
         match self {
             Self::Table => weir_bench::cli::Format::Table,

@@ -166,12 +166,12 @@ pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
     }
 }
 
-/// What `--dry-run` means to the API.
+/// The API's value for `--dry-run`.
 pub(crate) const fn dry(dry_run: bool) -> Dry {
     if dry_run { Dry::Run } else { Dry::No }
 }
 
-/// What `--overcommit` means to it.
+/// The client for `--overcommit`.
 pub(crate) fn allowing(client: &Client, overcommit: bool) -> Client {
     if overcommit { client.overcommitting() } else { client.clone() }
 }

@@ -1,4 +1,4 @@
-//! What goes to standard output and standard error, through the one door that there is for both
+//! The output of commands to standard output and standard error, through the one door for both
 //! ([`weir_bench::terminal`]).
 
 use super::Output;
@@ -53,7 +53,7 @@ pub(crate) fn unread(error: &clap::Error) -> ExitCode {
     };
     let given = std::env::args_os().skip(1).chain(std::env::vars_os().filter_map(ours));
     let given: Vec<_> = given.map(|text| text.to_string_lossy().into_owned()).collect();
-    // Nobody reads it any more: the status says enough.
+    // Without a reader the status says enough.
     drop(terminal::usage(error, given.iter().map(String::as_str)));
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }

@@ -27,7 +27,7 @@ pub(crate) fn own_iops(text: &str) -> Result<Own, String> {
     if text == "auto" { Ok(Own(None)) } else { iops(text).map(|own| Own(Some(own))) }
 }
 
-/// What a volume is given, or what it has without that.
+/// A volume's own value; `None` for the one it has without that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own(pub(crate) Option<u64>);
 

@@ -418,7 +418,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     export::print_rules(&volume.exports)
 }
 
-/// What a volume holds, and how sure that is.
+/// The used bytes of a volume, and their certainty.
 fn used(live: &VolumeLive) -> String {
     let used = counted(live.used_bytes);
     let Some(Counting { files, bytes }) = live.counting else {
@@ -431,7 +431,7 @@ fn used(live: &VolumeLive) -> String {
     format!("{used}{known}; being counted: {files} files, {} so far", counted(bytes))
 }
 
-/// How often a recount is asked how far it has come.
+/// Pause between two requests for a recount's progress.
 const RESCAN_POLL: Duration = Duration::from_millis(200);
 
 async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {

@@ -12,7 +12,7 @@ use weir_nfs::v3::wire::{
 
 const SET: Sattr3 = Sattr3 { mode: Some(0o755), ..Sattr3::NONE };
 
-/// What a reply says: the handle of what was made, or why not.
+/// The outcome in a reply: the handle of the object made, or the error.
 type Outcome = Result<Option<Vec<u8>>, Status>;
 
 fn made(result: Res<NewObject<'_>, WccData>) -> Outcome {
@@ -121,7 +121,7 @@ fn a_change_whose_reply_was_lost_with_the_server_is_answered_by_the_next_one() {
             let mut after = before.clone();
             after[4] = false;
             assert_eq!(names(peer, &root), after);
-            // The same number for something else is another call.
+            // A call with the same number and other arguments is another call.
             let other = change!(1007, RemoveArgs { object: at(&root, "name") }, done);
             assert_eq!(ask(peer, &other), Ok(None), "the same call");
             let other = change!(1007, RemoveArgs { object: at(&root, "nobody") }, done);

@@ -47,7 +47,7 @@ impl Bench {
         path.to_str().unwrap().to_owned()
     }
 
-    /// What is in the volume.
+    /// The content of the volume.
     fn left(&self) -> Vec<String> {
         let tree = self.server.data().join("pools/1/volumes/1/root");
         let names = std::fs::read_dir(tree).unwrap();

@@ -102,7 +102,7 @@ fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
         assert!(!kept["machine"][known].as_str().unwrap().is_empty(), "{known}");
     }
 
-    // What is held to is the worst mix at the planned block sizes.
+    // The bound is the worst mix at the planned block sizes.
     let least = |block: u64, name: &str| {
         let cells = cells.iter().filter(|cell| cell["block_bytes"] == block);
         cells.map(|cell| cell[name].as_u64().unwrap()).min().unwrap()
@@ -135,7 +135,7 @@ fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
     let shown = server.weir(&["calibrate", "show", directory]);
     assert!(shown.contains("which fits into memory") && shown.contains("64 KiB"), "{shown}");
 
-    // Where it is forgotten, nothing is known and nothing refused.
+    // Without the calibration, nothing is known and nothing refused.
     server.weir(&["calibrate", "forget", directory]);
     server.weir(&["volume", "set", "v", "--throughput", "8100MiB/s"]);
     assert!(server.weir(&["pool", "show", "pool"]).contains("not calibrated"));

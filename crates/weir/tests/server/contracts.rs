@@ -33,10 +33,10 @@ fn operations_are_limited_beside_bytes() {
     read_at_once(&mut peer, &file, 20, 0);
     assert_eq!(live(&server, "delayed_ops"), 0, "nothing limits what moves no byte");
     server.weir(&["volume", "set", "good", "--max-iops", "20"]);
-    // One of them may go at once, and no more than the 50 ms beside it; an empty READ counts too.
+    // One operation may go at once, and no more than the 50 ms beside it; an empty READ counts too.
     read_at_once(&mut peer, &file, 20, 0);
     assert!(live(&server, "delayed_ops") >= 15, "{}", live(&server, "delayed_ops"));
-    // What isn't a READ or WRITE is free.
+    // Calls other than READ and WRITE are free.
     let before = live(&server, "delayed_ops");
     for _ in 0..50 {
         peer.attributes(&file);
@@ -56,13 +56,13 @@ fn a_file_at_its_ceiling_delays_nobody_who_wants_another() {
     server.weir(&["volume", "set", "good", "--max-file-iops", "20"]);
     let shown = server.weir(&["volume", "show", "good"]);
     assert!(shown.contains("most of each file"), "{shown}");
-    // Those that wait for the first file came earlier, on the same connection.
+    // The requests that wait for the first file came earlier, on the same connection.
     let args = |file| ReadArgs { file: FileHandle3(file), offset: 0, count: 0 };
     let calls = (0..20).map(|call| encoded(call, &args(&file)));
     let calls: Vec<u8> = calls.chain([encoded(99, &args(&other))]).flatten().collect();
     peer.send(&calls);
     let order: Vec<_> = (0..21).map(|_| Reply::parse(&peer.receive()).unwrap().xid).collect();
-    // One of them goes every 50 ms, all together take a second.
+    // One request goes every 50 ms, all together take a second.
     assert!(order.iter().position(|&xid| xid == 99).unwrap() <= 10, "{order:?}");
     let delayed = live(&server, "delayed_ops");
     assert!((15..20).contains(&delayed), "{delayed}");
@@ -146,7 +146,7 @@ fn a_contract_that_holds_a_volume_back_is_seen_in_the_report_and_the_metrics() {
     assert_eq!(top["volumes"][0]["volume"], "good");
     let report = asked(&["volume", "report", "good"]);
     assert!(!report["periods"].as_array().unwrap().is_empty(), "{report}");
-    // What was not written yet is written when the server stops.
+    // Periods not written yet are written when the server stops.
     server.restart("TERM");
     let report = server.weir(&["--output", "json", "volume", "report", "good"]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
@@ -187,7 +187,7 @@ fn only_volumes_that_were_chosen_have_histograms() {
     assert_eq!(wait("count{volume=\"good\""), 20.0, "READs, whether they waited or not");
     let waited = value("weir_volume_wait_seconds_total{volume=\"good\"");
     assert!((wait("sum{volume=\"good\"") - waited).abs() < 1e-6 && waited > 0.0);
-    // What is made later has them from its birth on, and what was not named has none.
+    // A later volume has them from its creation on, and one that was not named has none.
     server.volume("later", "1TiB");
     server.volume("other", "1TiB");
     let text = scraped(&server);
@@ -304,7 +304,8 @@ fn credits_survive_a_crash_and_are_not_filled_by_it() {
     server.weir(&[&volume[..], &["--iops", "3000"]].concat());
     const FULL: u64 = 25_200_000;
     assert_eq!(live(&server, "credits"), FULL, "full at birth");
-    // They are kept about a second after that, less what can be spent until they are kept next.
+    // The credits are kept about a second after that, less those that can be spent until they are
+    // kept next.
     let mut left = FULL;
     for wait in 1..20 {
         std::thread::sleep(std::time::Duration::from_secs(wait));

@@ -1,5 +1,5 @@
-//! What the running server could do if it were taken over, and what it lets slip: privileges of
-//! every thread, the filter, secrets in the log.
+//! The powers of the running server if it were taken over, and its leaks: privileges of every
+//! thread, the filter, secrets in the log.
 
 use crate::peer::Peer;
 use crate::test_server::TestServer;
@@ -24,7 +24,7 @@ const SYS_RESOURCE: u64 = 1 << 24;
 /// A server started by a command of the test's own, whose log the test reads.
 struct Logged {
     process: Child,
-    /// What it said until it served.
+    /// The server's lines until it served.
     start: Vec<String>,
     rest: std::thread::JoinHandle<Vec<String>>,
 }
@@ -138,7 +138,7 @@ fn what_a_container_withholds_is_named_with_what_will_not_work() {
 fn an_ordinary_user_is_told_the_limits_and_its_memory_is_nobodys() {
     let place = TempDir::new().unwrap();
     std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    // Where the program was built, nobody may have no business.
+    // The user nobody may have no access to the build directory.
     let program = place.path().join("weir");
     std::fs::copy(WEIR, &program).unwrap();
     let mut command = Command::new(&program);
@@ -148,7 +148,8 @@ fn an_ordinary_user_is_told_the_limits_and_its_memory_is_nobodys() {
     let server = Logged::start(&mut command, &place.path().join("data"), &[]);
     assert!(server.has_said("all files belong to this user"), "{:#?}", server.start);
     assert!(server.has_said("file handles end with this process"));
-    // What can't be dumped belongs to root, so that its own user can't trace it or read its memory.
+    // A process that can't be dumped belongs to root, so that its own user can't trace it or read
+    // its memory.
     let memory = format!("/proc/{}/mem", server.process.id());
     assert_eq!(Path::new(&memory).symlink_metadata().unwrap().uid(), 0);
     for status in threads(server.process.id()) {
@@ -164,7 +165,7 @@ fn the_filter_can_be_switched_off_and_the_rest_stays() {
         let mut command = Command::new("prlimit");
         command.args(["--nofile=4096:4096", WEIR]);
         let server = Logged::start(&mut command, data.path(), &["--seccomp", mode]);
-        // Who may raise what is too low does; others say so.
+        // A process that may raise a limit that is too low does; others say so.
         let own = std::fs::read_to_string("/proc/self/status").unwrap();
         let may = set(&own, "CapEff") & SYS_RESOURCE != 0;
         assert_eq!(server.has_said("few open files are allowed"), !may);

@@ -43,7 +43,7 @@ fn a_log_that_nobody_reads_stops_nobody_and_says_afterwards_what_is_missing() {
         peers[0].call(&Mnt(b"/good"));
     }
     server.weir(&["volume", "list"]);
-    // Who reads at last has what was kept, and then hears of the rest.
+    // A late reader gets the lines that were kept, and then the report of the rest.
     let mut read = lines(reader);
     assert!(read.any(|line| line.contains(DROPPED)));
     peers.push(Peer::mount_at(server.address(), b"/good"));

@@ -1,4 +1,4 @@
-//! What the service manager hears of the server, by the protocol of sd_notify(3).
+//! The server's messages to the service manager, by the protocol of sd_notify(3).
 
 use rustix::process::geteuid;
 use std::os::linux::net::SocketAddrExt;
@@ -19,7 +19,7 @@ impl Manager {
         Self(socket)
     }
 
-    /// What it hears next.
+    /// The next message.
     fn hears(&self) -> String {
         let mut state = [0; 4096];
         let length = self.0.recv(&mut state).unwrap();

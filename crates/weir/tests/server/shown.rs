@@ -12,14 +12,14 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Escape sequences, ends of lines, and characters that turn text or are not seen.
 const EVIL: &str = "x\u{1b}[31m\nFAKE pool\r\u{9b}2J\u{202e}\u{2028}\u{200b}\u{7f}\tz";
 
-/// The same as it is shown.
+/// [`EVIL`] as commands show it.
 const SHOWN: &str = r"x\u{1b}[31m\nFAKE pool\r\u{9b}2J\u{202e}\u{2028}\u{200b}\u{7f}\tz";
 
 fn harmful(letter: char) -> bool {
     letter != '\n' && (letter.is_control() || "\u{202e}\u{2028}\u{200b}".contains(letter))
 }
 
-/// What a command printed, which must be harmless and have no line that begins with a value's.
+/// The output of a command, which must be harmless and have no line that begins with a value's.
 fn harmless(what: &str, printed: &[u8]) -> String {
     let text = String::from_utf8(printed.to_vec()).unwrap();
     assert!(!text.contains(harmful), "{what}: {text:?}");

@@ -31,12 +31,12 @@ impl TestServer {
         Self::start_with(&[])
     }
 
-    /// The same with settings in the environment.
+    /// Starts a server with settings in the environment.
     pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
         Self::start_logging(settings, Stdio::inherit())
     }
 
-    /// The same with its log going to `log`.
+    /// Starts a server whose log goes to `log`.
     pub(crate) fn start_logging(settings: &[(&str, &str)], log: Stdio) -> Self {
         let data = TempDir::new().unwrap();
         let (address, held) = free_address();
@@ -49,7 +49,7 @@ impl TestServer {
         server
     }
 
-    /// Where it serves NFS.
+    /// The server's address for NFS.
     pub(crate) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
@@ -59,7 +59,7 @@ impl TestServer {
         prepared(TcpStream::connect(self.address()).unwrap())
     }
 
-    /// The same from another address of this machine.
+    /// Connects from another address of this machine.
     pub(crate) fn connect_from(&self, source: Ipv4Addr) -> TcpStream {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         bind(&socket, &SocketAddr::from((source, 0))).unwrap();
@@ -67,7 +67,7 @@ impl TestServer {
         prepared(socket.into())
     }
 
-    /// Its process id.
+    /// The server's process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -111,7 +111,7 @@ impl TestServer {
         self.await_answer();
     }
 
-    /// Its data directory.
+    /// The server's data directory.
     pub(crate) fn data(&self) -> &Path {
         self.data.path()
     }

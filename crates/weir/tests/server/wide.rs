@@ -22,8 +22,8 @@ const DEPTH: u32 = 128;
 /// Steps of a phase whose times are told one by one, so that one that grows is seen.
 const PARTS: u32 = 10;
 
-/// What the server may hold more than before, in KiB: the allocator leaves up to 2 MiB with each of
-/// its 64 threads for the disk, and objects held open take about 1 KiB each.
+/// The memory that the server may hold beyond the earlier, in KiB: the allocator leaves up to 2 MiB
+/// with each of its 64 threads for the disk, and objects held open take about 1 KiB each.
 const GROWTH_KIB_MAX: u64 = 192 << 10;
 const GROWTH_KIB_MAX_CAMPAIGN: u64 = 320 << 10;
 

@@ -9,7 +9,7 @@ const VERIFIER: usize = 8;
 /// Length of the handles that the bare loop gives out, without the length word.
 pub(crate) const HANDLE: usize = 32;
 
-/// What is asked for. Anything else ends the connection.
+/// The request of a call. Any other call ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request<'a> {
     /// NULL of NFS or MOUNT.

@@ -21,7 +21,7 @@ pub(crate) struct File {
     pub(crate) fd: OwnedFd,
     /// The template of its attributes.
     pub(crate) attr: [u8; ATTR],
-    /// Its size when it was opened, in bytes.
+    /// The file's size when it was opened, in bytes.
     pub(crate) size: u64,
 }
 

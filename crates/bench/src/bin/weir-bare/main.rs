@@ -1,11 +1,12 @@
 //! The bare loop: what serving NFS requests costs when there is nothing but the socket pattern and
 //! the bare system call. `make peers` measures Weir against it.
 //!
-//! It keeps the shape of Weir's workers: one thread per core, level-triggered epoll, one large
-//! receive per wake, every complete request answered, one send for the whole batch. It is *not* an
-//! NFS server: it reads the few words of a call that sit at fixed places, performs one system call,
-//! and answers with a template that has the size of the real reply. No credential is looked at, no
-//! attribute is fresh, nothing is checked beyond what keeps the loop itself from failing.
+//! The loop keeps the shape of Weir's workers: one thread per core, level-triggered epoll, one
+//! large receive per wake, every complete request answered, one send for the whole batch. It is
+//! *not* an NFS server: it reads the few words of a call that sit at fixed places, performs one
+//! system call, and answers with a template that has the size of the real reply. No credential is
+//! looked at, no attribute is fresh, nothing is checked beyond what keeps the loop itself from
+//! failing.
 
 mod call;
 mod connection;

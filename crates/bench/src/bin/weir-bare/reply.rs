@@ -113,7 +113,7 @@ impl Batch {
         Ok(done)
     }
 
-    /// Where the next byte goes, for [`Batch::patch`] and [`Batch::rewind`].
+    /// The place of the next byte, for [`Batch::patch`] and [`Batch::rewind`].
     pub(crate) const fn position(&self) -> usize {
         self.filled
     }

@@ -192,7 +192,7 @@ fn read(file: u32, offset: u64, count: usize, known: &mut Known, batch: &mut Bat
             Err(Errno::AGAIN) => 0,
             other => other?,
         };
-        // What is not in the page cache, or the end of the file.
+        // The rest is not in the page cache, or lies behind the end of the file.
         if done < room.len() && offset + (done as u64) < file.size {
             return Ok(done + pread(&file.fd, &mut room[done..], offset + done as u64)?);
         }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use weir_bench::demo::Stop;
 use weir_bench::live::{self, Options};
 
-/// How long an empty bucket earns credits, in seconds: in 40 s a burst's worth of more than 10 s.
+/// Time for which an empty bucket earns credits (s): in 40 s a burst's worth of more than 10 s.
 const REFILL_S: f64 = 40.0;
-/// The same where the bucket was drained from full.
+/// Time for which a bucket drained from full earns credits (s).
 const REFILL_FULL_S: f64 = 600.0;
 
 /// Loads volumes of a shared pool of which one becomes idle and comes back, and drains and refills buckets of credits for bursts, on

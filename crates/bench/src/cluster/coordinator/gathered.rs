@@ -95,7 +95,7 @@ fn merge(merged: &mut [Option<Record>], seat: Seat) {
     }
 }
 
-/// What was missing because a worker was lost.
+/// The losses of a worker that was lost.
 fn losses(seat: &Seat, loads: &[Workload]) -> Vec<String> {
     if !seat.is_short() {
         return Vec::new();
@@ -137,7 +137,7 @@ fn losses(seat: &Seat, loads: &[Workload]) -> Vec<String> {
     notes
 }
 
-/// What was odd about a worker's clock.
+/// The oddities of a worker's clock.
 fn clocks(seat: &Seat, before: Option<Reading>) -> Vec<String> {
     let mut notes = Vec::new();
     if seat.late_ms > 0 {
@@ -173,7 +173,7 @@ mod tests {
         Workload { name: "x".to_owned(), jobs: JOBS, warmup_s: 0.0, ..Workload::default() }
     }
 
-    /// What the parts `which` of `of` of the same 20,000 operations left behind.
+    /// The record of the parts `which` of `of` of the same 20,000 operations.
     fn record(which: impl Fn(u32) -> bool, of: u32) -> Record {
         let mut recorder = Recorder::new(JOBS as usize, 0, u64::MAX, std::sync::mpsc::channel().0);
         let mut rng = Rng::new(3);
@@ -280,7 +280,7 @@ mod tests {
         assert!(applied.record.results("x").unwrap().0.interrupted);
     }
 
-    /// What becomes of a report of load 0 whose record was changed at these places.
+    /// The seat after a report of load 0 whose record was changed at these places.
     fn reported(changes: &[(&str, serde_json::Value)]) -> Result<Seat, String> {
         let mut value = serde_json::to_value(record(|_| true, 1)).unwrap();
         for (place, new) in changes {

@@ -1,4 +1,4 @@
-//! What all workers do, for live display: their windows added up.
+//! The windows of all workers added up, for live display.
 
 use crate::engine::{Phase, Window};
 

@@ -28,7 +28,7 @@ use step::Step;
 
 /// Reports that wait to be looked at; connections are read no further then.
 const REPORTS: usize = 1024;
-/// How long everybody waits for the last words of one that has gone.
+/// Longest wait for the last words of a worker that has gone.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// A load may last so many seconds: what comes of it has to fit into one message.
 const LOAD_SECONDS_MAX: f64 = 86_400.0;
@@ -103,7 +103,7 @@ impl Coordinator {
         Ok(Self { workers, reports, clock, patience, steps: 0, remarks })
     }
 
-    /// How many workers there were at the beginning.
+    /// The number of workers at the beginning.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.workers.len()

@@ -1,4 +1,4 @@
-//! What the coordinator knows of one worker in one step.
+//! The coordinator's knowledge of one worker in one step.
 
 use super::split::jobs_of;
 use crate::cluster::clock::{Exchange, Reading};
@@ -10,28 +10,28 @@ use std::collections::BTreeMap;
 /// Readings of a clock that are kept; more than are asked for, since some may come late.
 const READINGS_MAX: usize = 64;
 
-/// How far a worker is.
+/// The progress of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
-    /// Its clock is being read.
+    /// The worker's clock is being read.
     #[default]
     Probing,
-    /// Its clock was read.
+    /// The worker's clock was read.
     Probed,
-    /// Its files are laid out.
+    /// The worker's files are laid out.
     Prepared,
-    /// It can start.
+    /// The worker can start.
     Attached,
-    /// Its load is over, and its records are here.
+    /// The worker's load is over, and its records are here.
     Ended,
-    /// It has cleared away.
+    /// The worker has cleared away.
     Finished,
 }
 
 /// A worker was lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
-    /// How.
+    /// The reason.
     pub(crate) why: String,
     /// Seconds after the start; `None` before it.
     pub(crate) at_s: Option<f64>,
@@ -40,31 +40,31 @@ pub(crate) struct Loss {
 /// A worker in a step.
 #[derive(Default)]
 pub(crate) struct Seat {
-    /// Its number among the workers.
+    /// The worker's number.
     pub(crate) worker: usize,
-    /// Its name.
+    /// The worker's name.
     pub(crate) name: String,
-    /// What it takes part in.
+    /// The loads that it takes part in.
     pub(crate) loads: Vec<Assigned>,
-    /// How far it is.
+    /// The worker's progress.
     pub(crate) progress: Progress,
-    /// Its clock, as often as it was asked.
+    /// The readings of its clock.
     pub(crate) readings: Vec<Reading>,
-    /// Its clock after the load.
+    /// The readings of its clock after the load.
     pub(crate) readings_after: Vec<Reading>,
     /// Bytes laid out, of so many.
     pub(crate) layout: (u64, u64),
-    /// What came of its loads, by number.
+    /// The records of its loads, by number.
     pub(crate) records: BTreeMap<u32, Record>,
-    /// What it was seen to complete in the measured interval.
+    /// The operations and bytes that it was seen to complete in the measured interval.
     pub(crate) seen: (u64, u64),
-    /// What failed after the load, with the load's number.
+    /// Failures after the load, with the load's number.
     pub(crate) failures: Vec<(u32, String)>,
     /// Milliseconds by which it began late.
     pub(crate) late_ms: u64,
-    /// It was told to end by somebody else; what it had measured may still have come.
+    /// The worker was told to end by somebody else; its measurements may still have come.
     pub(crate) leaving: Option<Loss>,
-    /// It was lost.
+    /// The worker was lost.
     pub(crate) lost: Option<Loss>,
 }
 
@@ -166,7 +166,7 @@ impl Seat {
         self.leaving.is_some() || (self.lost.is_some() && self.progress < Progress::Ended)
     }
 
-    /// Its part of the result.
+    /// The worker's part of the result.
     #[must_use]
     pub(crate) fn result(&self, reading: Option<Reading>) -> WorkerResult {
         let ended = self.progress >= Progress::Ended;
@@ -187,7 +187,7 @@ impl Seat {
         }
     }
 
-    /// When and how its part ended early.
+    /// The time and reason of its early end.
     #[must_use]
     pub(crate) fn story(&self) -> String {
         match self.leaving.as_ref().or(self.lost.as_ref()) {
@@ -197,7 +197,7 @@ impl Seat {
         }
     }
 
-    /// What share of the load with this number it had, 0 to 1.
+    /// The worker's share of the load with this number, 0 to 1.
     #[must_use]
     pub(crate) fn share(&self, load: u32) -> f64 {
         let assigned = self.loads.iter().find(|assigned| assigned.load == load);

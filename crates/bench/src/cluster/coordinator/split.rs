@@ -7,13 +7,13 @@ use crate::workload::{Part, Workload};
 /// A worker as far as dealing is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hand<'a> {
-    /// Its name.
+    /// The worker's name.
     pub(crate) name: &'a str,
     /// Is it still there?
     pub(crate) there: bool,
 }
 
-/// What each worker gets, in the order of the workers, and what is worth a sentence.
+/// The loads of each worker, in the order of the workers, and remarks.
 pub(crate) type Dealt = (Vec<Vec<Assigned>>, Vec<String>);
 
 /// Deals `loads` to `workers`: each load to all that are there, or to those that it names, but to

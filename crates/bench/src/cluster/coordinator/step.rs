@@ -14,9 +14,9 @@ use crate::workload::Workload;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often each clock is read before a step, and after it.
+/// Readings of each clock before a step, and after it.
 const PROBES: usize = 8;
-/// How often it is looked at what there is to show, and whether to stop.
+/// Time between two looks for new progress and for a stop.
 const LOOK: Duration = Duration::from_millis(20);
 /// Length of a window that is shown.
 const WINDOW_NS: u64 = 100_000_000;

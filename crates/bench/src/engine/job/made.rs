@@ -1,4 +1,4 @@
-//! What a job makes while it runs, so that it can remove it, and what is left of it at the end.
+//! The objects that a job makes while it runs and removes, and those left at the end.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Its name.
+    /// The object's name.
     pub(crate) fn name(&self) -> String {
         let Self { job, serial, directory } = self;
         let kind = if *directory { "dir" } else { "new" };
@@ -35,7 +35,7 @@ pub(crate) fn directory_name(job: u32, serial: u64) -> String {
     Made { job, serial, directory: true }.name()
 }
 
-/// What the jobs of a load left behind when they ended, for the clean-up.
+/// The objects that the jobs of a load left behind when they ended, for the clean-up.
 #[derive(Clone, Default)]
 pub(crate) struct Leftovers(Arc<Mutex<Vec<Made>>>);
 
@@ -84,7 +84,7 @@ impl Makings {
         self.serial
     }
 
-    /// It is there, and for later use.
+    /// Notes an object that is there, for later use.
     pub(super) fn keep(&mut self, serial: u64, directory: bool) {
         if directory {
             self.directories.push_back(serial);
@@ -93,7 +93,7 @@ impl Makings {
         }
     }
 
-    /// It is not there, or not any more.
+    /// Notes an object that is not there, or not any more.
     pub(super) fn gone(&mut self, serial: u64, directory: bool) {
         self.names.remove(&(serial, directory));
     }

@@ -15,7 +15,7 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// As `shares` say.
+    /// The operations in these `shares`.
     pub(super) fn new(shares: &[OpShare]) -> Self {
         let mut bound = 0;
         let add = |share: &OpShare| {
@@ -117,7 +117,8 @@ impl Job {
         Op::then(Request::Mkdir { serial: self.makings.begin(true) }, follow)
     }
 
-    /// What follows a request that is not the last of its operation, or not the last operation.
+    /// The request that follows one that is not the last of its operation, or not the last
+    /// operation.
     pub(super) fn follow(&mut self, op: &Op) -> After {
         let next = match (op.follow, op.request) {
             (Follow::ReadOn, Request::Lookup { file }) => return self.read_on(file, 0),

@@ -24,15 +24,15 @@ use request::Follow;
 use size::Sizes;
 use std::sync::Arc;
 
-/// How long a job waits where every block that it could write is being written.
+/// Time (ns) that a job waits if every block that it could write is being written.
 const CROWDED_NS: u64 = 100_000;
 
-/// What the jobs of a load share.
+/// The state that the jobs of a load share.
 #[derive(Clone, Default)]
 pub(crate) struct Common {
     /// Makes the names unique that jobs create.
     pub(crate) run: u64,
-    /// When the load begins, in nanoseconds since its step does.
+    /// Start of the load, in nanoseconds since the start of its step.
     pub(crate) begin_ns: u64,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) cursors: Cursors,
@@ -108,12 +108,12 @@ impl Job {
         }
     }
 
-    /// Its number.
+    /// The job's number.
     pub(crate) const fn index(&self) -> u32 {
         self.index
     }
 
-    /// What a free slot does at `now_ns`.
+    /// The work of a free slot at `now_ns`.
     #[inline]
     pub(crate) fn next(&mut self, now_ns: u64) -> Next {
         if self.is_done() {
@@ -141,7 +141,7 @@ impl Job {
         Next::Op(op, due)
     }
 
-    /// What follows `op`, whose request has succeeded.
+    /// The work after `op`, whose request has succeeded.
     #[inline]
     pub(crate) fn after(&mut self, op: &Op) -> After {
         self.settle(op);

@@ -1,5 +1,5 @@
-//! When requests leave: due times of a limited rate, and pauses. All of it is arithmetic on times
-//! in nanoseconds since the start of the load.
+//! The times at which requests leave: due times of a limited rate, and pauses. All of it is
+//! arithmetic on times in nanoseconds since the start of the load.
 
 use crate::rng::{Rng, mix};
 use crate::workload::{Pacing, Rate, Think, Workload};
@@ -40,7 +40,7 @@ impl Pace {
         Some(Self { at_ns: begin_ns as f64 + offset, gap_ns, by_bytes, drawn })
     }
 
-    /// When the next operation is due, which moves `bytes`.
+    /// The due time of the next operation, which moves `bytes`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -80,7 +80,7 @@ pub(super) enum Leave {
 }
 
 impl Pause {
-    /// As `think` says.
+    /// The pauses of `think`.
     pub(super) const fn new(think: Think) -> Self {
         let pause_ns = think.us.saturating_mul(1000);
         Self { pause_ns, every: think.every, sent: 0, open: 0, until_ns: None }
@@ -107,7 +107,7 @@ impl Pause {
         self.open += 1;
     }
 
-    /// What was about to leave did not.
+    /// Takes back the request that was about to leave.
     pub(super) const fn unsent(&mut self) {
         self.sent = self.sent.saturating_sub(1);
         self.open = self.open.saturating_sub(1);

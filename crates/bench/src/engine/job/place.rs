@@ -1,4 +1,4 @@
-//! Where requests go: the files of a job, the region of each, and the order of visits.
+//! The places of requests: the files of a job, the region of each, and the order of visits.
 
 use super::order::{Permutation, Zipf};
 use super::size::Sizes;
@@ -20,7 +20,7 @@ pub(super) struct Spot {
 pub(crate) struct Cursors(Arc<[AtomicU64]>);
 
 impl Cursors {
-    /// Those that `workload` needs.
+    /// The places that `workload` needs.
     pub(crate) fn new(workload: &Workload) -> Self {
         let shared = workload.starts == Starts::Interlocked && workload.jobs > workload.files;
         let count = if shared { workload.files } else { 0 };
@@ -32,7 +32,7 @@ impl Cursors {
     }
 }
 
-/// How random places are drawn. A unit is the distance between two of them.
+/// The way to draw random places. A unit is the distance between two of them.
 enum Drawer {
     Independent,
     Permuted { order: Permutation, index: u64, units: u64, key: u64 },
@@ -181,7 +181,7 @@ impl Place {
         spot
     }
 
-    /// One of the files, each equally likely.
+    /// A random file, each equally likely.
     #[inline]
     pub(super) fn any_file(&self, rng: &mut Rng) -> u32 {
         if self.file_count == 1 {

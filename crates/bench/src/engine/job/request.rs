@@ -1,4 +1,4 @@
-//! What a job asks for: requests as they are sent, and operations as they are counted.
+//! The requests of a job as they are sent, and operations as they are counted.
 
 use crate::stats::OpKind;
 
@@ -52,7 +52,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// How it is counted where it stands alone.
+    /// The kind under which it counts where it stands alone.
     pub(crate) const fn kind(&self) -> OpKind {
         match self {
             Self::Read { .. } => OpKind::Read,
@@ -89,7 +89,7 @@ pub(crate) struct Op {
     pub(super) follow: Follow,
 }
 
-/// What follows a request; on what, the request itself says.
+/// The request that follows another, which itself says on what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follow {
     Nothing,
@@ -140,7 +140,7 @@ impl Op {
     }
 }
 
-/// What a job says when a slot asks for work.
+/// A job's answer to a slot that asks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This, at once or when it is due, in nanoseconds since the start.
@@ -153,7 +153,7 @@ pub(crate) enum Next {
     Done,
 }
 
-/// What follows a request that has succeeded.
+/// The work after a request that has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// The next request of the same operation.

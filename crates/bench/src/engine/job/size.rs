@@ -1,4 +1,4 @@
-//! How long requests are.
+//! The sizes of requests.
 
 use crate::rng::Rng;
 use crate::workload::SizeShare;
@@ -12,7 +12,7 @@ pub(super) enum Sizes {
 }
 
 impl Sizes {
-    /// As `shares` say; always `block_bytes` if they say nothing.
+    /// The sizes in these `shares`; always `block_bytes` if there are none.
     pub(super) fn new(shares: &[SizeShare], block_bytes: u32) -> Self {
         match shares {
             [] => Self::Always(block_bytes),

@@ -1,4 +1,4 @@
-//! What jobs ask for, given their workload, their number and the time.
+//! Tests of the requests of jobs, given their workload, their number and the time.
 
 use super::made::KEPT_MAX;
 use super::*;

@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_millis(100);
 const WAITS_MAX: u32 = 300;
 const WAITS_IN_ALL_MAX: u32 = 3000;
 
-/// What a reply means for the thing it was asked about.
+/// The meaning of a reply for the thing it was asked about.
 pub(crate) enum Answer<T> {
     Done,
     /// Something more is to be asked.
@@ -41,15 +41,15 @@ impl<'a> Answered<'a> {
         self.reply.results::<A>().map_err(|error| malformed(self.address, &error))
     }
 
-    /// What the reply says is wrong.
+    /// The error of a wrong reply.
     pub(crate) const fn protocol(&self, detail: String) -> BenchError {
         BenchError::Protocol { address: self.address, detail }
     }
 }
 
-/// How long a server is waited for that wants to be asked again later (NFS3ERR_JUKEBOX, RFC 1813
-/// §2.6): half a minute without progress, five minutes in all. Once it is at its end each further
-/// call is made once, until one succeeds.
+/// The patience with a server that wants to be asked again later (NFS3ERR_JUKEBOX, RFC 1813 §2.6):
+/// half a minute without progress, five minutes in all. Once it is at its end each further call is
+/// made once, until one succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     waits: u32,

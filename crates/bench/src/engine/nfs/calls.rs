@@ -213,7 +213,7 @@ fn pad(out: &mut Outbox, bytes: u32) {
     }
 }
 
-/// The same in the terms of the protocol.
+/// The stability in the terms of the protocol.
 pub(super) const fn stable_how(stability: Stability) -> StableHow {
     match stability {
         Stability::Unstable => StableHow::Unstable,

@@ -26,9 +26,9 @@ const DROP_BYTES_MIN: usize = 8 * 1024;
 pub(super) struct Slot {
     /// The job it works for, by its place in the worker.
     pub(super) job: usize,
-    /// What is in flight.
+    /// The request in flight.
     pub(super) request: Option<InFlight>,
-    /// What leaves later; a timer brings the loop back to it.
+    /// The work that leaves later; a timer brings the loop back to it.
     pub(super) waiting: Option<Work>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) op: Op,
-    /// When the operation was due, from where its latency counts.
+    /// Due time of the operation, from which its latency counts.
     pub(super) queued_ns: u64,
     /// Bytes that earlier requests of it moved.
     pub(super) moved: u64,
@@ -70,7 +70,7 @@ impl From<Errno> for Fault {
     }
 }
 
-/// What a successful reply must say.
+/// The properties that a successful reply must have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     pub(super) stability: Stability,

@@ -27,7 +27,7 @@ enum Next<'a> {
     Create(File<'a>),
     /// A server need not give the handle of what it made (RFC 1813 §3.3.8).
     FindMade(File<'a>),
-    /// It has to be there, with its size.
+    /// The file has to be there, with its size.
     FindExisting(File<'a>),
     Resize(File<'a>, Box<[u8]>),
 }
@@ -58,7 +58,7 @@ pub(super) fn make(
     let names = if all_are_ours { &mut fresh } else { made };
     let mut making = Making { plan, directory, handles, made: names, progress, far };
     making.all(session, calls)?;
-    // It may have been stopped between two answers.
+    // The work may have been stopped between two answers.
     making.far.tell(making.progress)
 }
 
@@ -91,7 +91,7 @@ fn files(plan: &Plan) -> impl Iterator<Item = (File<'_>, u32)> {
     numbered.map(|((index, spec), number)| (File { index, spec }, number))
 }
 
-/// How far it is.
+/// The progress of the work.
 struct Far {
     ready: u64,
     /// Files, or bytes if data is to be written into them: then nothing of it is done yet.

@@ -4,8 +4,8 @@
 
 use weir_nfs::rpc::{Deframer, FrameError, Step};
 
-/// As much of a record as is needed to understand any reply: RPC header with the largest
-/// verifier (428 bytes), status, and the largest result before data (WRITE, 248 bytes).
+/// Bytes of a record that are enough to understand any reply: RPC header with the largest verifier
+/// (428 bytes), status, and the largest result before data (WRITE, 248 bytes).
 pub(super) const HEAD_BYTES: usize = 704;
 pub(super) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
@@ -13,7 +13,7 @@ const LAST_FRAGMENT: u32 = 1 << 31;
 /// The state of the stream between two receives.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    /// As much of a record as is looked at.
+    /// Bytes of a record that are looked at.
     head_bytes: usize,
     /// A longer record is a fault, because all of it is wanted.
     whole: bool,
@@ -31,7 +31,7 @@ struct Fragments {
     deframer: Deframer,
 }
 
-/// What the stream brought.
+/// An event of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
     /// The front of a record (all of it, if that is short), and the length of all of it.
@@ -59,7 +59,7 @@ impl Inbox {
         self.skip
     }
 
-    /// So many of them were dropped. `true` if the record is there in full now.
+    /// Notes that `count` bytes were dropped. `true` if the record is there in full now.
     #[inline]
     pub(super) const fn dropped(&mut self, count: usize) -> bool {
         self.skip = self.skip.saturating_sub(count);

@@ -118,7 +118,7 @@ fn given_or_found(
         .map_err(|status| refused(&format!("looking {wanted} up"), status))
 }
 
-/// What is to be done next to file `index`.
+/// The next action on file `index`.
 enum Next {
     Write { index: usize, offset: u64, len: u32 },
     Commit { index: usize },

@@ -199,7 +199,7 @@ impl Files {
         self.sources.iter().map(name).collect()
     }
 
-    /// How many connections the load has to each address.
+    /// The number of the load's connections to each address.
     pub(super) fn addresses(&self, workload: &Workload) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for unit in units(workload) {

@@ -1,5 +1,5 @@
-//! What waits to be sent on a connection: encoded headers and, between them, payload that stays
-//! where it is and is gathered by the send.
+//! The data to be sent on a connection: encoded headers and, between them, payload that stays where
+//! it is and is gathered by the send.
 
 use crate::payload::Payload;
 use rustix::io::Errno;
@@ -177,7 +177,7 @@ mod tests {
             outbox.head(|out| out.extend_from_slice(&turn.to_be_bytes()));
             outbox.payload(0, 4088);
             sent += 4096;
-            // As much is taken as is added, so that there is always a rest.
+            // The reader takes as much as is added, so that there is always a rest.
             if outbox.flush(here.as_fd(), &payload).unwrap() {
                 continue;
             }

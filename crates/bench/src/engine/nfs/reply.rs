@@ -7,16 +7,16 @@ use weir_nfs::client::{RemoteCall, Reply};
 use weir_nfs::v3::wire::{CreateArgs, Fattr3, ReadArgs, Res, Status, WccData, WriteOk};
 use weir_nfs::xdr::{Decode, Reader, XdrError};
 
-/// What a reply says.
+/// The outcome in a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The operation succeeded and moved so many bytes.
     Done(u64),
     /// A file was created, and this is its handle, if the server gave it.
     Created(Option<Box<[u8]>>),
-    /// It did not succeed, because there is no such name.
+    /// The call did not succeed, because there is no such name.
     Absent,
-    /// It did not, for the reason in words.
+    /// The call failed, for the reason in words.
     Failed(String),
 }
 
@@ -26,7 +26,7 @@ pub(super) fn xid(head: &[u8]) -> Option<u32> {
     head.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// What the reply that begins with `head`, and is so many bytes long, says about `request`, which
+/// The outcome in the reply that begins with `head`, and is so many bytes long, to `request`, which
 /// asked for `stability` if it writes.
 #[inline]
 pub(super) fn outcome(

@@ -48,9 +48,9 @@ pub(super) fn connect(
 /// Numbers of calls lie below this one; those above are for [`Session::queue_as`].
 const XID_MASK: u32 = 0x3FFF_FFFF;
 
-/// Where a session's numbers begin: somewhere else in each. A server answers a call that it takes
-/// for one sent again from what it kept (RFC 1813 §4.4), so that a session that began where an
-/// earlier one of this machine did would be told of directories and files that are gone.
+/// A session's first number, different in each session. A server answers a call that it takes for
+/// one sent again from its cache (RFC 1813 §4.4), so that a session that began at the number of an
+/// earlier one of this machine would be told of directories and files that are gone.
 fn first_xid() -> u32 {
     let number = std::hash::RandomState::new().hash_one(std::process::id()) & u64::from(XID_MASK);
     u32::try_from(number).unwrap_or(0)
@@ -94,10 +94,10 @@ impl Session {
         })
     }
 
-    /// Resets the connection, as a machine does that has lost its power. A close in an orderly way
-    /// would tell the server that the client has all replies.
+    /// Resets the connection, like a machine that has lost its power. An orderly close would tell
+    /// the server that the client has all replies.
     pub(crate) fn reset(self) {
-        // Where that fails the connection is gone already.
+        // A failure means that the connection is gone already.
         drop(socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)));
     }
 
@@ -106,7 +106,7 @@ impl Session {
         self.address
     }
 
-    /// The same, with patience: a server that wants to be asked later is asked again for a while
+    /// The session, with patience: a server that wants to be asked later is asked again for a while
     /// by [`Session::call`].
     pub(crate) const fn patient(mut self) -> Self {
         self.is_patient = true;
@@ -216,7 +216,7 @@ impl Session {
 
     fn lost(&self, source: io::Error) -> BenchError {
         let source = match source.kind() {
-            // What the system says of a timeout of a socket: "temporarily unavailable".
+            // The system's error for a timeout of a socket is "temporarily unavailable".
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 let said = format!("no answer for {} s", ANSWER_TIMEOUT.as_secs());
                 io::Error::new(io::ErrorKind::TimedOut, said)

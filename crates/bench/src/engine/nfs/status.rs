@@ -39,8 +39,8 @@ pub(crate) fn name(status: Status) -> String {
     known.to_owned()
 }
 
-/// What to try when preparation meets `status`, with a leading separator; empty if nothing is
-/// known to help.
+/// The advice for `status` met in preparation, with a leading separator; empty if nothing is known
+/// to help.
 pub(super) const fn hint(status: Status) -> &'static str {
     match status {
         Status::ACCES | Status::PERM => {

@@ -1,4 +1,4 @@
-//! What leaves later than now: the slots that wait, by their time.
+//! The slots that wait to send later, by their time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -111,7 +111,7 @@ impl Loop<'_> {
             EVENTS
         ];
         let mut buffer = vec![0; self.buffer_bytes()];
-        // Who was told to stop before the load begins sends nothing.
+        // A worker told to stop before the load begins sends nothing.
         if !control.stopped() {
             self.start(conns);
         }
@@ -153,7 +153,7 @@ impl Loop<'_> {
         BUFFER_BYTES
     }
 
-    /// Where replies carry much data, enough for heads alone is taken at once, so that the data
+    /// Bytes to take at once: if replies carry much data, only enough for heads, so that the data
     /// itself is dropped in the kernel.
     fn take_bytes(&self) -> usize {
         let workload = &self.plan.workload;

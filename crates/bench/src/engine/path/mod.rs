@@ -230,7 +230,7 @@ impl Files {
     }
 }
 
-/// What is gone already need not be removed.
+/// Ignores that a file is gone, because it need not be removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -52,7 +52,7 @@ pub(super) struct PathWorker {
     turn: u64,
 }
 
-/// What a thread needs besides itself.
+/// The environment of a thread.
 struct Run<'a> {
     schedule: Schedule,
     control: &'a Control,
@@ -101,7 +101,7 @@ impl PathWorker {
         let stopped = control.stopped() && !self.job.job().is_done();
         run.recorder.close(ended_ns);
         let mut usage = run.meter.finish(ended_ns);
-        // What the thread does not compute it waits for.
+        // The time that the thread does not compute it waits.
         usage.waited_ns = usage.span_ns.saturating_sub(nanos(usage.cpu));
         Outcome {
             notes: run.recorder.finish(),

@@ -20,11 +20,11 @@ pub(super) enum Order {
     /// One after the other.
     #[default]
     Sequential,
-    /// The same, with one sequence for all threads.
+    /// Sequential, with one sequence for all threads.
     Interlocked,
     /// Each somewhere else.
     Random,
-    /// So many of a hundred somewhere else.
+    /// A number of a hundred requests go somewhere else.
     Mixed(u8),
 }
 
@@ -60,12 +60,12 @@ pub(super) struct Settings {
     pub(super) write_through: Option<bool>,
     pub(super) seed: u32,
     pub(super) targets: Vec<String>,
-    /// What the reader has to know, a sentence each.
+    /// Remarks for the reader, a sentence each.
     pub(super) changes: Vec<String>,
 }
 
 impl Default for Settings {
-    /// What diskspd does if nothing is said.
+    /// The defaults of diskspd.
     fn default() -> Self {
         Self {
             block: 64 << 10,
@@ -183,7 +183,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Where requests go.
+    /// Reads the options about the places of requests.
     fn places(&mut self, word: &Word, value: &str, written: &str) -> Result<(), LangError> {
         let random = matches!(self.order, Order::Random | Order::Mixed(_));
         match word.name {
@@ -203,7 +203,7 @@ impl Settings {
                     percent => Order::Mixed(percent),
                 };
             }
-            // As in diskspd, -r counts where both are said.
+            // In diskspd, -r counts where both are given.
             "-s" | "-si" => {
                 let step = if value.is_empty() {
                     Some(self.block.into())
@@ -227,7 +227,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What letters of `-S` say; each of the two things may be said once.
+    /// Reads the letters of `-S`; each of the two properties may be given once.
     fn caching(&mut self, letters: &str, written: &str) -> Result<(), LangError> {
         for letter in letters.chars() {
             let (direct, through) = match letter {

@@ -5,10 +5,11 @@ use crate::lang::vdbench::treatment::Treatment::{self, Drives, Nothing, Refused,
 /// An option.
 #[derive(Debug)]
 pub(super) struct Word {
-    /// As it is written, without its value. The longest that fits counts.
+    /// The word as it is written, without its value. The longest that fits counts.
     pub(super) name: &'static str,
     pub(super) treatment: Treatment,
-    /// What it drives, why it has no effect, or why it is refused and what to do.
+    /// The setting that it drives, the reason why it has no effect, or the reason for refusing it
+    /// with the remedy.
     pub(super) says: &'static str,
 }
 

@@ -9,13 +9,13 @@ use std::rc::Rc;
 /// An option as it was written.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
-    /// Its row of the table.
+    /// The option's row of the table.
     pub(crate) known: &'static Known,
-    /// Its value; a flag may have none.
+    /// The option's value; a flag may have none.
     pub(crate) value: Option<String>,
-    /// Where it was written.
+    /// The place in the text.
     pub(crate) at: At,
-    /// Its place among all options that were read: of two that contradict, the later counts.
+    /// The number among all options that were read: of two that contradict, the later counts.
     pub(crate) order: usize,
 }
 
@@ -39,7 +39,7 @@ impl At {
 pub(crate) struct Bag {
     /// The job's name.
     pub(crate) section: String,
-    /// Where the job begins.
+    /// The place at which the job begins.
     pub(crate) at: At,
     sets: BTreeMap<&'static str, Set>,
 }
@@ -50,7 +50,7 @@ impl Bag {
         Self { section: section.to_owned(), at, sets: BTreeMap::new() }
     }
 
-    /// The same options for another section.
+    /// The options for another section.
     pub(crate) fn inherited(&self, section: &str, at: At) -> Self {
         Self { section: section.to_owned(), at, sets: self.sets.clone() }
     }
@@ -103,7 +103,7 @@ impl Bag {
         self.set(name).and_then(|set| set.value.as_deref()).map(str::trim)
     }
 
-    /// What `k` means.
+    /// The meaning of `k`.
     pub(crate) fn kb_base(&self) -> Result<KbBase, LangError> {
         match self.text("kb_base") {
             None | Some("1024") => Ok(KbBase::Binary),

@@ -8,10 +8,10 @@ use crate::scenario::Language;
 use std::path::Path;
 use std::rc::Rc;
 
-/// What messages call a command line.
+/// The name of a command line in messages.
 const FILE: &str = "the command line";
 
-/// What a command line says.
+/// The content of a command line.
 pub(super) struct Said<'a> {
     pub(super) reader: Reader<'a>,
     /// Sections that run; all of them if empty.

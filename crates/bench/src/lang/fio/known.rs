@@ -7,37 +7,37 @@ use Treatment::{Drives, NoEffect, Only, Refused, Reporting};
 /// Does an option need a value?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It may stand alone.
+    /// The option may stand alone.
     Flag,
-    /// It needs one.
+    /// The option needs a value.
     Value,
 }
 
-/// What becomes of an option.
+/// The treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Treatment {
-    /// It decides about the load: what, in a few words.
+    /// The option decides about the load: the property, in a few words.
     Drives(&'static str),
-    /// It only says how fio reports.
+    /// The option only says how fio reports.
     Reporting,
-    /// It is accepted and changes nothing here: why.
+    /// The option is accepted and changes nothing here, for this reason.
     NoEffect(&'static str),
     /// Only these values, which change nothing, are accepted; others are refused: why.
     Only(&'static [&'static str], &'static str),
-    /// It is refused: why, or what to do instead.
+    /// The option is refused: the reason, or the remedy.
     Refused(&'static str),
 }
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    /// Its name.
+    /// The option's name.
     pub(crate) name: &'static str,
     /// Other names of it.
     pub(crate) aliases: &'static [&'static str],
     /// Does it need a value?
     pub(crate) kind: Kind,
-    /// What becomes of it.
+    /// The option's treatment.
     pub(crate) treatment: Treatment,
 }
 

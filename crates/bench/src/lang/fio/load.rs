@@ -14,7 +14,7 @@ use crate::workload::{
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::limits::IO_BYTES_MAX;
 
-/// What the reader has to know, gathered over all jobs.
+/// Remarks for the reader, gathered over all jobs.
 #[derive(Default)]
 pub(super) struct Notes {
     /// Sentences.
@@ -226,7 +226,7 @@ fn on_files(common: &Workload, name: String, group: Group) -> Workload {
         ..common.clone()
     };
     if group.first > 0 {
-        // What lies beyond all numbers lies beyond the file, which the check of the load says.
+        // An offset beyond all numbers lies beyond the file, which the check of the load reports.
         let moved = load.region.job_increment.saturating_mul(u64::from(group.first));
         load.region.offset = load.region.offset.saturating_add(moved);
     }
@@ -297,7 +297,7 @@ fn rates(bag: &Bag, name: &str, jobs: u32) -> Result<[Option<Rate>; 2], LangErro
     Ok(all)
 }
 
-/// What differs from fio in ways that no option shows.
+/// Notes the differences from fio that no option shows.
 fn say(
     bag: &Bag,
     direction: Direction,

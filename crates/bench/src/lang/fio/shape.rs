@@ -1,5 +1,5 @@
-//! What single options of a job decide: order, sizes, extent, time. Each function reads the
-//! options that belong together.
+//! Single options of a job: order, sizes, extent, time. Each function reads the options that belong
+//! together.
 
 use super::bag::Bag;
 use super::value::{self, TimeUnit};
@@ -174,7 +174,7 @@ fn split(bag: &Bag, part: &str) -> Result<Vec<SizeShare>, LangError> {
     Ok(shares)
 }
 
-/// How large files are, what of them is visited, and how much a job moves.
+/// The size of files, the part of them that is visited, and the amount that a job moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) file_bytes: u64,
@@ -234,7 +234,7 @@ fn fixed_filesize(bag: &Bag) -> Result<Option<u64>, LangError> {
     bag.bytes("filesize")
 }
 
-/// What a job moves in all, its files being `whole` bytes.
+/// The amount that a job moves in all, its files being `whole` bytes.
 fn moved(bag: &Bag, whole: u64, block: Option<u32>) -> Result<u64, LangError> {
     let mut bytes = match bag.text("io_size").and_then(|text| text.strip_suffix('%')) {
         Some(percent) => {

@@ -1,4 +1,4 @@
-//! What job files and command lines drive, option by option, and what is refused.
+//! Tests of job files and command lines, option by option, and of refused ones.
 
 mod drives;
 mod refused;
@@ -6,13 +6,13 @@ mod refused;
 use super::*;
 use crate::scenario::Scenario;
 
-/// What `text` says.
+/// The scenario of `text`.
 fn read(text: &str) -> Result<Scenario, String> {
     let source = Source { name: "jobs.fio".into(), text: text.into(), language: Language::Fio };
     scenario(&source, &Options::default()).map_err(|error| error.to_string())
 }
 
-/// What a command line says, words by blanks.
+/// The scenario of a command line, words by blanks.
 fn command_line(line: &str) -> Result<Scenario, String> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     command(&words, &Options::default()).map_err(|error| error.to_string())

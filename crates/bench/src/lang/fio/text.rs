@@ -11,14 +11,14 @@ const INCLUDES_MAX: u32 = 16;
 /// Most lines of a file with all that it includes.
 const LINES_MAX: usize = 200_000;
 
-/// What is gathered while reading.
+/// The state of reading.
 pub(super) struct Reader<'a> {
     options: &'a Options,
     /// Options for all jobs that follow.
     pub(super) globals: Bag,
     /// Jobs in order.
     pub(super) jobs: Vec<Bag>,
-    /// Where options go: into the last job, or into the globals.
+    /// The place for options: the last job, or the globals.
     place: Where,
     order: usize,
 }
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What counts of a line: fio cuts it at the first `;` or `#`, wherever that is.
+/// The part of a line that counts: fio cuts it at the first `;` or `#`, wherever that is.
 fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or("").trim()
 }

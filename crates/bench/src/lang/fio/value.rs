@@ -3,7 +3,7 @@
 /// Deepest nesting of parentheses.
 const NESTING_MAX: u32 = 32;
 
-/// What a unit without further letters means: 1,024 (fio's default) or 1,000.
+/// The base of a unit without further letters: 1,024 (fio's default) or 1,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KbBase {
     /// `k` is 1,024 and `kib` is 1,000.

@@ -37,7 +37,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<BTreeMap<String, Item>, La
     Ok(lines.table(table.get_ref()))
 }
 
-/// Where lines begin.
+/// The offsets at which lines begin.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 /// One key of a load.
 pub(crate) struct Key {
-    /// Its name.
+    /// The key's name.
     pub(crate) name: &'static str,
-    /// What it says, for the documentation.
+    /// The key's meaning, for the documentation.
     pub(crate) about: &'static str,
     /// Takes its value.
     take: fn(&mut Draft, &Item) -> Result<(), String>,
@@ -392,7 +392,7 @@ fn texts(item: &Item) -> Result<Vec<String>, String> {
     item.list()?.iter().map(|item| item.text().map(str::to_owned)).collect()
 }
 
-/// What a sweep over `key` is called on an axis, and the place of `item` on it.
+/// The label of a sweep over `key` on an axis, and the place of `item` on it.
 #[expect(clippy::cast_precision_loss, reason = "places on an axis need no more than 52 bits")]
 pub(super) fn axis(key: &str, item: &Item) -> Result<(String, f64), String> {
     let sizes =

@@ -144,7 +144,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Its value in names of steps.
+    /// The value in names of steps.
     fn shown(&self) -> String {
         match &self.item.value {
             Value::Text(text) => text.clone(),
@@ -323,7 +323,7 @@ impl Text<'_> {
         let load = draft.finish(name).map_err(|(key, why)| {
             self.error(keys.get(key).map_or(line, |item| item.line), key, why)
         })?;
-        // What a share of another step's rate comes to is known only when that step is done.
+        // A share of another step's rate is known only when that step is done.
         let mut known = load.clone();
         if matches!(known.rate, Rate::Share { .. }) {
             known.rate = Rate::Unlimited;

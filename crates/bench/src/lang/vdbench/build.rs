@@ -42,9 +42,9 @@ struct Part<'a> {
     load: Load,
     storages: Vec<&'a Storage>,
     hosts: Vec<String>,
-    /// Its part of the run's rate, in thousandths of a percent.
+    /// The part of the run's rate, in thousandths of a percent.
     part: u64,
-    /// Its part of the files' threads.
+    /// The part of the files' threads.
     weight: u64,
 }
 
@@ -228,7 +228,7 @@ impl<'a> Builder<'a> {
         let mut done = Vec::with_capacity(chosen.len());
         let (free, all) = (chosen.iter().filter(|load| load.rate.is_none()).count(), chosen.len());
         for (load, part) in chosen.iter().zip(parts) {
-            // Those with a rate of their own have an even part of the threads.
+            // Workloads with a rate of their own have an even part of the threads.
             let weight = match load.rate {
                 Some(_) => WHOLE / all.max(1) as u64,
                 None => part * free as u64 / all.max(1) as u64,
@@ -311,7 +311,7 @@ impl<'a> Builder<'a> {
         Ok(done)
     }
 
-    /// How many threads each workload has on each file: its part of those of the file.
+    /// The threads of each workload on each file: its part of those of the file.
     fn threads<'p>(
         &mut self,
         run: &Run,
@@ -347,7 +347,7 @@ impl<'a> Builder<'a> {
         done
     }
 
-    /// What a file has in common with others.
+    /// The properties that a file shares with others.
     fn alike(
         &mut self,
         run: &Run,
@@ -389,8 +389,8 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// How a file is laid out at this use, as a number that sorts: 0 exists, 1 a hole, else bytes
-    /// in one write.
+    /// The layout of a file at this use, as a number that sorts: 0 exists, 1 a hole, else bytes in
+    /// one write.
     fn layout(&mut self, load: &Load, storage: &Storage) -> u32 {
         let fills = load.read_percent == 0 && matches!(load.seek, Seek::Sequential | Seek::Eof);
         let file = (storage.directory.clone(), storage.file.clone());
@@ -399,7 +399,7 @@ impl<'a> Builder<'a> {
             if !self.general.validate || before.0 == now.0 || before.1 == now.1 {
                 return 0;
             }
-            // What is compared is found by the blocks it was written in.
+            // A compared block is found by the blocks it was written in.
             self.laid.insert(file, now);
             self.note(
                 "with validate= files are written anew before a run with requests of another size"
@@ -535,7 +535,7 @@ impl<'a> Builder<'a> {
         }
         for load in loads {
             load.verify_reads = load.reads();
-            // What is only written is compared when it is read back.
+            // Data that is only written is compared when it is read back.
             if !load.writes() || !self.general.read_back && load.reads() {
                 continue;
             }
@@ -582,12 +582,12 @@ impl Load {
     }
 }
 
-/// How fast a step goes.
+/// The speed of a step.
 enum Speed {
     Max,
     /// Requests a second.
     Fixed(u64),
-    /// So many percent of what the step of this name reached.
+    /// A percentage of the rate that the step of this name reached.
     Share(String, f64),
 }
 

@@ -16,12 +16,12 @@ pub(super) enum Seek {
     Sequential,
     /// One after the other, once.
     Eof,
-    /// So many of a hundred somewhere else.
+    /// A number of a hundred requests go somewhere else.
     Mixed(u8),
 }
 
 impl Seek {
-    /// What a value of `seekpct=` says.
+    /// Reads a value of `seekpct=`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let text = text.to_ascii_lowercase();
         let begins = |word: &str| text.len() >= 3 && word.starts_with(text.as_str());
@@ -43,7 +43,7 @@ impl Seek {
         }
     }
 
-    /// As a number for axes.
+    /// The value as a number for axes.
     pub(super) const fn percent(self) -> u8 {
         match self {
             Self::Random => 100,
@@ -137,7 +137,7 @@ pub(super) fn percent(text: &str) -> Option<u8> {
     value::whole(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 100)
 }
 
-/// What `xfersize=` says: one size, sizes with percentages, or (min,max,align).
+/// Reads `xfersize=`: one size, sizes with percentages, or (min,max,align).
 fn sizes(param: &Param) -> Result<Vec<SizeShare>, LangError> {
     let refused = |why: &str| Err(param.error(why));
     let size =

@@ -29,7 +29,7 @@ use text::{Lines, Place};
 use treatment::Treatment;
 use words::{Section, Word};
 
-/// What a command line says beside the files.
+/// The options of a command line beside the files.
 #[derive(Debug, Default)]
 struct Overrides {
     elapsed_s: Option<f64>,

@@ -12,12 +12,12 @@ const RUNS_MAX: usize = 2000;
 /// Longest time, in seconds: a week.
 const SECONDS_MAX: f64 = 604_800.0;
 
-/// How fast a run goes.
+/// The rates of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rates {
-    /// As fast as it can.
+    /// The highest rate that the target can serve.
     Max,
-    /// So, and then at parts of that.
+    /// The highest rate, and then parts of that.
     Curve,
     /// At each of these, in requests a second.
     List(Vec<u64>),
@@ -34,7 +34,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// As names of steps have it.
+    /// The rate in names of steps.
     pub(super) fn name(self) -> String {
         match self {
             Self::Threads(threads) => format!("threads={threads}"),
@@ -212,7 +212,7 @@ impl Run {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
     pub(super) all: Vec<Turn>,
-    /// Those of loops with more than one value.
+    /// The turns of loops with more than one value.
     pub(super) varying: Vec<Turn>,
 }
 

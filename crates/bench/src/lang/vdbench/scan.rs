@@ -22,7 +22,7 @@ impl Param {
         self.place.error(self.word.name, message)
     }
 
-    /// Its only value.
+    /// The parameter's only value.
     pub(super) fn one(&self) -> Result<&str, LangError> {
         match self.values.as_slice() {
             [value] => Ok(value),
@@ -30,7 +30,7 @@ impl Param {
         }
     }
 
-    /// Its only value, read by `read`; `what` says what it should be.
+    /// The parameter's only value, read by `read`; `what` names the expected value.
     pub(super) fn read<T>(
         &self,
         read: impl Fn(&str) -> Option<T>,
@@ -45,9 +45,9 @@ impl Param {
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     pub(super) section: Section,
-    /// Its name; empty for general parameters.
+    /// The entry's name; empty for general parameters.
     pub(super) name: String,
-    /// Its own parameters, after those of the defaults before it.
+    /// The entry's own parameters, after those of the defaults before it.
     pub(super) params: Vec<Param>,
     pub(super) place: Place,
 }
@@ -59,7 +59,7 @@ pub(super) struct Definitions {
     pub(super) all: Vec<Definition>,
     /// The last `wd=default`.
     pub(super) default_workload: Vec<Param>,
-    /// What the reader has to know, a sentence each.
+    /// Remarks for the reader, a sentence each.
     pub(super) changes: Vec<String>,
 }
 

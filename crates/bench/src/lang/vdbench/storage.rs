@@ -10,7 +10,7 @@ use crate::workload::Stability;
 /// Most files of a text.
 pub(super) const FILES_MAX: usize = 65_536;
 
-/// What general parameters say.
+/// The values of general parameters.
 #[derive(Clone, Debug)]
 pub(super) struct General {
     /// Compare what is read with what was written.
@@ -94,7 +94,7 @@ pub(super) fn sector(bytes: u64) -> Option<u32> {
     u32::try_from(bytes).ok().filter(|bytes| *bytes > 0 && bytes % 512 == 0)
 }
 
-/// How files are opened.
+/// The flags with which files are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flags {
     pub(super) direct: bool,
@@ -104,7 +104,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// What `openflags=` says.
+    /// Reads `openflags=`.
     pub(super) fn read(param: &Param) -> Result<Self, LangError> {
         let mut flags = Self::default();
         for value in &param.values {
@@ -144,7 +144,7 @@ pub(super) enum Extent {
 }
 
 impl Extent {
-    /// What `range=` says: percents up to 100, bytes over 200.
+    /// Reads `range=`: percents up to 100, bytes over 200.
     pub(super) fn read(param: &Param) -> Result<Self, LangError> {
         let [from, to] = param.values.as_slice() else {
             return Err(param.error("it has two values, as in (40,60) or (1g,2g)"));

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How deep files may include each other.
+/// Largest depth of files that include each other.
 const DEPTH_MAX: usize = 8;
 /// Most lines of all files together.
 const LINES_MAX: usize = 100_000;
 
-/// Where something stands.
+/// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) file: Arc<str>,

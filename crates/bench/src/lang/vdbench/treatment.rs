@@ -1,21 +1,21 @@
-//! What becomes of a word of another program's language, in one table for each language: the
+//! The treatment of a word of another program's language, in one table for each language: the
 //! reader obeys it and the page for users is checked against it. Shared with diskspd.
 
-/// What becomes of a word.
+/// The treatment of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lang) enum Treatment {
-    /// It changes the load.
+    /// The word changes the load.
     Drives,
-    /// It is about how the other program reports, and is accepted.
+    /// The word is about the other program's reports, and is accepted.
     Reports,
-    /// It changes nothing here; that is noted with the results.
+    /// The word changes nothing here; that is noted with the results.
     Nothing,
-    /// It is an error.
+    /// The word is an error.
     Refused,
 }
 
 impl Treatment {
-    /// As the page for users has it.
+    /// The treatment's name on the page for users.
     #[cfg(test)]
     pub(in crate::lang) const fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use super::treatment::Treatment::{self, Drives, Nothing, Refused, Reports};
 use crate::lang::nearest;
 
-/// Where a word stands.
+/// The section of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     /// Before the definitions.
@@ -26,7 +26,8 @@ pub(super) struct Word {
     pub(super) section: Section,
     pub(super) name: &'static str,
     pub(super) treatment: Treatment,
-    /// What it drives, why it has no effect, or why it is refused and what to do.
+    /// The setting that it drives, the reason why it has no effect, or the reason for refusing it
+    /// with the remedy.
     pub(super) says: &'static str,
 }
 
@@ -343,7 +344,7 @@ pub(super) fn find(section: Section, written: &str) -> Result<&'static Word, Unk
     }
 }
 
-/// What to say of a word that is not known.
+/// The message about an unknown word.
 pub(super) fn unknown(section: Section, written: &str) -> String {
     let written = written.to_ascii_lowercase();
     let here = WORDS.iter().filter(|word| word.section == section).map(|word| word.name);

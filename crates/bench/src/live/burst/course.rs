@@ -21,7 +21,8 @@ const WARMUP_S: f64 = 2.0;
 const TURN_S: f64 = 1.0;
 /// A bucket is looked for to end within this part of the time that it should last.
 const REACH: f64 = 0.1;
-/// How often the server is asked for the seconds in which it found the contract broken: before it forgets any.
+/// Time between two requests for the seconds in which the server found the contract broken: before it forgets
+/// any.
 const ASK_BROKEN: Duration = Duration::from_secs(BY_SECONDS - 10);
 const STEP_S: f64 = 0.1;
 /// Points of a course that are shown; of a longer one means of several are.
@@ -31,13 +32,13 @@ const POINTS_MAX: usize = 1200;
 pub(super) struct Plan {
     name: &'static str,
     directory: &'static str,
-    /// When the credits should end, in seconds from the beginning; nothing if before that the load does.
+    /// Expected end of the credits, in seconds from the beginning; nothing if the load ends before.
     empty_s: Option<f64>,
     seconds: f64,
 }
 
 impl Plan {
-    /// One that ends in the middle of a burst.
+    /// A course that ends in the middle of a burst.
     pub(super) const fn for_seconds(
         name: &'static str,
         directory: &'static str,
@@ -46,7 +47,7 @@ impl Plan {
         Self { name, directory, empty_s: None, seconds }
     }
 
-    /// One that lasts until the credits should be gone, and `base_s` longer.
+    /// A course that lasts until the credits should be gone, and `base_s` longer.
     pub(super) fn to_the_end(
         name: &'static str,
         directory: &'static str,
@@ -62,7 +63,7 @@ impl Plan {
     }
 }
 
-/// What came of a load.
+/// The result of a load.
 pub(super) struct Drained {
     pub(super) checks: Vec<Check>,
     pub(super) figures: Vec<Figure>,
@@ -121,7 +122,7 @@ fn judge(model: &Model, plan: &Plan, result: &RunResult, samples: &[Sample]) -> 
     let rate = Rate::by(&points, STEP_S);
     let (name, end_s) = (plan.name, plan.end_s());
     let begin = samples.first().map_or(f64::NAN, |first| {
-        // What was earned until the load began.
+        // The credits earned until the load began.
         (first.credits - model.base * first.at_s).min(model.credits)
     });
     let empty_s = plan.empty_s.map(|due| {

@@ -12,7 +12,7 @@ use crate::units::latency;
 
 /// A test of one of several results.
 pub(super) struct Source<'a> {
-    /// Whose; empty if there is only one.
+    /// The owner's label; empty if there is only one.
     pub(super) label: &'a str,
     pub(super) test: &'a TestResult,
 }
@@ -159,7 +159,7 @@ fn shape(test: &TestResult) -> Option<String> {
     Some(chart.to_svg())
 }
 
-/// The same step of several sides.
+/// A chart of one step of several sides.
 fn side_bars(sources: &[Source<'_>]) -> String {
     let Some(first) = sources.first() else { return String::new() };
     let (bytes, groups) = (about_bytes(first.test), grouped(first.test));

@@ -50,7 +50,7 @@ pub(super) fn percentiles(test: &TestResult) -> Table {
     Table { columns, rows }
 }
 
-/// What clients and server used.
+/// The processor time of clients and server.
 pub(super) fn processors(test: &TestResult) -> Table {
     let groups = grouped(test);
     let mut columns = vec![Column::words("step")];
@@ -172,7 +172,7 @@ fn worker_rows(step: &str, number: usize, run: &StepRun) -> Vec<Vec<Cell>> {
     run.workers.iter().map(row).collect()
 }
 
-/// What failed, and what reading back found.
+/// The failures, and the result of reading back.
 pub(super) fn failures(test: &TestResult) -> Option<Table> {
     let groups = grouped(test);
     let columns = vec![
@@ -227,7 +227,7 @@ pub(super) fn caches(test: &TestResult) -> Vec<(Vec<String>, &CacheProof)> {
     proofs
 }
 
-/// What was wanted of caches, what was done, and what stays open, in sentences.
+/// The state of caches that was wanted, the actions taken, and the open questions, in sentences.
 pub(super) fn cache_sentences(proof: &CacheProof) -> Vec<String> {
     let memory = |bytes_of: u64| if bytes_of == 0 { "unknown".to_owned() } else { bytes(bytes_of) };
     let wanted = match proof.wanted {

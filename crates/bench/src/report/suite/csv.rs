@@ -8,12 +8,12 @@ use crate::scenario::Published;
 use crate::stats::result::{Latency, OpResult};
 use std::fmt::Write as _;
 
-/// What a row is about.
+/// The subject of a row.
 struct Row<'a> {
     results: &'a Results,
     test: &'a TestResult,
     step: &'a StepResult,
-    /// Its number from 1, and the run; absent if the step was left out.
+    /// The run and its number from 1; absent if the step was left out.
     run: Option<(usize, &'a StepRun)>,
 }
 

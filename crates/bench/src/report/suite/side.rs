@@ -94,7 +94,7 @@ fn sides(results: &[&Results]) -> Table {
     Table { columns, rows: results.iter().map(row).collect() }
 }
 
-/// What the tests are taken from, and how far they were changed.
+/// The sources of the tests, and the changes to them.
 fn method(sources: &[Source<'_>]) -> Vec<String> {
     let of = sources.iter().map(|one| {
         let source = one.test.source.iter().map(|source| format!("Source: {source}"));

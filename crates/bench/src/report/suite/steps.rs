@@ -30,7 +30,7 @@ pub(super) fn about_bytes(test: &TestResult) -> bool {
     })
 }
 
-/// What was published for a step, in the unit that it was published in.
+/// The published figure of a step, in the unit that it was published in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Whole {
     /// Reads; all kinds where they were not told apart.
@@ -70,7 +70,7 @@ impl Whole {
         if self.bytes { "MiB/s" } else { "op/s" }
     }
 
-    /// What was measured, in the same unit.
+    /// The measured figure, in the same unit.
     pub(super) const fn measured(&self, summary: &Summary) -> f64 {
         if self.bytes { summary.mibps.median } else { summary.iops.median }
     }
@@ -194,7 +194,7 @@ fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
     cells
 }
 
-/// What was published, and what part of it was measured.
+/// The published figure, and the part of it that was measured.
 fn published(step: &StepResult) -> [Cell; 2] {
     let dash = || Cell::new("–", Tone::Muted);
     let Some(published) = &step.published else { return [dash(), dash()] };
@@ -232,7 +232,7 @@ pub(super) struct Mark {
     pub(super) bad: bool,
 }
 
-/// What has to be seen beside the figures of a step.
+/// The marks beside the figures of a step.
 pub(super) fn marks(step: &StepResult) -> Vec<Mark> {
     let any = |what: fn(&StepRun) -> bool| step.runs.iter().any(what);
     let mismatch =
@@ -264,7 +264,7 @@ pub(super) fn lost_worker(run: &StepRun) -> bool {
     run.workers.iter().any(|worker| worker.lost.is_some())
 }
 
-/// What each step does, in words.
+/// The load of each step, in words.
 pub(super) fn loads(test: &TestResult) -> Table {
     let groups = grouped(test);
     let columns = vec![Column::words("step"), Column::prose("load"), Column::figures("data set")];

@@ -69,7 +69,7 @@ fn render_test(out: &mut Text, test: &TestResult, width: Option<u16>, colour: bo
     }
 }
 
-/// Whose figures stand beside the measured ones.
+/// The owners of the published figures beside the measured ones.
 pub(super) fn published_by(test: &TestResult) -> Vec<&str> {
     let mut all: Vec<&str> = Vec::new();
     for published in test.steps.iter().filter_map(|step| step.published.as_ref()) {

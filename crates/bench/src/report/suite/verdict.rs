@@ -4,7 +4,7 @@ use super::steps::{lost_worker, measured, shown};
 use crate::report::{Fact, figure};
 use crate::results::{Results, StepRun};
 
-/// How the results are to be taken.
+/// The way in which the results are to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Sound,

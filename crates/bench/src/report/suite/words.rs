@@ -72,7 +72,7 @@ pub(in crate::report) fn machine(machine: &Machine) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// How far the repeats lie from their median: `−1.2 to +0.8 %`; nothing of one run.
+/// The distance of the repeats from their median: `−1.2 to +0.8 %`; nothing of one run.
 pub(super) fn spread(spread: &Spread, repeats: u32) -> String {
     if repeats < 2 || spread.median <= 0.0 {
         return String::new();

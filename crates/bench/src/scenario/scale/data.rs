@@ -26,7 +26,7 @@ const ONE: u64 = 1 << 40;
 /// steps use them.
 type Key = (String, u64);
 
-/// What the loads together make of a set of files, and what becomes of it.
+/// The use that the loads together make of a set of files, and its fate.
 #[derive(Clone, Debug, Default)]
 struct Set {
     /// Files with the usual names.
@@ -77,7 +77,7 @@ pub(super) fn less(steps: &mut [Step], scale: &Scale, changes: &mut Changes) {
     }
 }
 
-/// What a bound leaves to each set of files.
+/// The bound's part for each set of files.
 struct Caps {
     /// Bytes of each set that a bound in proportion would make too small to say anything, and that
     /// keeps what it needs: the others have room for it.
@@ -153,7 +153,7 @@ fn sets(steps: &[Step]) -> BTreeMap<Key, Set> {
         if let Some(set) = sets.get_mut(&key(load)) {
             let files = set.files();
             let whole = load.file_bytes.saturating_mul(files);
-            // What one load wants of its files, as a part of all files of the set.
+            // The demand of one load on its files, as a part of all files of the set.
             let of_all = |bytes: u64| {
                 part(bytes, files, u64::from(load.files.max(1))).saturating_add(1).min(whole)
             };
@@ -166,7 +166,7 @@ fn sets(steps: &[Step]) -> BTreeMap<Key, Set> {
     sets
 }
 
-/// What a file has to hold at least: the largest request, and a place to put it.
+/// The least size of a file: the largest request, and a place to put it.
 fn reach(load: &Workload) -> u64 {
     largest(load).max(u64::from(load.align_bytes.unwrap_or(1)))
 }
@@ -285,7 +285,7 @@ fn say(directory: &str, size: u64, set: &Set, several: bool, changes: &mut Chang
     }
 }
 
-/// What is left, as a part: `1/341`, or `41 %` where a whole divisor would be far off.
+/// The rest, as a part: `1/341`, or `41 %` where a whole divisor would be far off.
 fn proportion(before: u64, after: u64) -> String {
     let after = after.max(1);
     let times = before / after;

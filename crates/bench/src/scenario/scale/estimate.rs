@@ -1,16 +1,16 @@
-//! How long a scenario takes.
+//! The duration of a scenario.
 
 use crate::scenario::{Scenario, Step};
 use crate::workload::{Layout, Length, Workload};
 use std::time::Duration;
 
-/// What laying out is assumed to manage in a second.
+/// The assumed speed of laying out, in bytes a second.
 const LAYOUT_BYTES_PER_S: f64 = 300.0 * 1024.0 * 1024.0;
 /// Files that are assumed to be made in a second.
 const FILES_PER_S: f64 = 2000.0;
 /// Operations that are assumed to be answered in a second, where a count ends the run.
 const OPERATIONS_PER_S: f64 = 20_000.0;
-/// What connecting, the last answers and clearing away take at most in ordinary circumstances.
+/// Longest time (s) for connecting, the last answers and clearing away in ordinary circumstances.
 const AROUND_S: f64 = 1.0;
 
 /// About how long `repeats` runs of `scenario` take: laying out at 300 MiB/s, warm-ups and measured

@@ -507,7 +507,7 @@ fn a_small_set_beside_a_large_one_keeps_what_it_needs() {
     assert_eq!(held("front"), 1000 << 16, "a thousand small files");
     assert!(held("back") > 2 * GIB && held("back") + held("front") <= 3 * GIB);
     assert!(!scaled.changes.iter().any(|change| change.contains("says little")));
-    // Where there is no room for what all of them need, all shrink alike.
+    // If there is no room for the needs of all, all shrink alike.
     let changes = bound(32 * MIB).changes;
     assert_eq!(changes.iter().filter(|change| change.contains("says little")).count(), 2);
 }

@@ -12,12 +12,12 @@ use crate::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Workload
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// How far the medians of the two may lie apart, in percent.
+/// Largest distance of the two medians, in percent.
 pub const BAR_PERCENT: f64 = 3.0;
-/// Where the file lies.
+/// The directory of the file.
 const DIRECTORY: &str = "weir-agree";
 
-/// How the comparison is made.
+/// The method of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Turns of each generator at each load.
@@ -39,7 +39,7 @@ impl Default for Options {
     }
 }
 
-/// What came of one load.
+/// The result of one load.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The load.
@@ -148,12 +148,12 @@ fn by_turns(
     Ok(rows)
 }
 
-/// As [`compare`] on a file system of its own, made in `dir`, whose device begins at most
-/// `per_second` reads and so many writes a second: the target is the limit, not the machine. Needs
-/// the rights to mount and to throttle.
+/// Compares like [`compare`], on a file system of its own, made in `dir`, whose device begins at
+/// most `per_second` reads and so many writes a second: the target is the limit, not the machine.
+/// Needs the rights to mount and to throttle.
 ///
 /// # Errors
-/// What of that fails, in words.
+/// The failure, in words.
 pub fn compare_throttled(
     dir: &Path,
     per_second: u64,

@@ -38,7 +38,7 @@ pub(super) fn job_file(loads: &[Workload], root: &Path) -> Result<String, BenchE
     Ok(text)
 }
 
-/// What fio does otherwise than our own engine, for the reader.
+/// The differences of fio from our own engine, for the reader.
 pub(super) fn notes(loads: &[Workload]) -> Vec<String> {
     let mut all = Vec::new();
     let sequential_mix = |load: &Workload| {

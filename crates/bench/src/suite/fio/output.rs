@@ -1,4 +1,4 @@
-//! What fio answers, as records: counts, distributions, processor time, completions over time.
+//! The answers of fio, as records: counts, distributions, processor time, completions over time.
 
 use super::jobs::section;
 use super::process::Ran;

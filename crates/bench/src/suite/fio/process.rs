@@ -14,24 +14,24 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often a stop is looked for.
+/// Time between two looks for a stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long fio may take to end after it was interrupted.
+/// Longest time that fio may take to end after it was interrupted.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest answer of fio that is read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// Longest line of progress.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// What a run of fio gave.
+/// The result of a run of fio.
 pub(super) struct Ran {
-    /// Its JSON.
+    /// The JSON of fio.
     pub(super) json: String,
-    /// When it was started, in seconds since 1970-01-01 UTC.
+    /// Start of fio, in seconds since 1970-01-01 UTC.
     pub(super) started_unix_s: f64,
-    /// It was interrupted.
+    /// The run was interrupted.
     pub(super) stopped: bool,
-    /// What it complained of, if it ended badly.
+    /// The complaint of fio, if it ended badly.
     pub(super) complaint: Option<String>,
 }
 
@@ -221,7 +221,7 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What fio said of its failure: its standard error, or what stands before the JSON.
+/// The message of fio about its failure: its standard error, or the text before the JSON.
 fn complaint(errors: &Path, answer: &str, status: ExitStatus) -> String {
     let said = read_text(errors).unwrap_or_default();
     let before = answer.split('{').next().unwrap_or("");

@@ -106,7 +106,7 @@ impl Top {
             |name, answer| {
                 match answer.results::<RemoveArgs<'_>>()?.status() {
                     Status::OK | Status::NOENT => {}
-                    // What servers say of REMOVE on a directory (RFC 1813 §3.3.12 leaves it open).
+                    // Servers answer so to REMOVE on a directory (RFC 1813 §3.3.12 leaves it open).
                     Status::ISDIR
                     | Status::PERM
                     | Status::ACCES

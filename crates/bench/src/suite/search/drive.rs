@@ -15,7 +15,7 @@ use crate::workload::{Rate, Workload};
 /// Doublings without a gain that a curve goes on for, so that it shows the rise after its knee.
 const BEYOND: usize = 2;
 
-/// What is varied in a search.
+/// The quantity that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Varied {
     /// Connections of each client.
@@ -46,14 +46,14 @@ impl Varied {
     }
 }
 
-/// What is asked of a target.
+/// The question about a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
     /// The highest rate with p99 under so many milliseconds.
     RateUnder(f64),
     /// The knee of the curve of latency over throughput, over requests in flight up to this bound.
     Knee(u32),
-    /// How far more of something helps, up to a bound.
+    /// The number up to which more of something helps, up to a bound.
     Scaling(Varied, u32),
 }
 

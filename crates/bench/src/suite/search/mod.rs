@@ -12,7 +12,7 @@ pub mod scale;
 
 pub use drive::{Question, Varied, search};
 
-/// What came of one probe.
+/// The result of one probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Probe {
     /// Operations a second that were answered.

@@ -13,14 +13,14 @@ use super::Probe;
 const TOLERANCE: f64 = 0.05;
 /// Part of a rate that has to be answered.
 const KEPT_UP: f64 = 0.95;
-/// How far a p99 may lie from the target, as a factor, for its verdict to be asked for again.
+/// Largest factor between a p99 and the target at which the verdict is asked for again.
 const NEAR: f64 = 1.25;
 /// The first rate, as a part of what is answered without one.
 const FIRST: f64 = 1.0 / 16.0;
 /// The lowest that is tried.
 const LOWEST: f64 = 1.0 / 1024.0;
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// Apply the load without a rate.
@@ -31,7 +31,7 @@ pub enum Next {
     Done(Answer),
 }
 
-/// What was learnt.
+/// The answer of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer {
     /// Rates up to `met` meet the target, and `missed` misses it.
@@ -73,7 +73,7 @@ impl RateSearch {
         Self { target_ms, unlimited: None, met: None, missed: None, again: None, answer: None }
     }
 
-    /// What to do next.
+    /// The next action.
     #[must_use]
     pub fn next(&self) -> Next {
         if let Some(answer) = self.answer {
@@ -91,7 +91,7 @@ impl RateSearch {
         }
     }
 
-    /// What came of the load without a rate.
+    /// Takes the result of the load without a rate.
     pub fn unlimited(&mut self, probe: &Probe) {
         self.unlimited = Some(probe.iops);
         if probe.iops <= 0.0 {
@@ -101,7 +101,7 @@ impl RateSearch {
         }
     }
 
-    /// What came of `rate`.
+    /// Takes the result of `rate`.
     pub fn rate(&mut self, rate: f64, probe: &Probe) {
         let kept_up = probe.iops >= rate * KEPT_UP;
         let met = kept_up && probe.p99_ms <= self.target_ms;

@@ -1,4 +1,5 @@
-//! How far more of something helps: 1, 2, 4, 8 and so on, until a doubling gains less than 5 %.
+//! The search for the number up to which more of something helps: 1, 2, 4, 8 and so on, until a
+//! doubling gains less than 5 %.
 
 /// Gain of a doubling, as a part, below which it is not worth it.
 const GAIN: f64 = 0.05;
@@ -12,7 +13,7 @@ pub struct ScaleSearch {
     points: Vec<(u32, f64)>,
 }
 
-/// What was learnt.
+/// The answer of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Enough {
     /// The number beyond which doubling gains less than 5 %.
@@ -38,7 +39,7 @@ impl ScaleSearch {
         (next <= self.most && self.idle() < self.patience.max(1)).then_some(next)
     }
 
-    /// So many operations a second came of `number`.
+    /// Takes the operations a second that `number` gave.
     pub fn tell(&mut self, number: u32, iops: f64) {
         self.points.push((number, iops));
     }
@@ -59,7 +60,7 @@ impl ScaleSearch {
         at
     }
 
-    /// What was learnt; `None` before the first figure.
+    /// The answer; `None` before the first figure.
     #[must_use]
     pub fn enough(&self) -> Option<Enough> {
         let (number, iops) = *self.points.get(self.worth())?;

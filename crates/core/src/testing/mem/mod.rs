@@ -1,8 +1,8 @@
 //! `MemStore`: the reference [`Store`], one tree behind one mutex, right by inspection.
 //!
-//! It enforces what a kernel would for the caller's identity: the mode bits and access control
-//! lists, owners, the sticky bit, setgid directories, link counts and the rename rules. It is no model of durability (every
-//! write counts as FILE_SYNC), of concurrency or of speed.
+//! The store enforces the kernel's rules for the caller's identity: the mode bits and access control lists, owners, the
+//! sticky bit, setgid directories, link counts and the rename rules. It is no model of durability (every write counts as
+//! FILE_SYNC), of concurrency or of speed.
 
 mod names;
 mod node;
@@ -44,7 +44,7 @@ impl MemStore {
         Self::with_quota(1 << 40)
     }
 
-    /// The same with a quota of `bytes`, counted in units of 4 KiB of file data.
+    /// A store with a quota of `bytes`, counted in units of 4 KiB of file data.
     #[must_use]
     pub fn with_quota(bytes: u64) -> Self {
         Self { tree: Mutex::new(Tree::new(bytes)) }

@@ -13,7 +13,7 @@ use crate::limits::SYMLINK_BYTES_MAX;
 use crate::name::Name;
 use crate::store::{CreateHow, Made, MakeKind};
 
-/// As ext4.
+/// The limit of ext4.
 const LINKS_MAX: u32 = 65_000;
 
 /// A name in a directory.
@@ -253,7 +253,7 @@ impl Tree {
                 }
             }
         }
-        // Its `..` changes, so the directory itself must be writable.
+        // The directory's `..` changes, so the directory itself must be writable.
         if is_directory && from_dir != to_dir && !moved.allows(cred, Access::WRITE) {
             return Err(FsError::AccessDenied);
         }

@@ -89,7 +89,7 @@ pub(super) struct Node {
     pub(super) mode: u32,
     /// The access list, where it says more than the mode.
     pub(super) acl: Option<Acl>,
-    /// Of a directory: what is made in it begins with.
+    /// The default list of a directory, with which objects made in it begin.
     pub(super) default_acl: Option<Acl>,
     pub(super) nlink: u32,
     pub(super) uid: u32,
@@ -97,7 +97,7 @@ pub(super) struct Node {
     pub(super) atime: Timestamp,
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
-    /// Of an exclusive create, until data or times are set.
+    /// The verifier of an exclusive create, until data or times are set.
     pub(super) verifier: Option<[u8; 8]>,
     pub(super) body: Body,
 }

@@ -57,7 +57,8 @@ pub(super) fn may_set(node: &Node, set: &SetAttr, cred: &Credentials) -> FsResul
     }
     match (set.atime, set.mtime) {
         (SetTime::Keep, SetTime::Keep) => Ok(()),
-        // As `utimensat` has it: who may write may touch, but not choose, nor set one time alone.
+        // The rule of `utimensat`: a caller who may write may touch, but not choose, nor set one
+        // time alone.
         (SetTime::ServerNow, SetTime::ServerNow) => {
             need(owner || node.allows(cred, Access::WRITE), FsError::AccessDenied)
         }

@@ -75,7 +75,7 @@ impl Sparse {
     }
 }
 
-/// Where in its block `at` lies, and how much of `at..end` that block holds.
+/// The offset of `at` in its block, and the length of `at..end` in that block.
 #[expect(clippy::cast_possible_truncation, reason = "both numbers are at most one block")]
 fn part(at: u64, end: u64) -> (usize, usize) {
     let skip = at % BLOCK;

@@ -23,7 +23,7 @@ const FILES_TOTAL: u64 = 1 << 32;
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: BTreeMap<u64, Node>,
-    /// How many operations until one fails, and how.
+    /// The number of operations until one fails, and its error.
     pub(super) failure: Option<(u32, FsError)>,
     last_ino: u64,
     ticks: u32,
@@ -97,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// What `name` means in `dir`.
+    /// The object that `name` means in `dir`.
     pub(super) fn entry(&self, dir: u64, name: Name<'_>) -> FsResult<Option<u64>> {
         let directory = self.directory(dir)?;
         Ok(match name.as_bytes() {

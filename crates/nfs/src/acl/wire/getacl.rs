@@ -9,7 +9,7 @@ xdr_struct! {
     pub struct GetaclArgs<'a> {
         /// The object.
         pub object: FileHandle3<'a>,
-        /// What is asked for.
+        /// The parts asked for.
         pub mask: AclMask,
     }
 }
@@ -19,7 +19,7 @@ xdr_struct! {
     pub struct GetaclOk<'a> {
         /// The object's attributes.
         pub attributes: Option<Fattr3>,
-        /// What is given.
+        /// The parts given.
         pub mask: AclMask,
         /// The access list.
         pub access: SecAcl<'a>,

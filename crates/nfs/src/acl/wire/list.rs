@@ -7,7 +7,7 @@ use weir_core::acl::{Entry, Who};
 use weir_core::{Access, Acl, AclKind, Attr, FsError, FsResult};
 
 bitflags::bitflags! {
-    /// Which lists, and what of them (`na_mask`). Unknown bits survive.
+    /// The lists, and the parts of them (`na_mask`). Unknown bits survive.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct AclMask: u32 {
         /// NA_ACL: the access list.
@@ -37,7 +37,7 @@ const ENTRY_BYTES: usize = 12;
 /// One entry as it was sent (`posix_acl_entry`, `aclent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclEntry {
-    /// Whom it is for, as one of the bits 0x01 to 0x20, with 0x1000 in a default list.
+    /// The entry's kind, as one of the bits 0x01 to 0x20, with 0x1000 in a default list.
     pub kind: u32,
     /// The user or group; for the owner and the owning group the object's own.
     pub id: u32,

@@ -9,7 +9,7 @@ xdr_struct! {
     pub struct SetaclArgs<'a> {
         /// The object.
         pub object: FileHandle3<'a>,
-        /// Which lists are set.
+        /// The lists that are set.
         pub mask: AclMask,
         /// The access list; without entries it is removed.
         pub access: SecAcl<'a>,

@@ -14,7 +14,7 @@ pub(super) fn granted_res(cx: &mut Context<'_>, args: &Res<'_>) -> Answer {
     if host.is_some_and(|host| host.address == cx.peer.address.to_canonical()) {
         match args.status {
             Status::GRANTED => table.taken(grant),
-            // It can't tell yet, and will ask for the lock again by itself.
+            // The client can't tell yet, and will ask for the lock again by itself.
             Status::DENIED_GRACE_PERIOD => {}
             _ => table.refused(grant, &mut cx.grants),
         }

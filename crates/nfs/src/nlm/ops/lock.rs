@@ -18,7 +18,7 @@ pub(super) fn lock(cx: &mut Context<'_>, args: &LockArgs<'_>, by_message: bool) 
     let waiting = || Waiting { local: cx.peer.local, handle: args.lock.fh.0.into(), by_message };
     let wait = args.block.then(waiting);
     let done = locks.table.lock(cx.now, &ask, args.reclaim, wait, &mut cx.grants);
-    // The state of a host that got nothing ends nothing, and anybody can invent hosts.
+    // The state of a host that got no lock ends nothing, because anybody can invent hosts.
     let table = &locks.table;
     if table.has(client) {
         locks.states.locked(client, args.state, |client| table.has(client));

@@ -20,18 +20,18 @@ use weir_core::Mono;
 use weir_core::limits::FILE_BYTES_MAX;
 use weir_state::{Ask, File, Grant, Mode, Range};
 
-/// What an operation works with.
+/// The environment of an operation.
 pub(super) struct Context<'a> {
     pub(super) locks: &'a mut Locks,
     pub(super) now: Mono,
     pub(super) peer: &'a Peer,
     /// The file the call is about, if it is about one.
     pub(super) file: Result<File, Status>,
-    /// Where what becomes free goes.
+    /// The grants of locks that became free.
     pub(super) grants: Vec<Grant<Waiting>>,
 }
 
-/// What an operation answers.
+/// The answer of an operation.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// A status.
@@ -60,7 +60,7 @@ pub(super) fn carry_out(cx: &mut Context<'_>, request: &Request<'_>) -> Answer {
 }
 
 impl Context<'_> {
-    /// What `lock` asks for.
+    /// The request that `lock` makes.
     fn ask(&self, lock: &Lock<'_>, exclusive: bool) -> Result<Ask, Status> {
         let file = self.file?;
         let host = Host::new(self.peer.address, lock.caller_name.0);

@@ -3,7 +3,7 @@
 use super::{Answer, Context};
 use crate::nlm::wire::{Status, UnlockArgs};
 
-/// Also in the grace period: nobody loses by it, and who unlocks need not wait.
+/// UNLOCK works in the grace period too: nobody loses by it, and the owner need not wait.
 pub(super) fn unlock(cx: &mut Context<'_>, args: &UnlockArgs<'_>) -> Answer {
     let ask = match cx.ask(&args.lock, false) {
         Ok(ask) => ask,

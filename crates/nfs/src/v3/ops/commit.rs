@@ -1,7 +1,7 @@
 //! COMMIT (RFC 1813 §3.3.21): makes what was written before safe.
 //!
 //! The whole file is made safe, whatever range was asked for. Everybody with the handle may ask,
-//! on a read-only export too: whoever wrote while it was allowed must not lose that.
+//! on a read-only export too: a client that wrote while it was allowed must not lose its data.
 
 use super::{Context, Outcome, answer, fail, regular};
 use crate::v3::wire::{CommitArgs, CommitOk, CommitRes, Res, WccData};

@@ -1,4 +1,4 @@
-//! What CREATE, MKDIR, SYMLINK and MKNOD share: new objects and their attributes.
+//! The common part of CREATE, MKDIR, SYMLINK and MKNOD: new objects and their attributes.
 
 use super::{Context, Outcome, answer};
 use crate::v3::wire::{NewObject, Res, Sattr3, Status, WccData};
@@ -19,7 +19,7 @@ pub(super) fn attributes(wire: &Sattr3, cred: &Credentials) -> Result<SetAttr, S
     Ok(set)
 }
 
-/// The same for what has no size of its own to set.
+/// The attributes of a new object that has no size of its own to set.
 pub(super) fn sizeless(wire: &Sattr3, cred: &Credentials) -> Result<SetAttr, Status> {
     Ok(SetAttr { size: None, ..attributes(wire, cred)? })
 }

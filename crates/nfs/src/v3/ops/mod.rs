@@ -63,11 +63,11 @@ use weir_core::{
     Acl, AclKind, Attr, FileHandle, FileKind, FsError, FsResult, Shared, SnapshotId, Store,
 };
 
-/// What every operation is given besides its arguments.
+/// The environment of every operation, besides its arguments.
 pub(crate) struct Context<'a, S> {
     /// The volume the call is for.
     pub(crate) volume: &'a Volume<S>,
-    /// Who calls.
+    /// The caller's rights.
     pub(crate) rights: &'a Rights,
     /// The first handle among the arguments, proved.
     pub(crate) handle: &'a FileHandle,
@@ -77,7 +77,7 @@ pub(crate) struct Context<'a, S> {
     pub(crate) xid: u32,
 }
 
-/// What an operation came to, besides what it wrote.
+/// The outcome of an operation, besides the written reply.
 pub(crate) struct Outcome {
     /// The status written.
     pub(crate) status: Status,
@@ -212,7 +212,7 @@ impl<S: Store> Context<'_, S> {
         self.volume.store.attr(object).await.ok().map(|attr| self.fattr(&attr))
     }
 
-    /// The same as a change without a beginning.
+    /// The attributes after a change, without those before it.
     async fn wcc_after(&self, object: &S::Object) -> WccData {
         WccData { before: None, after: self.fattr_after(object).await }
     }

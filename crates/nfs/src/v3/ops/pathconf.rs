@@ -5,7 +5,7 @@ use crate::v3::wire::{PathconfArgs, PathconfOk, PathconfRes, Res};
 use crate::xdr::Writer;
 use weir_core::Store;
 
-/// What ext4 allows; XFS allows more.
+/// The limit of ext4; XFS allows more.
 const LINKS_MAX: u32 = 65_000;
 
 /// [`weir_core::limits::NAME_BYTES_MAX`] as the wire has it.

@@ -12,7 +12,7 @@ use weir_core::{Access, Acl, Attr, Store, access};
 
 pub(super) const COOKIE_VERIFIER: [u8; 8] = [0; 8];
 
-/// What every result has besides entries: the directory's attributes with their flag, the cookie
+/// The part of every result besides entries: the directory's attributes with their flag, the cookie
 /// verifier, the flag that ends the list, and the end-of-directory flag.
 const FRAME_BYTES: usize = 4 + Fattr3::BYTES + 8 + 4 + 4;
 
@@ -56,7 +56,7 @@ pub(in crate::v3) async fn readdir<S: Store>(
     Status::OK.into()
 }
 
-/// Where a client wants to go on in a directory.
+/// The position in a directory from which a client wants to go on.
 #[derive(Clone, Copy)]
 pub(super) struct Position {
     pub(super) cookie: u64,
@@ -68,7 +68,7 @@ pub(super) struct Position {
 pub(super) struct Space(usize);
 
 impl Space {
-    /// For everything after the status.
+    /// The bytes for everything after the status.
     pub(super) fn bytes(self) -> usize {
         self.0
     }

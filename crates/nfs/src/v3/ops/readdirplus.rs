@@ -11,7 +11,8 @@ use weir_core::{Access, Acl, Attr, Store, access};
 /// attributes and a handle, which is 19 bytes or more.
 const ENTRY_BYTES_MIN: usize = 4 + 8 + (4 + 4) + 8 + (4 + Fattr3::BYTES) + (4 + 4 + 20);
 
-/// What an entry counts against `dircount`, besides its name: file id, length of the name, cookie.
+/// The bytes of an entry that count against `dircount`, besides its name: file id, length of the
+/// name, cookie.
 const DIR_ENTRY_BYTES: usize = 8 + 4 + 8;
 
 pub(in crate::v3) async fn readdirplus<S: Store>(
@@ -26,7 +27,8 @@ pub(in crate::v3) async fn readdirplus<S: Store>(
     let from = Position { cookie: args.cookie, verifier: args.cookie_verifier };
     let by = |attr: &Attr, acl: Option<&Acl>| {
         let space = listable(cx, attr, acl, from, args.max_count)?;
-        // Who may list but not search gets names only: a handle is what a LOOKUP would give.
+        // A caller who may list but not search gets names only: a handle is what a LOOKUP would
+        // give.
         Ok::<_, Status>((space, access::allows(attr, acl, &cx.rights.cred, Access::EXECUTE)))
     };
     let (space, with_objects) = match cx.decide(&dir, &attr, by).await {

@@ -67,7 +67,7 @@ impl From<SpecData3> for DeviceNumber {
 /// The attributes of an object (RFC 1813 §2.6, `fattr3`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fattr3 {
-    /// Its type.
+    /// The object's type.
     pub file_type: FileType,
     /// Permission bits, setuid, setgid and sticky.
     pub mode: u32,
@@ -96,7 +96,7 @@ pub struct Fattr3 {
 }
 
 impl Fattr3 {
-    /// Its size on the wire, in bytes.
+    /// The attributes' size on the wire, in bytes.
     pub const BYTES: usize = 84;
 
     /// The store's attributes of an object in the file system `fsid`.
@@ -209,7 +209,7 @@ impl WccData {
     /// Nothing is known.
     pub const NONE: Self = Self { before: None, after: None };
 
-    /// What the store said about an object in the file system `fsid`.
+    /// The weak cache consistency data of a change to an object in the file system `fsid`.
     #[inline]
     #[must_use]
     pub fn new(change: &Change, fsid: u64) -> Self {

@@ -8,9 +8,9 @@ xdr_struct! {
     pub struct CommitArgs<'a> {
         /// The file.
         pub file: FileHandle3<'a>,
-        /// Where the data to make safe starts, in bytes.
+        /// Offset of the data to make safe, in bytes.
         pub offset: u64,
-        /// How many bytes; 0 is all from there on.
+        /// The number of bytes; 0 is all from there on.
         pub count: u32,
     }
 }
@@ -20,7 +20,7 @@ xdr_struct! {
     pub struct CommitOk {
         /// The file around the operation.
         pub file_wcc: WccData,
-        /// To be compared with that of the WRITEs before.
+        /// The write verifier, to be compared with that of the WRITEs before.
         pub verifier: [u8; 8],
     }
 }

@@ -8,12 +8,12 @@ xdr_struct! {
     pub struct CreateArgs<'a> {
         /// The name to create.
         pub location: DirOpArgs3<'a>,
-        /// How, and with which attributes.
+        /// The mode of creation, with the attributes.
         pub how: CreateHow3,
     }
 }
 
-/// How to treat an existing name (`createhow3`).
+/// The treatment of an existing name (`createhow3`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateHow3 {
     /// UNCHECKED: an existing file is not an error.

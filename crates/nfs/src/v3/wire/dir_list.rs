@@ -12,7 +12,7 @@ const TAIL_BYTES: usize = 8;
 #[derive(Debug)]
 pub struct ListWriter<'w> {
     out: &'w mut Writer,
-    /// Where the last entry must end at the latest.
+    /// The latest end of the last entry.
     end: usize,
 }
 

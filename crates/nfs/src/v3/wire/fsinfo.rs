@@ -4,7 +4,7 @@ use super::{Fattr3, FileHandle3, NfsTime3, Res};
 use crate::xdr::{xdr_bits, xdr_struct};
 
 bitflags::bitflags! {
-    /// What a file system can do, as a bit mask. Unknown bits survive.
+    /// The properties of a file system, as a bit mask. Unknown bits survive.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct FsProperties: u32 {
         /// FSF3_LINK: hard links.
@@ -50,7 +50,7 @@ xdr_struct! {
         pub maxfilesize: u64,
         /// Granularity of times.
         pub time_delta: NfsTime3,
-        /// What the file system can do.
+        /// The properties of the file system.
         pub properties: FsProperties,
     }
 }

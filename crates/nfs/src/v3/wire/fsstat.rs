@@ -28,7 +28,7 @@ xdr_struct! {
         pub free_files: u64,
         /// File slots not in use that the caller may have.
         pub available_files: u64,
-        /// For how many seconds the figures are not expected to change; 0 if unknown.
+        /// Seconds for which the figures are not expected to change; 0 if unknown.
         pub invarsec: u32,
     }
 }

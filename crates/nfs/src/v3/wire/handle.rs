@@ -42,12 +42,12 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// What CREATE, MKDIR, SYMLINK and MKNOD give when they succeed (RFC 1813 §3.3.8 to §3.3.11,
-    /// `CREATE3resok` and its equals).
+    /// The result of CREATE, MKDIR, SYMLINK and MKNOD when they succeed (RFC 1813 §3.3.8 to
+    /// §3.3.11, `CREATE3resok` and its equals).
     pub struct NewObject<'a> {
         /// The new object's handle.
         pub object: Option<FileHandle3<'a>>,
-        /// Its attributes.
+        /// The object's attributes.
         pub attributes: Option<Fattr3>,
         /// The directory around the operation.
         pub dir_wcc: super::attributes::WccData,

@@ -8,7 +8,7 @@ xdr_struct! {
     pub struct LinkArgs<'a> {
         /// The object.
         pub file: FileHandle3<'a>,
-        /// Its additional name.
+        /// The file's additional name.
         pub link: DirOpArgs3<'a>,
     }
 }

@@ -16,7 +16,7 @@ xdr_struct! {
     pub struct LookupOk<'a> {
         /// The object found.
         pub object: FileHandle3<'a>,
-        /// Its attributes.
+        /// The object's attributes.
         pub attributes: Option<Fattr3>,
         /// The directory's attributes.
         pub dir_attributes: Option<Fattr3>,

@@ -8,7 +8,7 @@ xdr_struct! {
     pub struct MknodArgs<'a> {
         /// The name to create.
         pub location: DirOpArgs3<'a>,
-        /// What to create.
+        /// The object to create.
         pub what: MknodData3,
     }
 }
@@ -16,14 +16,14 @@ xdr_struct! {
 xdr_struct! {
     /// A device node (`devicedata3`).
     pub struct DeviceData3 {
-        /// Its attributes.
+        /// The device's attributes.
         pub attributes: Sattr3,
-        /// Its device numbers.
+        /// The device numbers.
         pub spec: SpecData3,
     }
 }
 
-/// What to create (`mknoddata3`).
+/// The object to create (`mknoddata3`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MknodData3 {
     /// A character device node.

@@ -8,9 +8,9 @@ xdr_struct! {
     pub struct ReadArgs<'a> {
         /// The file.
         pub file: FileHandle3<'a>,
-        /// Where to start, in bytes.
+        /// The offset, in bytes.
         pub offset: u64,
-        /// How many bytes at most.
+        /// The most bytes to read.
         pub count: u32,
     }
 }
@@ -20,7 +20,7 @@ xdr_struct! {
     pub struct ReadOk<'a> {
         /// The file's attributes.
         pub attributes: Option<Fattr3>,
-        /// How many bytes were read.
+        /// The number of bytes read.
         pub count: u32,
         /// Does the data end at or after the end of the file?
         pub eof: bool,

@@ -22,7 +22,7 @@ xdr_struct! {
     pub struct Entry3<'a> {
         /// The object's file id.
         pub fileid: u64,
-        /// Its name.
+        /// The entry's name.
         pub name: &'a [u8],
         /// Continues after this entry.
         pub cookie: u64,
@@ -35,7 +35,7 @@ xdr_struct! {
     pub struct ReaddirOk<'a> {
         /// The directory's attributes.
         pub dir_attributes: Option<Fattr3>,
-        /// To be sent with the cookies of this result.
+        /// The verifier to send with the cookies of this result.
         pub cookie_verifier: [u8; 8],
         /// The entries.
         pub entries: List<'a, Entry3<'a>>,

@@ -24,13 +24,13 @@ xdr_struct! {
     pub struct EntryPlus3<'a> {
         /// The object's file id.
         pub fileid: u64,
-        /// Its name.
+        /// The entry's name.
         pub name: &'a [u8],
         /// Continues after this entry.
         pub cookie: u64,
         /// The object's attributes.
         pub attributes: Option<Fattr3>,
-        /// Its handle.
+        /// The entry's handle.
         pub handle: Option<FileHandle3<'a>>,
     }
 }
@@ -41,7 +41,7 @@ xdr_struct! {
     pub struct ReaddirplusOk<'a> {
         /// The directory's attributes.
         pub dir_attributes: Option<Fattr3>,
-        /// To be sent with the cookies of this result.
+        /// The verifier to send with the cookies of this result.
         pub cookie_verifier: [u8; 8],
         /// The entries.
         pub entries: List<'a, EntryPlus3<'a>>,

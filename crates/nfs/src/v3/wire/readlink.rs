@@ -16,7 +16,7 @@ xdr_struct! {
     pub struct ReadlinkOk<'a> {
         /// The link's attributes.
         pub attributes: Option<Fattr3>,
-        /// Its target.
+        /// The link's target.
         pub data: &'a [u8],
     }
 }

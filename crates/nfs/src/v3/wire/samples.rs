@@ -136,7 +136,7 @@ pub(crate) const fn sattr() -> Sattr3 {
     }
 }
 
-/// The same values as `nfs3_types` has them.
+/// The sample values as `nfs3_types` has them.
 pub(crate) mod other {
     use super::theirs::{
         Nfs3Option, diropargs3, fattr3, ftype3, nfs_fh3, nfstime3, post_op_attr, sattr3, set_atime,

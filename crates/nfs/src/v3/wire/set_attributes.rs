@@ -36,7 +36,8 @@ impl Sattr3 {
         mtime: SetTime3::DontChange,
     };
 
-    /// The same as the store takes it. Mode bits that the protocol does not define are dropped.
+    /// The attributes as the store takes them. Mode bits that the protocol does not define are
+    /// dropped.
     ///
     /// # Errors
     /// [`FsError::Invalid`](weir_core::FsError::Invalid) if a time is none.
@@ -52,14 +53,14 @@ impl Sattr3 {
     }
 }
 
-/// How to set a time (RFC 1813 §2.6, `time_how` and `set_atime`).
+/// The way to set a time (RFC 1813 §2.6, `time_how` and `set_atime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetTime3 {
     /// Leave it.
     DontChange,
-    /// To the server's present time.
+    /// Set to the server's present time.
     ToServerTime,
-    /// To this time.
+    /// Set to this time.
     ToClientTime(NfsTime3),
 }
 

@@ -8,7 +8,7 @@ xdr_struct! {
     pub struct SetattrArgs<'a> {
         /// The object.
         pub object: FileHandle3<'a>,
-        /// What to set.
+        /// The attributes to set.
         pub new_attributes: Sattr3,
         /// `sattrguard3`: set only if the object's ctime is this.
         pub guard: Option<NfsTime3>,

@@ -4,7 +4,7 @@ use super::{FileHandle3, Res, WccData};
 use crate::xdr::{Decode, Encode, Reader, Writer, XdrError, xdr_struct};
 use weir_core::store::Stability;
 
-/// How safe data is to be, or is (`stable_how`).
+/// The stability that data needs, or has (`stable_how`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum StableHow {
@@ -62,11 +62,11 @@ xdr_struct! {
     pub struct WriteArgs<'a> {
         /// The file.
         pub file: FileHandle3<'a>,
-        /// Where to write, in bytes.
+        /// The offset, in bytes.
         pub offset: u64,
-        /// How many bytes of the data to write; a server checks that they are there.
+        /// The number of bytes to write; a server checks that they are there.
         pub count: u32,
-        /// How safe the data is to be when the call is answered.
+        /// The stability that the data needs when the call is answered.
         pub stable: StableHow,
         /// The data.
         pub data: &'a [u8],
@@ -79,11 +79,11 @@ xdr_struct! {
     pub struct WriteHead<'a> {
         /// The file.
         pub file: FileHandle3<'a>,
-        /// Where to write, in bytes.
+        /// The offset, in bytes.
         pub offset: u64,
-        /// How many bytes to write.
+        /// The number of bytes to write.
         pub count: u32,
-        /// How safe the data is to be when the call is answered.
+        /// The stability that the data needs when the call is answered.
         pub stable: StableHow,
         /// Length of the data that follows, in bytes, without padding.
         pub data_len: u32,
@@ -95,9 +95,9 @@ xdr_struct! {
     pub struct WriteOk {
         /// The file around the operation.
         pub file_wcc: WccData,
-        /// How many bytes were written.
+        /// The number of bytes written.
         pub count: u32,
-        /// How safe they are.
+        /// The stability of these bytes.
         pub committed: StableHow,
         /// Changes whenever data that was not committed may have been lost.
         pub verifier: [u8; 8],

@@ -1,5 +1,5 @@
-//! How many denied requests are recorded: so many a minute, and how many were left out. Plain data,
-//! with time as an argument.
+//! The rate at which denied requests are recorded: a number a minute, and a count of the rest.
+//! Plain data, with time as an argument.
 
 /// Most records of denied requests in a minute, by which a stranger could fill the disk: some
 /// 20 MB a day.
@@ -28,7 +28,7 @@ impl Denials {
         true
     }
 
-    /// How many were left out since the last time this was asked, for the next record.
+    /// The number left out since the last call, for the next record.
     pub(super) const fn take_suppressed(&mut self) -> Option<u64> {
         match std::mem::replace(&mut self.suppressed, 0) {
             0 => None,

@@ -1,8 +1,8 @@
 //! The file `audit.log` of the data directory: a line of JSON for each record. Not who is written
 //! about, or when.
 //!
-//! The file is opened for each record, so whoever rotates logs renames it, and tells nobody. Room for
-//! a record is taken before the change that it is of, and a record of a change is synced.
+//! The file is opened for each record, so a log rotator can rename it without telling the server.
+//! Room for a record is taken before the change that it is of, and a record of a change is synced.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -15,9 +15,9 @@ use weir_api::AuditRecord;
 /// Room for one record: its parts that others choose have bounds (see [`super`]), and JSON writes a
 /// character as six at most.
 const RECORD_BYTES_MAX: u64 = 256 << 10;
-/// How much of the end of the file is read for the newest records.
+/// Bytes at the end of the file that are read for the newest records.
 const TAIL_BYTES_MAX: u64 = 4 << 20;
-/// How much of the file is read for one answer.
+/// Bytes of the file that are read for one answer.
 const READ_BYTES_MAX: u64 = 32 << 20;
 
 /// The log of one data directory.
@@ -39,7 +39,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The text for whoever comes back with it.
+    /// The text of a place, for a client that comes back with it.
     pub(super) fn text(self) -> String {
         format!("{:x}-{:x}", self.inode, self.offset)
     }
@@ -60,7 +60,7 @@ impl Log {
     /// Takes room for a record on the disk, so that it won't fail for want of it.
     ///
     /// # Errors
-    /// Where there is none, or the file can't be written.
+    /// There is no log, or the file can't be written.
     pub(super) fn reserve(&self) -> io::Result<()> {
         let file = self.open()?;
         let end = file.metadata()?.len();
@@ -74,7 +74,7 @@ impl Log {
     /// Appends a record, safe on disk when this returns if it is to be.
     ///
     /// # Errors
-    /// Where the disk fails.
+    /// The disk fails.
     pub(super) fn append(&self, record: &AuditRecord, safe: bool) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
@@ -101,7 +101,7 @@ impl Log {
     /// The newest `limit` records.
     ///
     /// # Errors
-    /// Where the disk fails.
+    /// The disk fails.
     pub(super) fn newest(&self, limit: usize) -> io::Result<Part> {
         let Some((mut file, inode, length)) = self.look()? else { return Ok(Part::empty()) };
         let start = length.saturating_sub(TAIL_BYTES_MAX);
@@ -124,10 +124,10 @@ impl Log {
     /// At most `limit` records from `after` on, of those not before the time `since`.
     ///
     /// # Errors
-    /// Where the disk fails.
+    /// The disk fails.
     pub(super) fn from(&self, after: Place, since: &str, limit: usize) -> io::Result<Part> {
         let Some((mut file, inode, length)) = self.look()? else { return Ok(Part::empty()) };
-        // Where the file was rotated away, its follower is begun with.
+        // A file that was rotated away makes the reader begin with its follower.
         let same = after.inode == inode && after.offset <= length;
         let start = if same { after.offset } else { 0 };
         file.seek(SeekFrom::Start(start))?;

@@ -52,7 +52,7 @@ impl Audit {
     /// The log of a catalogue's directory. Says in it whether the catalogue was changed without.
     ///
     /// # Errors
-    /// Where the log can't be read or written.
+    /// The log can't be read or written.
     pub(super) fn open(catalog: Arc<Catalog>) -> io::Result<Self> {
         let log = Log::new(catalog.directory());
         let generation = catalog.snapshot().generation;
@@ -157,7 +157,7 @@ impl Audit {
     }
 }
 
-/// What all records have.
+/// The fields that all records have.
 fn record(event: AuditEvent, caller: Option<&Caller>, generation: u64) -> AuditRecord {
     let (who, uid, from) = match caller {
         Some(Caller::Socket { uid }) => (Some("socket".to_owned()), *uid, None),
@@ -286,7 +286,7 @@ impl Audit {
     }
 }
 
-/// What a record repeats of a body. No request has a secret in it.
+/// The part of a body that a record repeats. No request has a secret in it.
 fn essence(body: &[u8]) -> Option<Value> {
     if body.is_empty() {
         return None;
@@ -317,7 +317,7 @@ mod tests {
         assert!(recorded("POST", "/v1/pools", Some(routes::POOLS)));
         assert!(recorded("DELETE", "/v1/pools/p?dry_run=false", Some(routes::POOL)));
         assert!(recorded("GET", "/v1/catalog/backup", Some(routes::CATALOG_BACKUP)));
-        // What can't be tried is carried out, whatever its query says.
+        // A request that can't be tried is carried out, whatever its query says.
         assert!(recorded("POST", "/v1/tokens?dry_run=true", Some(routes::TOKENS)));
         assert!(recorded("HEAD", "/v1/catalog/backup", Some(routes::CATALOG_BACKUP)));
         assert!(!recorded("GET", "/v1/pools", Some(routes::POOLS)));

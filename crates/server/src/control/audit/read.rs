@@ -16,7 +16,7 @@ const LIMIT_DEFAULT: usize = 100;
 /// Most records of an answer.
 const LIMIT_MAX: usize = 1000;
 
-/// Which records are asked for.
+/// The records that are asked for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct Which {

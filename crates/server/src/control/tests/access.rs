@@ -51,7 +51,7 @@ async fn every_route_lets_in_the_least_role_it_names_and_those_above() {
             }
         }
     }
-    // What no table knows is for nobody but administrators, and nothing is said of it to strangers.
+    // Routes in no table are for administrators alone, and strangers learn nothing of them.
     assert_eq!(status(&running, "PUT", "/v1/pools", &secrets[2].1).await, 403);
     assert_eq!(status(&running, "PUT", "/v1/pools", &secrets[3].1).await, 405);
     assert_eq!(status(&running, "GET", "/v1/nothing", "").await, 401);
@@ -77,7 +77,7 @@ async fn a_token_opens_the_api_until_it_is_revoked_or_ends() {
         assert_eq!(refusal(running.client.create_token(&past).await).0, 400);
         running.stop().await
     };
-    // One that has ended, as a later day finds it.
+    // A token that has ended, as a later day finds it.
     let secret = {
         let catalog = Catalog::open(directory.path()).unwrap();
         let (name, role) = ("old".to_owned(), weir_catalog::Role::Admin);
@@ -200,7 +200,7 @@ async fn a_change_whose_client_goes_away_is_made_and_recorded() {
     stream.write_all(request.as_bytes()).await.unwrap();
     drop(stream);
     while running.records().await.is_empty() {
-        // It may have gone away before the request was read, or the change isn't made yet.
+        // The client may have gone away before the request was read, or the change isn't made yet.
         if running.client.pool("p").await.is_err() {
             let mut stream =
                 UnixStream::connect(running.directory.path().join("api.sock")).await.unwrap();

@@ -1,4 +1,4 @@
-//! What disks hold, and what is promised of them.
+//! Tests of the capacity of disks, and of the promises on it.
 
 use super::*;
 use weir_api::{Calibration, CalibrationCell, CalibrationLoad, NewCalibration, Policy};
@@ -122,7 +122,7 @@ async fn what_disks_do_not_hold_is_refused_unless_it_is_meant_and_that_is_record
     assert!(last.path.as_ref().unwrap().ends_with("/v?overcommit=true"), "{last:?}");
     assert_eq!(last.note.as_ref(), Some(told));
     assert!(client.capacity().await.unwrap().filesystems[0].overcommitted);
-    // What is there shrinks and lives on.
+    // The volume shrinks and lives on.
     client.change_volume("v", &given(25), Dry::No).await.unwrap();
     running.stop().await;
 }

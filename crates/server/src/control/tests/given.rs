@@ -216,7 +216,7 @@ async fn what_was_made_before_a_crash_is_shown_as_it_is_and_what_was_taken_back_
     let named = "idempotency-key: one\r\n";
     let running = Running::start_in(directory).await;
     assert_eq!(send(&running, line, named, &body).await.0, 200);
-    // As a crash between the change and the keeping of its answer leaves it.
+    // The state that a crash leaves between the change and the storing of its answer.
     let directory = running.stop().await;
     forget_answers(directory.path());
     let running = Running::start_in(directory).await;
@@ -227,7 +227,7 @@ async fn what_was_made_before_a_crash_is_shown_as_it_is_and_what_was_taken_back_
     let (status, head, _) = send(&running, line, named, &body).await;
     assert!(status == 200 && !head.contains("idempotency-replayed"), "{head}");
     running.client.level("own").await.unwrap();
-    // What can't be served is not remembered as made.
+    // A volume that can't be served is not remembered as made.
     let broken = json(&small("broken"));
     let named = "idempotency-key: two\r\n";
     for _ in 0..2 {

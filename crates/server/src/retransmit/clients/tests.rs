@@ -14,7 +14,7 @@ fn key(clients: &Clients, xid: u32) -> CallKey {
     clients.prints.of(&Call { xid, program: 100_003, version: 3, procedure: 12, credential, args })
 }
 
-/// `caller` sends a call over `connection`. Gives the reply that was remembered; otherwise the call is
+/// `caller` sends a call over `connection`. Returns the remembered reply; otherwise the call is
 /// carried out, and its number is the reply.
 fn ask(
     clients: &Clients,
@@ -107,16 +107,16 @@ fn replies_are_forgotten_in_their_time_and_their_clients_with_them() {
     assert!(table.due.is_empty() && table.leaving.is_empty());
 }
 
-/// What strangers do.
+/// A stranger's action, or one of the client in question.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// One of this origin sends so many calls over a connection that is lost.
+    /// A client of this origin sends a number of calls over a connection that is lost.
     Flood { origin: u8, address: u16, calls: u8 },
-    /// One of this origin connects and leaves so many times.
+    /// A client of this origin connects and leaves a number of times.
     Churn { origin: u8, address: u16, times: u8 },
-    /// One of this origin sends calls and closes in an orderly way.
+    /// A client of this origin sends calls and closes in an orderly way.
     Close { origin: u8, address: u16, calls: u8 },
-    /// One of this origin keeps a connection with calls underway.
+    /// A client of this origin keeps a connection with calls underway.
     Stay { origin: u8, address: u16 },
     /// The client in question sends a call over a connection that is lost.
     Ask,

@@ -141,14 +141,14 @@ fn a_reply_of_unusual_length_is_not_kept() {
     assert_eq!(calls.answers(), 0);
 }
 
-/// What happens to a call that may wait, over two connections of its client.
+/// An event of a call that may wait, over two connections of its client.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// It is sent, perhaps again.
+    /// The client sends the call, perhaps again.
     Send(u64),
     /// The oldest request that waits on this connection gets its turn.
     Turn(u64),
-    /// What is being carried out is answered.
+    /// The request being carried out is answered.
     Finish,
     /// The connection is lost, and another takes its place.
     Lose(u64),
@@ -186,7 +186,7 @@ impl Model {
                 match self.calls.wait(key(1), asker) {
                     Place::Its(ticket) => self.waiting.push((asker, ticket)),
                     Place::Shared => {}
-                    // It goes its own way, and is answered there.
+                    // The call goes its own way, and is answered there.
                     Place::Apart => return,
                 }
                 self.owed.push(asker);
@@ -210,7 +210,7 @@ impl Model {
                 let asker = self.current(place);
                 self.lost[usize::try_from(place).unwrap()] += 1;
                 self.owed.retain(|owed| *owed != asker);
-                // Its requests that wait are given up; one that is carried out goes on.
+                // The connection's waiting requests are given up; one that is carried out goes on.
                 while let Some(at) = self.waiting.iter().position(|own| own.0 == asker) {
                     let (_, ticket) = self.waiting.remove(at);
                     self.calls.leave(key(1), ticket);
@@ -229,7 +229,7 @@ proptest! {
         for event in events {
             model.apply(event);
         }
-        // Whoever waits gets its turn in the end.
+        // Every waiting request gets its turn in the end.
         for _ in 0..100 {
             model.apply(Event::Finish);
             model.apply(Event::Turn(0));

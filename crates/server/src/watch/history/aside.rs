@@ -1,5 +1,5 @@
-//! Setting a damaged history aside: the file with what SQLite keeps beside it, under a name that
-//! nothing has. Nothing is overwritten or removed, so the number of such sets is bounded.
+//! Setting a damaged history aside: the file and SQLite's files beside it get a name that nothing
+//! has. Nothing is overwritten or removed, so the number of such sets is bounded.
 
 use super::HistoryError;
 use rusqlite::Connection;
@@ -11,16 +11,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Most sets that are kept, each of at most the size of a history and its log. Beyond: a damaged
-/// history stays in its place, none is written, and the log tells the operator to remove some.
+/// history stays in its place, no history is written, and the log tells the operator to remove
+/// some.
 pub(super) const SETS_MAX: usize = 8;
 
-/// What SQLite may keep beside a database, and the database itself, which goes last: as long as it is
-/// in its place, a set that a crash left half moved is found damaged again, and moved under another name.
+/// Suffixes of the files that SQLite may keep beside a database, and of the database itself, which goes
+/// last: as long as it is in its place, a set that a crash left half moved is found damaged again, and
+/// moved under another name.
 const PARTS: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
-/// Closes `db` without writing its log into it: what is set aside is to be what was found.
+/// Closes `db` without writing its log into it: the set must hold the files as they were found.
 pub(super) fn close_as_it_is(db: Connection) {
-    // Where it can't be told so, SQLite writes what the log holds, as it would at any close.
+    // A failure means that SQLite writes the log's content into the file, as at any close.
     let _ignored = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     drop(db);
 }
@@ -28,7 +30,7 @@ pub(super) fn close_as_it_is(db: Connection) {
 /// Moves the history at `path` aside, for the reason `why`, and logs it.
 ///
 /// # Errors
-/// [`HistoryError::TooManyAside`], or what the file system says; the history is then still at `path`.
+/// [`HistoryError::TooManyAside`], or the file system's error; the history is then still at `path`.
 pub(super) fn set(path: &Path, why: &HistoryError) -> Result<(), HistoryError> {
     let mut free = None;
     for number in 0..SETS_MAX {
@@ -66,7 +68,7 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Has nothing of a set this name?
+/// Is this name free of all parts of a set?
 fn is_free(name: &Path) -> io::Result<bool> {
     for part in PARTS {
         match with(name, part).symlink_metadata() {
@@ -78,11 +80,11 @@ fn is_free(name: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Renames, and overwrites nothing.
+/// Renames without overwriting.
 fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system without that flag. The data directory is locked by this server, and nothing
-        // had the name a moment ago.
+        // The file system has no such flag. The data directory is locked by this server, and
+        // nothing had the name a moment ago.
         Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::rename(from, to),
         outcome => outcome,
     }

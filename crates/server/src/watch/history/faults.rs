@@ -1,5 +1,5 @@
-//! Histories that are damaged, and histories on disks that are full or fail: the one are set aside, the
-//! other kept as they are.
+//! Tests of damaged histories, which are set aside, and of histories on full or failing disks, which
+//! are kept as they are.
 
 use super::super::record::Recorder;
 use super::aside::SETS_MAX;
@@ -80,7 +80,7 @@ fn killed(to: &Path, minutes: u64) {
     }
 }
 
-/// How many minutes of volume 1 are known.
+/// The number of minutes known of volume 1.
 fn minutes(recorder: &Recorder) -> usize {
     recorder.periods(VolumeId(1), MINUTE, 0, 10_000).periods.len()
 }
@@ -247,7 +247,7 @@ fn a_log_goes_with_its_history() {
     killed(dir.path(), 50);
     let log = dir.path().join("history.db-wal");
     let mut bytes = std::fs::read(&log).unwrap();
-    // What a log with a damaged head holds is not used, and is not thrown away.
+    // The content of a log with a damaged head is not used, and is not thrown away.
     bytes[..32].fill(0xee);
     std::fs::write(&log, &bytes).unwrap();
     let damaged = vec![b'x'; 8192];
@@ -266,7 +266,7 @@ fn nothing_that_was_set_aside_is_overwritten_and_their_number_is_bounded() {
         0 => PathBuf::from("history.db.broken"),
         number => PathBuf::from(format!("history.db.broken-{number}")),
     };
-    // Also where only a log has the name.
+    // A name that only a log has is taken too.
     std::fs::write(dir.path().join("history.db.broken-2-wal"), "kept").unwrap();
     let numbers: Vec<_> = (0..SETS_MAX).filter(|number| *number != 2).collect();
     for number in &numbers {

@@ -174,7 +174,8 @@ impl<S: Store> Direct<S> {
         Ok(Found { object, attr, acl })
     }
 
-    /// As replies have them: after an object that is gone the server knows of no other.
+    /// The attributes of `slots`, as replies have them: after an object that is gone the server
+    /// knows of no other.
     fn attributes_after(&self, slots: &[usize]) -> Vec<Option<Seen>> {
         let attr = |slot: &usize| {
             let object = self.object(*slot).ok()?;

@@ -35,7 +35,8 @@ fn movable(name: &Bytes) -> Result<Name<'_>, Status> {
     if name.is_special() { Err(Status::INVAL) } else { Ok(name) }
 }
 
-/// What `cred` may ask for of an object that it makes: it can't make others the owner.
+/// The attributes that `cred` may ask for of an object that it makes: it can't make others the
+/// owner.
 fn asked(set: &SetAttr, cred: &Credentials) -> SetAttr {
     let root = cred.uid == 0;
     let gid = set.gid.filter(|gid| root || cred.in_group(*gid));

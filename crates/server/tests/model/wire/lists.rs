@@ -81,7 +81,7 @@ impl Wire {
         Some(Answer::ok(vec![seen(page.dir_attributes)], Body::Names(names)))
     }
 
-    /// Who may not search the directory gets neither handles nor attributes.
+    /// The entry's handle and attributes; a caller who may not search the directory gets neither.
     fn listed(&mut self, entry: &EntryPlus3<'_>) -> Option<Listed> {
         let (handle, attr) = (entry.handle?, entry.attributes);
         if attr.is_some_and(|attr| attr.fileid != entry.fileid) {

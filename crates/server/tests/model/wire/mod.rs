@@ -27,7 +27,7 @@ pub(crate) struct Wire {
     /// Of the last WRITE or COMMIT in this life of the server.
     verifier: Option<[u8; 8]>,
     complaints: Vec<String>,
-    /// Who calls now, and whether once more.
+    /// The number of the caller, and whether the call is sent once more.
     by: usize,
     again: Again,
 }

@@ -7,7 +7,7 @@ use weir_qos::{BytesPerSecond, Qos};
 use weir_server::config::NamespaceDurability;
 use weir_server::{Server, ServerConfig};
 
-/// Where the volume is mounted from.
+/// The path that the volume is mounted from.
 pub(crate) const EXPORT: &str = "/volume";
 
 /// A server that can be started again.
@@ -62,7 +62,7 @@ impl Host {
         }
     }
 
-    /// Where clients' objects are on disk.
+    /// The directory of clients' objects on disk.
     pub(crate) fn volume_root(&self) -> PathBuf {
         let catalog = self.server.as_ref().unwrap().catalog();
         catalog.snapshot().volume_named(&EXPORT[1..]).unwrap().directory.join("root")

@@ -12,7 +12,8 @@ const OPERATIONS: u64 = 24_000;
 const CLIENTS: usize = 4;
 /// More clients, which all use the same few files.
 const DISTURBERS: usize = 2;
-/// How often everybody stops and the usage is compared: so often, or after so many operations.
+/// The least number of comparisons of the usage, with all clients stopped, and the operations
+/// between two.
 const COMPARISONS_MIN: u64 = 20;
 const COMPARE_EVERY: u64 = 100_000;
 /// Small enough that it is reached now and then.
@@ -121,8 +122,8 @@ fn compare(bed: &Bed, players: &[Player], when: &str) {
     assert_eq!(space.free_bytes, QUOTA.saturating_sub(bed.store.used_bytes()), "{when}");
 }
 
-/// What all clients do to the same few files at once. Who comes first is anybody's guess, so only
-/// the kernel knows what is right.
+/// The operations of all clients on the same few files at once. Their order is open, so only the
+/// kernel knows what is right.
 fn disturb(bed: &Bed, random: &mut Random) {
     let (store, root) = (&bed.store, bed.root());
     let mut name = || format!("common{}", random.below(COMMON));

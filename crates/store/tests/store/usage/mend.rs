@@ -1,5 +1,5 @@
-//! What a power cut leaves in files: blocks that were allocated and never written. A recount after
-//! an unclean stop makes holes of them, and takes nothing away that anybody wrote.
+//! Files after a power cut: blocks that were allocated and never written. A recount after an
+//! unclean stop makes holes of them, and takes nothing away that anybody wrote.
 
 use super::walk::{count, data_below, forget};
 use crate::common::{Bed, Object, ROOT, Random, block_on, everywhere, options};
@@ -263,8 +263,8 @@ fn nothing_written_is_lost_while_files_are_mended_under_concurrent_writes() {
             let held = [&units, &still].map(|units| units.iter().flatten().count() as u64);
             let expected = (held[0] + held[1] + copied[0] + copied[1]) * UNIT;
             assert_eq!(data_below(&bed.path()), expected, "{when}");
-            // What XFS reserves around shared blocks makes holes there look like data once they are
-            // read, whoever reads them.
+            // XFS reserves blocks around shared blocks, which makes holes there look like data once
+            // they are read, whoever reads them.
             if copied == [0, 0] {
                 assert_eq!(store.used_bytes(), expected, "{when}");
             }

@@ -15,7 +15,7 @@ const LENGTH_MAX: usize = 48 << 10;
 /// A directory and a name in it, by their numbers.
 type Place = (usize, usize);
 
-/// What a file is by right.
+/// The expected content of a file.
 #[derive(Clone, Debug)]
 struct Model {
     size: u64,
@@ -96,7 +96,7 @@ impl Player {
         self.store = store.clone();
     }
 
-    /// What its files hold by right, bytes.
+    /// The expected bytes of its files.
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_units * UNIT
     }

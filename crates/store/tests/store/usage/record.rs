@@ -1,4 +1,4 @@
-//! What survives the server, what is enforced where space is short, and counting on demand.
+//! The usage that survives the server, enforcement where space is short, and counting on demand.
 
 use super::walk::{count, data_below};
 use crate::common::{Bed, ROOT, block_on, everywhere, everywhere_with, options};
@@ -162,7 +162,7 @@ fn a_rescan_finds_what_was_changed_behind_the_servers_back() {
         let counted = bed.store.last_count().unwrap();
         assert_eq!((counted.before_bytes, counted.after_bytes), (81_920, 8192 + 20_480));
         assert_eq!((counted.files, counted.left_out), (2, 0));
-        // What was known of the file that is open was looked at anew too.
+        // The cached attributes of the open file were read anew too.
         bed.set(&open, &SetAttr { size: Some(0), ..SetAttr::default() }, &ROOT).unwrap();
         assert_eq!(bed.store.used_bytes(), 20_480);
     });

@@ -9,17 +9,17 @@ use weir_api::{Client, ClientError, Dry, NewPool, NewVolume, Pool, Qos, Volume};
 
 /// The pool that is measured. That it is there keeps other runs out.
 pub(super) const NAME: &str = weir_catalog::CALIBRATION_POOL;
-/// Its level: the quickest.
+/// The pool's level: the quickest.
 pub(super) const LEVEL: &str = "extreme";
 /// Size of pool and volume. At the quickest level it buys 8 TiB/s, so that the contract binds nowhere.
 pub(super) const SIZE_BYTES: u64 = 1 << 56;
 /// Hexadecimal digits by which the volumes of runs differ.
 const DIGITS: usize = 16;
-/// How long is waited for the files of the volume to go.
+/// Longest wait for the removal of the volume's files.
 const REMOVAL_WAIT: Duration = Duration::from_secs(120);
-/// What a killed run left stays the same for so long; a living one writes files or measures.
+/// Time in which the remains of a killed run stay unchanged; a living run writes files or measures.
 const QUIET_WAIT: Duration = Duration::from_secs(3);
-/// How often that is looked at: what a killed run sent may still be worked on.
+/// The number of looks at that: requests of a killed run may still be worked on.
 const QUIET_LOOKS: u32 = 4;
 
 /// The pool, and the volume in it.
@@ -51,12 +51,12 @@ impl Ground {
         Ok(name)
     }
 
-    /// Where the pool is.
+    /// The pool's directory.
     pub(super) fn directory(&self) -> &Path {
         Path::new(&self.pool.directory)
     }
 
-    /// What a run left that was killed, if anything.
+    /// The remains of a killed run, if any.
     ///
     /// # Errors
     /// If what is there was not made by a calibration, or something is still done with it.
@@ -97,7 +97,8 @@ impl Ground {
         }
         client.if_match(&pool.etag).delete_pool(NAME, Dry::No).await?;
         let directory = self.directory();
-        // Where it was made for this, it is empty now; if it isn't, something in it is somebody's.
+        // A directory made for the calibration is empty now; if it isn't, something in it is
+        // somebody's.
         let made_here = !self.keeps_directory && directory.file_name().is_some_and(|it| it == NAME);
         if made_here && std::fs::remove_dir(directory).is_err() && directory.exists() {
             bail!("directory {} stays: remove it once it is empty", directory.display());

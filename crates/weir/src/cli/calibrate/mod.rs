@@ -27,9 +27,9 @@ use weir_core::units::{Bytes, Rate};
 
 /// From this on other volumes are busy: bytes per second, READs and WRITEs a second.
 const BUSY: (u64, u64) = (1 << 20, 100);
-/// How often it is looked what other volumes do.
+/// Pause between two looks at the load of other volumes.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
-/// So many looks one after the other may fail: each sees the last 10 s, so one that is missed loses nothing.
+/// The number of looks in a row that may fail: each sees the last 10 s, so a missed one loses nothing.
 const MISSED_MAX: u32 = 1;
 /// Said when a signal ended it.
 const INTERRUPTED: &str = "interrupted; nothing was kept";
@@ -273,7 +273,7 @@ fn in_words(plan: &Plan) -> String {
     )
 }
 
-/// What other volumes do.
+/// The load of other volumes.
 #[derive(Clone, Copy, Default)]
 struct Others {
     rate: u64,
@@ -281,7 +281,7 @@ struct Others {
 }
 
 impl Others {
-    /// What all do but the volumes of calibrations.
+    /// The load of all volumes but those of calibrations.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -324,7 +324,7 @@ impl Run<'_> {
         let directory = ground.directory().parent().unwrap_or(Path::new("/")).to_owned();
         let directory = directory.to_string_lossy();
         let measured = async {
-            // What would be refused at the end is refused before anything is measured.
+            // A result that would be refused at the end is refused before anything is measured.
             let sample = self.sample();
             client.keep_calibration(&directory, &sample, Dry::Run).await?;
             self.on_volume(&ground, others, stop).await
@@ -339,7 +339,7 @@ impl Run<'_> {
         Ok(client.keep_calibration(&directory, &measured?, Dry::No).await?)
     }
 
-    /// What might be measured.
+    /// A possible result of the measurement.
     fn sample(&self) -> NewCalibration {
         let cell = |(read_percent, block_bytes)| CalibrationCell {
             read_percent,
@@ -432,7 +432,7 @@ impl Run<'_> {
     }
 }
 
-/// Where this machine reaches an address that its server listens on.
+/// The address at which this machine reaches an address that its server listens on.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

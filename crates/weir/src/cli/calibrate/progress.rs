@@ -1,4 +1,4 @@
-//! What goes on, on standard error: a line that changes on a terminal, and one for each measurement.
+//! The progress on standard error: a line that changes on a terminal, and one for each measurement.
 
 use super::Output;
 use weir_bench::calibrate::Step;

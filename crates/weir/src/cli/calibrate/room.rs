@@ -10,7 +10,7 @@ use weir_core::units::Bytes;
 
 /// Room beside the files, for what the server and the file system keep of them, bytes.
 const BESIDE_BYTES: u64 = 64 << 20;
-/// The same as a part of the files.
+/// The room beside the files as a part of them: one in this number.
 const BESIDE_PART: u64 = 20;
 
 /// Checks that `bytes` of files fit into `directory`, which need not be there yet, and that the server, process
@@ -44,7 +44,7 @@ const fn needed(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / BESIDE_PART).saturating_add(BESIDE_BYTES)
 }
 
-/// What is there of a path; nothing where this process may not look.
+/// The existing part of a path; nothing where this process may not look.
 fn nearest(path: &Path) -> Option<&Path> {
     for part in path.ancestors() {
         match part.try_exists() {

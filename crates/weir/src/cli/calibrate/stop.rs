@@ -1,4 +1,4 @@
-//! What keeps calibrations apart, and what ends one before its time.
+//! The lock that keeps calibrations apart, and the events that end one before its time.
 
 use super::{NAME, Result};
 use anyhow::{Context, bail};

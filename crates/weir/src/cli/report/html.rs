@@ -101,7 +101,7 @@ struct Axis {
 
 impl Axis {
     fn of(report: &Report) -> Self {
-        // What lies before anything came would only press the rest together.
+        // The time before the first period would only press the rest together.
         let first = report.periods.first().map_or(report.whole.start, |first| first.start);
         let start = first.max(report.whole.start);
         let seconds = report.made_at.saturating_sub(start).max(1);
@@ -190,7 +190,7 @@ fn limits(report: &Report, axis: &Axis) -> Vec<Stretch> {
         let value = float(window.limit_bytes_per_second) / 1_048_576.0;
         let (from, _) = axis.span_of(window);
         match due.last_mut() {
-            // What was rounded differently is no change.
+            // Values that differ by rounding are no change.
             Some(last) if (last.value - value).abs() <= value * 1e-4 => {}
             Some(last) => {
                 last.to_s = from;
@@ -217,7 +217,7 @@ fn verdicts(report: &Report, axis: &Axis) -> Strip {
     let mut stretches: Vec<((f64, f64), Outcome, String)> = Vec::new();
     for (span, outcome, hint) in report.periods.iter().map(stretch) {
         match stretches.last_mut() {
-            // What is alike is one; each that is broken says so itself.
+            // Periods that are alike become one; each broken one says so itself.
             Some((last, same, _))
                 if *same == outcome && outcome != Outcome::Bad && last.1 >= span.0 - 1e-9 =>
             {

@@ -131,10 +131,10 @@ fn sentence(report: &Report) -> String {
     format!("{of}: {}{}.", counts(report), error.unwrap_or_default())
 }
 
-/// How often it was kept and broken.
+/// The number of times that the contract was kept and broken.
 fn counts(report: &Report) -> String {
     let Window { kept, not_demanded, broken, .. } = report.whole;
-    // What is told by seconds is judged by seconds.
+    // Periods told by seconds are judged by seconds.
     let length = report.resolution_seconds.min(10);
     format!("{kept} stretches of {length} s kept, {not_demanded} not demanded, {broken} broken")
 }

@@ -1,4 +1,5 @@
-//! What files and command lines of fio drive: every option, and how jobs make steps.
+//! Tests of the effect of fio's files and command lines: every option, and the steps that jobs
+//! make.
 
 use super::super::known::{JOB, Treatment};
 use super::{command_line, load, read};

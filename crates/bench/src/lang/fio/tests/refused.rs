@@ -1,4 +1,4 @@
-//! What is refused of files of fio, and what is said about it; and that no text panics.
+//! Tests of refused files of fio, and of the messages; and that no text panics.
 
 use super::super::known::{JOB, Kind, PROGRAM, Treatment};
 use super::{command_line, load, read, refusal};
@@ -146,7 +146,7 @@ fn every_row_of_the_table_is_treated_as_it_says() {
 
 #[test]
 fn every_option_of_the_program_is_in_the_table() {
-    // What fio 3.33 --cmdhelp=all lists for jobs.
+    // The options that fio 3.33 --cmdhelp=all lists for jobs.
     let listed = include_str!("options.txt");
     for name in listed.split_whitespace() {
         assert!(super::super::known::find(JOB, name).is_some(), "{name}");

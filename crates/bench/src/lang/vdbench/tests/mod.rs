@@ -1,4 +1,4 @@
-//! What each word of Vdbench drives: steps, their order, and the fields of their loads.
+//! Tests of each word of Vdbench: steps, their order, and the fields of their loads.
 
 mod applied;
 mod published;

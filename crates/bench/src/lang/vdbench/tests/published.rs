@@ -9,7 +9,7 @@ fn published(name: &str) -> Scenario {
     crate::lang::read(&path, &Options::default()).unwrap()
 }
 
-/// What all of them have in common.
+/// Asserts the properties that all of them share.
 fn common(load: &Workload, threads: u32) {
     assert_eq!((load.files, load.jobs, load.depth), (144, 144 * threads, 1));
     assert_eq!(load.file_bytes, 693 << 30);

@@ -1,4 +1,4 @@
-//! What storages, workloads and runs drive.
+//! Tests of storages, workloads and runs.
 
 use super::*;
 use crate::scenario::Chart;
@@ -15,7 +15,7 @@ fn with(sd: &str, wd: &str, rd: &str) -> Workload {
     ))
 }
 
-/// As [`BASE`], with this run.
+/// The steps of [`BASE`] with this run.
 fn run(rd: &str) -> Vec<Step> {
     steps(&format!("{BASE}rd=rd1,wd=wd1,{rd}\n"))
 }
@@ -218,7 +218,7 @@ fn loops_nest_as_they_are_written() {
     assert_eq!(steps[3].name, "rd1 xfersize=8k threads=3");
     let turned = run("iorate=max,forthreads=(1,3),forxfersize=(4k,8k)");
     assert_eq!(turned[1].name, "rd1 threads=1 xfersize=8k");
-    // One that is said again, as after a default, takes its new place.
+    // A word that is given again, as after a default, takes its new place.
     let text = format!(
         "{BASE}rd=default,forthreads=(1,2)\nrd=rd1,wd=wd1,iorate=max,forrdpct=(0,100),forthreads=(5,6)\n"
     );

@@ -1,4 +1,4 @@
-//! How texts are read: comments, lines that go on, includes, variables, command lines, errors.
+//! Tests of reading texts: comments, continued lines, includes, variables, command lines, errors.
 
 use super::*;
 use crate::lang::Map;
@@ -220,7 +220,7 @@ fn errors_of_runs_name_them_too() {
     }
 }
 
-/// What texts are made of.
+/// The pieces of texts.
 const PIECES: &[&str] = &[
     "sd=",
     "wd=",
