@@ -219,7 +219,8 @@ fn handles() -> Result<()> {
     save("handle", "empty-key", &[0; 13])
 }
 
-/// Two hosts contend for a file, with a callback; shares; a restart. Numbers as the target reads them.
+/// Two hosts contend for a file, with a callback; shares; a restart. Numbers as the target reads
+/// them.
 fn locks() -> Result<()> {
     let root = Server::default().root();
     let object = NetObj(b"cookie");

@@ -1,5 +1,5 @@
-//! NLM and NSM: any sequence of calls from three hosts, with their callbacks answered in any way, gets
-//! replies and callbacks that can be read, and leaves nothing once every host has restarted.
+//! NLM and NSM: any sequence of calls from three hosts, with their callbacks answered in any way,
+//! gets replies and callbacks that can be read, and leaves nothing once every host has restarted.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! The house rules and the test run as code: `cargo xtask check|tidy|preflight|test|deb|conformance|fuzz`.
+//! The house rules and the test run as code: `cargo xtask
+//! check|tidy|preflight|test|deb|conformance|fuzz`.
 //!
 //! Not here: anything the server or its clients need. Nothing of Weir may depend on it.
 

@@ -56,7 +56,8 @@ const FOR_PEERS: [Needed; 6] = [
     ("mkfs.ext4", "e2fsprogs"),
 ];
 
-/// For `make conformance`, besides what the tests and the peers need: what pjdfstest is linked with.
+/// For `make conformance`, besides what the tests and the peers need: what pjdfstest is linked
+/// with.
 const FOR_PJDFSTEST: [Needed; 1] = [("/usr/include/sys/acl.h", "libacl1-dev")];
 
 /// For `make deb`.

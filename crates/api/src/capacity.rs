@@ -29,13 +29,13 @@ pub struct Filesystem {
     pub directory: String,
     /// The names of the pools there.
     pub pools: Vec<String>,
-    /// What their contracts promise for good: shared pools their budget, the others what their volumes may use.
-    /// Without the pool in which a calibration is measuring.
+    /// What their contracts promise for good: shared pools their budget, the others what their
+    /// volumes may use. Without the pool in which a calibration is measuring.
     pub committed_bytes_per_second: u64,
     /// The same in READs and WRITEs a second, of volumes that count them; of bursts their base.
     pub committed_iops: u64,
-    /// What it holds; nothing where that was not measured, or at no block size by which it could be judged: then
-    /// throughput is not limited there.
+    /// What it holds; nothing where that was not measured, or at no block size by which it could be
+    /// judged: then throughput is not limited there.
     #[serde(default)]
     pub holds_bytes_per_second: Option<u64>,
     /// The same in READs and WRITEs a second, apart from throughput.

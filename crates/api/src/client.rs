@@ -1,6 +1,7 @@
-//! The typed client: one connection a request, over the socket in a data directory or over TCP
-//! with a token. What makes something is sent once more where the connection breaks, under a name by
-//! which the server knows it again; nothing else is, because a change that was sent may have been made.
+//! The typed client: one connection a request, over the socket in a data directory or over TCP with
+//! a token. What makes something is sent once more where the connection breaks, under a name by
+//! which the server knows it again; nothing else is, because a change that was sent may have been
+//! made.
 
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
@@ -142,15 +143,15 @@ impl Client {
         Self { endpoint, if_match: None, overcommits: false }
     }
 
-    /// This client, whose changes of levels, pools and volumes are made also where they commit hardware to
-    /// more than it was measured to hold.
+    /// This client, whose changes of levels, pools and volumes are made also where they commit
+    /// hardware to more than it was measured to hold.
     #[must_use]
     pub fn overcommitting(&self) -> Self {
         Self { overcommits: true, ..self.clone() }
     }
 
-    /// This client, whose changes are refused (412, `changed_meanwhile`) unless the changed thing still
-    /// has this `etag`, which it had when it was looked at.
+    /// This client, whose changes are refused (412, `changed_meanwhile`) unless the changed thing
+    /// still has this `etag`, which it had when it was looked at.
     #[must_use]
     pub fn if_match(&self, etag: &str) -> Self {
         Self { if_match: Some(etag.to_owned()), ..self.clone() }
@@ -369,7 +370,8 @@ impl Client {
         self.get(&routes::path(routes::CALIBRATION, directory)).await
     }
 
-    /// Keeps what was measured in `directory`, instead of what was measured on its file system before.
+    /// Keeps what was measured in `directory`, instead of what was measured on its file system
+    /// before.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -665,8 +667,8 @@ fn host_of(address: &str) -> std::io::Result<ServerName<'static>> {
     ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)
 }
 
-/// A list, page by page. What stays in the list while it is read is read once, whatever comes and goes
-/// meanwhile.
+/// A list, page by page. What stays in the list while it is read is read once, whatever comes and
+/// goes meanwhile.
 #[derive(Debug)]
 pub struct Pages<'a, T> {
     client: &'a Client,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// Largest request body, in bytes: 256 export rules are under 64 KiB.
 pub const REQUEST_BYTES_MAX: usize = 256 << 10;
-/// Largest answer a client reads, in bytes: a page of volumes with all the rules there may be, or a backup.
+/// Largest answer a client reads, in bytes: a page of volumes with all the rules there may be, or a
+/// backup.
 pub const ANSWER_BYTES_MAX: usize = 128 << 20;
 /// Longest time that a report covers, in seconds: 14 days.
 pub const REPORT_SECONDS_MAX: u64 = 14 * 24 * 3600;

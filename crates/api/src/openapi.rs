@@ -1,5 +1,6 @@
-//! The OpenAPI document, made from the routes and the types; compiled for tests alone. What is committed and served is
-//! `openapi.json`. After a change of the API, `WEIR_OPENAPI=write cargo test -p weir-api openapi` writes it anew.
+//! The OpenAPI document, made from the routes and the types; compiled for tests alone. What is
+//! committed and served is `openapi.json`. After a change of the API, `WEIR_OPENAPI=write cargo
+//! test -p weir-api openapi` writes it anew.
 
 use crate::codes::CODES;
 use crate::limits::{PAGE_ITEMS_MAX, REPORT_SECONDS_MAX};

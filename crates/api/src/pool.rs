@@ -34,7 +34,8 @@ pub struct Pool {
     pub given_bytes_per_second: u64,
     /// The same in MiB/s.
     pub given_mibps: f64,
-    /// The sum of what its volumes are given in READs and WRITEs a second, of those that count them.
+    /// The sum of what its volumes are given in READs and WRITEs a second, of those that count
+    /// them.
     #[serde(default)]
     pub given_iops: u64,
     /// How many volumes it has.
@@ -62,8 +63,9 @@ pub struct NewPool {
     /// Its contract model; auto if not said.
     #[serde(default)]
     pub qos: Qos,
-    /// The throughput that it buys apart from its size: flexible, 128 MiB/s to 640 MiB/s for each TiB;
-    /// custom, 64 to 5,120 MiB/s unless the server is configured otherwise. The least if not said.
+    /// The throughput that it buys apart from its size: flexible, 128 MiB/s to 640 MiB/s for each
+    /// TiB; custom, 64 to 5,120 MiB/s unless the server is configured otherwise. The least if not
+    /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// The READs and WRITEs a second that it buys: custom, 1,024 to 160,000 unless the server is
@@ -90,12 +92,12 @@ pub struct PoolChange {
     /// The size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// The contract model. Going to one that gives each volume its own, each keeps the throughput it
-    /// has; going auto, each gets what its quota buys.
+    /// The contract model. Going to one that gives each volume its own, each keeps the throughput
+    /// it has; going auto, each gets what its quota buys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<Qos>,
-    /// The throughput that it buys apart from its size, in models that do. IOPS that were 16 for each MiB/s
-    /// of it follow, unless others are asked for.
+    /// The throughput that it buys apart from its size, in models that do. IOPS that were 16 for
+    /// each MiB/s of it follow, unless others are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
     /// The READs and WRITEs a second that it buys, in models that do.

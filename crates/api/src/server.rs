@@ -20,7 +20,8 @@ pub struct ServerInfo {
     /// The public key of its signed reports, 64 hexadecimal digits.
     #[serde(default)]
     pub report_key: String,
-    /// The fingerprint of the API's certificate, the SHA-256 of its DER; nothing where no listener speaks TLS.
+    /// The fingerprint of the API's certificate, the SHA-256 of its DER; nothing where no listener
+    /// speaks TLS.
     #[serde(default)]
     pub tls_fingerprint: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! By what a client knows a server over TLS: the fingerprint of its certificate, or authorities that
-//! vouch for its name.
+//! By what a client knows a server over TLS: the fingerprint of its certificate, or authorities
+//! that vouch for its name.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};

@@ -17,17 +17,18 @@ pub struct Volume {
     pub export_path: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The throughput it was given; in pools that give each volume its own. In a shared pool what it has for
-    /// certain.
+    /// The throughput it was given; in pools that give each volume its own. In a shared pool what
+    /// it has for certain.
     pub throughput_bytes_per_second: Option<u64>,
     /// What it weighs beside the others; in a shared pool.
     #[serde(default)]
     pub weight: Option<u32>,
-    /// The READs and WRITEs a second it was given, in a custom pool; without, it has the part of the
-    /// pool's that its throughput is of the pool's.
+    /// The READs and WRITEs a second it was given, in a custom pool; without, it has the part of
+    /// the pool's that its throughput is of the pool's.
     #[serde(default)]
     pub iops: Option<u64>,
-    /// What it may use at most, whatever its contract comes to; nothing where there is no such ceiling.
+    /// What it may use at most, whatever its contract comes to; nothing where there is no such
+    /// ceiling.
     #[serde(default)]
     pub max_throughput_bytes_per_second: Option<u64>,
     /// READs and WRITEs a second that it may use at most.
@@ -43,8 +44,8 @@ pub struct Volume {
     pub limit_bytes_per_second: u64,
     /// The same in MiB/s.
     pub limit_mibps: f64,
-    /// The limit in READs and WRITEs a second, that of bursts where there are such; nothing where they
-    /// are not counted.
+    /// The limit in READs and WRITEs a second, that of bursts where there are such; nothing where
+    /// they are not counted.
     #[serde(default)]
     pub limit_iops: Option<u64>,
     /// Where there are bursts, the READs and WRITEs a second that it may do without credits, and at
@@ -159,12 +160,12 @@ pub struct NewVolume {
     pub pool: String,
     /// Its provisioned size, bytes.
     pub quota_bytes: u64,
-    /// Its throughput; in pools that give each volume its own, and only there. In a shared pool what it has for
-    /// certain; nothing if not said.
+    /// Its throughput; in pools that give each volume its own, and only there. In a shared pool
+    /// what it has for certain; nothing if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool; if not said it has the part of the pool's that
-    /// its throughput is of the pool's.
+    /// Its READs and WRITEs a second, in a custom pool; if not said it has the part of the pool's
+    /// that its throughput is of the pool's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
     /// What it may use at most, whatever its contract comes to.
@@ -189,19 +190,21 @@ pub struct NewVolume {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {
-    /// The name of the pool to move to, with its files, which must lie on the same file system. In an
-    /// auto pool its limit is what its quota buys there; in one that gives each volume its own it keeps
-    /// the throughput that it has, and between custom pools its IOPS, unless it is given others.
+    /// The name of the pool to move to, with its files, which must lie on the same file system. In
+    /// an auto pool its limit is what its quota buys there; in one that gives each volume its own
+    /// it keeps the throughput that it has, and between custom pools its IOPS, unless it is given
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// The throughput; in pools that give each volume its own. In a shared pool what it has for certain, or zero.
+    /// The throughput; in pools that give each volume its own. In a shared pool what it has for
+    /// certain, or zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it has the part of
-    /// the pool's that its throughput is of the pool's.
+    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it
+    /// has the part of the pool's that its throughput is of the pool's.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub iops: Option<Option<u64>>,
     /// What it may use at most, whatever its contract comes to; `null` takes the ceiling away.
@@ -213,7 +216,8 @@ pub struct VolumeChange {
     /// What each of its files may use at most; `null` takes the ceiling away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_file_throughput_bytes_per_second: Option<Option<u64>>,
-    /// READs and WRITEs a second that each of its files may use at most; `null` takes the ceiling away.
+    /// READs and WRITEs a second that each of its files may use at most; `null` takes the ceiling
+    /// away.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_file_iops: Option<Option<u64>>,
     /// What it weighs beside the others, 1 to 1,000; in a shared pool.

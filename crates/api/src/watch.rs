@@ -1,5 +1,5 @@
-//! Whether contracts are kept: stretches of time with their verdicts, reports, and what goes on now.
-//! The conditions of a verdict are in `docs/semantics.md`, and with every report.
+//! Whether contracts are kept: stretches of time with their verdicts, reports, and what goes on
+//! now. The conditions of a verdict are in `docs/semantics.md`, and with every report.
 
 use crate::words::{Cause, Verdict};
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,8 @@ pub struct Window {
     /// The condition that led to the verdict, in a sentence; only where one stretch was judged.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// How far what was delivered was off the contract while that was demanded, as a part of it: −0.02 is
-    /// 2 % too little. Nothing if it never was demanded.
+    /// How far what was delivered was off the contract while that was demanded, as a part of it:
+    /// −0.02 is 2 % too little. Nothing if it never was demanded.
     #[serde(default)]
     pub error: Option<f64>,
     /// Stretches of 10 s in which the contract was kept; of 1 s in a report by seconds.

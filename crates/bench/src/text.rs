@@ -1,7 +1,7 @@
-//! Text from elsewhere (other processes, files, names that others chose), made safe to show: what would
-//! move a terminal's cursor, ring its bell, turn the direction of writing or be invisible is replaced
-//! or escaped. Escaping for HTML and quoting for CSV are the business of those who write them; what goes
-//! to a terminal goes through [`crate::terminal`], which escapes by itself.
+//! Text from elsewhere (other processes, files, names that others chose), made safe to show: what
+//! would move a terminal's cursor, ring its bell, turn the direction of writing or be invisible is
+//! replaced or escaped. Escaping for HTML and quoting for CSV are the business of those who write
+//! them; what goes to a terminal goes through [`crate::terminal`], which escapes by itself.
 
 use std::fmt::{self, Write};
 
@@ -23,10 +23,10 @@ pub(crate) fn brief(text: &str) -> String {
     plain(&kept) + more
 }
 
-/// Is `letter` not fit to be shown unescaped? Such are control characters (general category Cc) with
-/// the ends of lines (Zl, Zp); characters of format (Cf), among them those that turn the direction of
-/// writing (UAX #9 §2); and others that show as nothing (Default_Ignorable_Code_Point). The lists are
-/// those of Unicode 16.0.
+/// Is `letter` not fit to be shown unescaped? Such are control characters (general category Cc)
+/// with the ends of lines (Zl, Zp); characters of format (Cf), among them those that turn the
+/// direction of writing (UAX #9 §2); and others that show as nothing
+/// (Default_Ignorable_Code_Point). The lists are those of Unicode 16.0.
 #[must_use]
 pub const fn commands(letter: char) -> bool {
     matches!(letter,
@@ -38,8 +38,8 @@ pub const fn commands(letter: char) -> bool {
         | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        // Default_Ignorable_Code_Point, as far as it is not in the others. U+E0000 to U+E0FFF has the
-        // tags of Cf too.
+        // Default_Ignorable_Code_Point, as far as it is not in the others. U+E0000 to U+E0FFF has
+        // the tags of Cf too.
         | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
@@ -75,8 +75,9 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// The JSON `document` with such characters as JSON escapes (`\u202e`), which are the same to whoever
-/// parses it (RFC 8259 §7). Ends of lines, which a document has only between its values, stay.
+/// The JSON `document` with such characters as JSON escapes (`\u202e`), which are the same to
+/// whoever parses it (RFC 8259 §7). Ends of lines, which a document has only between its values,
+/// stay.
 #[must_use]
 pub fn escaped_json(document: &str) -> String {
     let mut safe = String::with_capacity(document.len());

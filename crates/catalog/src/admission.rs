@@ -23,8 +23,8 @@ pub struct Filesystem {
     pub directory: PathBuf,
     /// The pools there, by id.
     pub pools: Vec<PoolId>,
-    /// The commitment of the contracts for good: of shared pools their budget, of the others the limits of
-    /// their volumes.
+    /// The commitment of the contracts for good: of shared pools their budget, of the others the
+    /// limits of their volumes.
     pub committed: Committed,
     /// The capacity by the plan, as far as it was measured.
     pub holds: Holds,
@@ -66,8 +66,8 @@ impl Filesystem {
     }
 }
 
-/// All file systems of `snapshot`: calibrated or with pools on them. Asks no disk. A pool that is away stands by
-/// itself, and what was measured where something is away is left out.
+/// All file systems of `snapshot`: calibrated or with pools on them. Asks no disk. A pool that is
+/// away stands by itself, and what was measured where something is away is left out.
 pub(crate) fn filesystems(
     snapshot: &Snapshot,
     devices: &Devices,
@@ -105,8 +105,8 @@ pub(crate) fn filesystems(
         let place = Place::Device(device);
         let new = || Filesystem::new(place, &calibration.directory);
         let there = found.entry(place).or_insert_with(new);
-        // Two of one file system can be where it isn't certain that they are of one: the one that is
-        // certainly of this holds, and else the newer.
+        // Two of one file system can be where it isn't certain that they are of one: the one that
+        // is certainly of this holds, and else the newer.
         let rank = |one: &Calibration| (devices.is_certain(snapshot, &one.directory), one.at);
         if there.calibration.as_ref().is_none_or(|other| rank(other) < rank(calibration)) {
             let cells: Vec<Cell> = calibration.cells.iter().map(|one| one.cell).collect();
@@ -331,8 +331,8 @@ mod tests {
         std::fs::remove_dir(&aside).unwrap();
         catalog.keep_calibration(&calibration(&a, 51), Mode::Commit).unwrap();
         assert_eq!(catalog.snapshot().calibrations().count(), 2);
-        // After a restart nobody knows whether it is the same, so that it isn't replaced, and what certainly is of
-        // the file system counts, although it is no newer.
+        // After a restart nobody knows whether it is the same, so that it isn't replaced, and what
+        // certainly is of the file system counts, although it is no newer.
         drop(catalog);
         std::fs::create_dir(&aside).unwrap();
         let catalog = Catalog::open(&base.path().join("data")).unwrap();
@@ -391,8 +391,8 @@ mod tests {
         let kept = catalog.snapshot();
         let kept = kept.calibration_of(a.to_str().unwrap()).unwrap();
         assert_eq!(kept.cells[0].cell.rate, BytesPerSecond::from_mib(700));
-        // The file system comes back. That is no growth for which another change is refused, and from then on
-        // it counts.
+        // The file system comes back. That is no growth for which another change is refused, and
+        // from then on it counts.
         std::fs::remove_dir(&a).unwrap();
         std::fs::rename(&away, &a).unwrap();
         catalog.devices().pretend(&a, 1000);

@@ -1,6 +1,6 @@
 //! Backups of the catalogue: one SQLite file with the catalogue's tables as they were at one moment
-//! and a table `backup`, which tells when and by which version, and holds the key of file handles. Since
-//! version 2 a line after the database has a checksum over it ([`seal`]).
+//! and a table `backup`, which tells when and by which version, and holds the key of file handles.
+//! Since version 2 a line after the database has a checksum over it ([`seal`]).
 //!
 //! Not in it: the volumes' files, and the API's token, which is no state: a restore leaves the one
 //! that is there alone, and otherwise the server makes a new one.
@@ -57,7 +57,8 @@ pub(crate) struct Backup {
 }
 
 impl Catalog {
-    /// A backup of this catalogue, as the content of a file. Changes wait meanwhile, requests don't.
+    /// A backup of this catalogue, as the content of a file. Changes wait meanwhile, requests
+    /// don't.
     ///
     /// # Errors
     /// `Database`.
@@ -67,11 +68,12 @@ impl Catalog {
     }
 }
 
-/// A backup of the catalogue in `directory`, which no server uses, as the content of a file. Changes
-/// nothing: the catalogue keeps its format.
+/// A backup of the catalogue in `directory`, which no server uses, as the content of a file.
+/// Changes nothing: the catalogue keeps its format.
 ///
 /// # Errors
-/// `Locked` if a server uses it; `NoCatalog`, `ForeignOwner`, `NewerFormat`, `BadSecret`, `Io`, `Database`.
+/// `Locked` if a server uses it; `NoCatalog`, `ForeignOwner`, `NewerFormat`, `BadSecret`, `Io`,
+/// `Database`.
 pub fn backup_stopped(directory: &Path) -> Result<Vec<u8>> {
     let path = directory::existing_catalog(directory)?;
     owner::check_directory(directory)?;

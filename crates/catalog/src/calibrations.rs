@@ -12,8 +12,8 @@ use std::sync::Arc;
 use weir_qos::admission::Cell;
 use weir_qos::rate::{BytesPerSecond, Iops};
 
-/// The name of the pool in which a calibration measures, and that is for nothing else: its contract binds nowhere,
-/// and what it promises is not counted as committed.
+/// The name of the pool in which a calibration measures, and that is for nothing else: its contract
+/// binds nowhere, and what it promises is not counted as committed.
 pub const CALIBRATION_POOL: &str = "weir-calibration";
 
 /// The measured capacity of a file system, and the conditions.
@@ -85,8 +85,8 @@ pub struct Machine {
 }
 
 impl Catalog {
-    /// Keeps a calibration in the place of the one in its directory, and of those that are certainly of the
-    /// same file system.
+    /// Keeps a calibration in the place of the one in its directory, and of those that are
+    /// certainly of the same file system.
     ///
     /// # Errors
     /// `BadPlace`, `BadCalibration`, `TooMany`.

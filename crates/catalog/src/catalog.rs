@@ -210,8 +210,8 @@ impl Catalog {
         self.mutate_and(asked, change, |(), _| Ok(()))
     }
 
-    /// Makes a change with effects beside the database: `carry_out` gets the result of `change` and the snapshot
-    /// before it. It is left out where the change is only shown, or not admitted.
+    /// Makes a change with effects beside the database: `carry_out` gets the result of `change` and
+    /// the snapshot before it. It is left out where the change is only shown, or not admitted.
     pub(crate) fn mutate_and<T>(
         &self,
         asked: impl Into<Asked>,
@@ -252,8 +252,8 @@ impl Catalog {
         Ok(Outcome { snapshot: after, changes, overcommitted })
     }
 
-    /// The catalogue before a change, with what came back since the last one in its place: that it counts there from
-    /// now on is not what the change does.
+    /// The catalogue before a change, with what came back since the last one in its place: that it
+    /// counts there from now on is not what the change does.
     fn before(&self, seen: Seen) -> Arc<Snapshot> {
         if !seen.is_empty() {
             self.devices.remember(seen);

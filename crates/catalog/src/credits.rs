@@ -1,5 +1,5 @@
-//! The credits for bursts that volumes have left, as the server last kept them. They are no part of a
-//! snapshot: they change with every request, and nothing is decided by them here.
+//! The credits for bursts that volumes have left, as the server last kept them. They are no part of
+//! a snapshot: they change with every request, and nothing is decided by them here.
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -21,7 +21,8 @@ impl Catalog {
     }
 
     /// Keeps these credits in the place of those that were kept. A volume that isn't among them has
-    /// none to keep, and would have its full credits at birth; one that has been deleted is left out.
+    /// none to keep, and would have its full credits at birth; one that has been deleted is left
+    /// out.
     ///
     /// # Errors
     /// `Database`.

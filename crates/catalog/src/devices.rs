@@ -1,10 +1,11 @@
-//! Which file system a directory is on. Pools on one file system share what its disks hold, wherever their
-//! directories are. Looked at once for each directory and remembered from then on: what is mounted changes only
-//! with a restart.
+//! Which file system a directory is on. Pools on one file system share what its disks hold,
+//! wherever their directories are. Looked at once for each directory and remembered from then on:
+//! what is mounted changes only with a restart.
 //!
-//! The mount point of a file system that isn't mounted is an empty directory of another one. So a pool is
-//! placed only where its mark is, and a calibration not where a pool that belongs to its directory is away.
-//! Nothing here keeps a lock while a disk is asked: a disk that hangs delays only its caller.
+//! The mount point of a file system that isn't mounted is an empty directory of another one. So a
+//! pool is placed only where its mark is, and a calibration not where a pool that belongs to its
+//! directory is away. Nothing here keeps a lock while a disk is asked: a disk that hangs delays
+//! only its caller.
 
 use crate::model::Snapshot;
 use std::collections::{BTreeSet, HashMap};
@@ -109,15 +110,16 @@ impl Devices {
         self.known().pools.remove(directory);
     }
 
-    /// The place that was measured in `directory`; nothing where there is no directory, or where a pool lies
-    /// that is away, so that it was most likely not its file system that was measured.
+    /// The place that was measured in `directory`; nothing where there is no directory, or where a
+    /// pool lies that is away, so that it was most likely not its file system that was measured.
     pub(crate) fn measured(&self, snapshot: &Snapshot, directory: &Path) -> Option<Place> {
         let place = self.find(directory)?;
         let doubt = self.is_doubtful(snapshot, directory, place, &self.look(snapshot));
         (!doubt).then_some(Place { measured: true, ..place })
     }
 
-    /// Remembers, or forgets, the place that was measured in `directory`. Gives what was known before.
+    /// Remembers, or forgets, the place that was measured in `directory`. Gives what was known
+    /// before.
     pub(crate) fn set_measured(&self, directory: &Path, place: Option<Place>) -> Option<Place> {
         let calibrated = &mut self.known().calibrated;
         match place {
@@ -126,8 +128,9 @@ impl Devices {
         }
     }
 
-    /// The directories of those calibrations of `snapshot` that are certainly of the file system of `new`: they
-    /// are there, the same as when they were measured or with a pool beside that is there as well.
+    /// The directories of those calibrations of `snapshot` that are certainly of the file system of
+    /// `new`: they are there, the same as when they were measured or with a pool beside that is
+    /// there as well.
     pub(crate) fn of_same(&self, snapshot: &Snapshot, new: Place) -> BTreeSet<PathBuf> {
         let same = |directory: &&PathBuf| {
             let known = self.known().calibrated.get(*directory).copied();
@@ -143,7 +146,8 @@ impl Devices {
         snapshot.calibrations().map(|one| &one.directory).filter(same).cloned().collect()
     }
 
-    /// Is it beyond doubt that the calibration in `directory` is of the file system that it is placed on?
+    /// Is it beyond doubt that the calibration in `directory` is of the file system that it is
+    /// placed on?
     pub(crate) fn is_certain(&self, snapshot: &Snapshot, directory: &Path) -> bool {
         let known = self.known().calibrated.get(directory).copied();
         known.is_some_and(|place| self.is_proved(snapshot, directory, place, &Seen::default()))
@@ -156,8 +160,8 @@ impl Devices {
             && now.pools().any(|pool| beside(directory, &pool.directory) && away(&pool.directory))
     }
 
-    /// Was it measured by this process, or is something that is certainly there on the same device, above
-    /// or below?
+    /// Was it measured by this process, or is something that is certainly there on the same device,
+    /// above or below?
     fn is_proved(&self, now: &Snapshot, directory: &Path, place: Place, seen: &Seen) -> bool {
         let there = |at: &Path, device| beside(directory, at) && device == Some(place.device);
         place.measured

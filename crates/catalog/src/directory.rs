@@ -255,8 +255,8 @@ pub(crate) fn claim_pool(path: &Path, instance: &str, pool: u32) -> Result<()> {
     write_whole(path, MARKER, format!("{instance} {pool}\n").as_bytes())
 }
 
-/// Is the directory of `pool` there, and marked as its own? Not where its file system isn't mounted,
-/// and what was put there then would be out of sight as soon as it is.
+/// Is the directory of `pool` there, and marked as its own? Not where its file system isn't
+/// mounted, and what was put there then would be out of sight as soon as it is.
 pub(crate) fn check_claim(pool: &Pool, instance: &str) -> Result<()> {
     let (name, directory) = (pool.name.clone(), pool.directory.clone());
     let marker = directory.join(MARKER);

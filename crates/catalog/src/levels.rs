@@ -39,8 +39,8 @@ impl Catalog {
     /// Changes what each TiB buys at a level, in all its pools at once.
     ///
     /// # Errors
-    /// `NoSuch`, `LevelPublished`, `LevelRate`; `LevelTooSlow` where one of its pools would not carry
-    /// its volumes, `BeyondHardware`.
+    /// `NoSuch`, `LevelPublished`, `LevelRate`; `LevelTooSlow` where one of its pools would not
+    /// carry its volumes, `BeyondHardware`.
     pub fn change_level(
         &self,
         name: &str,
@@ -98,8 +98,8 @@ fn check_rate(asked: BytesPerSecond) -> Result<contract::Level> {
     level.ok_or(CatalogError::LevelRate { asked: asked.0, max: LEVEL_RATE_MAX.0 })
 }
 
-/// Do the pools of `level` carry their volumes with the rate of `next`? Of those that don't the most
-/// demanding is named, so that what it allows is allowed.
+/// Do the pools of `level` carry their volumes with the rate of `next`? Of those that don't the
+/// most demanding is named, so that what it allows is allowed.
 fn check_pools(now: &Snapshot, level: &Level, next: contract::Level) -> Result<()> {
     let refused = now.pools_of(level).filter_map(|pool| {
         let volumes = || now.volumes_of(pool.id).map(|volume| volume.terms());

@@ -13,8 +13,8 @@ pub const LEVEL_RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 40);
 pub const RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 60);
 /// The most operations a second that are ever given or set as a ceiling.
 pub const IOPS_MAX: Iops = Iops(1_000_000_000);
-/// The lowest ceiling of files: under lower ones many files would have to be remembered for long, as each owes what a
-/// large request takes.
+/// The lowest ceiling of files: under lower ones many files would have to be remembered for long,
+/// as each owes what a large request takes.
 pub const FILE_RATE_MIN: BytesPerSecond = BytesPerSecond::from_mib(1);
 /// The least operations a second that a file may be limited to.
 pub const FILE_IOPS_MIN: Iops = Iops(10);

@@ -66,12 +66,13 @@ pub struct Volume {
     pub directory: PathBuf,
     /// Provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The rate it was given; in pools that give rates, and only there. In a shared pool what it has for certain.
+    /// The rate it was given; in pools that give rates, and only there. In a shared pool what it
+    /// has for certain.
     pub throughput: Option<BytesPerSecond>,
     /// The volume's part in a shared pool, and only there.
     pub share: Option<Share>,
-    /// The operations a second it was given, in a custom pool; without, it has the part of the pool's
-    /// that its rate is of the pool's.
+    /// The operations a second it was given, in a custom pool; without, it has the part of the
+    /// pool's that its rate is of the pool's.
     pub iops: Option<Iops>,
     /// The most that the volume may use, whatever its contract comes to.
     pub ceiling: Ceiling,
@@ -97,8 +98,8 @@ impl Pool {
         }
     }
 
-    /// The limits that the pool gives a volume, whatever ceiling the volume has; where volumes share, the part
-    /// that is certain.
+    /// The limits that the pool gives a volume, whatever ceiling the volume has; where volumes
+    /// share, the part that is certain.
     #[must_use]
     pub fn gives(&self, volume: &Volume) -> Limits {
         self.contract().given(volume.terms())
@@ -304,8 +305,8 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot with `found` in the place of the volumes `ids`; those of them that are not found are
-    /// removed.
+    /// The snapshot with `found` in the place of the volumes `ids`; those of them that are not
+    /// found are removed.
     pub(crate) fn with_volumes(
         &self,
         generation: u64,
@@ -427,10 +428,10 @@ impl Snapshot {
         directory::check_claim(pool, &self.instance)
     }
 
-    /// Is the directory of this pool there and marked as its own, and the pool no other server's? To be
-    /// asked before volumes of it are opened, and of each of them [`Snapshot::check_tree`], so that nothing
-    /// else is served in their place. Holds the pool against other processes, for as long as the
-    /// catalogue is open.
+    /// Is the directory of this pool there and marked as its own, and the pool no other server's?
+    /// To be asked before volumes of it are opened, and of each of them [`Snapshot::check_tree`],
+    /// so that nothing else is served in their place. Holds the pool against other processes, for
+    /// as long as the catalogue is open.
     ///
     /// # Errors
     /// `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.

@@ -1,5 +1,5 @@
-//! Moving a volume's tree from the directory of one pool to that of another: on one file system that is
-//! a rename, which whoever has the volume open doesn't notice.
+//! Moving a volume's tree from the directory of one pool to that of another: on one file system
+//! that is a rename, which whoever has the volume open doesn't notice.
 //!
 //! The tree follows the catalogue. Where a stop came between the two, the tree is found by the
 //! volume's id, which no other volume ever has, and put in its place at the next start.
@@ -100,8 +100,8 @@ pub(crate) fn is_stray_in(now: &Snapshot, volume: &Volume, pool: &Pool) -> bool 
     find_stray(now, volume).is_some_and(|(there, _)| there.id == pool.id)
 }
 
-/// Puts every tree where the catalogue says that it is. One that can't be is not served, and the log
-/// says where it is.
+/// Puts every tree where the catalogue says that it is. One that can't be is not served, and the
+/// log says where it is.
 pub(crate) fn settle(now: &Snapshot) {
     for volume in now.volumes() {
         if let (Some((from, stray)), Some(home)) = (find_stray(now, volume), now.pool(volume.pool))

@@ -23,7 +23,8 @@ pub struct NewPool {
     pub size_bytes: u64,
     /// The pool's contract model.
     pub qos: Qos,
-    /// The rate that it buys apart from its size, in models that do; the least there is if not said.
+    /// The rate that it buys apart from its size, in models that do; the least there is if not
+    /// said.
     pub throughput: Option<BytesPerSecond>,
     /// The operations a second that it buys, in models that do; 16 for each MiB/s if not said.
     pub iops: Option<Iops>,
@@ -38,11 +39,11 @@ pub struct PoolChange {
     pub level: Option<String>,
     /// The size, bytes.
     pub size_bytes: Option<u64>,
-    /// The contract model. Going to one that gives rates, each volume keeps the one it has; going auto,
-    /// each gets what its quota buys.
+    /// The contract model. Going to one that gives rates, each volume keeps the one it has; going
+    /// auto, each gets what its quota buys.
     pub qos: Option<Qos>,
-    /// The rate that it buys apart from its size, in models that do. Operations that were as many as come
-    /// with the rate before follow it, unless others are asked for.
+    /// The rate that it buys apart from its size, in models that do. Operations that were as many
+    /// as come with the rate before follow it, unless others are asked for.
     pub throughput: Option<BytesPerSecond>,
     /// The operations a second that it buys, in models that do.
     pub iops: Option<Iops>,
@@ -52,8 +53,8 @@ impl Catalog {
     /// Makes a pool and its directory.
     ///
     /// # Errors
-    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `NotBought`, `Infeasible` where it buys
-    /// more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`.
+    /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `NotBought`, `Infeasible` where it
+    /// buys more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`.
     pub fn create_pool(&self, new: &NewPool, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
@@ -109,8 +110,8 @@ impl Catalog {
         made
     }
 
-    /// Marks `path` as the directory of a new pool. The mark of a pool that was deleted may be there,
-    /// which a copy of this data directory may still have.
+    /// Marks `path` as the directory of a new pool. The mark of a pool that was deleted may be
+    /// there, which a copy of this data directory may still have.
     fn claim_pool(&self, path: &Path, pool: u32) -> Result<()> {
         if directory::is_marked_by(path, self.instance()) {
             self.claims().hold(path)?;
@@ -122,8 +123,8 @@ impl Catalog {
     /// Changes a pool's size, level, model or what it buys, all at once.
     ///
     /// # Errors
-    /// `NoSuch`, `NoSuchLevel`, `Size`, `NotBought`, `Infeasible` where the pool as it is to be can't carry its volumes,
-    /// `BeyondHardware`.
+    /// `NoSuch`, `NoSuchLevel`, `Size`, `NotBought`, `Infeasible` where the pool as it is to be
+    /// can't carry its volumes, `BeyondHardware`.
     pub fn change_pool(
         &self,
         name: &str,
@@ -192,7 +193,8 @@ impl Catalog {
         let mut gone = None;
         let outcome = self.mutate(mode, |tx, now| {
             let pool = find(now, name)?;
-            // Also trees that are here against the catalogue's word: nobody would look for them here.
+            // Also trees that are here against the catalogue's word: nobody would look for them
+            // here.
             let strays = now.volumes().filter(|volume| places::is_stray_in(now, volume, pool));
             let volumes = now.volumes_of(pool.id).count() + strays.count();
             if volumes > 0 {
@@ -214,8 +216,9 @@ impl Catalog {
         Ok(outcome)
     }
 
-    /// Gives back the directory of a pool that was deleted while trees of its volumes were still being removed, once
-    /// `tree`, the last of them, is gone. Does nothing where a pool lives there.
+    /// Gives back the directory of a pool that was deleted while trees of its volumes were still
+    /// being removed, once `tree`, the last of them, is gone. Does nothing where a pool lives
+    /// there.
     pub fn release_emptied(&self, tree: &Path) {
         let Some(path) = tree.parent().and_then(Path::parent) else { return };
         let release = |_: &Connection| {
@@ -288,8 +291,8 @@ fn contract(level: &Level, qos: Qos, size_bytes: u64, bought: Buys) -> contract:
     contract::Pool { level: level.contract, qos, size_bytes, bought: Bought { rate, iops } }
 }
 
-/// The terms of a volume of `old` as its pool becomes `next`: in a model that gives rates it keeps the rate
-/// that it has, and its operations where both give those.
+/// The terms of a volume of `old` as its pool becomes `next`: in a model that gives rates it keeps
+/// the rate that it has, and its operations where both give those.
 pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
     let quota_bytes = volume.quota_bytes;
     if next.qos.provisions() {

@@ -1,6 +1,7 @@
-//! Requests that made something, remembered for a day so that one that comes again, because its answer
-//! got lost, makes nothing twice. That a request was carried out is written in the transaction of what it
-//! made; what was answered follows. Not what a request is, which is the API's: here it is two hashes.
+//! Requests that made something, remembered for a day so that one that comes again, because its
+//! answer got lost, makes nothing twice. That a request was carried out is written in the
+//! transaction of what it made; what was answered follows. Not what a request is, which is the
+//! API's: here it is two hashes.
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -25,8 +26,8 @@ pub enum Known {
     Nothing,
     /// Another request had the same key.
     Other,
-    /// The request was carried out with this answer, unless the server ended before it was kept or it
-    /// was too long.
+    /// The request was carried out with this answer, unless the server ended before it was kept or
+    /// it was too long.
     Done(Option<Vec<u8>>),
 }
 

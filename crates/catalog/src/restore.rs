@@ -21,8 +21,8 @@ const NEW: &str = "weir.db.new";
 /// The files of a catalogue. The log may be there after a crash.
 const PARTS: [&str; 4] = ["weir.db", "weir.db-wal", "weir.db-shm", "handle.key"];
 
-/// Further than a catalogue comes between two backups; ids last for 4,095 restores. What requests made
-/// is perhaps forgotten, so they are too.
+/// Further than a catalogue comes between two backups; ids last for 4,095 restores. What requests
+/// made is perhaps forgotten, so they are too.
 const AHEAD: &str = "
     UPDATE meta SET generation = generation + 0x100000;
     INSERT INTO sqlite_sequence SELECT name, 0 FROM (SELECT 'pools' AS name UNION SELECT 'volumes')

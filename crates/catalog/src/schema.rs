@@ -195,8 +195,9 @@ mod tests {
     use super::*;
     use sha2::{Digest, Sha256};
 
-    /// The content of each migration, and the first bytes of the SHA-256 of its words. A new migration adds a line at the
-    /// end; a line that is here stays as it is, as there may be databases that were made by it.
+    /// The content of each migration, and the first bytes of the SHA-256 of its words. A new
+    /// migration adds a line at the end; a line that is here stays as it is, as there may be
+    /// databases that were made by it.
     const LANDED: &[(&str, &str)] = &[
         ("meta, pools, volumes, export_rules, condemned", "428ce3c72e9042a0"),
         ("nsm, monitored_hosts", "0b73380578dd2bf9"),

@@ -1,8 +1,8 @@
 //! The last line of a backup: a checksum over everything before it. It finds damage, not forgery:
 //! whoever can write the file can write the checksum.
 //!
-//! The line is text after the database, where SQLite reads nothing, so that a backup can be checked and
-//! opened with other tools too:
+//! The line is text after the database, where SQLite reads nothing, so that a backup can be checked
+//! and opened with other tools too:
 //!
 //! ```text
 //! \nweir-backup-sha256:<64 hexadecimal digits>\n

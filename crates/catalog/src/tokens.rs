@@ -1,8 +1,9 @@
 //! Tokens of the API: who has one, with which role, until when. They are kept in the file
 //! `api.tokens` of the data directory, as hashes. Not what a role may do, which is the API's.
 //!
-//! Tokens are no part of the catalogue, so no backup has them and no restore brings back one that was revoked.
-//! A token is 256 random bits, so its plain SHA-256 can't be guessed back: a slow hash would add nothing.
+//! Tokens are no part of the catalogue, so no backup has them and no restore brings back one that
+//! was revoked. A token is 256 random bits, so its plain SHA-256 can't be guessed back: a slow hash
+//! would add nothing.
 
 use crate::directory;
 use crate::error::{CatalogError, Result, Thing};

@@ -1,5 +1,5 @@
-//! Which volumes a transaction touched: SQLite's triggers note them as the rows change, whoever changes them. So a
-//! change of one volume among thousands reads one back, and not all.
+//! Which volumes a transaction touched: SQLite's triggers note them as the rows change, whoever
+//! changes them. So a change of one volume among thousands reads one back, and not all.
 //!
 //! Tables and triggers are temporary: they belong to the connection and are never in the file.
 
@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use weir_core::VolumeId;
 
-/// The id that stands for all volumes, as a pool or a level changes theirs. No volume has it: ids of volumes
-/// begin at 1.
+/// The id that stands for all volumes, as a pool or a level changes theirs. No volume has it: ids
+/// of volumes begin at 1.
 const ALL: u32 = 0;
 
 const NOTE: &str = "

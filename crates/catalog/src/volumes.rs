@@ -29,8 +29,8 @@ pub struct NewVolume {
     pub pool: String,
     /// The provisioned size, in bytes.
     pub quota_bytes: u64,
-    /// The volume's rate; in pools that give rates, and only there. In a shared pool the part that is
-    /// certain, or zero.
+    /// The volume's rate; in pools that give rates, and only there. In a shared pool the part that
+    /// is certain, or zero.
     pub throughput: Option<BytesPerSecond>,
     /// The volume's operations a second; in a custom pool only, and there by its part of the pool's
     /// rate if not given.
@@ -46,24 +46,26 @@ pub struct NewVolume {
 /// The fields of a volume to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeChange {
-    /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in one
-    /// that gives rates it keeps the rate it has, and between custom pools its operations, unless it is
-    /// given others.
+    /// The name of the pool to move to. In an auto pool its limit is what its quota buys there; in
+    /// one that gives rates it keeps the rate it has, and between custom pools its operations,
+    /// unless it is given others.
     pub pool: Option<String>,
     /// The provisioned size, bytes.
     pub quota_bytes: Option<u64>,
     /// The rate; in pools that give rates only. In a shared pool what it has for certain, or zero.
     pub throughput: Option<BytesPerSecond>,
-    /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that it has its part
-    /// of the pool's.
+    /// The operations a second; in a custom pool only. `Some(None)` takes them away again, so that
+    /// it has its part of the pool's.
     pub iops: Option<Option<Iops>>,
-    /// The rate it may use at most, whatever its contract comes to; `Some(None)` takes the ceiling away.
+    /// The rate it may use at most, whatever its contract comes to; `Some(None)` takes the ceiling
+    /// away.
     pub ceiling_rate: Option<Option<BytesPerSecond>>,
     /// The operations a second it may use at most; `Some(None)` takes the ceiling away.
     pub ceiling_iops: Option<Option<Iops>>,
     /// The rate that each of its files may use at most; `Some(None)` takes the ceiling away.
     pub file_rate: Option<Option<BytesPerSecond>>,
-    /// The operations a second that each of its files may use at most; `Some(None)` takes the ceiling away.
+    /// The operations a second that each of its files may use at most; `Some(None)` takes the
+    /// ceiling away.
     pub file_iops: Option<Option<Iops>>,
     /// The volume's weight beside the others; in a shared pool only.
     pub weight: Option<u32>,
@@ -83,8 +85,8 @@ impl Catalog {
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuch` (pool), `Size`, `TooMany`, `ThroughputInAuto`,
-    /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `BeyondHardware`, `PoolAway`, `PoolForeign`,
-    /// `PoolBusy`, `BadPath`, `Io`.
+    /// `ThroughputMissing`, `IopsNotGiven`, `CeilingBounds`, `Infeasible`, `BeyondHardware`,
+    /// `PoolAway`, `PoolForeign`, `PoolBusy`, `BadPath`, `Io`.
     pub fn create_volume(&self, new: &NewVolume, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Volume, &new.name)?;
         let decide = |tx: &Transaction<'_>, now: &Snapshot| {
@@ -128,14 +130,14 @@ impl Catalog {
         })
     }
 
-    /// Changes a volume's quota, rate, ceilings or pool, all at once. `used_bytes` is what it holds, if that is
-    /// known. A volume that moves keeps its files, its clients and its id; its tree is renamed into the
-    /// directory of its new pool.
+    /// Changes a volume's quota, rate, ceilings or pool, all at once. `used_bytes` is what it
+    /// holds, if that is known. A volume that moves keeps its files, its clients and its id; its
+    /// tree is renamed into the directory of its new pool.
     ///
     /// # Errors
     /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `IopsNotGiven`,
-    /// `CeilingBounds`, `Infeasible`, `BeyondHardware`; for a move also `OtherFileSystem`, `PoolAway`, `PoolForeign`,
-    /// `PoolBusy`, `VolumeAway`, `BadPath`, `Io`.
+    /// `CeilingBounds`, `Infeasible`, `BeyondHardware`; for a move also `OtherFileSystem`,
+    /// `PoolAway`, `PoolForeign`, `PoolBusy`, `VolumeAway`, `BadPath`, `Io`.
     pub fn change_volume(
         &self,
         name: &str,

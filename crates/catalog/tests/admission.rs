@@ -477,16 +477,16 @@ fn follow(asks: &[(Ask, bool)]) -> std::result::Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is asked for, in whatever order, no more is promised than may be, and what is refused
-    /// changes nothing.
+    /// Whatever is asked for, in whatever order, no more is promised than may be, and what is
+    /// refused changes nothing.
     #[test]
     fn no_sequence_of_changes_promises_more_than_is_held(asks in prop::collection::vec(ask(), 1..40)) {
         let asks: Vec<_> = asks.into_iter().map(|ask| (ask, false)).collect();
         follow(&asks)?;
     }
 
-    /// Also where more is promised already because it was meant, only what grows beyond is refused: no ceiling,
-    /// no smaller pool, level, rate or IOPS.
+    /// Also where more is promised already because it was meant, only what grows beyond is refused:
+    /// no ceiling, no smaller pool, level, rate or IOPS.
     #[test]
     fn in_no_sequence_of_changes_what_shrinks_is_refused(
         asks in prop::collection::vec((ask(), prop::bool::weighted(0.3)), 1..40),

@@ -28,8 +28,8 @@ const MASK_BITS: u32 = 0o070;
 /// for the owner nor for the superuser, for whom the mode says all.
 ///
 /// Nor where its mask is empty: there Linux decides by the mode as well (`acl_permission_check` in
-/// its `fs/namei.c`), so that whom the list names gets what others get. POSIX.1e would give nothing;
-/// but as the kernel decides about names, data must not be decided otherwise.
+/// its `fs/namei.c`), so that whom the list names gets what others get. POSIX.1e would give
+/// nothing; but as the kernel decides about names, data must not be decided otherwise.
 #[inline]
 #[must_use]
 pub fn asks_acl(attr: &Attr, cred: &Credentials) -> bool {

@@ -54,8 +54,8 @@ pub struct Attr {
     pub rdev: DeviceNumber,
     /// Unique within the volume for the life of the object (the inode number).
     pub fileid: u64,
-    /// Last access. Reads through Weir do not move it, except that of a symbolic link where the file
-    /// system is mounted so that it moves.
+    /// Last access. Reads through Weir do not move it, except that of a symbolic link where the
+    /// file system is mounted so that it moves.
     pub atime: Timestamp,
     /// Last change of the data.
     pub mtime: Timestamp,

@@ -31,9 +31,9 @@ pub const ACL_ENTRIES_MAX: usize = 8191;
 /// Largest offset a file may reach, in bytes (`loff_t`).
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// Calls that change names, of one client in one volume, that are kept on record for the next process. Beyond:
-/// the oldest call is forgotten, and a repetition after a restart is carried out again. A client has at most
-/// 512 calls under way on each connection.
+/// Calls that change names, of one client in one volume, that are kept on record for the next
+/// process. Beyond: the oldest call is forgotten, and a repetition after a restart is carried out
+/// again. A client has at most 512 calls under way on each connection.
 pub const CALLS_CLIENT_MAX: usize = 1024;
 
 /// Calls that change names on record in one volume. Beyond: the oldest call is forgotten of the

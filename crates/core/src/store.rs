@@ -197,7 +197,8 @@ pub trait Store: 'static {
     /// Writes `data` at `offset`. UNSTABLE data is in the page cache when this is answered.
     ///
     /// # Errors
-    /// `IsDirectory`, `WrongKind`, `TooLarge`, `NoSpace`, `QuotaExceeded`; nothing was written then.
+    /// `IsDirectory`, `WrongKind`, `TooLarge`, `NoSpace`, `QuotaExceeded`; nothing was written
+    /// then.
     fn write(
         &self,
         object: &Self::Object,
@@ -257,7 +258,8 @@ pub trait Store: 'static {
     /// Makes or opens a regular file as `cred`.
     ///
     /// # Errors
-    /// `AccessDenied`, `Exists`, `IsDirectory` (unchecked, on a directory), `NotDirectory`, `NoSpace`.
+    /// `AccessDenied`, `Exists`, `IsDirectory` (unchecked, on a directory), `NotDirectory`,
+    /// `NoSpace`.
     fn create(
         &self,
         dir: &Self::Object,
@@ -305,7 +307,8 @@ pub trait Store: 'static {
     /// both directories, in that order (the same twice if they are one).
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `NotEmpty`, `NotDirectory`, `IsDirectory`, `Invalid` (into itself), `AccessDenied`.
+    /// `NotFound`, `Exists`, `NotEmpty`, `NotDirectory`, `IsDirectory`, `Invalid` (into itself),
+    /// `AccessDenied`.
     fn rename(
         &self,
         from_dir: &Self::Object,

@@ -1,10 +1,12 @@
 //! Admission: whether a change commits hardware to more than it was measured to hold.
 //!
-//! The committed figures are the ones that volumes may use for good ([`Committed`]). The hardware was measured
-//! for several mixes of READs and WRITEs and several block sizes ([`Cell`]); a [`Plan`] says by which of these
-//! figures promises are made. A change that only lets committed figures shrink or stay is never beyond.
+//! The committed figures are the ones that volumes may use for good ([`Committed`]). The hardware
+//! was measured for several mixes of READs and WRITEs and several block sizes ([`Cell`]); a
+//! [`Plan`] says by which of these figures promises are made. A change that only lets committed
+//! figures shrink or stay is never beyond.
 //!
-//! Exact integer arithmetic; not here: the measuring, which pools share a disk, and what is told to whom.
+//! Exact integer arithmetic; not here: the measuring, which pools share a disk, and what is told to
+//! whom.
 
 use core::fmt;
 use core::str::FromStr;
@@ -90,10 +92,11 @@ pub struct Holds {
 impl Plan {
     /// The part of the measured `cells` that may be promised.
     ///
-    /// If the planned block size was not measured with a mix, the nearest size is taken at which the hardware
-    /// does no better: for throughput the largest below it, for operations the smallest above it. A mix without
-    /// such a figure does at most what it did at the nearest size on the other side, and counts with that, so
-    /// that a mix that was measured in part never drops out. If no mix has a figure, nothing is known.
+    /// If the planned block size was not measured with a mix, the nearest size is taken at which
+    /// the hardware does no better: for throughput the largest below it, for operations the
+    /// smallest above it. A mix without such a figure does at most what it did at the nearest size
+    /// on the other side, and counts with that, so that a mix that was measured in part never drops
+    /// out. If no mix has a figure, nothing is known.
     #[must_use]
     pub fn holds(&self, cells: &[Cell]) -> Holds {
         let of_mix = |cell: &Cell| self.mix == Mix::Reads(cell.read_percent);
@@ -117,8 +120,8 @@ impl Plan {
     }
 }
 
-/// The least of what the mixes among `cells` do: a `figure` is what is sure of a mix, or else what bounds it.
-/// Nothing where nothing is sure of any.
+/// The least of what the mixes among `cells` do: a `figure` is what is sure of a mix, or else what
+/// bounds it. Nothing where nothing is sure of any.
 fn least<'a>(
     cells: impl Iterator<Item = &'a Cell> + Clone,
     figure: impl Fn(u8) -> (Option<u64>, Option<u64>),
@@ -136,8 +139,9 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// With one more contract, of a volume under this ceiling: its rate, and the operations that can be had
-    /// without credits, if it counts operations. A ceiling promises nothing: it only lowers what is.
+    /// With one more contract, of a volume under this ceiling: its rate, and the operations that
+    /// can be had without credits, if it counts operations. A ceiling promises nothing: it only
+    /// lowers what is.
     #[must_use]
     pub fn with(self, contract: Limits, ceiling: Ceiling) -> Self {
         let base = contract.burst.map(|burst| burst.base);
@@ -252,8 +256,8 @@ impl Admission {
         }
     }
 
-    /// Whether a change from `before` to `after` lets grow what is committed of something, and that beyond
-    /// what may be. The policy has no part in it.
+    /// Whether a change from `before` to `after` lets grow what is committed of something, and that
+    /// beyond what may be. The policy has no part in it.
     #[must_use]
     pub fn judge(&self, before: Committed, after: Committed, holds: Holds) -> Excess {
         let allows = self.allows(holds);

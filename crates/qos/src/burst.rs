@@ -1,6 +1,6 @@
-//! Provisioned performance with credits for bursts, as Azure Files has it: a share does so many operations
-//! a second for good, and more of them as long as it has credits. Exact integer arithmetic; the
-//! credits themselves are kept by [`Meters`](crate::Meters).
+//! Provisioned performance with credits for bursts, as Azure Files has it: a share does so many
+//! operations a second for good, and more of them as long as it has credits. Exact integer
+//! arithmetic; the credits themselves are kept by [`Meters`](crate::Meters).
 //!
 //! Source: "Understanding performance" of Azure Files, for SSD shares, provisioned v1 and v2.
 
@@ -52,8 +52,8 @@ pub fn v2(rate: BytesPerSecond, iops: Iops) -> Limits {
     bursting(rate, iops, Iops(iops.0.saturating_mul(3).max(10_000)))
 }
 
-/// The limits recommended for a share of this size under provisioned v2, which it has unless others are
-/// asked for.
+/// The limits recommended for a share of this size under provisioned v2, which it has unless others
+/// are asked for.
 #[must_use]
 pub fn v2_recommended(size_bytes: u64) -> (BytesPerSecond, Iops) {
     let gib = size_bytes >> GIB_SHIFT;

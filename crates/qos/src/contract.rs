@@ -1,5 +1,5 @@
-//! The contract models that a pool can have: what each volume may use, under which ceiling, and what a
-//! pool can carry.
+//! The contract models that a pool can have: what each volume may use, under which ceiling, and
+//! what a pool can carry.
 //!
 //! | model | the pool's budget | a volume's limit |
 //! |---|---|---|
@@ -98,8 +98,8 @@ pub enum Qos {
     /// Each volume is given its own rate and operations, out of those that the pool buys apart from
     /// its size and from each other, as Google Cloud NetApp Volumes has it.
     Custom,
-    /// All share the pool's rate, size × level, by what each wants: Azure NetApp Files Elastic and Google Cloud
-    /// NetApp Volumes Flex. A volume may be given some of it for certain.
+    /// All share the pool's rate, size × level, by what each wants: Azure NetApp Files Elastic and
+    /// Google Cloud NetApp Volumes Flex. A volume may be given some of it for certain.
     Shared,
     /// Everything follows from the quota, with credits for bursts: Azure Files, provisioned v1.
     ProvisionedV1,
@@ -145,7 +145,8 @@ impl Qos {
         matches!(self, Self::Shared)
     }
 
-    /// Whether each volume may provision its own rate and operations, out of nothing that the pool has.
+    /// Whether each volume may provision its own rate and operations, out of nothing that the pool
+    /// has.
     #[must_use]
     pub const fn provisions(self) -> bool {
         matches!(self, Self::ProvisionedV2)
@@ -251,8 +252,8 @@ pub struct Terms {
     /// The rate that its pool gives it; in a shared pool what it has for certain, or zero; without
     /// meaning in an auto pool.
     pub manual_rate: BytesPerSecond,
-    /// The operations that a custom pool gives it. Where that is not said it is the part of the pool's
-    /// that its rate is of the pool's rate.
+    /// The operations that a custom pool gives it. Where that is not said it is the part of the
+    /// pool's that its rate is of the pool's rate.
     pub manual_iops: Option<Iops>,
 }
 
@@ -473,8 +474,8 @@ pub enum Infeasible {
 }
 
 impl Pool {
-    /// All that the pool can give; `None` where volumes provision for themselves, and its size is all
-    /// that they share.
+    /// All that the pool can give; `None` where volumes provision for themselves, and its size is
+    /// all that they share.
     #[must_use]
     pub fn budget(&self) -> Option<Limits> {
         Some(match self.qos {
@@ -506,7 +507,8 @@ impl Pool {
         }
     }
 
-    /// A volume's part of the pool's budget: its limits, or in a shared pool the part it has for certain.
+    /// A volume's part of the pool's budget: its limits, or in a shared pool the part it has for
+    /// certain.
     #[must_use]
     pub fn given(&self, volume: Terms) -> Limits {
         match self.qos.shares() {
@@ -520,8 +522,8 @@ impl Pool {
         self.budget().filter(|_| self.qos.gives_rates() || self.qos.shares())
     }
 
-    /// The part of the pool's operations that `rate` is of its rate, rounded down, so that the parts
-    /// together are never more than the whole.
+    /// The part of the pool's operations that `rate` is of its rate, rounded down, so that the
+    /// parts together are never more than the whole.
     fn share(&self, rate: BytesPerSecond) -> Iops {
         let part = u128::from(self.bought.iops.0) * u128::from(rate.0);
         Iops(narrow(part / u128::from(self.bought.rate.0).max(1)))

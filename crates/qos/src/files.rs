@@ -1,10 +1,11 @@
-//! Ceilings of files: what each file of a volume may use at most, whatever the volume may. Plain data, like
+//! Ceilings of files: what each file of a volume may use at most, whatever the volume may. Plain
+//! data, like
 //! [`Queue`]: the caller holds the lock and the clock.
 //!
 //! # The rule
 //!
-//! A READ or WRITE is charged to its file as it is to its volume, and goes when both let it. Each file has
-//! [`Meters`] of its own, so what they guarantee holds for every file.
+//! A READ or WRITE is charged to its file as it is to its volume, and goes when both let it. Each
+//! file has [`Meters`] of its own, so what they guarantee holds for every file.
 //!
 //! # The order
 //!
@@ -30,16 +31,17 @@
 //! by those that come later.
 //!
 //! A requeued request that can't go for a reason of its own, because it is cancelled or its
-//! connection is [stalled](crate::queue::Departure::Stalled), counts as one that was never requeued:
-//! the file goes on with the others. A request of a stalled connection is a newcomer when that is
-//! resumed.
+//! connection is [stalled](crate::queue::Departure::Stalled), counts as one that was never
+//! requeued: the file goes on with the others. A request of a stalled connection is a newcomer when
+//! that is resumed.
 //!
 //! # What it costs
 //!
-//! O(log files) for each request. A file is remembered until its meters are as new ones, 50 ms after all that it was
-//! charged is paid for, and forgotten when others need the room or [somebody looks](Files::forget). At most [`FILES_MAX`]
-//! are: those beyond share one ceiling until there is room. With small requests at 1 MiB/s for each that takes 300,000
-//! files a second, with requests that the ceiling pays for in a second some 16,000.
+//! O(log files) for each request. A file is remembered until its meters are as new ones, 50 ms
+//! after all that it was charged is paid for, and forgotten when others need the room or [somebody
+//! looks](Files::forget). At most [`FILES_MAX`] are: those beyond share one ceiling until there is
+//! room. With small requests at 1 MiB/s for each that takes 300,000 files a second, with requests
+//! that the ceiling pays for in a second some 16,000.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -57,8 +59,8 @@ pub const FILES_MAX: usize = 16_384;
 /// With fewer than this nothing is forgotten to make room.
 const FILES_FEW: usize = 64;
 
-/// The files of one volume: the files that owe something, and the requests that wait for them. `K` names a
-/// file, `T` is the caller's token for a parked request.
+/// The files of one volume: the files that owe something, and the requests that wait for them. `K`
+/// names a file, `T` is the caller's token for a parked request.
 #[derive(Debug)]
 pub struct Files<K, T> {
     ceiling: Ceiling,
@@ -66,7 +68,8 @@ pub struct Files<K, T> {
     files: BTreeMap<Option<K>, File<T>>,
     /// The files with waiting requests, by the moment to ask again.
     due: BTreeSet<(Mono, Option<K>)>,
-    /// The number of files at which to look for some to forget, and the earliest moment of that look.
+    /// The number of files at which to look for some to forget, and the earliest moment of that
+    /// look.
     room: usize,
     looks: Mono,
     waiting: usize,
@@ -209,7 +212,8 @@ impl<K: Ord + Copy, T> Files<K, T> {
         self.ceiling
     }
 
-    /// Puts another ceiling in force for the next decision; see [`Meters::set`]. [Ask](Self::poll) afterwards.
+    /// Puts another ceiling in force for the next decision; see [`Meters::set`]. [Ask](Self::poll)
+    /// afterwards.
     pub fn set(&mut self, ceiling: Ceiling, now: Mono) {
         self.ceiling = ceiling;
         for (name, file) in &mut self.files {
@@ -277,7 +281,8 @@ impl<K: Ord + Copy, T> Files<K, T> {
         gone.map(|(token, cost)| (token, FileCharge { file: name, cost, at: now }))
     }
 
-    /// Gives back what was charged. True if somebody waits who may go sooner now: [ask](Self::poll).
+    /// Gives back what was charged. True if somebody waits who may go sooner now:
+    /// [ask](Self::poll).
     pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
         let Some(file) = self.files.get_mut(&charge.file) else { return false };
         file.meters.refund(charge.cost, charge.at);

@@ -4,11 +4,11 @@
 //! # Why a refund needs a history
 //!
 //! A charge that is given back must leave the meter as if it had never been made, and no better.
-//! The catch-up credit of an idle meter is 50 ms; a charge that was held for ten seconds and is then
-//! given back did not keep the meter busy, so without it the meter would have been idle, and would
-//! have *lost* all but 50 ms of that time. If every refund moved the virtual time back by the whole
-//! charge, charges could be collected for as long as one likes and exchanged for admissions in one
-//! moment.
+//! The catch-up credit of an idle meter is 50 ms; a charge that was held for ten seconds and is
+//! then given back did not keep the meter busy, so without it the meter would have been idle, and
+//! would have *lost* all but 50 ms of that time. If every refund moved the virtual time back by the
+//! whole charge, charges could be collected for as long as one likes and exchanged for admissions
+//! in one moment.
 //!
 //! # The rule
 //!

@@ -1,6 +1,6 @@
 //! Performance contracts: what a volume may use ([`contract`]), whether a request may go now
-//! ([`Meters`]), in which order those go that must wait ([`Queue`]), whether the contract is kept ([`verdict`]), and
-//! whether hardware is committed to more than it holds ([`admission`]).
+//! ([`Meters`]), in which order those go that must wait ([`Queue`]), whether the contract is kept
+//! ([`verdict`]), and whether hardware is committed to more than it holds ([`admission`]).
 //!
 //! All of it is arithmetic over a [`Mono`](weir_core::Mono) handed in by the caller. What is *not*
 //! here: a clock, a sleep, a lock, a thread, and anything that knows what a request says. The

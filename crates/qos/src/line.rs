@@ -1,5 +1,6 @@
-//! All who wait for one volume: for its limits, in its [`Queue`], or for their files, in [`Files`] where those have a
-//! ceiling. Plain data, like both. Not here: any rule but which of the two comes first; see [`files`](crate::files).
+//! All who wait for one volume: for its limits, in its [`Queue`], or for their files, in [`Files`]
+//! where those have a ceiling. Plain data, like both. Not here: any rule but which of the two comes
+//! first; see [`files`](crate::files).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -36,8 +37,8 @@ pub struct Charged<K> {
     pub file: Option<FileCharge<K>>,
 }
 
-/// The waiters of one volume; `T` is the caller's token for a parked request. Use one with one set of [`Meters`], and make
-/// all calls under one mutex.
+/// The waiters of one volume; `T` is the caller's token for a parked request. Use one with one set
+/// of [`Meters`], and make all calls under one mutex.
 #[derive(Debug)]
 pub struct Line<K, T> {
     queue: Queue<Waiter<K, T>>,
@@ -142,8 +143,8 @@ impl<K: Ord + Copy, T> Line<K, T> {
         }
     }
 
-    /// Lets a request go at once if its file does and `pass`, which is to charge its volume, does too. On `None` nothing is
-    /// charged: [let it wait](Self::push).
+    /// Lets a request go at once if its file does and `pass`, which is to charge its volume, does
+    /// too. On `None` nothing is charged: [let it wait](Self::push).
     #[must_use]
     pub fn try_pass(
         &mut self,
@@ -169,8 +170,9 @@ impl<K: Ord + Copy, T> Line<K, T> {
         wait(&mut self.queue, meters, Waiter { asks, requeued: None, serial: self.serial, token })
     }
 
-    /// See [`Queue::poll`]. `release` gives a request back whose connection has no room for the reply: nothing is charged,
-    /// and all requests of the connection wait until it is [resumed](Self::resume).
+    /// See [`Queue::poll`]. `release` gives a request back whose connection has no room for the
+    /// reply: nothing is charged, and all requests of the connection wait until it is
+    /// [resumed](Self::resume).
     pub fn poll(
         &mut self,
         meters: &Meters,
@@ -229,13 +231,14 @@ impl<K: Ord + Copy, T> Line<K, T> {
         self.queue.reweigh(meters);
     }
 
-    /// Gives back what a file was charged. True if somebody waits for it who may go sooner now: ask the line.
+    /// Gives back what a file was charged. True if somebody waits for it who may go sooner now: ask
+    /// the line.
     pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
         self.files.as_mut().is_some_and(|files| files.refund(charge, now))
     }
 
-    /// Takes out everything that waits on `connection` and hands it to `cancelled`. Nothing of it was charged. Ask the
-    /// line afterwards.
+    /// Takes out everything that waits on `connection` and hands it to `cancelled`. Nothing of it
+    /// was charged. Ask the line afterwards.
     pub fn cancel_connection(
         &mut self,
         meters: &Meters,
@@ -278,8 +281,8 @@ impl<K: Ord + Copy, T> Line<K, T> {
         self.len() == 0
     }
 
-    /// The number of requests that wait for the volume's own limits, or for their turn: neither for a file nor for
-    /// room on their connection.
+    /// The number of requests that wait for the volume's own limits, or for their turn: neither for
+    /// a file nor for room on their connection.
     #[must_use]
     pub fn len_of_volume(&self) -> usize {
         self.queue.ready()
@@ -341,7 +344,8 @@ impl<K: Ord + Copy, T> Line<K, T> {
     }
 }
 
-/// Lets a request wait for its turn, before those of its connection that came later. True if the queue has to be asked.
+/// Lets a request wait for its turn, before those of its connection that came later. True if the
+/// queue has to be asked.
 fn wait<K: Copy, T>(
     queue: &mut Queue<Waiter<K, T>>,
     meters: &Meters,

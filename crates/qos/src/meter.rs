@@ -1,5 +1,6 @@
-//! One limit, and the fast path of the gate: may this request go now? One atomic word answers, without a
-//! lock. What is counted is called bytes here; a meter of operations counts those instead.
+//! One limit, and the fast path of the gate: may this request go now? One atomic word answers,
+//! without a lock. What is counted is called bytes here; a meter of operations counts those
+//! instead.
 //!
 //! # The rule
 //!
@@ -23,9 +24,9 @@
 //!
 //! # Refunds
 //!
-//! A request that moved less than it was charged for gives the rest back. That lowers `v`, but never
-//! below what it would be without that charge: see `history.rs`. So the bound holds
-//! for whatever is charged and not given back, in any order of charges and refunds.
+//! A request that moved less than it was charged for gives the rest back. That lowers `v`, but
+//! never below what it would be without that charge: see `history.rs`. So the bound holds for
+//! whatever is charged and not given back, in any order of charges and refunds.
 //!
 //! # Why the credit is 50 ms, and not one largest request where that is more
 //!
@@ -98,7 +99,8 @@ pub struct Meter {
     changing: AtomicBool,
     /// Whether other meters bind beside this one; here, because this line is loaded anyway.
     company: AtomicBool,
-    /// Whether the budget of a pool binds beside this volume's own limits; here for the same reason.
+    /// Whether the budget of a pool binds beside this volume's own limits; here for the same
+    /// reason.
     shared: AtomicBool,
     /// A charge was taken back: a request that was refused meanwhile may go sooner than it was
     /// told.
@@ -242,8 +244,8 @@ impl Meter {
         }
     }
 
-    /// Gives back `cost` bytes of a charge that was made at `charged_at`: the request moved less than
-    /// it was charged for (a failed operation, a READ past the end of the file).
+    /// Gives back `cost` bytes of a charge that was made at `charged_at`: the request moved less
+    /// than it was charged for (a failed operation, a READ past the end of the file).
     ///
     /// The meter is never better off than if the charge had not been made, so nothing is gained by
     /// keeping charges and giving them back late or together. A charge that is given back after
@@ -313,8 +315,8 @@ impl Meter {
         narrow(u128::from(beyond) * u128::from(slot.rate()) / u128::from(TICKS_PER_SECOND))
     }
 
-    /// Sets what is saved up at `now` beyond the 50 ms, in bytes. No more counts than the slice in force
-    /// saves.
+    /// Sets what is saved up at `now` beyond the 50 ms, in bytes. No more counts than the slice in
+    /// force saves.
     pub(crate) fn save(&self, bytes: u64, now: Mono) {
         let _changing = self.lock();
         self.history.clear();
@@ -388,8 +390,8 @@ impl Meter {
         self.load().ticks() > other.load().ticks()
     }
 
-    /// The word after charging `cost`, with a virtual time that may lag by `held` ticks more than the slice
-    /// saves, or when to ask again.
+    /// The word after charging `cost`, with a virtual time that may lag by `held` ticks more than
+    /// the slice saves, or when to ask again.
     fn charged(&self, word: Word, cost: u64, now: Mono, held: u64) -> Result<Word, Mono> {
         let slot = &self.slices[word.slot()];
         if now.0 >= slot.expires.load(Ordering::Relaxed) {
@@ -487,8 +489,8 @@ fn ticks_of(cost: u64, rate: u64) -> u64 {
     }
 }
 
-/// The virtual time that, at rate `new`, is as many bytes away from `now` as `ticks` is at `old`, of
-/// which at most `saved` ticks count.
+/// The virtual time that, at rate `new`, is as many bytes away from `now` as `ticks` is at `old`,
+/// of which at most `saved` ticks count.
 fn rescaled(ticks: u64, now: u64, saved: u64, old: u64, new: u64) -> u64 {
     let (old, new) = (u128::from(old), u128::from(new));
     match ticks.checked_sub(now) {

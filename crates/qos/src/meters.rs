@@ -1,37 +1,40 @@
-//! All that a volume's requests are charged to: bytes, and operations where its contract counts them.
-//! The tightest binds: a request goes when every meter lets it, and is charged to all of them.
+//! All that a volume's requests are charged to: bytes, and operations where its contract counts
+//! them. The tightest binds: a request goes when every meter lets it, and is charged to all of
+//! them.
 //!
 //! # What it guarantees
 //!
-//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so where nobody waited no window gets
-//! more than any of them permits.
+//! Each [`Meter`] keeps its own rule on the fast path, whatever the others do, so where nobody
+//! waited no window gets more than any of them permits.
 //!
-//! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms, and
-//! nothing goes in them, though operations would be allowed. Time in which somebody waited isn't idle
-//! time. So while somebody waits, and operations are counted, a meter may lag by 50 ms and, until 50 ms after *the other* has
-//! refused anybody, by the longest time for which either did since the queue was last empty. A request goes when all
-//! is paid for that went before it, so that is at most the time that the slower meter
-//! takes for one largest request. A client with one request at a time empties the queue with each, and
-//! what it was held up for is for the next ones: so the same holds on the fast path, and for the next who
-//! waits, for 50 ms after the queue has run empty.
+//! While somebody waits, one meter may hold up the other: 1 MiB at 4 MiB/s is paid for in 250 ms,
+//! and nothing goes in them, though operations would be allowed. Time in which somebody waited
+//! isn't idle time. So while somebody waits, and operations are counted, a meter may lag by 50 ms
+//! and, until 50 ms after *the other* has refused anybody, by the longest time for which either did
+//! since the queue was last empty. A request goes when all is paid for that went before it, so that
+//! is at most the time that the slower meter takes for one largest request. A client with one
+//! request at a time empties the queue with each, and what it was held up for is for the next ones:
+//! so the same holds on the fast path, and for the next who waits, for 50 ms after the queue has
+//! run empty.
 //!
-//! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the meters
-//! pays for one request. By the argument of [`meter`](crate::meter) at most
-//! `r · (b − a) + r · (50 ms + T) + L` go in any window `(a, b]`, and where the other meter never binds what it is
-//! without that: at most `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least one is used up, as
-//! long as what one holds up is not more than that in a row; see [`Queue`](crate::Queue) for the order.
+//! Let `r` be a meter's rate, `L` its largest request, and `T` the longest time in which any of the
+//! meters pays for one request. By the argument of [`meter`](crate::meter) at most `r · (b − a) + r
+//! · (50 ms + T) + L` go in any window `(a, b]`, and where the other meter never binds what it is
+//! without that: at most `r · (b − a) + r · 50 ms + L`. Where both meters bind by turns at least
+//! one is used up, as long as what one holds up is not more than that in a row; see
+//! [`Queue`](crate::Queue) for the order.
 //!
 //! # Credits
 //!
-//! Operations that come in bursts are charged twice: to a meter of the rate of bursts, and to one of the base
-//! rate that saves up unused operations, as far as credits may be saved. So credits are earned while less than
-//! the base rate is used, and one is spent for each operation beyond it; if there are none left, the base rate
-//! binds.
+//! Operations that come in bursts are charged twice: to a meter of the rate of bursts, and to one
+//! of the base rate that saves up unused operations, as far as credits may be saved. So credits are
+//! earned while less than the base rate is used, and one is spent for each operation beyond it; if
+//! there are none left, the base rate binds.
 //!
 //! # What it costs
 //!
-//! A volume whose contract counts no operations pays for one atomic word, as it did before there was
-//! anything else to charge: whether there is more stands in the cache line of that word.
+//! A volume whose contract counts no operations pays for one atomic word, as it did before there
+//! was anything else to charge: whether there is more stands in the cache line of that word.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -48,8 +51,8 @@ use crate::rate::{BytesPerSecond, Iops};
 pub struct Cost {
     /// Payload, in bytes.
     pub bytes: u64,
-    /// READs and WRITEs are one operation each, and others where the model counts them; what is free counts
-    /// none.
+    /// READs and WRITEs are one operation each, and others where the model counts them; what is
+    /// free counts none.
     pub operations: u64,
 }
 
@@ -88,8 +91,8 @@ pub(crate) struct Weight {
     pub(crate) kind: Kind,
 }
 
-/// The most that one operation weighs, in bytes: as shares are sums of weights, they stay exact for longer than
-/// any server runs, whatever the limits are.
+/// The most that one operation weighs, in bytes: as shares are sums of weights, they stay exact for
+/// longer than any server runs, whatever the limits are.
 const OPERATION_WEIGHT_MAX: u64 = 1 << 24;
 
 /// The meters of one volume, shared by all threads.
@@ -163,8 +166,8 @@ pub(crate) struct Refusal {
     pub(crate) by: Kind,
 }
 
-/// For how long one meter held up the other when somebody last waited, and until when that counts: a moment
-/// after the queue has run empty those who waited are about to ask again.
+/// For how long one meter held up the other when somebody last waited, and until when that counts:
+/// a moment after the queue has run empty those who waited are about to ask again.
 #[derive(Debug, Default)]
 struct Held {
     longest: AtomicU64,
@@ -173,8 +176,8 @@ struct Held {
     until: AtomicU64,
 }
 
-/// The meter of credits starts as if it had been idle for so long, so that it can start full: 11 days, where an
-/// hour at full speed is what is ever saved up, and that in 2.4 hours.
+/// The meter of credits starts as if it had been idle for so long, so that it can start full: 11
+/// days, where an hour at full speed is what is ever saved up, and that in 2.4 hours.
 const IDLE_NANOS: u64 = 1_000_000_000_000_000;
 
 impl Meters {
@@ -192,9 +195,10 @@ impl Meters {
         meters
     }
 
-    /// Admits a request and charges it, if nobody waits and all limits allow it now. Says what it was
-    /// charged, which is what may be [refunded](Self::refund): no operations where they are not counted.
-    /// On `None` nothing is charged: put the request into the volume's [`Queue`](crate::Queue).
+    /// Admits a request and charges it, if nobody waits and all limits allow it now. Says what it
+    /// was charged, which is what may be [refunded](Self::refund): no operations where they are not
+    /// counted. On `None` nothing is charged: put the request into the volume's
+    /// [`Queue`](crate::Queue).
     ///
     /// Any number of threads may call at once; together they never get more than one would.
     #[must_use]
@@ -213,8 +217,8 @@ impl Meters {
         rest.is_ok().then_some(cost)
     }
 
-    /// Like [`try_take`](Self::try_take) for a volume that shares the `budget` of its pool: that has to let
-    /// the request go too, and is charged it.
+    /// Like [`try_take`](Self::try_take) for a volume that shares the `budget` of its pool: that
+    /// has to let the request go too, and is charged it.
     #[must_use]
     pub fn try_take_with(&self, budget: &Self, cost: Cost, now: Mono) -> Option<Cost> {
         let charged = self.try_take(cost, now)?;
@@ -226,7 +230,8 @@ impl Meters {
         None
     }
 
-    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when meters may `lag` by so much.
+    /// Like [`try_take`](Self::try_take) for the waiter whose turn it is, when meters may `lag` by
+    /// so much.
     pub(crate) fn take_waiting(&self, cost: Cost, now: Mono, lag: Lag) -> Result<Cost, Refusal> {
         let by = |by| move |until| Refusal { until, by };
         if !self.bytes.has_company() {
@@ -242,7 +247,8 @@ impl Meters {
         rest.map(|()| cost).map_err(by(Kind::Operations))
     }
 
-    /// Charges the operations of a request that was charged its bytes; on refusal says when to ask again.
+    /// Charges the operations of a request that was charged its bytes; on refusal says when to ask
+    /// again.
     fn take_operations(&self, operations: u64, now: Mono, held_nanos: u64) -> Result<(), Mono> {
         self.operations.take_waiting(operations, now, held_nanos)?;
         if !self.operations.has_company() {
@@ -257,8 +263,8 @@ impl Meters {
         })
     }
 
-    /// The lag that meters had before the queue last ran empty, for 50 ms after that; none where bytes alone
-    /// are limited.
+    /// The lag that meters had before the queue last ran empty, for 50 ms after that; none where
+    /// bytes alone are limited.
     pub(crate) fn held(&self, now: Mono) -> Lag {
         let Held { longest, bytes_until, operations_until, until } = &self.held;
         if !self.bytes.has_company() || now.0 >= until.load(Ordering::Acquire) {
@@ -281,15 +287,17 @@ impl Meters {
         }
     }
 
-    /// Whether a newcomer was charged and got it back since this was last asked: whoever was refused
-    /// meanwhile may go sooner than it was told. The queue asks this too, when the newcomer is put into it.
+    /// Whether a newcomer was charged and got it back since this was last asked: whoever was
+    /// refused meanwhile may go sooner than it was told. The queue asks this too, when the newcomer
+    /// is put into it.
     #[must_use]
     pub fn took_back(&self) -> bool {
         self.bytes.took_back()
     }
 
-    /// Gives back what a request was charged at `charged_at`, as [`try_take`](Self::try_take) or the queue said, and
-    /// did not use: the bytes that it didn't move, and the operation if it failed. See [`Meter::refund`].
+    /// Gives back what a request was charged at `charged_at`, as [`try_take`](Self::try_take) or
+    /// the queue said, and did not use: the bytes that it didn't move, and the operation if it
+    /// failed. See [`Meter::refund`].
     pub fn refund(&self, cost: Cost, charged_at: Mono) {
         if cost.bytes > 0 {
             self.bytes.refund(cost.bytes, charged_at);
@@ -308,16 +316,16 @@ impl Meters {
         self.operations.has_company().then(|| self.credits.saved(idled(now)))
     }
 
-    /// Sets the credits that are left, as they were when they were last kept. To be called before anybody
-    /// is let through, or what was owed then is forgotten.
+    /// Sets the credits that are left, as they were when they were last kept. To be called before
+    /// anybody is let through, or what was owed then is forgotten.
     pub fn set_credits(&self, credits: u64, now: Mono) {
         self.credits.save(credits, idled(now));
     }
 
     /// Puts other limits in force: the next decision is made by them. What is owed stays owed in
     /// bytes and operations, and credits stay credits, as far as the new limits keep so many; where
-    /// operations come in bursts from now on, credits are full; see [`Meter::set_slice`]. Operations that were not counted until now owe
-    /// nothing.
+    /// operations come in bursts from now on, credits are full; see [`Meter::set_slice`].
+    /// Operations that were not counted until now owe nothing.
     ///
     /// Tell the queue ([`reweigh`](crate::Queue::reweigh)) and ask it again afterwards.
     pub fn set(&self, limits: Limits, now: Mono) {
@@ -344,8 +352,8 @@ impl Meters {
         !held && self.bytes.is_settled(now) && (!counted || self.operations.is_settled(now))
     }
 
-    /// Whether every operation is one of the contract's, also those that read and write nothing: where there
-    /// are bursts, as Azure Files counts them.
+    /// Whether every operation is one of the contract's, also those that read and write nothing:
+    /// where there are bursts, as Azure Files counts them.
     #[must_use]
     pub fn counts_metadata(&self) -> bool {
         self.bytes.has_company() && self.operations.has_company()
@@ -399,7 +407,8 @@ impl Meters {
         }
     }
 
-    /// The meter of the operations that may be done for good: of the base rate, unless a ceiling is lower.
+    /// The meter of the operations that may be done for good: of the base rate, unless a ceiling is
+    /// lower.
     fn lasting(&self) -> &Meter {
         let base_binds = || self.credits.takes(1) > self.operations.takes(1);
         match self.operations.has_company() && base_binds() {

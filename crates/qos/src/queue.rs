@@ -5,8 +5,9 @@
 //!
 //! Fair shares of the contract over clients, within a client over its connections, first come first
 //! served within a connection. A share is counted in bytes; a request of fewer bytes than the
-//! contract has for each operation counts as many as that ([`Meters`]). Competing clients so get max–min fair shares whatever their request
-//! sizes and depths, and forty connections of one client count as one client.
+//! contract has for each operation counts as many as that ([`Meters`]). Competing clients so get
+//! max–min fair shares whatever their request sizes and depths, and forty connections of one client
+//! count as one client.
 //!
 //! Both levels are fair queues by virtual time rather than deficit round robin. To find a turn in
 //! O(1), a deficit round needs a quantum as large as the largest request, and a client whose few
@@ -17,17 +18,18 @@
 //! # A turn
 //!
 //! In its turn a connection is served what it has waiting, as far as the rate pays for it in
-//! `TURN_NANOS`, at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies then
-//! leave in one system call and wake the client once, where turns of one request send as many packets
-//! to as many clients. A client that has little waiting has short turns, and they go before the
-//! long ones of others as long as it has not had as much as they. So it neither waits for all of
-//! those to be over nor loses its share to them. What two clients that both wait have been
+//! `TURN_NANOS`, at most `TURN_BYTES` or `TURN_REQUESTS` and at least one request. Their replies
+//! then leave in one system call and wake the client once, where turns of one request send as many
+//! packets to as many clients. A client that has little waiting has short turns, and they go before
+//! the long ones of others as long as it has not had as much as they. So it neither waits for all
+//! of those to be over nor loses its share to them. What two clients that both wait have been
 //! served differs by at most one turn of each.
 //!
-//! If bytes and operations are limited, and one request takes more than 50 ms of either, many such requests in a row would
-//! hold up the other limit for longer than it can make up for ([`Meters`]). So the next to go is then a request that takes
-//! more of the ampler resource, among those that may go without another losing more than that one turn: large requests and
-//! small ones go alternately, whichever clients sent them.
+//! If bytes and operations are limited, and one request takes more than 50 ms of either, many such
+//! requests in a row would hold up the other limit for longer than it can make up for ([`Meters`]).
+//! So the next to go is then a request that takes more of the ampler resource, among those that may
+//! go without another losing more than that one turn: large requests and small ones go alternately,
+//! whichever clients sent them.
 //!
 //! # Connections that can't take a reply
 //!
@@ -99,8 +101,8 @@ pub enum Step {
 pub enum Departure<T> {
     /// The request went.
     Went,
-    /// Another limit holds the request back ([`Files`](crate::Files)), where it waits. Its charge is
-    /// given back, and it keeps its turn for [later](Queue::push_in_order).
+    /// Another limit holds the request back ([`Files`](crate::Files)), where it waits. Its charge
+    /// is given back, and it keeps its turn for [later](Queue::push_in_order).
     SetAside,
     /// The request's connection has no room for the reply. Its charge is given back, and all
     /// requests of the connection wait until that is [resumed](Queue::resume).
@@ -160,8 +162,8 @@ pub struct Queue<T> {
     /// The number of waiting requests on stalled connections.
     stalled: usize,
     parked_cost: u64,
-    /// For how long the first was refused by either meter since nobody waited, or for 50 ms after that what
-    /// it was then ([`Meters::held`]).
+    /// For how long the first was refused by either meter since nobody waited, or for 50 ms after
+    /// that what it was then ([`Meters::held`]).
     lag: Lag,
     /// The least weight of one waiting operation, in bytes.
     per_operation: u64,
@@ -223,11 +225,11 @@ impl<T> Queue<T> {
     }
 
     /// Parks a request that `meters` refused and closes the fast path. True if the queue has to be
-    /// asked: [`poll`](Self::poll) as soon as all is parked that came with it. Then nobody goes before it, and
-    /// either it is the first to wait, the meter may have been free again before the path was closed,
-    /// and nobody has asked yet when to come back; or its client has less than its share, and need not
-    /// wait until the others are asked about. Or a newcomer was charged for a moment what it got back, and
-    /// the others were told to come back too late.
+    /// asked: [`poll`](Self::poll) as soon as all is parked that came with it. Then nobody goes
+    /// before it, and either it is the first to wait, the meter may have been free again before the
+    /// path was closed, and nobody has asked yet when to come back; or its client has less than its
+    /// share, and need not wait until the others are asked about. Or a newcomer was charged for a
+    /// moment what it got back, and the others were told to come back too late.
     pub fn push(
         &mut self,
         meters: &Meters,
@@ -323,8 +325,8 @@ impl<T> Queue<T> {
     }
 
     /// Gives a client and its connection back what they were charged for a request that was
-    /// [taken](Self::take) and does not go. They save up no share by it. No connection of this queue
-    /// may be stalled, and none is in the queue of a file.
+    /// [taken](Self::take) and does not go. They save up no share by it. No connection of this
+    /// queue may be stalled, and none is in the queue of a file.
     pub(crate) fn give_back(
         &mut self,
         meters: &Meters,
@@ -349,8 +351,9 @@ impl<T> Queue<T> {
         self.lag.with(meters.held(now))
     }
 
-    /// To be called when `meters` got other limits: weighs the waiting requests by those. If that makes a
-    /// difference all clients stand level again, as shares so far were counted in what requests weighed then.
+    /// To be called when `meters` got other limits: weighs the waiting requests by those. If that
+    /// makes a difference all clients stand level again, as shares so far were counted in what
+    /// requests weighed then.
     pub fn reweigh(&mut self, meters: &Meters) {
         self.lag = Lag::ZERO;
         if meters.per_operation() == self.per_operation {
@@ -446,8 +449,8 @@ impl<T> Queue<T> {
         taken
     }
 
-    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and with
-    /// what it was charged, and says when to ask again: `None` if nobody waits any more,
+    /// Hands all requests that may go at `now` to `release`, in order, each charged to `meters` and
+    /// with what it was charged, and says when to ask again: `None` if nobody waits any more,
     /// [`NEVER`](crate::NEVER) if only a new slice can help.
     ///
     /// `release` returns the request's fate.
@@ -476,9 +479,9 @@ impl<T> Queue<T> {
         None
     }
 
-    /// Hands the request that is to go next to `release`, charged to `meters` and to the `budget` of the pool that
-    /// the volume shares, if both let it go at `now`. [`Shares`](crate::Shares) says when. What
-    /// [`poll`](Self::poll) says of requests that don't go holds here too.
+    /// Hands the request that is to go next to `release`, charged to `meters` and to the `budget`
+    /// of the pool that the volume shares, if both let it go at `now`. [`Shares`](crate::Shares)
+    /// says when. What [`poll`](Self::poll) says of requests that don't go holds here too.
     pub fn step(
         &mut self,
         meters: &Meters,
@@ -586,16 +589,16 @@ impl<T> Queue<T> {
         self.first(by_turns.then(|| meters.ample()))
     }
 
-    /// The connection whose turn it is, of the `wanted` kind if that may go, and the cost of its first
-    /// request.
+    /// The connection whose turn it is, of the `wanted` kind if that may go, and the cost of its
+    /// first request.
     fn first(&self, wanted: Option<Kind>) -> Option<(usize, Cost)> {
         let client = &self.clients[self.round.first(wanted)?];
         let at = client.round.first(wanted)?;
         Some((at, self.connections[at].waiters.front()?.cost))
     }
 
-    /// Hands the first request of the connection whose turn it is to `release`. True if it went. Turns are of `turn`
-    /// bytes, and a request that doesn't go takes nothing of them.
+    /// Hands the first request of the connection whose turn it is to `release`. True if it went.
+    /// Turns are of `turn` bytes, and a request that doesn't go takes nothing of them.
     fn pop(&mut self, at: usize, turn: u64, release: impl FnOnce(T) -> Departure<T>) -> bool {
         let connection = &mut self.connections[at];
         let Some(Waiter { cost, weight, serial, token }) = connection.waiters.pop_front() else {

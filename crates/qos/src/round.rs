@@ -57,7 +57,8 @@ pub(crate) struct Round {
     turns: [BTreeSet<Turn>; 2],
     /// The starts of those parties.
     starts: BTreeSet<(u64, usize)>,
-    /// The starts of parties with nothing waiting, remembered until they are [`KEPT_BYTES`] behind the clock.
+    /// The starts of parties with nothing waiting, remembered until they are [`KEPT_BYTES`] behind
+    /// the clock.
     idle: BTreeSet<(u64, usize)>,
 }
 
@@ -96,8 +97,9 @@ impl Round {
         self.stand(from.start.max(self.clock), from.turn.party, turn)
     }
 
-    /// Joins a party whose turn had come before it paused: it stands where it did, as far as that is no more than
-    /// [`KEPT_BYTES`] behind the clock. A party that was `forgotten` meanwhile was further behind.
+    /// Joins a party whose turn had come before it paused: it stands where it did, as far as that
+    /// is no more than [`KEPT_BYTES`] behind the clock. A party that was `forgotten` meanwhile was
+    /// further behind.
     pub(crate) fn rejoin(&mut self, from: Place, turn: Weight, forgotten: bool) -> Place {
         self.idle.remove(&(from.start, from.turn.party));
         let start = if forgotten { 0 } else { from.start };
@@ -128,8 +130,8 @@ impl Round {
     }
 
     /// Takes back `bytes` that a party was served, whose request did not go and does not wait here.
-    /// The party stands where it did before, but not behind the clock, so that it saves up no share.
-    /// `turn` is the party's waiting turn, if any.
+    /// The party stands where it did before, but not behind the clock, so that it saves up no
+    /// share. `turn` is the party's waiting turn, if any.
     pub(crate) fn give_back(&mut self, from: Place, bytes: u64, turn: Option<Weight>) -> Place {
         self.leave(from);
         let real = from.real_start();
@@ -179,8 +181,8 @@ impl Round {
         self.rest(from.real_start(), from.turn.party)
     }
 
-    /// Takes a party out of the competition whose requests can't go for a reason of their own. It is
-    /// remembered until it [joins](Self::join) again.
+    /// Takes a party out of the competition whose requests can't go for a reason of their own. It
+    /// is remembered until it [joins](Self::join) again.
     pub(crate) fn stall(&mut self, from: Place) -> Place {
         self.leave(from);
         let start = from.real_start();
@@ -211,7 +213,8 @@ impl Round {
         self.idle.remove(&(from.start, from.turn.party));
     }
 
-    /// Takes out an idle party that is so far behind the clock that nothing is lost by forgetting it.
+    /// Takes out an idle party that is so far behind the clock that nothing is lost by forgetting
+    /// it.
     pub(crate) fn forget(&mut self) -> Option<usize> {
         let settled = |start: u64| start.saturating_add(KEPT_BYTES) <= self.clock;
         let settled = *self.idle.first().filter(|(start, _)| settled(*start))?;

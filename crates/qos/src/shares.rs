@@ -1,16 +1,17 @@
-//! Volumes that share one budget, and whose turn it is among them. Plain data, like [`Queue`](crate::Queue): the
-//! caller holds the lock and the clock. Not here: the budget, which is a set of [`Meters`] of its own, and
-//! what a volume has waiting, which its own queue knows.
+//! Volumes that share one budget, and whose turn it is among them. Plain data, like
+//! [`Queue`](crate::Queue): the caller holds the lock and the clock. Not here: the budget, which is
+//! a set of [`Meters`] of its own, and what a volume has waiting, which its own queue knows.
 //!
 //! # The order
 //!
-//! The budget is divided max–min fairly by weight among the volumes that want some of it: what one doesn't use the
-//! others have at once, and it has its part back with its next request. It is the order of a
-//! queue's clients, with what is served counted in shares of weight.
+//! The budget is divided max–min fairly by weight among the volumes that want some of it: what one
+//! doesn't use the others have at once, and it has its part back with its next request. It is the
+//! order of a queue's clients, with what is served counted in shares of weight.
 //!
-//! A volume may have a *floor*, a rate that is its own before the others have anything. A volume that is behind its floor
-//! goes first; what it had by its floor counts as a part of its share, but never so that it would have to wait for more than
-//! a turn of the others afterwards. So each has its floor or its share by weight, whichever is more.
+//! A volume may have a *floor*, a rate that is its own before the others have anything. A volume
+//! that is behind its floor goes first; what it had by its floor counts as a part of its share, but
+//! never so that it would have to wait for more than a turn of the others afterwards. So each has
+//! its floor or its share by weight, whichever is more.
 //!
 //! A volume whose own limits hold it back doesn't stand in the way of the others until they let it.
 
@@ -123,8 +124,9 @@ impl Shares {
         }
     }
 
-    /// A volume has something waiting; nothing happens if it had before. True if it goes before all others:
-    /// [`poll`](Self::poll), as nobody may have been told when to come back, or not so soon.
+    /// A volume has something waiting; nothing happens if it had before. True if it goes before all
+    /// others: [`poll`](Self::poll), as nobody may have been told when to come back, or not so
+    /// soon.
     pub fn wake(&mut self, budget: &Meters, volume: u32) -> bool {
         let is_idle = |member: &Member| member.state == State::Idle;
         if self.members.get(&volume).is_some_and(is_idle) {
@@ -135,8 +137,9 @@ impl Shares {
         false
     }
 
-    /// A volume that its own limits hold back may go sooner than they said, as something was given back to it, or
-    /// something else of it goes next: its turn comes with the others'. [`poll`](Self::poll) afterwards.
+    /// A volume that its own limits hold back may go sooner than they said, as something was given
+    /// back to it, or something else of it goes next: its turn comes with the others'.
+    /// [`poll`](Self::poll) afterwards.
     pub fn again(&mut self, budget: &Meters, volume: u32) {
         let Some(&Member { state: State::Held(until), .. }) = self.members.get(&volume) else {
             return;
@@ -146,17 +149,18 @@ impl Shares {
         budget.set_waiting(true);
     }
 
-    /// A volume has nothing waiting any more, as that was cancelled, or is to be [woken](Self::wake) again because its
-    /// own limits changed.
+    /// A volume has nothing waiting any more, as that was cancelled, or is to be
+    /// [woken](Self::wake) again because its own limits changed.
     pub fn pause(&mut self, budget: &Meters, volume: u32) {
         self.rest(volume, State::Idle);
         budget.set_waiting(self.round.is_ready());
     }
 
-    /// Has volumes take their turns as far as `budget` and their own limits let them: `step` is to have one
-    /// go on by [`Queue::step`](crate::Queue::step). Says when to ask again: `None` if nobody waits
-    /// any more. What is said of [`Queue::poll`](crate::Queue::poll) holds here too; say first whose limits may
-    /// let it go sooner ([`again`](Self::again)), as those that are held back aren't asked before their time.
+    /// Has volumes take their turns as far as `budget` and their own limits let them: `step` is to
+    /// have one go on by [`Queue::step`](crate::Queue::step). Says when to ask again: `None` if
+    /// nobody waits any more. What is said of [`Queue::poll`](crate::Queue::poll) holds here too;
+    /// say first whose limits may let it go sooner ([`again`](Self::again)), as those that are held
+    /// back aren't asked before their time.
     pub fn poll(
         &mut self,
         budget: &Meters,

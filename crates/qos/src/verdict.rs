@@ -1,33 +1,36 @@
-//! Whether a contract is kept: from what a volume's counters say at two moments to a verdict with its
-//! reason.
+//! Whether a contract is kept: from what a volume's counters say at two moments to a verdict with
+//! its reason.
 //!
-//! A [`Reading`] is what the counters show at one moment, a [`Course`] what happened between two; courses
-//! add up to longer ones. [`Course::judge`] is the rule, and a [`Tally`] counts what it said of many.
+//! A [`Reading`] is what the counters show at one moment, a [`Course`] what happened between two;
+//! courses add up to longer ones. [`Course::judge`] is the rule, and a [`Tally`] counts what it
+//! said of many.
 //!
 //! # The rule
 //!
-//! Everything is compared in *contract time*: how long the contract takes to yield what was delivered, by the
-//! tightest of its limits. Over a stretch of time `T`, with an allowance of 1 % of it (5 % below 10 s) and
-//! one largest request:
+//! Everything is compared in *contract time*: how long the contract takes to yield what was
+//! delivered, by the tightest of its limits. Over a stretch of time `T`, with an allowance of 1 %
+//! of it (5 % below 10 s) and one largest request:
 //!
 //! 1. The gate let more through than the limits yield in `T`: **broken** (gate).
 //! 2. The contract time delivered is `T`: **kept**.
-//! 3. Requests waited at the gate for longer than the contract time delivered: **broken**, by the gate if it let
-//!    less through than the limits yield in that time, otherwise by what requests spent most time in behind it.
-//!    Not counted is the contract time of charges that were given back, since clients asked for more than there
-//!    was or went away, and time in which requests waited for their client to take replies.
-//! 4. Requests were under way behind the gate. Had a store served them that takes [`REFERENCE_NANOS`] for
-//!    each and moves data at [`REFERENCE_SPEED`] times the limit, while the clients paused as they did, the
-//!    same work would have taken less time, `T'`. If the contract yields less than that work in `T'`, the limit
-//!    would have been reached: **broken**, by what requests spent most time in.
+//! 3. Requests waited at the gate for longer than the contract time delivered: **broken**, by the
+//!    gate if it let less through than the limits yield in that time, otherwise by what requests
+//!    spent most time in behind it. Not counted is the contract time of charges that were given
+//!    back, since clients asked for more than there was or went away, and time in which requests
+//!    waited for their client to take replies.
+//! 4. Requests were under way behind the gate. Had a store served them that takes
+//!    [`REFERENCE_NANOS`] for each and moves data at [`REFERENCE_SPEED`] times the limit, while the
+//!    clients paused as they did, the same work would have taken less time, `T'`. If the contract
+//!    yields less than that work in `T'`, the limit would have been reached: **broken**, by what
+//!    requests spent most time in.
 //! 5. Otherwise the clients asked for less: **not demanded**.
 //!
-//! The fourth is Little's law with pauses: those that are under way come back for more when they are
-//! done. Only the time in which something is under way shrinks with a quicker store.
+//! The fourth is Little's law with pauses: those that are under way come back for more when they
+//! are done. Only the time in which something is under way shrinks with a quicker store.
 //!
-//! If a volume may have more than it is promised (a shared pool beyond its floor, a burst beyond its base), the time in
-//! which it waited counts as delivered as far as the certain part was: others had the rest, or its credits are gone.
-//! Too much is more than it may have at all.
+//! If a volume may have more than it is promised (a shared pool beyond its floor, a burst beyond
+//! its base), the time in which it waited counts as delivered as far as the certain part was:
+//! others had the rest, or its credits are gone. Too much is more than it may have at all.
 //!
 //! Not here: a clock, counting, and the retention of results.
 
@@ -42,13 +45,14 @@ use crate::rate::{BytesPerSecond, Iops};
 /// Time of a READ, WRITE or COMMIT, beside the transfer, in a store that carries its contract.
 pub const REFERENCE_NANOS: u64 = 1_000_000;
 
-/// Speed at which such a store moves data, as a multiple of the limit. At once the limit, one request
-/// at a time could never reach it.
+/// Speed at which such a store moves data, as a multiple of the limit. At once the limit, one
+/// request at a time could never reach it.
 pub const REFERENCE_SPEED: u64 = 2;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The counters of one volume at a moment. All but `largest_bytes` and `limits` only grow, and may wrap.
+/// The counters of one volume at a moment. All but `largest_bytes` and `limits` only grow, and may
+/// wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// The moment.
@@ -77,21 +81,21 @@ pub struct Reading {
     pub busy_nanos: u64,
     /// Nanoseconds from the gate to the end of the operation, summed, with those under way.
     pub inside_nanos: u64,
-    /// Of these, those from the store's word that it is done until the worker heard it, which was busy
-    /// with something else.
+    /// Of these, those from the store's word that it is done until the worker heard it, which was
+    /// busy with something else.
     pub late_nanos: u64,
     /// Nanoseconds before these, from the arrival or from the gate until the worker came to it.
     pub queued_nanos: u64,
-    /// Nanoseconds that replies waited for the socket, and that requests waited because their client
-    /// took no replies, summed.
+    /// Nanoseconds that replies waited for the socket, and that requests waited because their
+    /// client took no replies, summed.
     pub unsent_nanos: u64,
     /// The largest request of the last second or two, in bytes.
     pub largest_bytes: u64,
 }
 
 impl Reading {
-    /// The counters at `at` of a volume with these entitlements all the while, to which no request had come by
-    /// then.
+    /// The counters at `at` of a volume with these entitlements all the while, to which no request
+    /// had come by then.
     #[must_use]
     pub fn unused(&self, Entitled { limits, lent }: Entitled, at: Mono) -> Self {
         let nanos = nanos_between(at, self.at);
@@ -130,8 +134,8 @@ pub fn yields(per_second: u64, nanos: u64) -> u64 {
     narrow(u128::from(per_second) * u128::from(nanos) / u128::from(SECOND))
 }
 
-/// The part of `limits` that a volume may have and is not promised: beyond the `floor` that it has in a
-/// shared pool, and beyond the base of a burst.
+/// The part of `limits` that a volume may have and is not promised: beyond the `floor` that it has
+/// in a shared pool, and beyond the base of a burst.
 #[must_use]
 pub fn uncertain(limits: Limits, floor: Option<BytesPerSecond>) -> Limits {
     let rate = floor.map_or(0, |floor| limits.rate.0.saturating_sub(floor.0));
@@ -258,8 +262,8 @@ impl Course {
             && self.busy_nanos == 0
     }
 
-    /// The allowance for missing or additional service, in contract time: 1 % over 10 s and more, 5 %
-    /// over less, and one largest request.
+    /// The allowance for missing or additional service, in contract time: 1 % over 10 s and more, 5
+    /// % over less, and one largest request.
     #[must_use]
     pub fn allowance(&self) -> u64 {
         // A stretch of 10 s that was looked at a moment too early is one all the same.
@@ -267,8 +271,8 @@ impl Course {
         part.saturating_add(self.largest_nanos)
     }
 
-    /// The time that the same work would have taken in a reference store, the clients pausing as they
-    /// did: never more than it took.
+    /// The time that the same work would have taken in a reference store, the clients pausing as
+    /// they did: never more than it took.
     #[must_use]
     pub fn counterfactual_nanos(&self) -> u64 {
         let work = self
@@ -282,8 +286,8 @@ impl Course {
         self.nanos - (busy - part(busy, self.reference_nanos, work))
     }
 
-    /// The contract time of what was delivered, by all that the volume may have. Unlike `used_nanos`
-    /// it has no time in it in which others had what the volume is not promised.
+    /// The contract time of what was delivered, by all that the volume may have. Unlike
+    /// `used_nanos` it has no time in it in which others had what the volume is not promised.
     fn delivered_nanos(&self) -> u64 {
         let by = |of: u64, due: u64| if due == 0 { 0 } else { part(self.nanos, of, due) };
         by(self.delivered.bytes, self.due.bytes)
@@ -453,8 +457,8 @@ impl Tally {
         self.used_nanos = self.used_nanos.saturating_add(course.used_nanos);
     }
 
-    /// The verdict over all: broken if it was in any stretch, by what broke it most often; otherwise kept
-    /// if it was demanded in any.
+    /// The verdict over all: broken if it was in any stretch, by what broke it most often;
+    /// otherwise kept if it was demanded in any.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let most = Cause::ALL.into_iter().rev().max_by_key(|cause| self.broken[*cause as usize]);

@@ -12,8 +12,8 @@ const GIB: u64 = 1 << 30;
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = SECOND;
 
-/// A volume whose clients ask for so many operations a second, in portions of what the fastest burst does in
-/// 5 ms. Metadata is as good as anything: bytes bind nobody here.
+/// A volume whose clients ask for so many operations a second, in portions of what the fastest
+/// burst does in 5 ms. Metadata is as good as anything: bytes bind nobody here.
 struct Volume {
     meters: Meters,
     limits: Limits,
@@ -34,9 +34,9 @@ impl Volume {
         self.meters.credits(Mono(self.now)).unwrap()
     }
 
-    /// Asks for `rate` operations a second for so long, and says how many went. What is refused is asked
-    /// for again, like a waiting request; demand that the limit leaves over for more than 0.1 s is
-    /// dropped.
+    /// Asks for `rate` operations a second for so long, and says how many went. What is refused is
+    /// asked for again, like a waiting request; demand that the limit leaves over for more than 0.1
+    /// s is dropped.
     fn ask(&mut self, rate: u64, seconds: u64) -> u64 {
         let portion = self.portion();
         let (begin, end) = (self.now, self.now + seconds * SECOND);
@@ -72,8 +72,8 @@ fn near(found: u64, wanted: u64, slack: u64) -> bool {
     found.abs_diff(wanted) <= wanted / 1000 + slack
 }
 
-/// A full bucket lasts an hour at full speed, then the base rate is left; idle it fills up again at the base
-/// rate, and no further. All with the published figures.
+/// A full bucket lasts an hour at full speed, then the base rate is left; idle it fills up again at
+/// the base rate, and no further. All with the published figures.
 #[test]
 fn published_volumes_burst_for_an_hour_and_fill_up_again() {
     let rate = BytesPerSecond::from_mib(100);

@@ -1,6 +1,6 @@
-//! Clients that keep few requests outstanding where two limits bind by turns, in virtual time: the queue runs empty
-//! with every request or so, and neither limit is lost by that, nor passed by more than is said in
-//! `meters`. The same for a volume on its own and for one that shares a pool.
+//! Clients that keep few requests outstanding where two limits bind by turns, in virtual time: the
+//! queue runs empty with every request or so, and neither limit is lost by that, nor passed by more
+//! than is said in `meters`. The same for a volume on its own and for one that shares a pool.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -24,8 +24,8 @@ enum Event {
     Pump,
 }
 
-/// One volume with limits on both, and clients that each send 1 MiB and then so many of 4 KiB that they would use
-/// both limits up, over and over. Whatever goes is answered at once.
+/// One volume with limits on both, and clients that each send 1 MiB and then so many of 4 KiB that
+/// they would use both limits up, over and over. Whatever goes is answered at once.
 struct World {
     limits: (u64, u64),
     meters: Meters,

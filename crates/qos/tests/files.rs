@@ -1,6 +1,7 @@
-//! Ceilings of files in virtual time: clients that keep requests outstanding on files of a volume that has limits of its
-//! own, alone or in a shared pool. What is said in `files` holds: no file gets more than its ceiling, none that is asked for gets
-//! less unless the volume's limits bind, and nobody waits for a file he doesn't want.
+//! Ceilings of files in virtual time: clients that keep requests outstanding on files of a volume
+//! that has limits of its own, alone or in a shared pool. What is said in `files` holds: no file
+//! gets more than its ceiling, none that is asked for gets less unless the volume's limits bind,
+//! and nobody waits for a file he doesn't want.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -20,7 +21,8 @@ const SECOND: u64 = 1_000_000_000;
 const MILLI: u64 = 1_000_000;
 const START: u64 = SECOND;
 
-/// One client: so many requests outstanding on each connection, of sizes and on files drawn from these ranges.
+/// One client: so many requests outstanding on each connection, of sizes and on files drawn from
+/// these ranges.
 #[derive(Clone, Debug)]
 struct Load {
     connections: u64,
@@ -388,7 +390,8 @@ fn nobody_is_overtaken_without_end() {
             let mut world = World::new(mib(rate), ceiling(each), shared, loads);
             world.lateness = MILLI / 10;
             let world = world.run(20);
-            // 32 requests of three clients at a third of the volume, or half a file, and as long again.
+            // 32 requests of three clients at a third of the volume, or half a file, and as long
+            // again.
             assert!(world.longest < 1_500 * MILLI, "{} ns at {rate} and {each}", world.longest);
         }
     }

@@ -202,8 +202,8 @@ proptest! {
         let mut world = world.counting(rate, iops);
         world.run_until(START + 25 * SECOND);
         let (done, now) = (&world.done, world.now);
-        // Operations begin to be counted at the start, without the 50 ms that bytes have then, and hold
-        // these up once: what that may come to is in the guarantee of `meters`.
+        // Operations begin to be counted at the start, without the 50 ms that bytes have then, and
+        // hold these up once: what that may come to is in the guarantee of `meters`.
         let held = (size.1 * SECOND / rate).max(SECOND / iops);
         let more = |limit: u64, largest: u64| largest + limit * held / SECOND + 1;
         assert_not_passed(done, |one| one.bytes, rate, more(rate, size.1), START, now);
@@ -234,9 +234,9 @@ proptest! {
         }
     }
 
-    /// Large requests beside small ones bind bytes and operations by turns: one of the two is used up,
-    /// clients have equal shares of what binds them, and neither limit is passed by more than 50 ms and
-    /// the longest time that one request takes.
+    /// Large requests beside small ones bind bytes and operations by turns: one of the two is used
+    /// up, clients have equal shares of what binds them, and neither limit is passed by more than
+    /// 50 ms and the longest time that one request takes.
     #[test]
     fn of_two_limits_that_bind_by_turns_one_is_used_up(
         seed: u64,

@@ -1,6 +1,6 @@
-//! Volumes that share the budget of a pool, in virtual time with closed loops around them: the budget is kept as
-//! every contract is, an idle volume's part is the others' at once and its own again at once, and a busy pool
-//! is divided by weights and floors.
+//! Volumes that share the budget of a pool, in virtual time with closed loops around them: the
+//! budget is kept as every contract is, an idle volume's part is the others' at once and its own
+//! again at once, and a busy pool is divided by weights and floors.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -213,7 +213,8 @@ impl World {
         got
     }
 
-    /// 1 % over 10 s and 5 % over 1 s, each plus one largest request, in every window that begins with an answer.
+    /// 1 % over 10 s and 5 % over 1 s, each plus one largest request, in every window that begins
+    /// with an answer.
     fn assert_budget_kept(&self, rate: u64, from: u64, to: u64) {
         let largest = self.volumes.iter().map(|(load, ..)| load.size).max().unwrap();
         let done: Vec<_> = self.done.iter().filter(|one| (from..to).contains(&one.2)).collect();
@@ -247,7 +248,8 @@ fn loads() -> impl Strategy<Value = Vec<Load>> {
     prop::collection::vec(load, 2..8)
 }
 
-/// Max–min fair parts: of each the level that all have, but at least its floor and at most its ceiling.
+/// Max–min fair parts: of each the level that all have, but at least its floor and at most its
+/// ceiling.
 fn divided(rate: u64, loads: &[Load]) -> Vec<u64> {
     let parts = |level: u64| -> Vec<u64> {
         let part = |load: &Load| level.max(load.share.floor.0).min(load.ceiling.unwrap_or(rate));
@@ -283,8 +285,8 @@ proptest! {
         }
     }
 
-    /// While some are away the others have all of it, within a second of a change; who comes back has its part
-    /// within a second.
+    /// While some are away the others have all of it, within a second of a change; who comes back
+    /// has its part within a second.
     #[test]
     fn what_is_idle_is_used_at_once_and_given_back_at_once(
         seed: u64,
@@ -353,8 +355,8 @@ proptest! {
         let parts: Vec<_> = world.volumes.iter().map(|(load, ..)| load.clone()).collect();
         let expected: Vec<_> = divided(rate, &parts).iter().map(|part| part * 20).collect();
         for ((bytes, due), (load, ..)) in got.iter().zip(&expected).zip(&world.volumes) {
-            // One whose ceiling is little more than its share may have an eighth less than that: its
-            // own meter refuses it now and then when it is its turn.
+            // One whose ceiling is little more than its share may have an eighth less than that:
+            // its own meter refuses it now and then when it is its turn.
             let part = if load.ceiling.is_some() { 7 } else { 20 };
             prop_assert!(bytes.abs_diff(*due) <= due / part + 256 * KIB, "{:?}, {:?} due", got, expected);
         }
@@ -390,9 +392,9 @@ fn a_quiet_volume_is_served_soon() {
     assert!(own >= 1500, "{own}");
 }
 
-/// The time of a failed request goes to another volume at once, also where the volume's own limit holds it back, as it does
-/// where a volume is alone in its pool. In the order a failed request counts as served, so its part of the larger pool is
-/// more than twice its limit.
+/// The time of a failed request goes to another volume at once, also where the volume's own limit
+/// holds it back, as it does where a volume is alone in its pool. In the order a failed request
+/// counts as served, so its part of the larger pool is more than twice its limit.
 #[test]
 fn failures_cost_a_volume_of_a_shared_pool_nothing() {
     let rate = 4 * MIB;

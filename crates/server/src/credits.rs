@@ -1,10 +1,10 @@
 //! Keeping the credits of volumes in the catalogue, so that a restart doesn't fill them up.
 //!
-//! While the server runs, it keeps the credits that are certainly left at the next time of keeping, even if all are
-//! spent at full speed until then: after a crash there are never more than there were, and at most [`AHEAD`] of a
-//! burst fewer. Limits that would spend credits faster come into force after the credits are kept by them. A clean
-//! stop keeps the credits that are left. While no server runs none are earned. Not here: the credits themselves, which
-//! belong to the gates.
+//! While the server runs, it keeps the credits that are certainly left at the next time of keeping,
+//! even if all are spent at full speed until then: after a crash there are never more than there
+//! were, and at most [`AHEAD`] of a burst fewer. Limits that would spend credits faster come into
+//! force after the credits are kept by them. A clean stop keeps the credits that are left. While no
+//! server runs none are earned. Not here: the credits themselves, which belong to the gates.
 
 use crate::engine::Engine;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -17,8 +17,8 @@ use weir_core::VolumeId;
 const TICK: Duration = Duration::from_secs(1);
 /// Credits are kept every so many ticks.
 const TICKS: u32 = 10;
-/// Time of spending at full speed that is subtracted in advance: twice the time until credits are kept
-/// next, because a disk on which that takes longer has other troubles.
+/// Time of spending at full speed that is subtracted in advance: twice the time until credits are
+/// kept next, because a disk on which that takes longer has other troubles.
 pub(crate) const AHEAD: Duration = Duration::from_secs(20);
 
 /// The credits of volumes.
@@ -64,8 +64,8 @@ impl Keeping<'_> {
         done.is_ok()
     }
 
-    /// Keeps the credits like [`Self::keep`] if that is `due`, or if other volumes have some than before.
-    /// False if there was nothing to keep.
+    /// Keeps the credits like [`Self::keep`] if that is `due`, or if other volumes have some than
+    /// before. False if there was nothing to keep.
     fn keep_if(&mut self, left: Credits, due: bool) -> bool {
         let wanted = left != *self.kept && (due || !left.keys().eq(self.kept.keys()));
         wanted && self.keep(left)

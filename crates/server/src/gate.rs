@@ -2,8 +2,8 @@
 //!
 //! The arithmetic is `weir-qos`'s: [`Meters`] on the fast path, [`Line`] for those that wait. This
 //! module adds what they must not have: a lock, memory bounds, and the list of connections that
-//! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget are asked
-//! together, by the [`PoolGate`] of their pool.
+//! stopped reading. It never sleeps; workers ask again when told to. Volumes that share a budget
+//! are asked together, by the [`PoolGate`] of their pool.
 
 #[cfg(test)]
 mod hostile;
@@ -99,8 +99,8 @@ impl Waiting {
         (seen.due, seen.lent, seen.counted_nanos, seen.since) = (due, lent, counted_nanos, now);
     }
 
-    /// The limits' yield by `now`, the uncertain part of it, and the time in which the limits counted
-    /// operations.
+    /// The limits' yield by `now`, the uncertain part of it, and the time in which the limits
+    /// counted operations.
     fn due(&self, now: Mono) -> (Cost, Cost, u64) {
         let seen = &self.seen;
         let nanos = now.0.saturating_sub(seen.since.0);
@@ -121,8 +121,8 @@ impl Waiting {
 }
 
 impl Seen {
-    /// Brings the sums over time up to `now`, when so many as are in `line` waited meanwhile. Who waits for a file
-    /// asks nothing of the volume.
+    /// Brings the sums over time up to `now`, when so many as are in `line` waited meanwhile. Who
+    /// waits for a file asks nothing of the volume.
     fn until(&mut self, now: Mono, line: &Line<ObjectKey, Ticket>) {
         let nanos = now.0.saturating_sub(self.at.0);
         if line.len_of_volume() > 0 {
@@ -328,9 +328,9 @@ impl Gate {
         }
     }
 
-    /// Has the volume, whose gate this is, share the budget of a pool from now on, or of none. Pump those
-    /// that it shares with afterwards, and the volume itself if this says that it left a pool. Called by one at
-    /// a time.
+    /// Has the volume, whose gate this is, share the budget of a pool from now on, or of none. Pump
+    /// those that it shares with afterwards, and the volume itself if this says that it left a
+    /// pool. Called by one at a time.
     pub(crate) fn set_share(
         &self,
         with: Option<(&Arc<PoolGate>, Share)>,
@@ -399,8 +399,8 @@ impl Gate {
         self.meters.counts_metadata()
     }
 
-    /// May a request of `cost` go now, which reads or writes `file` if it names one? Only while nobody waits; then says
-    /// what it was charged.
+    /// May a request of `cost` go now, which reads or writes `file` if it names one? Only while
+    /// nobody waits; then says what it was charged.
     pub(crate) fn try_pass(
         &self,
         cost: Cost,
@@ -414,8 +414,8 @@ impl Gate {
         lock(&self.waiting).line.try_pass(*file, cost, now, || self.pass(cost, now))
     }
 
-    /// Charges the limits of the volume. A request that moves no byte goes at once where operations are not
-    /// counted.
+    /// Charges the limits of the volume. A request that moves no byte goes at once where operations
+    /// are not counted.
     fn pass(&self, cost: Cost, now: Mono) -> Option<Cost> {
         if cost.bytes == 0 && !self.meters.counts_operations() {
             return Some(Cost::ZERO);
@@ -429,8 +429,8 @@ impl Gate {
         }
     }
 
-    /// Gives back the charge made at `charged_at` that a request did not use. True if requests wait, which may go
-    /// sooner now: ask the gate again.
+    /// Gives back the charge made at `charged_at` that a request did not use. True if requests
+    /// wait, which may go sooner now: ask the gate again.
     pub(crate) fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
         let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
         self.refund_volume(unused.volume, charged_at) || of_file
@@ -471,8 +471,8 @@ impl Gate {
         pool_waits || waits
     }
 
-    /// Whether a request, which was refused and doesn't wait, was charged for a moment, so that those who were refused
-    /// meanwhile may go sooner than they were told: ask the gate again.
+    /// Whether a request, which was refused and doesn't wait, was charged for a moment, so that
+    /// those who were refused meanwhile may go sooner than they were told: ask the gate again.
     pub(crate) fn took_back(&self) -> bool {
         let took_back = self.meters.took_back();
         if let Some(pool) = self.pool.load().as_ref().filter(|_| took_back) {
@@ -517,7 +517,8 @@ impl Gate {
         })
     }
 
-    /// A connection of `worker` has room for replies again. True if requests of it waited for that: ask the gate.
+    /// A connection of `worker` has room for replies again. True if requests of it waited for that:
+    /// ask the gate.
     pub(crate) fn resume_connection(&self, connection: u64, worker: usize, now: Mono) -> bool {
         self.locked(|pool, waiting| {
             waiting.seen.until(now, &waiting.line);
@@ -534,8 +535,8 @@ impl Gate {
         })
     }
 
-    /// Releases all that may go now, of other volumes too where it shares a budget with them; answers when to
-    /// ask again, if anybody still waits.
+    /// Releases all that may go now, of other volumes too where it shares a budget with them;
+    /// answers when to ask again, if anybody still waits.
     pub(crate) fn pump(
         &self,
         now: Mono,
@@ -615,8 +616,9 @@ impl Gate {
         next
     }
 
-    /// Connections go on once a quarter of the bound is free, of the volume's or of their client's part, so that they do not
-    /// flutter; those that were stopped for requests which wait for files also once they have none of these any more.
+    /// Connections go on once a quarter of the bound is free, of the volume's or of their client's
+    /// part, so that they do not flutter; those that were stopped for requests which wait for files
+    /// also once they have none of these any more.
     fn resume(&self, waiting: &mut Waiting, resumed: &mut Vec<Stopped>) {
         let Waiting { line, stopped, pinned, .. } = waiting;
         self.aside.store(line.pinned_aside(), Ordering::Relaxed);
@@ -640,9 +642,9 @@ impl Gate {
         }
     }
 
-    /// Whether a client that has `own` bytes waiting is to have no more. Requests that wait for the volume itself
-    /// drain at its rate, so the bound stops connections of clients with an equal part of the memory or more, and never
-    /// those of a client with less.
+    /// Whether a client that has `own` bytes waiting is to have no more. Requests that wait for the
+    /// volume itself drain at its rate, so the bound stops connections of clients with an equal
+    /// part of the memory or more, and never those of a client with less.
     fn is_full_for(&self, own: u64, pinned: &Pinned) -> bool {
         let max = self.parked_max.load(Ordering::Relaxed);
         self.parked_for_volume() > max && own >= pinned.part(max)
@@ -650,8 +652,8 @@ impl Gate {
                 && own >= PARKED_CLIENT_MIN.min(pinned.part(max))
     }
 
-    /// Requests that wait for files drain as slowly as the files, and so have a bound of their own, which stops only
-    /// connections that have a part in it.
+    /// Requests that wait for files drain as slowly as the files, and so have a bound of their own,
+    /// which stops only connections that have a part in it.
     fn is_full_aside(&self) -> bool {
         self.aside.load(Ordering::Relaxed) > self.parked_max.load(Ordering::Relaxed)
     }

@@ -132,8 +132,9 @@ pub(crate) const SEND_SLICES_MAX: usize = 256;
 /// Parked memory of one volume: at least this, whatever its rate.
 pub(crate) const PARKED_VOLUME_MIN: u64 = 16 << 20;
 
-/// Upper bound on the parked memory of one volume, whatever its rate. Beyond: connections of clients
-/// that have an equal part of it or more are not read; a client with less goes on up to that part.
+/// Upper bound on the parked memory of one volume, whatever its rate. Beyond: connections of
+/// clients that have an equal part of it or more are not read; a client with less goes on up to
+/// that part.
 pub(crate) const PARKED_VOLUME_MAX: u64 = 64 << 20;
 
 /// Parked memory of one volume is otherwise what its tightest limit moves in this many seconds.
@@ -212,8 +213,8 @@ pub(crate) const GROUP_THREADS: usize = 4;
 /// `NFS3ERR_JUKEBOX`, and clients ask again.
 pub(crate) const GROUP_LOOKUPS_MAX: usize = 1024;
 
-/// Requests of one origin on one worker whose callers' groups are looked up. Beyond: its connections
-/// are not read.
+/// Requests of one origin on one worker whose callers' groups are looked up. Beyond: its
+/// connections are not read.
 pub(crate) const GROUP_LOOKUPS_ORIGIN_MAX: usize = 64;
 
 /// Users whose groups are remembered. Beyond: all are forgotten and looked up anew.
@@ -227,8 +228,8 @@ pub(crate) const GROUP_IDS_MAX: usize = 4 << 20;
 /// error, and clients ask again.
 pub(crate) const LOCK_CALLS_MAX: usize = 4096;
 
-/// Largest arguments of a call to the lock manager over TCP, in bytes; three opaque words and a name
-/// of 1,024 bytes each fit. Longer: refused as garbage.
+/// Largest arguments of a call to the lock manager over TCP, in bytes; three opaque words and a
+/// name of 1,024 bytes each fit. Longer: refused as garbage.
 pub(crate) const LOCK_ARGS_BYTES_MAX: usize = DATAGRAM_BYTES_MAX;
 
 /// Divisor for the unanswered lock manager calls of one origin: one in so many of the room that the

@@ -34,9 +34,9 @@ impl ServiceManager {
         Ok(Self { door: name.as_deref().map(open).transpose()?, watchdog })
     }
 
-    /// Tells that the server serves, and in words `what`. Then, until `stop` says to stop, that it is
-    /// alive; at last, that it stops. `roll_call` asks all workers for a sign of life, and what it
-    /// gives ends when all have given theirs.
+    /// Tells that the server serves, and in words `what`. Then, until `stop` says to stop, that it
+    /// is alive; at last, that it stops. `roll_call` asks all workers for a sign of life, and what
+    /// it gives ends when all have given theirs.
     pub(crate) async fn attend(
         self,
         what: &str,

@@ -96,7 +96,8 @@ pub const DURATION_BOUNDS: [Duration; 17] = [
 /// A histogram of times since the server started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations {
-    /// The number of times up to the bound with the same index and above the one before; the last, above every bound.
+    /// The number of times up to the bound with the same index and above the one before; the last,
+    /// above every bound.
     pub counts: [u64; DURATION_BOUNDS.len() + 1],
     /// Nanoseconds of all together.
     pub nanos: u64,
@@ -119,8 +120,8 @@ pub struct VolumeHistograms {
     pub write: Durations,
     /// All others, from arrival to reply.
     pub other: Durations,
-    /// Time that requests waited for their contract: READs, WRITEs and COMMITs, and others where they count. Zero for a request
-    /// that did not wait.
+    /// Time that requests waited for their contract: READs, WRITEs and COMMITs, and others where
+    /// they count. Zero for a request that did not wait.
     pub wait: Durations,
 }
 

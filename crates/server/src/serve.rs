@@ -1,8 +1,8 @@
 //! Starting and stopping the server as a whole.
 //!
 //! Order of the start: data directory locked, catalogue open, listeners bound, privileges given up,
-//! volumes open, workers running, control plane answering. The stop goes the other way round: no new
-//! connections, what is in flight answered, volumes synced, and only then the lock released.
+//! volumes open, workers running, control plane answering. The stop goes the other way round: no
+//! new connections, what is in flight answered, volumes synced, and only then the lock released.
 
 use crate::acceptor::{self, Stop};
 use crate::bound::Bound;

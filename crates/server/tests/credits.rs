@@ -1,5 +1,5 @@
-//! Credits for bursts, over restarts: kept at a clean stop and at intervals, and after a crash never
-//! more than there were.
+//! Credits for bursts, over restarts: kept at a clean stop and at intervals, and after a crash
+//! never more than there were.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -95,7 +95,8 @@ fn a_volume_that_comes_to_have_bursts_begins_with_full_credits() {
     assert_eq!(bed.catalog().credits().unwrap(), BTreeMap::new());
 }
 
-/// Whatever is spent by the new limits before credits are kept next is as good as spent when they come into force.
+/// Whatever is spent by the new limits before credits are kept next is as good as spent when they
+/// come into force.
 #[test]
 fn credits_are_kept_ahead_before_they_are_spent_faster() {
     let bed = Bed::new();
@@ -109,8 +110,8 @@ fn credits_are_kept_ahead_before_they_are_spent_faster() {
     // 20 s of a burst of three times the base.
     let faster = 20 * 2 * 34_133;
     assert_eq!(kept(iops(34_133)), Some(FULL - faster));
-    // The more of what was and will be spent, of what there may be by both. (The catch-up of a higher rate, 50 ms,
-    // isn't filled up yet.)
+    // The more of what was and will be spent, of what there may be by both. (The catch-up of a
+    // higher rate, 50 ms, isn't filled up yet.)
     let left = kept(iops(3_000)).unwrap();
     assert!((FULL - faster - 34_133 / 20..=FULL - faster).contains(&left), "{left}");
     // Without a change for the credits nothing is kept.

@@ -19,8 +19,8 @@ const ROOT: Credentials = Credentials::ROOT;
 /// The operation that each client repeats.
 #[derive(Clone, Copy)]
 enum Load {
-    /// CREATE and REMOVE in a directory of its own, or in one for all: two operations; put on record
-    /// as calls, as a server does, or not.
+    /// CREATE and REMOVE in a directory of its own, or in one for all: two operations; put on
+    /// record as calls, as a server does, or not.
     Names { shared: bool, on_record: bool },
     /// A `FILE_SYNC` WRITE of 4 KiB to a file of its own, or to one for all.
     Writes { shared: bool },

@@ -21,8 +21,9 @@ struct KernelHandle {
     data: [u8; HANDLE_BYTES],
 }
 
-/// Sets the process up to serve: created modes are the client's alone (umask 0), memory comes in small pages, and
-/// there are as many descriptors as the hard limit allows. Gives the number of descriptors.
+/// Sets the process up to serve: created modes are the client's alone (umask 0), memory comes in
+/// small pages, and there are as many descriptors as the hard limit allows. Gives the number of
+/// descriptors.
 ///
 /// # Errors
 /// If the limit can't be read or raised; the process works with the old one.
@@ -34,8 +35,8 @@ pub fn prepare_process() -> std::io::Result<u64> {
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Has the kernel give this process memory by pages of 4 KiB. By huge ones of 2 MiB, for which the allocator
-/// asks, what lies scattered over its areas takes about half as much again.
+/// Has the kernel give this process memory by pages of 4 KiB. By huge ones of 2 MiB, for which the
+/// allocator asks, what lies scattered over its areas takes about half as much again.
 fn small_pages() {
     // SAFETY: changes how the kernel backs memory of this process, and touches none. A kernel that
     // refuses leaves things as they were.

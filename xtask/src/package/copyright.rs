@@ -1,6 +1,6 @@
 //! `debian/copyright`: Weir's licence and those of everything that is linked into the program, in
-//! Debian's machine-readable form. Made from what cargo resolved and from the licence files that the
-//! crates bring, so that a new library can't be forgotten.
+//! Debian's machine-readable form. Made from what cargo resolved and from the licence files that
+//! the crates bring, so that a new library can't be forgotten.
 
 use crate::process;
 use anyhow::{Context, Result, bail};
@@ -211,7 +211,8 @@ fn files(package: &Package, prefixes: &[&str]) -> Result<String> {
     Ok(found.into_values().collect::<Vec<_>>().join("\n"))
 }
 
-/// The text with the terms of the Apache License, which every Debian system has, told by their place.
+/// The text with the terms of the Apache License, which every Debian system has, told by their
+/// place.
 fn without_apache(text: &str) -> String {
     let Some((before, rest)) = text.split_once(APACHE_FIRST) else { return text.to_owned() };
     match rest.split_once(APACHE_LAST) {

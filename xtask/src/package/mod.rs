@@ -1,6 +1,6 @@
 //! `make deb`: the Debian package. What goes into it is made here (the program, manual pages,
-//! completions, the configuration, licences) and laid out in one folder; debhelper then does with it
-//! what Debian's policy asks: scripts for the service, compressed pages, separate debug symbols.
+//! completions, the configuration, licences) and laid out in one folder; debhelper then does with
+//! it what Debian's policy asks: scripts for the service, compressed pages, separate debug symbols.
 //!
 //! Not here: a source package for Debian's archive.
 

@@ -1,6 +1,6 @@
 //! Rules for source files: a module doc first, a bounded size, `unsafe` in one crate only, no
-//! standard library where a crate promises to do no I/O, locks through one door, and printing through
-//! another.
+//! standard library where a crate promises to do no I/O, locks through one door, and printing
+//! through another.
 
 use super::{Findings, has_extension};
 use anyhow::{Context, Result};

@@ -1,8 +1,8 @@
-//! Calibration: what a server holds on its hardware, measured at its NFS port for several mixes of READs and
-//! WRITEs and several block sizes.
+//! Calibration: what a server holds on its hardware, measured at its NFS port for several mixes of
+//! READs and WRITEs and several block sizes.
 //!
-//! Not here: the measured volume, which the caller makes with a contract that binds nowhere, and the use
-//! of the figures.
+//! Not here: the measured volume, which the caller makes with a contract that binds nowhere, and
+//! the use of the figures.
 
 use crate::Control;
 use crate::cli::sampler::ServerSampler;
@@ -14,8 +14,8 @@ use crate::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Bytes that a job writes between two COMMITs. What clients write comes to the disks in the end, so it is made
-/// sure of while it is measured; otherwise it would be memory that is.
+/// Bytes that a job writes between two COMMITs. What clients write comes to the disks in the end,
+/// so it is made sure of while it is measured; otherwise it would be memory that is.
 const COMMIT_BYTES: u32 = 4 << 20;
 /// Directory of the files on the volume.
 const DIRECTORY: &str = "calibration";
@@ -62,7 +62,8 @@ pub struct Cell {
     pub iops: u64,
     /// Mean latency of a READ or WRITE, nanoseconds.
     pub mean_nanos: u64,
-    /// The 99th percentile of that of READs or of that of WRITEs, whichever is greater, nanoseconds.
+    /// The 99th percentile of that of READs or of that of WRITEs, whichever is greater,
+    /// nanoseconds.
     pub p99_nanos: u64,
     /// Processor time of the server for each, nanoseconds, where its process was given.
     pub server_cpu_nanos: Option<u64>,
@@ -164,8 +165,8 @@ impl Plan {
     }
 }
 
-/// Measures what `plan` says at `target`, an export with nothing else on it. `server` is the server's process, if
-/// its processor time is to be known. Files are left behind.
+/// Measures what `plan` says at `target`, an export with nothing else on it. `server` is the
+/// server's process, if its processor time is to be known. Files are left behind.
 ///
 /// # Errors
 /// [`BenchError`] if it can't be measured, something went wrong on the way, or `control` ended it.

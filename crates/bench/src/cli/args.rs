@@ -47,11 +47,13 @@ pub struct LoadArgs {
     /// Connections of each client [default: one for each of its jobs].
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub connections: Option<u32>,
-    /// Send at a fixed rate, all jobs together: operations a second (5000) or bytes (64MiB/s). Latency then
-    /// counts from when a request was due, so a stall is not hidden by requests that it kept back.
+    /// Send at a fixed rate, all jobs together: operations a second (5000) or bytes (64MiB/s).
+    /// Latency then counts from when a request was due, so a stall is not hidden by requests that
+    /// it kept back.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
     pub rate: Option<Rate>,
-    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in turn.
+    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in
+    /// turn.
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
           help_heading = "Load")]
     pub client_delay: Vec<u64>,

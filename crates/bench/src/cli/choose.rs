@@ -10,9 +10,9 @@ use std::path::Path;
 /// Which tests, on which target.
 #[derive(Args, Clone, Debug)]
 pub struct Choice {
-    /// Names of published tests (`weir bench list`; `anf-*` for all that begin so, `all`) and files,
-    /// then the target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a
-    /// directory.
+    /// Names of published tests (`weir bench list`; `anf-*` for all that begin so, `all`) and
+    /// files, then the target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or
+    /// a directory.
     #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
     pub what: Vec<String>,
     /// The target, if it is not the last word.

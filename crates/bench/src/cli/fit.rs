@@ -58,7 +58,8 @@ pub struct FitArgs {
     #[arg(long, value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
-    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in turn.
+    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in
+    /// turn.
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
           help_heading = "Load")]
     pub client_delay: Vec<u64>,

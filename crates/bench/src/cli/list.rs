@@ -9,8 +9,8 @@ use serde::Serialize;
 
 /// List the published tests that `weir bench run` knows by name
 ///
-/// Times are those of one run at the original size, laying out the files included; --scale and --time
-/// of `weir bench run` make it less. Tests that wait for something can't be run yet.
+/// Times are those of one run at the original size, laying out the files included; --scale and
+/// --time of `weir bench run` make it less. Tests that wait for something can't be run yet.
 #[derive(Args, Clone, Debug)]
 pub struct ListArgs {
     /// Only names that contain this.

@@ -21,16 +21,16 @@ pub struct MethodArgs {
     /// Apply each step once more before, and leave that run out.
     #[arg(long, help_heading = "Method")]
     pub discard_first: bool,
-    /// Warm up for longer until the rate is steady (drift at most 10 %, no second 20 % off), for at most
-    /// so long [default if given alone: 5m].
+    /// Warm up for longer until the rate is steady (drift at most 10 %, no second 20 % off), for at
+    /// most so long [default if given alone: 5m].
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
           default_missing_value = "5m", value_parser = parse_time, help_heading = "Method")]
     pub steady: Option<Duration>,
     /// Measure the processor time of the server's process, on this machine.
     #[arg(long, value_name = "PID", help_heading = "Method")]
     pub server_pid: Option<u32>,
-    /// Memory of the server, which data sets are held against [default: this machine's, if the server
-    /// is here].
+    /// Memory of the server, which data sets are held against [default: this machine's, if the
+    /// server is here].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Caches")]
     pub server_memory: Option<u64>,
     /// Have this machine's kernel drop its caches before steps that want them empty (as root).

@@ -18,8 +18,8 @@ pub struct WhoArgs {
     /// Source addresses of the clients, in order.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub source: Vec<IpAddr>,
-    /// More addresses of the same server: clients are dealt to all of them in turn. The URL may name
-    /// them too, as nfs://10.0.0.4,10.0.0.5/vol.
+    /// More addresses of the same server: clients are dealt to all of them in turn. The URL may
+    /// name them too, as nfs://10.0.0.4,10.0.0.5/vol.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub addresses: Vec<IpAddr>,
 }

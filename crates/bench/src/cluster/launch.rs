@@ -271,8 +271,8 @@ impl Offspring {
     }
 
     /// The last that it said on standard error, in one line, once it has ended: that may still be
-    /// on its way then. Children of its own may keep standard error open, and are not waited for any
-    /// longer than `time`.
+    /// on its way then. Children of its own may keep standard error open, and are not waited for
+    /// any longer than `time`.
     pub(super) fn last_words(&self, time: Duration) -> String {
         let begun = Instant::now();
         while !self.listener.is_finished() && begun.elapsed() < time {

@@ -2,8 +2,8 @@
 //! that has them start together and makes one result of theirs.
 //!
 //! [`Worker`] and [`Coordinator`] speak over any pair of byte streams ([`Halves`]): sockets
-//! ([`listen()`], [`Launch`]) and pipes of children, ssh among them. What is *not* here: how load is
-//! applied, which is the engine's, and which steps there are, which is the suite's.
+//! ([`listen()`], [`Launch`]) and pipes of children, ssh among them. What is *not* here: how load
+//! is applied, which is the engine's, and which steps there are, which is the suite's.
 
 mod auth;
 mod clock;

@@ -67,7 +67,8 @@ pub(super) struct Outcome {
     pub(super) during_start: u64,
     /// Successful operations by kind.
     pub(super) operations: BTreeMap<&'static str, u64>,
-    /// Calls without an answer when the server was killed, and audits that found their changes made.
+    /// Calls without an answer when the server was killed, and audits that found their changes
+    /// made.
     pub(super) in_doubt: u64,
     pub(super) were_done: u64,
     /// Changes of names that were answered before a restart, and sent again after it.
@@ -77,8 +78,8 @@ pub(super) struct Outcome {
     /// Comparisons of a client's whole tree with the server's, and what they covered.
     pub(super) audits: u64,
     pub(super) compared: Compared,
-    /// Comparisons of a volume's usage, in units of 4 KiB, with what the file system says and, where
-    /// that is certain, with what clients had written.
+    /// Comparisons of a volume's usage, in units of 4 KiB, with what the file system says and,
+    /// where that is certain, with what clients had written.
     pub(super) usages: u64,
     /// Changes of the catalogue that were answered.
     pub(super) catalogue_changes: u64,
@@ -209,8 +210,8 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Is the usage compared in this life? After a cut clients work a while before that, so that the
-    /// recount is disturbed.
+    /// Is the usage compared in this life? After a cut clients work a while before that, so that
+    /// the recount is disturbed.
     fn pause_is_due(&mut self) -> bool {
         if self.phase.event == Event::PowerCut {
             self.work_on();

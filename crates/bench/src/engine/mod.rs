@@ -127,8 +127,8 @@ struct Layingout<'a> {
 }
 
 impl Layingout<'_> {
-    /// Tells how far it is, in bytes that are written, or in files where nothing is; fails if it was
-    /// stopped.
+    /// Tells how far it is, in bytes that are written, or in files where nothing is; fails if it
+    /// was stopped.
     fn at(&mut self, done: u64, total: u64) -> Result<(), BenchError> {
         (self.progress)(done, total);
         if self.control.stopped() {

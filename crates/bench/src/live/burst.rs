@@ -1,8 +1,9 @@
 //! Credits for bursts: full at birth, drained, empty, earned again, and kept over a restart.
 //!
-//! A full bucket lasts an hour by construction. Unless that hour is asked for, most of the credits are taken
-//! away in between, as an operator could: the volume is given a size at which few credits are kept, and then its own
-//! again, for a change of size keeps credits as credits as far as the new limits keep so many. The report says so.
+//! A full bucket lasts an hour by construction. Unless that hour is asked for, most of the credits
+//! are taken away in between, as an operator could: the volume is given a size at which few credits
+//! are kept, and then its own again, for a change of size keeps credits as credits as far as the
+//! new limits keep so many. The report says so.
 
 mod course;
 

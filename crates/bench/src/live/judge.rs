@@ -1,4 +1,5 @@
-//! The rules of this campaign, beside the error rule, which is the demo's. Nothing here measures or prints.
+//! The rules of this campaign, beside the error rule, which is the demo's. Nothing here measures or
+//! prints.
 
 use super::site::Sample;
 use crate::demo::judge::{Check, windows};
@@ -49,8 +50,8 @@ pub(super) fn part(who: &str, rate: &Rate, span: (f64, f64), due: f64) -> Check 
     }
 }
 
-/// Has a volume gone over from one rate to another within a second of `at_s`? By when completions bent, and by
-/// the second that begins then.
+/// Has a volume gone over from one rate to another within a second of `at_s`? By when completions
+/// bent, and by the second that begins then.
 pub(super) fn soon(
     who: &str,
     rate: &Rate,
@@ -75,8 +76,9 @@ pub(super) fn soon(
     ]
 }
 
-/// The moment at which completions went over from one rate to the other, looked for from one time to another in steps of `step_s`: the
-/// bend of the two straight lines of these slopes that fits best (least squares), over a second more at either end.
+/// The moment at which completions went over from one rate to the other, looked for from one time
+/// to another in steps of `step_s`: the bend of the two straight lines of these slopes that fits
+/// best (least squares), over a second more at either end.
 pub(super) fn bend(
     rate: &Rate,
     (from_s, to_s): (f64, f64),
@@ -128,7 +130,8 @@ pub(super) fn pace(who: &str, samples: &[Sample], span: (f64, f64), due: f64) ->
     }
 }
 
-/// Were as many operations done up to `until_s` as there were `credits` at the beginning, and as the base rate gives?
+/// Were as many operations done up to `until_s` as there were `credits` at the beginning, and as
+/// the base rate gives?
 pub(super) fn conserved(who: &str, rate: &Rate, until_s: f64, credits: f64, base: f64) -> Check {
     let due = credits + base * until_s;
     let found = rate.bytes_between(0.0, until_s);

@@ -1,10 +1,11 @@
-//! `make live`: contracts that have a course, watched on a real server from outside. What the tests of `weir-qos`
-//! show in virtual time: an idle volume's part of a shared pool is the others' at once and its own again at once; a bucket of
-//! credits is drained, empty, and earned again at the published figures.
+//! `make live`: contracts that have a course, watched on a real server from outside. What the tests
+//! of `weir-qos` show in virtual time: an idle volume's part of a shared pool is the others' at
+//! once and its own again at once; a bucket of credits is drained, empty, and earned again at the
+//! published figures.
 //!
-//! The program starts a server, makes pools and volumes through the API, loads them with the load engine, and judges
-//! what its clients and the API's gauges saw, by the same error rule as the demo. Not here: contracts that only hold
-//! a rate, which `make demo` shows.
+//! The program starts a server, makes pools and volumes through the API, loads them with the load
+//! engine, and judges what its clients and the API's gauges saw, by the same error rule as the
+//! demo. Not here: contracts that only hold a rate, which `make demo` shows.
 
 mod burst;
 mod judge;
@@ -60,7 +61,8 @@ pub fn parts() -> Vec<&'static str> {
     shared.chain(burst::MODELS.iter().map(|model| model.name)).collect()
 }
 
-/// Shows everything. `true` if every rule was kept. Prints a line for each rule as the Test Anything Protocol has it.
+/// Shows everything. `true` if every rule was kept. Prints a line for each rule as the Test
+/// Anything Protocol has it.
 ///
 /// # Errors
 /// Says what is missing on the machine, or what failed.

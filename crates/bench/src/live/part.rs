@@ -14,7 +14,8 @@ pub(super) struct Part {
     pub(super) machine: Machine,
     pub(super) figures: Vec<Figure>,
     pub(super) checks: Vec<Check>,
-    /// Seconds in which the server found a contract broken itself, and by what: where a rule was missed, look there.
+    /// Seconds in which the server found a contract broken itself, and by what: where a rule was
+    /// missed, look there.
     pub(super) said: Vec<String>,
     pub(super) courses: Vec<Course>,
 }
@@ -33,8 +34,8 @@ impl Part {
     }
 }
 
-/// The server's verdicts on the seconds of a load, which began `started_unix_s` after 1970, in the time of the
-/// load.
+/// The server's verdicts on the seconds of a load, which began `started_unix_s` after 1970, in the
+/// time of the load.
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
 pub(super) fn said(who: &str, broken: &Broken, started_unix_s: f64) -> Vec<String> {
     let told = |(at, what): (&u64, &String)| {

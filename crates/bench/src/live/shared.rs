@@ -1,4 +1,5 @@
-//! A shared pool: three volumes that all want more than there is, of which one becomes idle and comes back.
+//! A shared pool: three volumes that all want more than there is, of which one becomes idle and
+//! comes back.
 
 use super::judge::{self, CHANGE_S};
 use super::load::{Lines, Load, Running, heed};

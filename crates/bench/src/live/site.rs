@@ -74,8 +74,8 @@ impl Site {
         Ok(Sample { at_s: f64::midpoint(before, after), credits })
     }
 
-    /// The seconds of the last minute in which the server itself found the contract of a volume broken, since 1970, and
-    /// where requests spent their time in them.
+    /// The seconds of the last minute in which the server itself found the contract of a volume
+    /// broken, since 1970, and where requests spent their time in them.
     pub(super) fn broken(&self, volume: &str) -> Result<Broken> {
         let report = self.operator.report(volume, BY_SECONDS)?;
         let broken = report.periods.iter().filter(|one| one.verdict == Verdict::Broken);

@@ -1,10 +1,10 @@
 //! `make replay`: the catalogue of published tests against Weir and against NFS-Ganesha, on one
 //! file system of one machine, in turns.
 //!
-//! Every test is made to fit the machine by the same scale for both servers, and applied in
-//! rounds: Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. Weir runs
-//! on; Ganesha is started for each turn. What is written is what `weir bench run` writes: a document
-//! of results for each server, and reports of them. Nothing is judged here.
+//! Every test is made to fit the machine by the same scale for both servers, and applied in rounds:
+//! Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. Weir runs on;
+//! Ganesha is started for each turn. What is written is what `weir bench run` writes: a document of
+//! results for each server, and reports of them. Nothing is judged here.
 
 use crate::catalogue;
 use crate::cluster::this_machine;

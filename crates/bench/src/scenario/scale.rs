@@ -1,4 +1,5 @@
-//! Making a scenario fit a machine: less data, less at a time, shorter; and saying what was changed.
+//! Making a scenario fit a machine: less data, less at a time, shorter; and saying what was
+//! changed.
 //!
 //! Nothing ever grows. What a test is about stays as it was: its blocks, mixes, order, connections,
 //! rates and published figures. What is scaled, and how:

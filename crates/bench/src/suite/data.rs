@@ -41,7 +41,8 @@ impl Laid {
             for number in 0..load.files {
                 let new = Extent { bytes: load.size_needed(), stamp };
                 let slot = files.entry(load.file_name(number)).or_insert(new);
-                // Laying files out anew replaces what was smaller; writes without stamps spoil them.
+                // Laying files out anew replaces what was smaller; writes without stamps spoil
+                // them.
                 slot.bytes = slot.bytes.max(new.bytes);
                 slot.stamp = if plain { None } else { stamp.or(slot.stamp) };
             }

@@ -1,5 +1,5 @@
-//! Tables for a terminal. Cells are escaped when they are put in, so that the lines that come out are
-//! the layout's.
+//! Tables for a terminal. Cells are escaped when they are put in, so that the lines that come out
+//! are the layout's.
 
 use super::Text;
 use crate::report::Tone;
@@ -36,7 +36,8 @@ impl Grid {
         self.table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     }
 
-    /// Never wider than the terminal, or than `width` if that is given: long cells are broken into lines.
+    /// Never wider than the terminal, or than `width` if that is given: long cells are broken into
+    /// lines.
     pub fn fit(&mut self, width: Option<u16>) {
         self.table.set_content_arrangement(ContentArrangement::Dynamic);
         if let Some(width) = width {

@@ -1,12 +1,13 @@
-//! The one door to standard output and standard error for everything that people read. `cargo xtask tidy`
-//! finds printing beside it.
+//! The one door to standard output and standard error for everything that people read. `cargo xtask
+//! tidy` finds printing beside it.
 //!
-//! Values come from outside: names, paths, messages of servers and other processes, files. They must
-//! neither command a terminal nor make lines of their own. So what is printed is made of lines, and only
-//! this module ends a line: whatever is formatted into one, a value or our own words, is escaped
-//! ([`crate::text::Escaped`]), ends of lines included. Tables are laid out here too, of cells that are
-//! escaped before, and so are colours and everything else that does command a terminal: lines that change
-//! ([`Status`]), bars ([`Bars`], [`Spinner`]) and whole screens ([`Screen`]).
+//! Values come from outside: names, paths, messages of servers and other processes, files. They
+//! must neither command a terminal nor make lines of their own. So what is printed is made of
+//! lines, and only this module ends a line: whatever is formatted into one, a value or our own
+//! words, is escaped ([`crate::text::Escaped`]), ends of lines included. Tables are laid out here
+//! too, of cells that are escaped before, and so are colours and everything else that does command
+//! a terminal: lines that change ([`Status`]), bars ([`Bars`], [`Spinner`]) and whole screens
+//! ([`Screen`]).
 //!
 //! Not here: the log of the server, which has a format of its own.
 
@@ -24,13 +25,15 @@ use std::fmt::{self, Display, Write as _};
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::ops::Deref;
 
-/// Prints a line to standard output, formatted as by `println!`. That nobody reads it is no failure.
+/// Prints a line to standard output, formatted as by `println!`. That nobody reads it is no
+/// failure.
 #[macro_export]
 macro_rules! outln {
     ($($arg:tt)*) => { $crate::terminal::out(format_args!($($arg)*)) };
 }
 
-/// Prints a line to standard error, formatted as by `eprintln!`. That nobody reads it is no failure.
+/// Prints a line to standard error, formatted as by `eprintln!`. That nobody reads it is no
+/// failure.
 #[macro_export]
 macro_rules! errln {
     ($($arg:tt)*) => { $crate::terminal::say(format_args!($($arg)*)) };
@@ -133,8 +136,9 @@ pub fn show(text: &Text) {
     drop(print(text));
 }
 
-/// Prints one line to standard error. Nobody may be reading it any more (`… 2>&1 | head`): that must
-/// not end a run whose files are still at the target, as a panic would. [`errln!`] is made of it.
+/// Prints one line to standard error. Nobody may be reading it any more (`… 2>&1 | head`): that
+/// must not end a run whose files are still at the target, as a panic would. [`errln!`] is made of
+/// it.
 pub fn say(line: impl Display) {
     line_to(&mut io::stderr().lock(), line);
 }
@@ -182,9 +186,9 @@ pub fn json_text(value: &impl Serialize) -> Text {
     Text(escaped_json(&serde_json::to_string(value).unwrap_or_default()) + "\n")
 }
 
-/// Prints a document for another program to standard output: a configuration, a shell's completions.
-/// The document has its own lines, so its author must see to it that no value ends one. Characters not
-/// fit to be shown are escaped as in TOML.
+/// Prints a document for another program to standard output: a configuration, a shell's
+/// completions. The document has its own lines, so its author must see to it that no value ends
+/// one. Characters not fit to be shown are escaped as in TOML.
 ///
 /// # Errors
 /// The error of the write.
@@ -192,9 +196,9 @@ pub fn document(document: &str) -> io::Result<()> {
     put(&of_document(document))
 }
 
-/// Prints clap's output for the command line: help, or an error, which may contain values of `given`,
-/// the arguments and the environment. Its lines and colours are clap's, unless `given` has characters
-/// not fit to be shown: then it is one line.
+/// Prints clap's output for the command line: help, or an error, which may contain values of
+/// `given`, the arguments and the environment. Its lines and colours are clap's, unless `given` has
+/// characters not fit to be shown: then it is one line.
 ///
 /// # Errors
 /// The error of the write.

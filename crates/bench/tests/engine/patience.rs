@@ -78,8 +78,8 @@ fn a_server_that_gives_no_handles_is_asked_for_them() {
     let counted = Arc::clone(&lookups);
     let server = Responder::with_hook(Arc::new(move |procedure, _| match procedure {
         CREATE => Verdict::Alter(Box::new(|reply: &mut Vec<u8>| {
-            // After the record's mark, the header of the reply and the status: a handle follows, its
-            // length, itself.
+            // After the record's mark, the header of the reply and the status: a handle follows,
+            // its length, itself.
             let follows = 4 + 24 + 4;
             let number = |at: usize| u32::from_be_bytes(reply[at..at + 4].try_into().unwrap());
             assert_eq!(number(follows), 1);

@@ -59,8 +59,8 @@ impl Locks {
         Self { table: Table::new(limits), states: States::default() }
     }
 
-    /// Begins the grace period that follows a restart, in which only these hosts may take locks, and
-    /// only those they held before. It ends at `until`, or when all of them have restarted too.
+    /// Begins the grace period that follows a restart, in which only these hosts may take locks,
+    /// and only those they held before. It ends at `until`, or when all of them have restarted too.
     pub fn begin_grace(&mut self, until: Mono, hosts: impl IntoIterator<Item = Host>) {
         self.table.begin_grace(until, hosts.into_iter().map(|host| host.client()));
     }
@@ -100,9 +100,9 @@ impl Locks {
         self.table.admits(now, &host.client(), request.reclaims()).is_err()
     }
 
-    /// Carries out a call that came from `peer`. `file` is the file that [`Request::target`] led to,
-    /// or why there is none; without a target it does not matter. `reply` is a pooled buffer: its
-    /// content is dropped, its capacity is used.
+    /// Carries out a call that came from `peer`. `file` is the file that [`Request::target`] led
+    /// to, or why there is none; without a target it does not matter. `reply` is a pooled buffer:
+    /// its content is dropped, its capacity is used.
     ///
     /// A call that is repeated, because its answer got lost, gets the same answer again.
     #[must_use]

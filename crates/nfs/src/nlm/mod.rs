@@ -1,10 +1,10 @@
 //! NLM version 4, the lock manager beside NFSv3 (X/Open XNFS, C702, chapters 10 and 14;
 //! RFC 1813 §6), over the table of locks that all protocols share.
 //!
-//! The way of a call: [`Request::parse`], then the server proves the handle in
-//! [`Request::target`] and finds the file, makes sure that the host in [`Request::monitors`] will be
-//! told of a restart, and asks [`Locks::serve`]. That gives the reply, and the [`Callback`]s it takes
-//! to tell others what became free; [`Locks::delivered`] takes what came of those.
+//! The way of a call: [`Request::parse`], then the server proves the handle in [`Request::target`]
+//! and finds the file, makes sure that the host in [`Request::monitors`] will be told of a restart,
+//! and asks [`Locks::serve`]. That gives the reply, and the [`Callback`]s it takes to tell others
+//! what became free; [`Locks::delivered`] takes what came of those.
 //!
 //! Not here: sockets, the clock, export rules, and whether a file exists. Versions 1 and 3 of the
 //! protocol, with 32-bit offsets, belong to NFSv2 and are refused.

@@ -36,7 +36,8 @@ pub struct AuthSys {
 }
 
 impl AuthSys {
-    /// Appends the body of the credential, without groups beyond the sixteenth, with `machine` as the name of the caller's machine.
+    /// Appends the body of the credential, without groups beyond the sixteenth, with `machine` as
+    /// the name of the caller's machine.
     pub fn encode(&self, machine: &[u8], out: &mut Writer) {
         out.u32(self.stamp);
         out.opaque(machine.get(..MACHINE_NAME_BYTES_MAX).unwrap_or(machine));

@@ -2,8 +2,8 @@
 //! 4 (RFC 1833 §2), by which clients find the port of a program.
 //!
 //! A [`Registry`] holds what is registered, [`serve`] answers calls from it. Left out, and answered
-//! PROC_UNAVAIL: calls on behalf of others (CALLIT, BCAST, INDIRECT), which let strangers borrow the
-//! server's address; and GETADDRLIST, GETSTAT and the two conversions of addresses, which no
+//! PROC_UNAVAIL: calls on behalf of others (CALLIT, BCAST, INDIRECT), which let strangers borrow
+//! the server's address; and GETADDRLIST, GETSTAT and the two conversions of addresses, which no
 //! client needs. What rests on sockets, such as who may register, comes as an argument.
 
 mod address;

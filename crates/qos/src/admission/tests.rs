@@ -198,8 +198,9 @@ proptest! {
         prop_assert!(one.iops.is_none_or(|one| both.iops.is_some_and(|both| both <= one)));
     }
 
-    /// One measurement more, of the same mixes, never makes the plan hopeful: what it holds was measured
-    /// at a block size at which hardware whose figures are in order does no better than at the planned one.
+    /// One measurement more, of the same mixes, never makes the plan hopeful: what it holds was
+    /// measured at a block size at which hardware whose figures are in order does no better than at
+    /// the planned one.
     #[test]
     fn what_a_plan_holds_is_no_better_than_the_hardware(
         sizes in prop::collection::btree_set(0u32..9, 1..5), at in 0u32..9, iops_at in 0u32..9,

@@ -104,8 +104,8 @@ impl World {
         files.next().map_or((0, 0), |(_, counts)| counts)
     }
 
-    /// Each file counts the requeued requests that wait for their turn, and no others; none of these
-    /// is on a stalled connection.
+    /// Each file counts the requeued requests that wait for their turn, and no others; none of
+    /// these is on a stalled connection.
     fn keeps(&mut self) {
         let (mut requeued, mut on) = (BTreeMap::<_, (usize, usize)>::new(), BTreeSet::new());
         self.line.queue.for_each(&mut |waiter: &mut Waiter<u64, u64>| {

@@ -62,7 +62,8 @@ fn shares_are_of_what_binds() {
     assert!(small.abs_diff(100) <= 1 && large.abs_diff(100) <= 1, "{small} and {large}");
 }
 
-/// Under limits so far apart that an operation would weigh all that can be counted, turns still come round.
+/// Under limits so far apart that an operation would weigh all that can be counted, turns still
+/// come round.
 #[test]
 fn absurd_limits_leave_everybody_a_turn() {
     let meters =

@@ -73,7 +73,8 @@ fn who_waits_while_there_is_room_is_held_back() {
 
 #[test]
 fn a_store_is_measured_by_what_would_have_been_with_a_better_one() {
-    // 16 in flight all the time, and each takes 20 ms instead of 1.25: 800 a second instead of 2,048.
+    // 16 in flight all the time, and each takes 20 ms instead of 1.25: 800 a second instead of
+    // 2,048.
     let slow = Course { busy_nanos: 10 * SECOND, store_nanos: 160 * SECOND, ..ten(62.5) };
     assert_eq!(judged(slow), (Verdict::Broken(Cause::Store), Reason::WouldHave));
     let by_network = Course { store_nanos: 0, network_nanos: 160 * SECOND, ..slow };
@@ -186,7 +187,8 @@ fn the_first_reading_follows_on_one_of_an_unused_volume() {
 
 #[test]
 fn what_was_certain_before_a_volume_shared_is_nothing_to_its_first_second() {
-    // A volume of its own for an hour, and one of a shared pool that has nothing for certain from then on.
+    // A volume of its own for an hour, and one of a shared pool that has nothing for certain from
+    // then on.
     let limits = Limits::of(BytesPerSecond(1000));
     let lent = uncertain(limits, Some(BytesPerSecond::ZERO));
     let first = Reading {
@@ -203,8 +205,8 @@ fn what_was_certain_before_a_volume_shared_is_nothing_to_its_first_second() {
     assert_eq!(course.judge().verdict, Verdict::Kept, "others had the rest");
 }
 
-/// Ten seconds throughout which somebody waited for a limit of 16 MiB/s, of which so much is certain, and
-/// got so much.
+/// Ten seconds throughout which somebody waited for a limit of 16 MiB/s, of which so much is
+/// certain, and got so much.
 fn shared(certain_mib: u64, mib: u64) -> Course {
     let (limit, floor) = (Limits::of(BytesPerSecond(16 * MIB)), BytesPerSecond(certain_mib * MIB));
     let lent = uncertain(limit, Some(floor)).rate.0;

@@ -29,7 +29,8 @@ pub struct ServerConfig {
     pub api: Vec<SocketAddr>,
     /// `api.tls`: where the API over TCP speaks TLS.
     pub api_tls: ApiTls,
-    /// `api.tls_cert`: its certificate with what leads to an authority, PEM; one of our own if not said.
+    /// `api.tls_cert`: its certificate with what leads to an authority, PEM; one of our own if not
+    /// said.
     pub api_tls_cert: Option<PathBuf>,
     /// `api.tls_key`: the key of `api.tls_cert`, PEM.
     pub api_tls_key: Option<PathBuf>,

@@ -29,7 +29,8 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_fdatasync,
     libc::SYS_syncfs,
     libc::SYS_sync_file_range,
-    // Files: names, attributes, handles. Who may is decided by the kernel under the caller's identity.
+    // Files: names, attributes, handles. Who may is decided by the kernel under the caller's
+    // identity.
     libc::SYS_openat,
     libc::SYS_openat2,
     libc::SYS_name_to_handle_at,
@@ -256,8 +257,8 @@ pub(super) fn allowed_if(pid: u32) -> Result<Rules, BackendError> {
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     rules.insert(libc::SYS_socket, one_of(families.map(|family| is(0, flag(family))))?);
     rules.insert(libc::SYS_socketpair, one_of([is(0, flag(libc::AF_UNIX))])?);
-    // Not those that type into terminals or change file systems. The map of a file is asked for after
-    // an unclean stop.
+    // Not those that type into terminals or change file systems. The map of a file is asked for
+    // after an unclean stop.
     let map = weir_store::FILE_MAP_REQUEST.into();
     let requests = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TCGETS, map];
     rules.insert(libc::SYS_ioctl, one_of(requests.map(|request| is(1, request)))?);

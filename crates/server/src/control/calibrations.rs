@@ -1,4 +1,5 @@
-//! `/v1/calibrations`, what was measured that file systems hold, and `/v1/capacity`, what is promised of it.
+//! `/v1/calibrations`, what was measured that file systems hold, and `/v1/capacity`, what is
+//! promised of it.
 
 use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
 use super::failure::Failure;

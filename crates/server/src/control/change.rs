@@ -210,8 +210,8 @@ impl Control {
         Ok(Some(Changed { dry_run: false, generation, changes, item, warnings }))
     }
 
-    /// Keeps what a request was answered. Without it a request that comes again is shown what it made
-    /// as it is then.
+    /// Keeps what a request was answered. Without it a request that comes again is shown what it
+    /// made as it is then.
     fn keep_answer<T: Serialize>(&self, claim: &Claim, changed: &Changed<T>) {
         let answer = serde_json::to_vec(changed).unwrap_or_default();
         if let Err(error) = self.catalog.keep_answer(claim, &answer) {

@@ -1,5 +1,5 @@
-//! Conditions of a change beside its body: the state it is meant for (`If-Match`, RFC 9110 §13.1.1), and a
-//! name by which it can be sent again (`Idempotency-Key`).
+//! Conditions of a change beside its body: the state it is meant for (`If-Match`, RFC 9110
+//! §13.1.1), and a name by which it can be sent again (`Idempotency-Key`).
 
 use super::access::Caller;
 use super::failure::Failure;
@@ -133,8 +133,8 @@ impl Concerned {
             |message| Failure::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message);
         let etag = match (self.etag(control, snapshot), self) {
             (Some(etag), _) => etag,
-            // To keep it makes it, so that nobody else would refuse. No etag is that of what isn't there, and
-            // `*` is none of it either.
+            // To keep it makes it, so that nobody else would refuse. No etag is that of what isn't
+            // there, and `*` is none of it either.
             (None, Self::Calibration(name)) => {
                 return Err(refused(format!(
                     "there is no calibration {name:?} that could be changed, so nothing was kept: ask without If-Match to make one"

@@ -1,5 +1,5 @@
-//! The machine that the server runs on, as a condition of what is measured there. What can't be found out is left
-//! out; nothing depends on it.
+//! The machine that the server runs on, as a condition of what is measured there. What can't be
+//! found out is left out; nothing depends on it.
 
 use crate::config::NamespaceDurability;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -46,8 +46,8 @@ fn file_system(directory: &Path) -> Option<String> {
     mounted(&mounts, found.stx_mnt_id)
 }
 
-/// Kind and source of the mount `id` in a text as proc(5) describes it: its number is first, and behind a
-/// hyphen come kind and source.
+/// Kind and source of the mount `id` in a text as proc(5) describes it: its number is first, and
+/// behind a hyphen come kind and source.
 fn mounted(mounts: &str, id: u64) -> Option<String> {
     let is_it = |line: &&str| line.split(' ').next().and_then(|it| it.parse().ok()) == Some(id);
     let (_, behind) = mounts.lines().find(is_it)?.split_once(" - ")?;

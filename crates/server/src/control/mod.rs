@@ -75,8 +75,8 @@ struct Control {
 }
 
 impl ControlState {
-    /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served, and `durability` what is
-    /// configured.
+    /// The control plane over `catalog` and `plane`; `nfs` is where NFS is served, and `durability`
+    /// what is configured.
     ///
     /// # Errors
     /// If the tokens can't be read or made, or the audit log can't be read or written.

@@ -1,8 +1,8 @@
 //! `/v1/operations`: what outlasts the request that began it, which is the recount of a volume.
 //!
 //! Nothing here does the work, or waits for it: how an operation stands is read from the volume's
-//! counters when somebody asks. The last ones are remembered until the server ends; one that it ended
-//! with is begun anew by the store, at its next start, and is no operation of anybody's then.
+//! counters when somebody asks. The last ones are remembered until the server ends; one that it
+//! ended with is begun anew by the store, at its next start, and is no operation of anybody's then.
 
 use super::failure::Failure;
 use super::page::{PageQuery, page};

@@ -1,5 +1,5 @@
-//! Lists in pages. Each thing has a key, by which the list is in order and which nothing else ever gets
-//! while it is there; a page goes on after the key of the last one. So a list that changes
+//! Lists in pages. Each thing has a key, by which the list is in order and which nothing else ever
+//! gets while it is there; a page goes on after the key of the last one. So a list that changes
 //! between two pages shows everything that was there all the time, once.
 
 use super::failure::Failure;

@@ -65,7 +65,8 @@ impl Plane for FakePlane {
         })
     }
 
-    /// Of the volume `v` alone: a READ of 30 ms, one that took longer than every bound, and no more.
+    /// Of the volume `v` alone: a READ of 30 ms, one that took longer than every bound, and no
+    /// more.
     fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>> {
         let mut histograms = Box::<VolumeHistograms>::default();
         histograms.read.counts[9] = 1;

@@ -1,5 +1,5 @@
-//! TLS of the API over TCP: the certificate, which is the operator's or one of our own, and what it is
-//! known by. Not who may ask: that is decided by tokens, on every listener alike.
+//! TLS of the API over TCP: the certificate, which is the operator's or one of our own, and what it
+//! is known by. Not who may ask: that is decided by tokens, on every listener alike.
 //!
 //! The certificate of our own proves nothing by a chain of authorities: clients know it by its
 //! fingerprint, the SHA-256 of its DER.
@@ -51,8 +51,8 @@ impl ResolvesServerCert for Current {
 }
 
 impl Tls {
-    /// The certificate that `config` names, or else the one in the data directory `directory`, made for
-    /// `addresses` if there is none yet.
+    /// The certificate that `config` names, or else the one in the data directory `directory`, made
+    /// for `addresses` if there is none yet.
     ///
     /// # Errors
     /// A file can't be read or made, holds no certificate or key, or the two don't belong together.
@@ -101,7 +101,8 @@ impl Tls {
     }
 }
 
-/// Is TLS spoken at `address`? Elsewhere than on this machine a token would be everybody's otherwise.
+/// Is TLS spoken at `address`? Elsewhere than on this machine a token would be everybody's
+/// otherwise.
 pub(super) const fn is_spoken(tls: ApiTls, address: IpAddr) -> bool {
     match tls {
         ApiTls::On => true,

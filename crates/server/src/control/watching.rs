@@ -1,5 +1,5 @@
-//! Whether contracts are kept, and why volumes are slow: `/v1/volumes/{name}/report` and `/why`, and
-//! `/v1/activity`.
+//! Whether contracts are kept, and why volumes are slow: `/v1/volumes/{name}/report` and `/why`,
+//! and `/v1/activity`.
 
 use super::failure::Failure;
 use super::{Control, ControlState};

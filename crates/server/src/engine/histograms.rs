@@ -1,5 +1,6 @@
-//! Times that operations of a volume took, by bounds: for volumes whose operator asked for it (`metrics.histograms`). Like
-//! the counters they lie beside, cells of one worker have one writer. Not here: how they are published.
+//! Times that operations of a volume took, by bounds: for volumes whose operator asked for it
+//! (`metrics.histograms`). Like the counters they lie beside, cells of one worker have one writer.
+//! Not here: how they are published.
 
 use super::stats::bump;
 use crate::plane::{DURATION_BOUNDS, Durations, VolumeHistograms};

@@ -229,9 +229,9 @@ impl Engine {
         }
     }
 
-    /// The credits that the volumes have left, and would have left after `ahead` in which they spent
-    /// them at full speed, by the limits in force and by those of the catalogue. Those of volumes that could not be
-    /// opened are as they were.
+    /// The credits that the volumes have left, and would have left after `ahead` in which they
+    /// spent them at full speed, by the limits in force and by those of the catalogue. Those of
+    /// volumes that could not be opened are as they were.
     pub(crate) fn credits(&self, ahead: Duration) -> Credits {
         let now = self.clock.now();
         let mut left = lock(&self.credits).clone();
@@ -250,8 +250,8 @@ impl Engine {
         left
     }
 
-    /// If credits will be spent by other limits, keeps the credits left by those too. The limits may come into
-    /// force until the returned value is dropped.
+    /// If credits will be spent by other limits, keeps the credits left by those too. The limits
+    /// may come into force until the returned value is dropped.
     fn keep_before_change(&self, changed: &[&Mounted]) -> Option<Keeping<'_>> {
         let now = self.clock.now();
         let other = |Mounted { volume, spec }: &&Mounted| {
@@ -266,7 +266,8 @@ impl Engine {
         })
     }
 
-    /// The volumes of `snapshot`, of which those that are new since `old` are opened, and the first failure.
+    /// The volumes of `snapshot`, of which those that are new since `old` are opened, and the first
+    /// failure.
     fn follow(&self, snapshot: &Arc<Snapshot>, old: &ServedSet) -> (ServedSet, Option<PlaneError>) {
         let mut new = ServedSet::new(Arc::clone(snapshot));
         let mut failed = None;
@@ -349,7 +350,8 @@ impl Plane for Engine {
         let old = self.served.load_full();
         let (new, failed) = self.follow(&snapshot, &old);
         let new = Arc::new(new);
-        // A pool that changes makes all its volumes anew, so a volume that is the same is in the same pool.
+        // A pool that changes makes all its volumes anew, so a volume that is the same is in the
+        // same pool.
         let changed: Vec<_> = new.changed_since(&old).collect();
         self.share(&snapshot, &changed, &mut sharing);
         self.served.store(Arc::clone(&new));

@@ -1,4 +1,5 @@
-//! Opening volumes, many at a time: a server has thousands, and each waits for the disk at its start.
+//! Opening volumes, many at a time: a server has thousands, and each waits for the disk at its
+//! start.
 //!
 //! Here is who opens what and where failures go; what it takes to open one is the store's.
 

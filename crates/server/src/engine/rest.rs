@@ -1,12 +1,14 @@
-//! Volumes that nobody uses any more let go of what they hold: descriptors, and the memory for objects and names.
-//! What their clients ask for afterwards is opened again, as it is where a bound was reached.
+//! Volumes that nobody uses any more let go of what they hold: descriptors, and the memory for
+//! objects and names. What their clients ask for afterwards is opened again, as it is where a bound
+//! was reached.
 
 use super::{Engine, ServedVolume};
 use crate::sync::{Arc, Ordering};
 use std::time::Duration;
 
-/// Time between two looks. A volume releases its descriptors and memory after one to two of these without requests: long
-/// enough for clients that come every few minutes, as those with a mount do who ask for its space.
+/// Time between two looks. A volume releases its descriptors and memory after one to two of these
+/// without requests: long enough for clients that come every few minutes, as those with a mount do
+/// who ask for its space.
 const LOOK: Duration = Duration::from_secs(300);
 
 impl Engine {

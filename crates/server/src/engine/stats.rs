@@ -1,10 +1,10 @@
-//! Counters of one volume: a block a worker, so that counting costs no shared cache line. A block is
-//! made when its worker first serves the volume: of many volumes, few are in use.
+//! Counters of one volume: a block a worker, so that counting costs no shared cache line. A block
+//! is made when its worker first serves the volume: of many volumes, few are in use.
 //!
-//! READs, WRITEs and COMMITs are followed through their stages behind the gate, because their contract
-//! is judged by where they spend their time ([`weir_qos::verdict`]): *inside*, from the gate to the end of the
-//! operation, then *unsent*, until the socket takes the reply. How many are in each stage is summed over
-//! time, so that a request which never ends is seen while it doesn't.
+//! READs, WRITEs and COMMITs are followed through their stages behind the gate, because their
+//! contract is judged by where they spend their time ([`weir_qos::verdict`]): *inside*, from the
+//! gate to the end of the operation, then *unsent*, until the socket takes the reply. How many are
+//! in each stage is summed over time, so that a request which never ends is seen while it doesn't.
 
 use super::histograms::Histograms;
 use crate::plane::{VolumeHistograms, VolumeLive};
@@ -19,8 +19,8 @@ use weir_qos::verdict::Reading;
 /// sets it right.
 const LOOKS_MAX: usize = 1000;
 
-/// Requests count as the largest for up to two stretches of this many nanoseconds, as an exponent of
-/// two: about a second each.
+/// Requests count as the largest for up to two stretches of this many nanoseconds, as an exponent
+/// of two: about a second each.
 const LARGEST_SHIFT: u32 = 30;
 
 /// One worker's counters. Only that worker writes them; anyone reads.
@@ -99,8 +99,8 @@ pub(crate) struct Stats {
     blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
-/// Is the operation one that its contract is judged by: a READ, WRITE or COMMIT, or another that was
-/// charged for?
+/// Is the operation one that its contract is judged by: a READ, WRITE or COMMIT, or another that
+/// was charged for?
 pub(crate) const fn is_judged(class: Class, charged: Cost) -> bool {
     matches!(class, Class::Read | Class::Write | Class::Commit) || charged.operations > 0
 }
@@ -119,8 +119,9 @@ impl Stats {
         Some(self.blocks.get(worker)?.get_or_init(made))
     }
 
-    /// An operation that is judged, and that the gate let through, is taken up: `direct`ly if it had not to wait for
-    /// its contract. Since it came, or since the gate let it go, the worker was busy for `queued`.
+    /// An operation that is judged, and that the gate let through, is taken up: `direct`ly if it
+    /// had not to wait for its contract. Since it came, or since the gate let it go, the worker was
+    /// busy for `queued`.
     pub(crate) fn passed(
         &self,
         worker: usize,
@@ -239,8 +240,8 @@ impl Stats {
         blocks.flat_map(|block| each(block)).sum()
     }
 
-    /// The sum of all workers' blocks `now`; nothing if no worker ever served the volume. The caller
-    /// fills in the gate's part.
+    /// The sum of all workers' blocks `now`; nothing if no worker ever served the volume. The
+    /// caller fills in the gate's part.
     pub(crate) fn read(&self, now: Mono) -> Option<Reading> {
         let mut blocks = self.blocks.iter().filter_map(OnceLock::get).peekable();
         blocks.peek()?;
@@ -253,7 +254,8 @@ impl Stats {
 }
 
 impl Block {
-    /// Brings the sums over time up to `now`, then makes a change; readers see all of it or nothing.
+    /// Brings the sums over time up to `now`, then makes a change; readers see all of it or
+    /// nothing.
     fn change(&self, now: Mono, change: impl FnOnce()) {
         let turn = get(&self.turn);
         self.turn.store(turn + 1, Ordering::Relaxed);

@@ -30,7 +30,8 @@ fn who_floods_one_file_stops_nobody_else() {
     let ceiling = Ceiling { rate: Some(BytesPerSecond::from_mib(1)), iops: None };
     gate.set_file_ceiling(Some(ceiling), Mono(now));
     let (mut released, mut resumed) = (Vec::new(), Vec::new());
-    // One client floods a file until it is stopped; its turns come at once, as the volume has plenty.
+    // One client floods a file until it is stopped; its turns come at once, as the volume has
+    // plenty.
     let mut flood = 0;
     loop {
         let request = write(&volume, 1, 7, MIB);

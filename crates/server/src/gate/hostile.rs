@@ -1,8 +1,8 @@
-//! Gates among clients that hold, cancel, fail and stall as they like, in virtual time: whatever they do, no limit is
-//! passed, and no verdict blames the server.
+//! Gates among clients that hold, cancel, fail and stall as they like, in virtual time: whatever
+//! they do, no limit is passed, and no verdict blames the server.
 //!
-//! The worker's part is written out here in its simplest form: it starts what a gate releases, keeps the room of each
-//! connection, and sends replies as the client's socket takes them.
+//! The worker's part is written out here in its simplest form: it starts what a gate releases,
+//! keeps the room of each connection, and sends replies as the client's socket takes them.
 
 use super::{Charged, Gate, ParkedTotal, PoolGate, Ticket};
 use crate::engine::testing::{request, served};
@@ -439,7 +439,8 @@ fn may_reply(connection: &Connection) -> bool {
     bytes == 0 || bytes < REPLY_BYTES_MAX && out < UNSENT_BYTES_MAX
 }
 
-/// No window of what was moved passes `rate` by more than 1 % (10 s) or 5 % (1 s) and one largest request.
+/// No window of what was moved passes `rate` by more than 1 % (10 s) or 5 % (1 s) and one largest
+/// request.
 fn assert_kept(moved: &[(u64, u64)], rate: u64, largest: u64, what: &str) {
     for (window, percent) in [(SECOND, 5), (10 * SECOND, 1)] {
         let due = rate * (window / SECOND);
@@ -595,7 +596,8 @@ proptest! {
         simulation.assert_contracts(&world);
     }
 
-    /// The store here is quick, and the worker is never late: if anybody is to blame it is the clients.
+    /// The store here is quick, and the worker is never late: if anybody is to blame it is the
+    /// clients.
     #[test]
     fn no_client_makes_the_server_take_the_blame(
         seed: u64,

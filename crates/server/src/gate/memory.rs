@@ -1,5 +1,5 @@
-//! The memory of requests that wait at gates, and the connections that are not read because of it. Not here: the
-//! bounds on it, which the gate compares.
+//! The memory of requests that wait at gates, and the connections that are not read because of it.
+//! Not here: the bounds on it, which the gate compares.
 
 use crate::sync::{AtomicU64, Ordering};
 use std::collections::HashMap;

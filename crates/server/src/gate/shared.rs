@@ -1,5 +1,5 @@
-//! The budget that the volumes of a pool share, and the turns of its volumes. Waiting requests stay in each volume's
-//! own gate; the order and the arithmetic are `weir-qos`'s.
+//! The budget that the volumes of a pool share, and the turns of its volumes. Waiting requests stay
+//! in each volume's own gate; the order and the arithmetic are `weir-qos`'s.
 
 use super::{Stopped, Ticket};
 use crate::engine::ServedVolume;
@@ -65,7 +65,8 @@ impl PoolGate {
         lock(&self.sharing).shares.set(id.0, share);
     }
 
-    /// Releases all that may go now, of any volume; answers when to ask again, if anybody still waits.
+    /// Releases all that may go now, of any volume; answers when to ask again, if anybody still
+    /// waits.
     pub(super) fn pump(
         &self,
         now: Mono,

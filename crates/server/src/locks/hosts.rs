@@ -120,8 +120,8 @@ impl Hosts {
     ///
     /// A bound that is reached is kept by forgetting hosts without locks: of the same origin at the
     /// origin's bound, and of the origin that has the most at the bound of all. Hosts with locks,
-    /// as `has` tells them, are never forgotten. With `reclaim` no bound is looked at: the host takes
-    /// again what it held before the restart, and those hosts were bounded then.
+    /// as `has` tells them, are never forgotten. With `reclaim` no bound is looked at: the host
+    /// takes again what it held before the restart, and those hosts were bounded then.
     ///
     /// # Errors
     /// [`NotMonitored`]; the host gets no lock then.

@@ -41,7 +41,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log that is written to `out`. Until the server starts its threads, lines are written by their callers.
+    /// A log that is written to `out`. Until the server starts its threads, lines are written by
+    /// their callers.
     #[must_use]
     pub fn new(out: File) -> Arc<Self> {
         let (rates, left_out) = (Mutex::default(), AtomicU64::new(0));

@@ -27,7 +27,8 @@ pub(crate) struct CallKey {
 }
 
 impl CallKey {
-    /// The call as a store keeps it on record, if it is one that changes names and `client` sent it.
+    /// The call as a store keeps it on record, if it is one that changes names and `client` sent
+    /// it.
     pub(super) fn on_record(self, client: ClientKey) -> Option<CallId> {
         let Self { xid, program, procedure, print } = self;
         let of_names = program == PROGRAM_NFS && v3::changes_names(procedure);

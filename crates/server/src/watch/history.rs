@@ -1,13 +1,14 @@
 //! The history of contracts: a SQLite file of its own in the data directory, `history.db`, written
 //! once a minute and lost without harm.
 //!
-//! Minutes are kept for a day, quarters of an hour for 14 days, of volumes that anything came to; and
-//! whatever the number of volumes, the file has at most [`BYTES_MAX`], beyond which the oldest go
-//! first. A minute goes into its quarter as it is written, so that nothing has to be summed up later.
+//! Minutes are kept for a day, quarters of an hour for 14 days, of volumes that anything came to;
+//! and whatever the number of volumes, the file has at most [`BYTES_MAX`], beyond which the oldest
+//! go first. A minute goes into its quarter as it is written, so that nothing has to be summed up
+//! later.
 //!
-//! A file that is damaged, or has another format, is set aside under a name of its own ([`aside`]). A
-//! full or failing disk says nothing about the file: the file stays as it is, and the caller tries
-//! again later.
+//! A file that is damaged, or has another format, is set aside under a name of its own ([`aside`]).
+//! A full or failing disk says nothing about the file: the file stays as it is, and the caller
+//! tries again later.
 //!
 //! Not here: the time of writing, and any judgement.
 
@@ -46,8 +47,8 @@ const SHORTENINGS_MAX: usize = 8;
 /// The name of the file.
 const NAME: &str = "history.db";
 
-/// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`. One that has
-/// been released never changes.
+/// Migration `n` leads from format `n` to `n + 1`; the format is SQLite's `user_version`. One that
+/// has been released never changes.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE periods (
         volume INTEGER NOT NULL,
@@ -134,7 +135,8 @@ pub(crate) enum HistoryError {
 impl HistoryError {
     /// Does the error say that the file itself is not a history this version can use? Everything
     /// else, such as a full disk, a quota, a failing disk, a file system that is read-only, missing
-    /// rights, no descriptors or another process's lock, says nothing about the content of the file.
+    /// rights, no descriptors or another process's lock, says nothing about the content of the
+    /// file.
     fn is_damage(&self) -> bool {
         match self {
             Self::Database(error) => {
@@ -198,8 +200,8 @@ impl History {
         Self { path: directory.join(NAME), bytes_max, db: None, pruned: 0 }
     }
 
-    /// Opens the file if it is not open, or makes it if there is none. A damaged one is set aside, the
-    /// log says so, and a new one is made.
+    /// Opens the file if it is not open, or makes it if there is none. A damaged one is set aside,
+    /// the log says so, and a new one is made.
     ///
     /// # Errors
     /// [`HistoryError`]; the file stays as it is then.
@@ -217,8 +219,9 @@ impl History {
         Ok(())
     }
 
-    /// Does `work` on the open file. After an error the file is closed, so that the next use opens it
-    /// anew: SQLite keeps a file that it could only open for reading so, however long that lasts.
+    /// Does `work` on the open file. After an error the file is closed, so that the next use opens
+    /// it anew: SQLite keeps a file that it could only open for reading so, however long that
+    /// lasts.
     fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<T, HistoryError>,
@@ -242,7 +245,8 @@ impl History {
         }
     }
 
-    /// Adds minutes, each to its quarter too, all or none; now and then removes what is too old at `now`.
+    /// Adds minutes, each to its quarter too, all or none; now and then removes what is too old at
+    /// `now`.
     ///
     /// # Errors
     /// [`HistoryError`]: nothing was added.
@@ -278,8 +282,8 @@ impl History {
         Ok(())
     }
 
-    /// The periods of `seconds` each, in which anything came to `volume` since `since`, oldest first; at
-    /// most `most`, the newest.
+    /// The periods of `seconds` each, in which anything came to `volume` since `since`, oldest
+    /// first; at most `most`, the newest.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -307,9 +311,10 @@ impl History {
     }
 }
 
-/// Adds `rows`, unless the file would grow beyond `bytes_max`: then it adds nothing and says `false`.
-/// The bound is checked here rather than by SQLite (`max_page_count`), whose error for it is that of a
-/// full disk: room is made for the one by removing the oldest, and for the other only by the operator.
+/// Adds `rows`, unless the file would grow beyond `bytes_max`: then it adds nothing and says
+/// `false`. The bound is checked here rather than by SQLite (`max_page_count`), whose error for it
+/// is that of a full disk: room is made for the one by removing the oldest, and for the other only
+/// by the operator.
 fn add_within(
     db: &mut Connection,
     rows: &[(VolumeId, Period)],
@@ -372,8 +377,8 @@ fn cut(db: &Connection, seconds: u64, before: u64) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// Opens the file at `path` in its newest format. A file in that format is not written to, so that it
-/// can be read on a full disk too.
+/// Opens the file at `path` in its newest format. A file in that format is not written to, so that
+/// it can be read on a full disk too.
 fn open(path: &Path) -> Result<Connection, HistoryError> {
     // The file is readable by its owner alone: SQLite would go by the umask.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -418,8 +423,9 @@ fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
     Ok(tx.commit()?)
 }
 
-/// An error of a statement of ours that SQLite could not make sense of: the tables are not those that
-/// the format says. What happens to SQLite has codes of its own (<https://sqlite.org/rescode.html>).
+/// An error of a statement of ours that SQLite could not make sense of: the tables are not those
+/// that the format says. What happens to SQLite has codes of its own
+/// (<https://sqlite.org/rescode.html>).
 fn of_tables(error: rusqlite::Error) -> HistoryError {
     match said(&error) {
         Some((code, message)) if code.extended_code == ffi::SQLITE_ERROR => {

@@ -1,9 +1,9 @@
-//! The contract watches itself: every second the counters of all volumes are read and judged, and once
-//! a minute what came of it goes into the history.
+//! The contract watches itself: every second the counters of all volumes are read and judged, and
+//! once a minute what came of it goes into the history.
 //!
-//! The rule is `weir-qos`'s ([`weir_qos::verdict`]). This module adds what that must not have: the time
-//! of day, memory of what was ([`Watched`]), the history on disk ([`Recorder`]), and the words of the
-//! API. It works on the control plane's thread, and never on a worker.
+//! The rule is `weir-qos`'s ([`weir_qos::verdict`]). This module adds what that must not have: the
+//! time of day, memory of what was ([`Watched`]), the history on disk ([`Recorder`]), and the words
+//! of the API. It works on the control plane's thread, and never on a worker.
 
 mod history;
 mod record;
@@ -74,7 +74,8 @@ impl Watch {
         Self { board: Mutex::default(), recorder: Arc::new(recorder) }
     }
 
-    /// Reads all counters, `now` in seconds since 1970. Once a minute, gives what is for the history.
+    /// Reads all counters, `now` in seconds since 1970. Once a minute, gives what is for the
+    /// history.
     pub(crate) fn look(&self, plane: &dyn Plane, now: u64) -> Vec<(VolumeId, Period)> {
         let mut board = lock(&self.board);
         let board = &mut *board;

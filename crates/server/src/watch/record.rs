@@ -7,7 +7,8 @@ use crate::sync::{Mutex, lock};
 use std::path::Path;
 use weir_core::VolumeId;
 
-/// Minutes of volumes that wait to be written, 200 bytes each. Beyond: the oldest are lost, with a log line.
+/// Minutes of volumes that wait to be written, 200 bytes each. Beyond: the oldest are lost, with a
+/// log line.
 const PENDING_MAX: usize = 100_000;
 
 /// The history of a data directory.
@@ -33,8 +34,8 @@ pub(crate) struct Kept {
 }
 
 impl Recorder {
-    /// The history in `directory`. If it can't be opened, the server goes on, the log says so, and each
-    /// read or write tries again.
+    /// The history in `directory`. If it can't be opened, the server goes on, the log says so, and
+    /// each read or write tries again.
     pub(crate) fn open(directory: &Path) -> Self {
         let history = History::of(directory);
         let mut inner = Inner { history, written_until: 0, failing: false };

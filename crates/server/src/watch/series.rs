@@ -1,7 +1,8 @@
-//! A series of entries in few bytes: most of the numbers of a second or a minute are small, and there are
-//! thousands of volumes.
+//! A series of entries in few bytes: most of the numbers of a second or a minute are small, and
+//! there are thousands of volumes.
 //!
-//! Each number takes seven bits a byte, the lowest first (LEB128). Nothing of this leaves the process.
+//! Each number takes seven bits a byte, the lowest first (LEB128). Nothing of this leaves the
+//! process.
 
 use super::volume::Period;
 use std::collections::VecDeque;

@@ -81,7 +81,8 @@ impl World {
         Self { plane: Driven::default(), watch, now, directory, snapshot }
     }
 
-    /// Seconds in which `home` moves so many bytes in each, with somebody waiting if it is all, or for files.
+    /// Seconds in which `home` moves so many bytes in each, with somebody waiting if it is all, or
+    /// for files.
     fn pass(&mut self, seconds: u64, bytes: u64) {
         for _ in 0..seconds {
             self.now += 1;

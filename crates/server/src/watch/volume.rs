@@ -1,5 +1,5 @@
-//! The memory of one volume: the last minute by seconds and the last hour by minutes, while anything
-//! comes to it. Time is an argument; nothing here reads a clock.
+//! The memory of one volume: the last minute by seconds and the last hour by minutes, while
+//! anything comes to it. Time is an argument; nothing here reads a clock.
 
 use super::series::Series;
 use weir_qos::verdict::{Course, Entitled, Reading, Tally};
@@ -82,7 +82,8 @@ impl Watched {
         Self { last: reading.unused(entitled, born), seen: 0, awake: None }
     }
 
-    /// Takes up what the counters show now. Gives the minute that ended with it, if anything came in it.
+    /// Takes up what the counters show now. Gives the minute that ended with it, if anything came
+    /// in it.
     pub(crate) fn look(&mut self, reading: &Reading, look: Look) -> Option<Period> {
         let course = Course::between(&self.last, reading);
         (self.last, self.seen) = (*reading, look.number);

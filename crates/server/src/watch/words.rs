@@ -125,8 +125,8 @@ fn reason(course: &Course, judgement: Judgement) -> String {
     }
 }
 
-/// Whether it was ceilings of files that requests waited for, and not the limits of the volume: who waits for those waits as long
-/// as somebody does.
+/// Whether it was ceilings of files that requests waited for, and not the limits of the volume: who
+/// waits for those waits as long as somebody does.
 fn waited_for_files(course: &Course) -> bool {
     course.wait_nanos > course.nanos / 10 && course.asked_nanos < course.nanos / 100
 }

@@ -181,8 +181,8 @@ impl Core {
         }
     }
 
-    /// Has the caller's groups looked up before the request is admitted, so that it isn't charged for before it can be
-    /// carried out.
+    /// Has the caller's groups looked up before the request is admitted, so that it isn't charged
+    /// for before it can be carried out.
     fn look_up(&mut self, conn: &mut Conn, lookup: LookUp, rule: ExportRule, request: Request) {
         conn.in_flight += 1;
         let asking = Asking { request, rule, _counted: LookingUp::new(&conn.holder) };
@@ -191,7 +191,8 @@ impl Core {
         }
     }
 
-    /// Admits a request whose caller's groups are known now. If they can't be had, the client is to try again later.
+    /// Admits a request whose caller's groups are known now. If they can't be had, the client is to
+    /// try again later.
     pub(super) fn looked_up(&mut self, conn: &mut Conn, groups: FsResult<Groups>, asking: Asking) {
         conn.in_flight -= 1;
         self.mark(conn);

@@ -33,8 +33,8 @@ pub(crate) struct Request {
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
     pub(crate) class: Class,
-    /// The charge to the contract: the most bytes that the operation can move, and itself if it is a READ
-    /// or WRITE. Once the request may go, the actual charge.
+    /// The charge to the contract: the most bytes that the operation can move, and itself if it is
+    /// a READ or WRITE. Once the request may go, the actual charge.
     pub(crate) cost: Cost,
     /// Once it may go, what the file was charged that it reads or writes, if that has a ceiling.
     pub(crate) file: Option<Box<FileCharge>>,

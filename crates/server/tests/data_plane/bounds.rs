@@ -1,5 +1,5 @@
-//! Bounds of the data plane that one address drives to their edge, while strangers go on: they connect, mount, read
-//! and write as if nothing were.
+//! Bounds of the data plane that one address drives to their edge, while strangers go on: they
+//! connect, mount, read and write as if nothing were.
 
 use crate::fixture::{Fixture, Peer, is_served, write_args};
 use std::io::Write;
@@ -146,7 +146,8 @@ fn requests_of_one_client_that_fill_the_memory_of_a_gate_stop_nobody_else_there(
     while fixture.server.plane().totals().reading_stopped < 4 {
         thread::yield_now();
     }
-    // A stranger's request waits for the contract as it should, and its connection is read all the same.
+    // A stranger's request waits for the contract as it should, and its connection is read all the
+    // same.
     let mut stranger = fixture.connect_from([127, 0, 0, 2]);
     stranger.write(&file, &[3; 4096]);
     for _ in 0..10 {

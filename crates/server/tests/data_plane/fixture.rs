@@ -19,7 +19,8 @@ const TIB: u64 = 1 << 40;
 /// A volume of this quota in a standard pool gets 16 bytes a second.
 const TINY_QUOTA: u64 = MIB;
 
-/// A server with two volumes: the contract of `/tiny` is spent by one small request, that of `/open` never binds.
+/// A server with two volumes: the contract of `/tiny` is spent by one small request, that of
+/// `/open` never binds.
 pub(crate) struct Fixture {
     pub(crate) server: Server,
     _directory: tempfile::TempDir,

@@ -1,5 +1,5 @@
-//! Whether contracts are kept, as a slow disk shows it. No test looks at a clock: "slow" is until the
-//! test lets go, however long that is.
+//! Whether contracts are kept, as a slow disk shows it. No test looks at a clock: "slow" is until
+//! the test lets go, however long that is.
 
 use crate::world::{World, write_args};
 use weir_core::VolumeId;

@@ -8,8 +8,8 @@
 //! - the size before a COMMIT, which changes none and so need not be known before;
 //! - the order of a directory's entries, and how they are spread over pages;
 //! - file ids and handles, of which is compared whether they name the same object as before;
-//! - whether a RENAME onto a directory with entries is NFS3ERR_EXIST, as RFC 1813 §3.3.14 and XFS have
-//!   it, or NFS3ERR_NOTEMPTY, as ext4 has it;
+//! - whether a RENAME onto a directory with entries is NFS3ERR_EXIST, as RFC 1813 §3.3.14 and XFS
+//!   have it, or NFS3ERR_NOTEMPTY, as ext4 has it;
 //! - file slots of FSSTAT, which the file system has and no quota speaks of.
 
 use crate::step::Bytes;

@@ -24,7 +24,8 @@ impl<K: Clone + PartialEq> Slots<K> {
         self.held.iter().position(|held| held == object)
     }
 
-    /// Puts `object` into a slot, and into one of those for its kind. Says which slot held it before.
+    /// Puts `object` into a slot, and into one of those for its kind. Says which slot held it
+    /// before.
     pub(crate) fn fill(&mut self, into: usize, object: &K, kind: FileKind) -> Option<usize> {
         let known = self.find(object);
         if into >= self.held.len() {

@@ -6,8 +6,8 @@
 //! the kernel. An `fstat` of an open descriptor reads the inode in memory and waits for nothing on
 //! ext4, XFS and btrfs (0.3 µs), so it runs wherever it is needed, on the worker too.
 //!
-//! The access list is cached beside them, and read from the kernel when an object is first held open
-//! and after what may have changed it: setting it, and a chmod of an object that has one.
+//! The access list is cached beside them, and read from the kernel when an object is first held
+//! open and after what may have changed it: setting it, and a chmod of an object that has one.
 
 use super::acl::Lists;
 use crate::error::fs_error;

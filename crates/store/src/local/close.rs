@@ -62,8 +62,8 @@ impl LocalStore {
         self.record_usage()
     }
 
-    /// Records the usage, if it has changed. The kernel tells each descriptor once of data that it could
-    /// not write, and another volume's sync may have been told: so this one is asked, too.
+    /// Records the usage, if it has changed. The kernel tells each descriptor once of data that it
+    /// could not write, and another volume's sync may have been told: so this one is asked, too.
     fn record_usage(&self) -> FsResult<()> {
         if self.sync_failures() > 0 {
             let volume = &self.0.label;

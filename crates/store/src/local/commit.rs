@@ -144,8 +144,8 @@ impl Volume {
     }
 }
 
-/// Queues rounds of syncs. At most one job for them is queued or running for an object, so the bound
-/// of the table bounds them all.
+/// Queues rounds of syncs. At most one job for them is queued or running for an object, so the
+/// bound of the table bounds them all.
 fn start(volume: Arc<Volume>, inode: Arc<Inode>) {
     let lane = Arc::clone(&volume.lane);
     lane.run_rounds(move || inode.syncs.round(|extent| sync(&volume, &inode, extent)));

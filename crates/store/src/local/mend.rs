@@ -1,10 +1,10 @@
 //! Mending: making holes of the blocks of a file that were allocated and never written.
 //!
 //! A power cut leaves such blocks inside a file's size, where the kernel had found a place for data
-//! and not written it yet. They read as zeros. `SEEK_DATA` calls them a hole until somebody has read
-//! them, and data from then on for as long as the kernel remembers that, so what they count for
-//! would depend on the moment. A recount after an unclean stop mends each file before it visits it:
-//! the walk and the first change, rename or link alike.
+//! and not written it yet. They read as zeros. `SEEK_DATA` calls them a hole until somebody has
+//! read them, and data from then on for as long as the kernel remembers that, so what they count
+//! for would depend on the moment. A recount after an unclean stop mends each file before it visits
+//! it: the walk and the first change, rename or link alike.
 //!
 //! Nothing is taken away that anybody wrote, whatever the file system's map says: while a file's
 //! shape is held to be changed nobody writes to it, and of what the map calls unwritten only that

@@ -85,7 +85,8 @@ pub struct Options {
 /// Its futures may be polled on any thread, and leave that thread with the file system identity of
 /// the last caller: see [`reset_identity`](crate::reset_identity).
 ///
-/// One that was made [for a call](LocalStore::for_call) keeps the call on record with what it changes.
+/// One that was made [for a call](LocalStore::for_call) keeps the call on record with what it
+/// changes.
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<volume::Volume>, Option<CallId>);
 
@@ -147,9 +148,10 @@ impl LocalStore {
         syncfs(&self.0.root.fd).map_err(fs_error)
     }
 
-    /// Closes what is held open of the volume, which nobody uses now, and gives back the memory for it: what is
-    /// asked for again is opened again. What has uncommitted data is synced first, some of it each time, and closed the next.
-    /// Nothing is done where handles end with the process. Blocks.
+    /// Closes what is held open of the volume, which nobody uses now, and gives back the memory for
+    /// it: what is asked for again is opened again. What has uncommitted data is synced first, some
+    /// of it each time, and closed the next. Nothing is done where handles end with the process.
+    /// Blocks.
     pub fn rest(&self) {
         self.rest_calls();
         if self.0.kept.is_some() {

@@ -11,7 +11,8 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, UnitWeighter};
 use weir_core::Name;
 
-/// Parts of the cache that are locked apart; a volume that is in use holds them all, and there are thousands.
+/// Parts of the cache that are locked apart; a volume that is in use holds them all, and there are
+/// thousands.
 const SHARDS: usize = 8;
 
 /// Which object a name in a directory leads to.

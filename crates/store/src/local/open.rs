@@ -139,9 +139,9 @@ impl Volume {
     }
 
     /// While an object gets the inode number of one that is gone, the kernel has ENOMEM for the
-    /// handle of the latter (`find_inode_fast` refuses what is still being made, and ext4 takes that
-    /// for a lack of memory). A moment later it says that the handle is stale; the client would
-    /// wait for seconds.
+    /// handle of the latter (`find_inode_fast` refuses what is still being made, and ext4 takes
+    /// that for a lack of memory). A moment later it says that the handle is stale; the client
+    /// would wait for seconds.
     fn open_handle(&self, key: &ObjectKey) -> Result<OwnedFd, Errno> {
         let open = || as_root(|root| open_handle(root, &self.root.fd, key, OFlags::PATH));
         let open = || self.retry_short(|| open().unwrap_or(Err(Errno::IO)));

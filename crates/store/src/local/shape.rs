@@ -102,9 +102,9 @@ impl Shape {
         Ok((end - start).saturating_sub(has))
     }
 
-    /// Bytes of the unit that `end` lies in the middle of, if it holds data. Where blocks are as large
-    /// as units, and in a file without holes, nothing is asked: of the unit that a file is cut in,
-    /// what stays is data if the unit was.
+    /// Bytes of the unit that `end` lies in the middle of, if it holds data. Where blocks are as
+    /// large as units, and in a file without holes, nothing is asked: of the unit that a file is
+    /// cut in, what stays is data if the unit was.
     pub(super) fn doubtful(&self, fd: BorrowedFd<'_>, unit: Unit, end: u64) -> FsResult<u64> {
         if self.solid || !unit.has_smaller_blocks() || end == unit.down(end) {
             return Ok(0);
@@ -148,8 +148,8 @@ impl Gap {
 impl Volume {
     /// The shape, to be looked at; nobody changes it meanwhile.
     ///
-    /// Who mends a file holds its shape for as long as the disk needs (see [`super::mend`]), so until
-    /// the usage is known whoever may not wait takes only what is free.
+    /// Who mends a file holds its shape for as long as the disk needs (see [`super::mend`]), so
+    /// until the usage is known whoever may not wait takes only what is free.
     #[inline]
     pub(super) fn shape<'a>(
         &self,

@@ -139,14 +139,14 @@ impl Table {
         }
     }
 
-    /// Closes about a quarter of the idle objects: descriptors are short. Gives objects to be synced
-    /// so that they can leave.
+    /// Closes about a quarter of the idle objects: descriptors are short. Gives objects to be
+    /// synced so that they can leave.
     pub(super) fn shed(&self) -> Vec<Arc<Inode>> {
         self.close(|held| held.div_ceil(4))
     }
 
-    /// Closes all idle objects, because nobody uses the volume, and gives back the memory for them. Gives
-    /// objects to be synced so that they can leave next time.
+    /// Closes all idle objects, because nobody uses the volume, and gives back the memory for them.
+    /// Gives objects to be synced so that they can leave next time.
     pub(super) fn rest(&self) -> Vec<Arc<Inode>> {
         self.close(|held| held)
     }

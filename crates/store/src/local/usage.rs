@@ -203,9 +203,9 @@ impl Usage {
         written
     }
 
-    /// Writes that the usage is exact, if it is and that isn't on record, once `sync` has made stable
-    /// what it counts. Nothing may change afterwards without [`Usage::record`], which is what
-    /// `covered` sees to.
+    /// Writes that the usage is exact, if it is and that isn't on record, once `sync` has made
+    /// stable what it counts. Nothing may change afterwards without [`Usage::record`], which is
+    /// what `covered` sees to.
     pub(super) fn close(&self, sync: impl FnOnce() -> FsResult<()>) -> FsResult<()> {
         let mut record = self.record.lock();
         self.closed.store(true, SeqCst);
@@ -221,9 +221,9 @@ impl Usage {
         record.write(clean)
     }
 
-    /// Puts on record what a recount found, once `sync` has made stable what it counted. While nothing
-    /// has changed since the volume was opened, that is exactly its usage, and the record would go on
-    /// saying what was thought before.
+    /// Puts on record what a recount found, once `sync` has made stable what it counted. While
+    /// nothing has changed since the volume was opened, that is exactly its usage, and the record
+    /// would go on saying what was thought before.
     pub(super) fn record_counted(&self, used: u64, sync: impl FnOnce() -> FsResult<()>) {
         if self.covered.load(SeqCst) != NOTHING {
             return self.record_soon();
@@ -253,8 +253,8 @@ impl Usage {
         Some(begun)
     }
 
-    /// Ends the recount, if nothing is left to be walked: what it found is the usage from now on, to be put
-    /// [on record](Self::record_counted).
+    /// Ends the recount, if nothing is left to be walked: what it found is the usage from now on,
+    /// to be put [on record](Self::record_counted).
     pub(super) fn finish_recount(&self) -> Option<Counted> {
         let mut recount = self.recount.write();
         // No change is under way here, so nothing is announced that is not settled.

@@ -12,9 +12,10 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 
 /// Show the audit log: who changed what, and who was refused
 ///
-/// Every change is in it, with the token or the user of the socket that asked for it, and what was asked;
-/// refused changes too, requests without the right to what they ask for (30 a minute at most), and
-/// backups. It needs the role admin. Without options it shows the newest hundred records.
+/// Every change is in it, with the token or the user of the socket that asked for it, and what was
+/// asked; refused changes too, requests without the right to what they ask for (30 a minute at
+/// most), and backups. It needs the role admin. Without options it shows the newest hundred
+/// records.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,5 +1,5 @@
-//! The measured capacity of disks, and the promises on it, for people: `weir calibrate show` and `weir
-//! capacity`.
+//! The measured capacity of disks, and the promises on it, for people: `weir calibrate show` and
+//! `weir capacity`.
 
 use super::report::nanos_text;
 use super::{Global, Output, connect, print};
@@ -45,8 +45,8 @@ fn both(rate: Option<u64>, iops: Option<u64>) -> String {
     if known.is_empty() { "not known".to_owned() } else { known.join(", ") }
 }
 
-/// The resources of a calibrated file system that are not limited, because no figure is there for them;
-/// in lines.
+/// The resources of a calibrated file system that are not limited, because no figure is there for
+/// them; in lines.
 fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
     let line = |what: &str, bound: &str, block: u32| {
         let (directory, block) = (&there.directory, Bytes(block.into()));

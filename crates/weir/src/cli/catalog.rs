@@ -18,10 +18,10 @@ const BACKUP_BYTES_MAX: u64 = 1 << 30;
 pub(crate) enum CatalogCommand {
     /// Back up the catalogue into a file, while the server runs or not
     ///
-    /// The file is one SQLite database with pools, volumes, contracts, export rules and the hosts that
-    /// hold locks, as they are at one moment, and with the key of file handles, so that clients go on
-    /// after a restore. Keep it like the data: whoever has it can forge file handles. The volumes'
-    /// files are not in it, nor the API's token.
+    /// The file is one SQLite database with pools, volumes, contracts, export rules and the hosts
+    /// that hold locks, as they are at one moment, and with the key of file handles, so that
+    /// clients go on after a restore. Keep it like the data: whoever has it can forge file handles.
+    /// The volumes' files are not in it, nor the API's token.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog backup /backup/weir.backup
@@ -36,8 +36,9 @@ Examples:
     /// Make a backup the catalogue of a data directory whose server is stopped
     ///
     /// The backup may be of this version or of an older one. A catalogue that is there is kept, in
-    /// a directory replaced-N. Volumes made after the backup are unknown afterwards; their files stay
-    /// where they are, and no later volume takes their place. What is not as it should be is told.
+    /// a directory replaced-N. Volumes made after the backup are unknown afterwards; their files
+    /// stay where they are, and no later volume takes their place. What is not as it should be is
+    /// told.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog restore /backup/weir.backup
@@ -53,8 +54,9 @@ Examples:
     ///
     /// Looks whether the database is whole and of a format this version knows, who may read the
     /// secrets, and whether every pool's and volume's directory is there and of a known format.
-    /// Changes nothing; the server may run. Ends with 1 if something is lost or can't be served.
-    /// Of a backup it compares all content with its checksum; one that an earlier version made has none.
+    /// Changes nothing; the server may run. Ends with 1 if something is lost or can't be served. Of
+    /// a backup it compares all content with its checksum; one that an earlier version made has
+    /// none.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog check

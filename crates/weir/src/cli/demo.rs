@@ -9,9 +9,9 @@ use weir_bench::demo::{self, Options, Stop};
 /// Show on this machine that contracts are kept, in about three minutes.
 ///
 /// It starts a server on loopback with an empty data directory, makes the volumes of a published
-/// measurement, two more and one for each other contract model, loads each flat out from up to forty addresses, changes a quota under
-/// load, and judges what the clients saw. Server and data are gone afterwards. It ends with 1 if a
-/// contract was not kept.
+/// measurement, two more and one for each other contract model, loads each flat out from up to
+/// forty addresses, changes a quota under load, and judges what the clients saw. Server and data
+/// are gone afterwards. It ends with 1 if a contract was not kept.
 #[derive(Args)]
 pub(crate) struct DemoArgs {
     /// Directory for result.json, report.html and server.log

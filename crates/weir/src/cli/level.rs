@@ -12,8 +12,8 @@ use weir_core::units::Rate;
 pub(crate) enum LevelCommand {
     /// Make a service level of your own
     ///
-    /// A level says what each TiB of a pool buys. Standard (16 MiB/s for each TiB), premium (64), ultra
-    /// (128) and extreme (128) are there always, and nobody changes them.
+    /// A level says what each TiB of a pool buys. Standard (16 MiB/s for each TiB), premium (64),
+    /// ultra (128) and extreme (128) are there always, and nobody changes them.
     Create(Create),
     /// List all levels, the published and your own
     List,

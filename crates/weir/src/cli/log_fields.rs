@@ -1,5 +1,5 @@
-//! The values in lines of the log, which may come from outside: one event is one line, and nothing in it
-//! commands a terminal, in each format. Where the lines go is [`super::logging`]'s.
+//! The values in lines of the log, which may come from outside: one event is one line, and nothing
+//! in it commands a terminal, in each format. Where the lines go is [`super::logging`]'s.
 
 use std::fmt::{self, Debug};
 use tracing::field::Field;
@@ -9,8 +9,8 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer, debug_f
 use tracing_subscriber::registry::LookupSpan;
 use weir_bench::text::{Escaped, escaped_json};
 
-/// Fields as text, `name=value`, with values escaped. tracing-subscriber's own writes values that are
-/// logged by their `Display` as they are.
+/// Fields as text, `name=value`, with values escaped. tracing-subscriber's own writes values that
+/// are logged by their `Display` as they are.
 pub(super) fn escaped() -> impl for<'writer> FormatFields<'writer> + 'static {
     use tracing_subscriber::field::MakeExt as _;
     debug_fn(field).delimited(" ")

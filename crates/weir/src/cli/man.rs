@@ -1,5 +1,5 @@
-//! `weir man`: manual pages, made from the definition of the command line and the table of settings,
-//! so that no page can tell of an option that isn't there.
+//! `weir man`: manual pages, made from the definition of the command line and the table of
+//! settings, so that no page can tell of an option that isn't there.
 
 use super::Cli;
 use anyhow::{Context, Result};
@@ -96,8 +96,8 @@ fn page(command: &Command, name: &str, parent: Option<&str>) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// The first line of a page, without a date. By hand: roff's argument for no date is `""`, which the
-/// library leaves out.
+/// The first line of a page, without a date. By hand: roff's argument for no date is `""`, which
+/// the library leaves out.
 fn title(name: &str, section: char) -> String {
     let (name, version) = (name.to_uppercase(), env!("CARGO_PKG_VERSION"));
     format!(".TH {name} {section} \"\" \"weir {version}\" \"Weir Manual\"\n")

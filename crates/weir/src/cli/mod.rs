@@ -49,8 +49,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command line of this process. Help names variables of the environment and not their
-    /// values, which are text from outside.
+    /// Reads the command line of this process. Help names variables of the environment and not
+    /// their values, which are text from outside.
     ///
     /// # Errors
     /// The error of clap.
@@ -82,8 +82,8 @@ pub(crate) struct Global {
     /// Data directory of the server
     #[arg(long, global = true, env = "WEIR_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// API of a server elsewhere: https:// with --fingerprint or --cacert; http:// on this machine and
-    /// over networks you trust only
+    /// API of a server elsewhere: https:// with --fingerprint or --cacert; http:// on this machine
+    /// and over networks you trust only
     #[arg(long, global = true, env = "WEIR_SERVER", value_name = "https://HOST:PORT")]
     server: Option<String>,
     /// Fingerprint of the certificate of --server, which its log and, there, `weir health` show
@@ -98,12 +98,12 @@ pub(crate) struct Global {
     /// File with certificates of authorities, PEM, of which one vouches for the name of --server
     #[arg(long, global = true, env = "WEIR_CACERT", value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// File with the token for --server: what `weir token create` printed, or a copy of api.token from
-    /// the server's data directory
+    /// File with the token for --server: what `weir token create` printed, or a copy of api.token
+    /// from the server's data directory
     #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
-    /// Change something only if it still has this etag, which `show --output json` prints: if somebody
-    /// changed it meanwhile, the change is refused
+    /// Change something only if it still has this etag, which `show --output json` prints: if
+    /// somebody changed it meanwhile, the change is refused
     #[arg(long, global = true, value_name = "ETAG")]
     if_match: Option<String>,
     /// What to print on standard output

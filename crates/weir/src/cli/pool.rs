@@ -13,8 +13,9 @@ pub(crate) enum PoolCommand {
     /// Make a pool
     ///
     /// A pool is a size at a service level: its volumes' quotas together are at most its size, and
-    /// their limits together at most size × level rate (standard 16, premium 64, ultra and
-    /// extreme 128 MiB/s for each TiB, or a level of your own: `weir level`). The size is provisioned, not taken: no such disk is needed.
+    /// their limits together at most size × level rate (standard 16, premium 64, ultra and extreme
+    /// 128 MiB/s for each TiB, or a level of your own: `weir level`). The size is provisioned, not
+    /// taken: no such disk is needed.
     Create(Create),
     /// List all pools
     List,
@@ -25,8 +26,9 @@ pub(crate) enum PoolCommand {
     },
     /// Change a pool's level, contract model, size or what it buys
     ///
-    /// Going to a model that gives each volume its own throughput, each keeps the one it has, and can
-    /// then be given another. Going auto, each volume gets what its quota buys. Nobody is disconnected.
+    /// Going to a model that gives each volume its own throughput, each keeps the one it has, and
+    /// can then be given another. Going auto, each volume gets what its quota buys. Nobody is
+    /// disconnected.
     Set(Set),
     /// Change a pool's size
     Resize(Resize),
@@ -51,24 +53,26 @@ Examples:
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     pool: String,
-    /// Service level: standard, premium, ultra, extreme, or one of your own; only auto, manual and shared
-    /// pools take notice of it and need one
+    /// Service level: standard, premium, ultra, extreme, or one of your own; only auto, manual and
+    /// shared pools take notice of it and need one
     #[arg(long)]
     level: Option<String>,
     /// Its size, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
-    /// auto: limits follow quotas; manual: each volume is given its own; flexible: the same, out of a
-    /// throughput bought apart from the size; custom: the same with IOPS too; shared: all volumes share size × level; provisioned-v1: limits
-    /// follow quotas, with credits for bursts; provisioned-v2: each volume provisions its own, with
-    /// credits for bursts
+    /// auto: limits follow quotas; manual: each volume is given its own; flexible: the same, out of
+    /// a throughput bought apart from the size; custom: the same with IOPS too; shared: all volumes
+    /// share size × level; provisioned-v1: limits follow quotas, with credits for bursts;
+    /// provisioned-v2: each volume provisions its own, with credits for bursts
     #[arg(long, default_value = "auto")]
     qos: Qos,
-    /// Throughput that it buys apart from its size, such as 640MiB/s. Flexible: from 128MiB/s, which is
-    /// the default, to 640MiB/s for each TiB. Custom: from 64MiB/s, which is the default, to 5GiB/s
+    /// Throughput that it buys apart from its size, such as 640MiB/s. Flexible: from 128MiB/s,
+    /// which is the default, to 640MiB/s for each TiB. Custom: from 64MiB/s, which is the default,
+    /// to 5GiB/s
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// READs and WRITEs a second that it buys, custom only: 1024 to 160000 [default: 16 for each MiB/s]
+    /// READs and WRITEs a second that it buys, custom only: 1024 to 160000 [default: 16 for each
+    /// MiB/s]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// Directory on the server for its volumes [default: one in the data directory]
@@ -98,8 +102,8 @@ pub(crate) struct Set {
     /// auto, manual, flexible, custom, shared, provisioned-v1 or provisioned-v2
     #[arg(long)]
     qos: Option<Qos>,
-    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only. IOPS that were 16
-    /// for each MiB/s of it follow
+    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only.
+    /// IOPS that were 16 for each MiB/s of it follow
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
     /// READs and WRITEs a second that it buys; custom only

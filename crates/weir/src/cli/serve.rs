@@ -22,7 +22,8 @@ use weir_server::config::Override;
 /// command line goes before the environment, the environment before the file. `weir config keys`
 /// lists the keys of the file.
 ///
-/// On SIGHUP it reads the API's certificate again. On SIGTERM it stops accepting, answers what is in flight, syncs every volume and leaves.
+/// On SIGHUP it reads the API's certificate again. On SIGTERM it stops accepting, answers what is
+/// in flight, syncs every volume and leaves.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,10 +45,12 @@ pub(crate) struct ConfigArgs {
     /// Where to serve NFS and MOUNT; may be given several times [default: 127.0.0.1:2049]
     #[arg(long, env = "WEIR_NFS", value_name = "ADDR:PORT", value_delimiter = ',')]
     nfs: Vec<String>,
-    /// Where to serve the API over TCP, or `none`; may be given several times [default: 127.0.0.1:7437]
+    /// Where to serve the API over TCP, or `none`; may be given several times [default:
+    /// 127.0.0.1:7437]
     #[arg(long, env = "WEIR_API", value_name = "ADDR:PORT", value_delimiter = ',')]
     api: Vec<String>,
-    /// Where the API over TCP speaks TLS: auto, at all addresses but loopback; on; or off [default: auto]
+    /// Where the API over TCP speaks TLS: auto, at all addresses but loopback; on; or off [default:
+    /// auto]
     #[arg(long, env = "WEIR_API_TLS", value_name = "WHERE")]
     api_tls: Option<String>,
     /// The API's certificate, PEM, read again on SIGHUP [default: one made in the data directory]
@@ -71,7 +74,8 @@ pub(crate) struct ConfigArgs {
     /// Threads for system calls that may wait for the disk [default: 16]
     #[arg(long, env = "WEIR_BLOCKING_THREADS", value_name = "COUNT")]
     blocking_threads: Option<String>,
-    /// Look up the groups of callers on this machine, of whom AUTH_SYS carries only 16: true or false [default: false]
+    /// Look up the groups of callers on this machine, of whom AUTH_SYS carries only 16: true or
+    /// false [default: false]
     #[arg(long, env = "WEIR_MANAGE_GIDS", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     manage_gids: Option<String>,
     /// MiB of memory that requests waiting for their contract may pin in all [default: 1024]
@@ -129,7 +133,8 @@ pub(crate) struct ConfigArgs {
     /// Log lines on standard error: text or json [default: text]
     #[arg(long, env = "WEIR_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
-    /// off, error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default: info]
+    /// off, error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default:
+    /// info]
     #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
     /// Names of volumes that have histograms of latency in the metrics, or `none` [default: none]

@@ -10,9 +10,10 @@ use weir_api::{NewToken, Role, Token};
 pub(crate) enum TokenCommand {
     /// Make a token, and print its secret once
     ///
-    /// Whoever has the secret may speak to the server over TCP, in the token's role. The server keeps
-    /// only a hash of it: a secret that got lost can't be had again, so make another token and revoke
-    /// this one. Use one token for each person or program: the audit log calls them by the token's name.
+    /// Whoever has the secret may speak to the server over TCP, in the token's role. The server
+    /// keeps only a hash of it: a secret that got lost can't be had again, so make another token
+    /// and revoke this one. Use one token for each person or program: the audit log calls them by
+    /// the token's name.
     Create(Create),
     /// List all tokens but the one in the data directory
     List,
@@ -32,12 +33,12 @@ Examples:
 pub(crate) struct Create {
     /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
     token: String,
-    /// viewer: look, and read metrics; operator: change levels, pools, volumes and exports too; admin:
-    /// everything, tokens, backups and the audit log too
+    /// viewer: look, and read metrics; operator: change levels, pools, volumes and exports too;
+    /// admin: everything, tokens, backups and the audit log too
     #[arg(long)]
     role: Role,
-    /// When it ends: after a time such as 90d or 12h, or at one such as 2027-01-31T00:00:00Z [default:
-    /// never]
+    /// When it ends: after a time such as 90d or 12h, or at one such as 2027-01-31T00:00:00Z
+    /// [default: never]
     #[arg(long, value_name = "WHEN", value_parser = values::end)]
     expires: Option<String>,
 }

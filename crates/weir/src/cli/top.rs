@@ -14,9 +14,9 @@ use weir_core::units::Rate;
 
 /// Show what goes on in all volumes, each second
 ///
-/// Rates are of the last second, verdicts and latencies of the last 10 s. CONTRACT, STORE, NETWORK and
-/// PROCESSING are the parts of latency. Volumes that nothing came to in the last minute are left out. In
-/// a terminal: q ends it, s sorts by the next column.
+/// Rates are of the last second, verdicts and latencies of the last 10 s. CONTRACT, STORE, NETWORK
+/// and PROCESSING are the parts of latency. Volumes that nothing came to in the last minute are
+/// left out. In a terminal: q ends it, s sorts by the next column.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

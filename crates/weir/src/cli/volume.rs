@@ -38,15 +38,16 @@ pub(crate) enum VolumeCommand {
     Resize(Resize),
     /// Move a volume to another pool, with its files, while clients go on
     ///
-    /// Its contract is that of the new pool from then on. In an auto pool its limit is what its quota buys
-    /// there; in one that gives each volume its own it keeps the throughput that it has, and between
-    /// custom pools its IOPS, unless --throughput or --iops gives it others. Its name, its id and its clients' mounts stay. Nothing is copied: where the
-    /// new pool's directory is on another file system, the move is refused.
+    /// Its contract is that of the new pool from then on. In an auto pool its limit is what its
+    /// quota buys there; in one that gives each volume its own it keeps the throughput that it has,
+    /// and between custom pools its IOPS, unless --throughput or --iops gives it others. Its name,
+    /// its id and its clients' mounts stay. Nothing is copied: where the new pool's directory is on
+    /// another file system, the move is refused.
     Move(Move),
     /// Say whether a volume's contract was kept, with its history
     ///
-    /// Every 10 s are judged: kept, not demanded, or broken and by what. Minutes are remembered for a day,
-    /// quarters of an hour for 14. The conditions are in the report.
+    /// Every 10 s are judged: kept, not demanded, or broken and by what. Minutes are remembered for
+    /// a day, quarters of an hour for 14. The conditions are in the report.
     Report(ReportArgs),
     /// Say why a volume is as quick or slow as it is
     ///
@@ -97,12 +98,14 @@ pub(crate) struct Create {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a shared pool
-    /// what it has for certain, 0MiB/s for nothing, which is the default. In a provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each GiB]
+    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
+    /// shared pool what it has for certain, 0MiB/s for nothing, which is the default. In a
+    /// provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each
+    /// GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's throughput] or
-    /// a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
+    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's
+    /// throughput] or a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s
@@ -143,12 +146,12 @@ pub(crate) struct Set {
     /// Its size, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only. In a shared pool
-    /// what it has for certain, or 0MiB/s
+    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only. In a
+    /// shared pool what it has for certain, or 0MiB/s
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part of the
-    /// pool's throughput, or by its quota
+    /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part
+    /// of the pool's throughput, or by its quota
     #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
     iops: Option<Own>,
     /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
@@ -204,12 +207,12 @@ pub(crate) struct Move {
     /// The pool to move to
     #[arg(long = "to", value_name = "POOL")]
     pool: String,
-    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a shared
-    /// pool what it has for certain
+    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
+    /// shared pool what it has for certain
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the pool's
-    /// throughput [default: those it was given in a custom pool]
+    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the
+    /// pool's throughput [default: those it was given in a custom pool]
     #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
     iops: Option<Own>,
     /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
@@ -292,8 +295,9 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
     }
 }
 
-/// Has whoever sits at the terminal confirm that a volume goes. What this answers deletes the volume that they saw, as they saw it:
-/// not one that was changed meanwhile, or was made in its place.
+/// Has whoever sits at the terminal confirm that a volume goes. What this answers deletes the
+/// volume that they saw, as they saw it: not one that was changed meanwhile, or was made in its
+/// place.
 async fn confirmed(global: &Global, client: Client, name: &str) -> Result<Client> {
     confirm::possible()?;
     let shown = client.volume(name).await?;

@@ -1,4 +1,5 @@
-//! `weir calibrate` against a server: what it measures, leaves and takes away. Not how quick anything is.
+//! `weir calibrate` against a server: what it measures, leaves and takes away. Not how quick
+//! anything is.
 
 use crate::test_server::TestServer;
 use serde_json::Value;

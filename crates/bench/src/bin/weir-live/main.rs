@@ -12,8 +12,9 @@ const REFILL_S: f64 = 40.0;
 /// Time for which a bucket drained from full earns credits (s).
 const REFILL_FULL_S: f64 = 600.0;
 
-/// Loads volumes of a shared pool of which one becomes idle and comes back, and drains and refills buckets of credits for bursts, on
-/// a real server. Ends with 1 if a rule was missed, with 2 if it could not measure.
+/// Loads volumes of a shared pool of which one becomes idle and comes back, and drains and refills
+/// buckets of credits for bursts, on a real server. Ends with 1 if a rule was missed, with 2 if it
+/// could not measure.
 #[derive(Debug, Parser)]
 #[command(name = "weir-live", version)]
 struct Arguments {
@@ -29,8 +30,8 @@ struct Arguments {
     /// Show only this part; may be given several times.
     #[arg(long, value_name = "PART", value_parser = clap::builder::PossibleValuesParser::new(live::parts()))]
     only: Vec<String>,
-    /// Drain each bucket from full to empty: an hour and a quarter for each model. Without this most of its credits are taken
-    /// away first, by a change of limits there and back.
+    /// Drain each bucket from full to empty: an hour and a quarter for each model. Without this
+    /// most of its credits are taken away first, by a change of limits there and back.
     #[arg(long)]
     full: bool,
     /// Seconds for which an empty bucket earns credits, at least 40 [default: 40; 600 with --full].

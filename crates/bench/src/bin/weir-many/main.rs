@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use weir_bench::demo::Stop;
 use weir_bench::many::{self, Options};
 
-/// Makes a server with many volumes, loads a part of them, and measures start, memory, contracts and
-/// the cost of an operation. Ends with 1 if a bar was missed, with 2 if it could not measure.
+/// Makes a server with many volumes, loads a part of them, and measures start, memory, contracts
+/// and the cost of an operation. Ends with 1 if a bar was missed, with 2 if it could not measure.
 #[derive(Debug, Parser)]
 #[command(name = "weir-many", version)]
 struct Arguments {

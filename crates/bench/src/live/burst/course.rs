@@ -21,8 +21,8 @@ const WARMUP_S: f64 = 2.0;
 const TURN_S: f64 = 1.0;
 /// A bucket is looked for to end within this part of the time that it should last.
 const REACH: f64 = 0.1;
-/// Time between two requests for the seconds in which the server found the contract broken: before it forgets
-/// any.
+/// Time between two requests for the seconds in which the server found the contract broken: before
+/// it forgets any.
 const ASK_BROKEN: Duration = Duration::from_secs(BY_SECONDS - 10);
 const STEP_S: f64 = 0.1;
 /// Points of a course that are shown; of a longer one means of several are.

@@ -461,8 +461,8 @@ proptest! {
     fn a_bound_is_kept_but_for_what_a_load_needs(scenario in any_scenario(), most in 1_u64 << 24..1 << 40) {
         let scaled = scale(&scenario, &Scale { max_data_bytes: Some(most), ..Scale::default() });
         let loads = || scaled.steps.iter().flat_map(|step| &step.loads);
-        // A block of each request in flight twice, a file's rounding, and the least of a file, which
-        // may be the largest common multiple of its sizes.
+        // A block of each request in flight twice, a file's rounding, and the least of a file,
+        // which may be the largest common multiple of its sizes.
         let needs = |load: &Workload| {
             let blocks = u64::from(load.files) * 2 + 2 * u64::from(load.jobs * load.depth);
             blocks * 2 * load::largest(load) * 1000 + 96 * MIB

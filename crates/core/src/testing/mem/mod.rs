@@ -1,8 +1,8 @@
 //! `MemStore`: the reference [`Store`], one tree behind one mutex, right by inspection.
 //!
-//! The store enforces the kernel's rules for the caller's identity: the mode bits and access control lists, owners, the
-//! sticky bit, setgid directories, link counts and the rename rules. It is no model of durability (every write counts as
-//! FILE_SYNC), of concurrency or of speed.
+//! The store enforces the kernel's rules for the caller's identity: the mode bits and access
+//! control lists, owners, the sticky bit, setgid directories, link counts and the rename rules. It
+//! is no model of durability (every write counts as FILE_SYNC), of concurrency or of speed.
 
 mod names;
 mod node;

@@ -1,5 +1,5 @@
-//! LOCK and NM_LOCK (XNFS, NLM_LOCK, NLM_NM_LOCK): takes a lock, or waits for it. The two differ only in whether
-//! the host is monitored, which is seen to before.
+//! LOCK and NM_LOCK (XNFS, NLM_LOCK, NLM_NM_LOCK): takes a lock, or waits for it. The two differ
+//! only in whether the host is monitored, which is seen to before.
 
 use super::{Answer, Context};
 use crate::nlm::locks::Waiting;

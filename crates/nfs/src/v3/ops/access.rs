@@ -1,5 +1,5 @@
-//! ACCESS (RFC 1813 §3.3.4): what the caller may do, by mode and access list. The owner's right to go on
-//! reading and writing after a chmod is not shown here: it is for files already open.
+//! ACCESS (RFC 1813 §3.3.4): what the caller may do, by mode and access list. The owner's right to
+//! go on reading and writing after a chmod is not shown here: it is for files already open.
 
 use super::{Context, Outcome, answer, fail};
 use crate::v3::wire::{AccessArgs, AccessBits, AccessOk, AccessRes, Res, Status};

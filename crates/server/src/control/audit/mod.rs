@@ -1,9 +1,9 @@
 //! The audit log: what is recorded, and when. The file is `log`'s; who may read it is the route's.
 //!
 //! A change without a record must not be: room for its record is taken before it, and where that
-//! can't be had the change is refused. Its record is written and synced before its answer goes out. A crash between
-//! the two leaves a change without a record; the next start finds by the catalogue's generation
-//! that something is missing and says so in the log.
+//! can't be had the change is refused. Its record is written and synced before its answer goes out.
+//! A crash between the two leaves a change without a record; the next start finds by the
+//! catalogue's generation that something is missing and says so in the log.
 
 mod denials;
 mod log;
@@ -42,7 +42,8 @@ const PATH_CHARS_MAX: usize = 2048;
 pub(super) struct Audit {
     log: Arc<Log>,
     catalog: Arc<Catalog>,
-    /// One recorded request at a time, so that the log has them in the order in which they were made.
+    /// One recorded request at a time, so that the log has them in the order in which they were
+    /// made.
     turn: AsyncMutex<()>,
     in_hand: Arc<Semaphore>,
     denials: Mutex<Denials>,

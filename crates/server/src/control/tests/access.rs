@@ -19,7 +19,8 @@ impl Running {
     }
 }
 
-/// The status of a request that means no harm: nothing of that name is there, and no body makes sense.
+/// The status of a request that means no harm: nothing of that name is there, and no body makes
+/// sense.
 async fn status(running: &Running, method: &str, path: &str, secret: &str) -> u16 {
     let path = routes::path(path, "nobody");
     let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close");

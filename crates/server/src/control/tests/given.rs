@@ -241,7 +241,8 @@ fn forget_answers(data: &Path) {
     assert!(sqlite.execute("UPDATE requests SET answer = NULL", []).unwrap() > 0);
 }
 
-/// Hands a connection on to the server at `address`, and what comes back only from the second one on.
+/// Hands a connection on to the server at `address`, and what comes back only from the second one
+/// on.
 async fn losing_the_first_answer(address: SocketAddr) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let own = listener.local_addr().unwrap();

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 /// some.
 pub(super) const SETS_MAX: usize = 8;
 
-/// Suffixes of the files that SQLite may keep beside a database, and of the database itself, which goes
-/// last: as long as it is in its place, a set that a crash left half moved is found damaged again, and
-/// moved under another name.
+/// Suffixes of the files that SQLite may keep beside a database, and of the database itself, which
+/// goes last: as long as it is in its place, a set that a crash left half moved is found damaged
+/// again, and moved under another name.
 const PARTS: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
 /// Closes `db` without writing its log into it: the set must hold the files as they were found.

@@ -1,5 +1,5 @@
-//! Tests of damaged histories, which are set aside, and of histories on full or failing disks, which
-//! are kept as they are.
+//! Tests of damaged histories, which are set aside, and of histories on full or failing disks,
+//! which are kept as they are.
 
 use super::super::record::Recorder;
 use super::aside::SETS_MAX;

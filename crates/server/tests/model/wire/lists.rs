@@ -97,8 +97,8 @@ impl Wire {
         }
     }
 
-    /// A result is no longer than the client asked for: what comes before it in the record are
-    /// xid, type, `reply_stat`, verifier, `accept_stat` and the status, 4 bytes each, the verifier 8.
+    /// A result is no longer than the client asked for: what comes before it in the record are xid,
+    /// type, `reply_stat`, verifier, `accept_stat` and the status, 4 bytes each, the verifier 8.
     fn fits(&mut self, record: &[u8], bytes_max: u32) {
         let bytes = record.len() - 28;
         if bytes > bytes_max as usize {

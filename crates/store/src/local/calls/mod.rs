@@ -60,8 +60,8 @@ impl Calls {
         }
     }
 
-    /// Puts on record what the call is about to do, before its directories are locked. False if there
-    /// is no log.
+    /// Puts on record what the call is about to do, before its directories are locked. False if
+    /// there is no log.
     fn foresee(&self, call: &CallId, change: &NameChange<'_>) -> bool {
         let mut state = self.state.lock();
         let open = state.is_open();
@@ -84,8 +84,8 @@ impl Calls {
         }
     }
 
-    /// Puts on record that the call has changed nothing: at once, since the names would not tell that
-    /// from the change of another call.
+    /// Puts on record that the call has changed nothing: at once, since the names would not tell
+    /// that from the change of another call.
     pub(super) fn void(&self, call: Option<&CallId>) {
         let Some(call) = call.filter(|_| self.on) else { return };
         let mut state = self.state.lock();
@@ -104,8 +104,8 @@ impl Calls {
 }
 
 impl Volume {
-    /// Puts on record what a call is about to do, whose directories are locked. Without a call, sees
-    /// to it that what others did before is on record.
+    /// Puts on record what a call is about to do, whose directories are locked. Without a call,
+    /// sees to it that what others did before is on record.
     pub(super) fn intend(
         &self,
         call: Option<&CallId>,

@@ -4,12 +4,12 @@
 //! that had begun, and of which nothing more is known, the names tell: its directories were locked,
 //! so they are as just before or just after the change.
 //!
-//! After a power cut (or where it can't be told from one) only that is believed which was stable: what
-//! was settled, and intents that were synced, of which the names tell again. File systems
-//! make changes of names stable in the order in which they were made; but the locks of
-//! directories say nothing now, so where two calls may have made the same change it is left
-//! undecided. So it is wherever the names don't prove that the change was made: the call is then carried
-//! out if it is sent again.
+//! After a power cut (or where it can't be told from one) only that is believed which was stable:
+//! what was settled, and intents that were synced, of which the names tell again. File systems make
+//! changes of names stable in the order in which they were made; but the locks of directories say
+//! nothing now, so where two calls may have made the same change it is left undecided. So it is
+//! wherever the names don't prove that the change was made: the call is then carried out if it is
+//! sent again.
 
 use super::entries::{Entry, Stage, is_old};
 use super::file::{Log, Memory};

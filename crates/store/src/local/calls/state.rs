@@ -130,8 +130,8 @@ impl State {
         self.write(Some(Record::Begun { number }));
     }
 
-    /// The change of `call` was made. True if that is to be written. The outcome alone is kept unless
-    /// it may have to be looked for after a power cut.
+    /// The change of `call` was made. True if that is to be written. The outcome alone is kept
+    /// unless it may have to be looked for after a power cut.
     pub(super) fn acted(&mut self, call: &CallId, made: Option<ObjectKey>, power: bool) -> bool {
         let Some(entry) = self.entries.find(call) else { return false };
         (entry.stage, entry.made) = (Stage::Acted, made);
@@ -266,8 +266,8 @@ impl State {
     }
 }
 
-/// Notes that a call's entry was removed for want of room: the outcome of a call that is still under
-/// way won't be known.
+/// Notes that a call's entry was removed for want of room: the outcome of a call that is still
+/// under way won't be known.
 fn forgotten(pending: &mut Vec<Record<'static>>, entry: &Entry) {
     if entry.stage < Stage::Acted {
         pending.push(Record::Void { number: entry.number });

@@ -40,7 +40,8 @@ fn blocks(path: &Path) -> u64 {
     path.metadata().unwrap().blocks() * 512 / UNIT
 }
 
-/// A file of ten units, of which the first and the last hold data and the others were never written.
+/// A file of ten units, of which the first and the last hold data and the others were never
+/// written.
 fn damaged(bed: &Bed, name: &str) -> std::path::PathBuf {
     let file = bed.create(&bed.root(), name.as_bytes(), 0o644, &ROOT).unwrap();
     bed.write(&file, 0, &[1; 4096]).unwrap();

@@ -1,5 +1,6 @@
-//! The pool and the volume that are measured: made, recognised where a killed run left them, and taken away. Nothing
-//! else is ever taken away: it goes by what was made or recognised here, and only unchanged.
+//! The pool and the volume that are measured: made, recognised where a killed run left them, and
+//! taken away. Nothing else is ever taken away: it goes by what was made or recognised here, and
+//! only unchanged.
 
 use super::Result;
 use anyhow::{Context, anyhow, bail};
@@ -11,7 +12,8 @@ use weir_api::{Client, ClientError, Dry, NewPool, NewVolume, Pool, Qos, Volume};
 pub(super) const NAME: &str = weir_catalog::CALIBRATION_POOL;
 /// The pool's level: the quickest.
 pub(super) const LEVEL: &str = "extreme";
-/// Size of pool and volume. At the quickest level it buys 8 TiB/s, so that the contract binds nowhere.
+/// Size of pool and volume. At the quickest level it buys 8 TiB/s, so that the contract binds
+/// nowhere.
 pub(super) const SIZE_BYTES: u64 = 1 << 56;
 /// Hexadecimal digits by which the volumes of runs differ.
 const DIGITS: usize = 16;
@@ -106,7 +108,8 @@ impl Ground {
         Ok(())
     }
 
-    /// The files go in the background, under another name, and the pool's directory only goes without them.
+    /// The files go in the background, under another name, and the pool's directory only goes
+    /// without them.
     async fn await_removal(&self, id: u32) {
         let volumes = self.directory().join("volumes");
         // In the order of the renaming, so that it is never missed in between.

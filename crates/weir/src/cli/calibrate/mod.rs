@@ -1,5 +1,5 @@
-//! `weir calibrate`: measures what the hardware holds, on a volume of its own that goes again, and has the server
-//! keep it. What is made of it is the server's business; `weir capacity` shows that.
+//! `weir calibrate`: measures what the hardware holds, on a volume of its own that goes again, and
+//! has the server keep it. What is made of it is the server's business; `weir capacity` shows that.
 
 mod ground;
 mod progress;
@@ -29,18 +29,20 @@ use weir_core::units::{Bytes, Rate};
 const BUSY: (u64, u64) = (1 << 20, 100);
 /// Pause between two looks at the load of other volumes.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
-/// The number of looks in a row that may fail: each sees the last 10 s, so a missed one loses nothing.
+/// The number of looks in a row that may fail: each sees the last 10 s, so a missed one loses
+/// nothing.
 const MISSED_MAX: u32 = 1;
 /// Said when a signal ended it.
 const INTERRUPTED: &str = "interrupted; nothing was kept";
 
 /// Measure what this hardware holds, so that no more is promised
 ///
-/// It makes a pool and a volume, loads the volume over NFS with each mix and block size, removes both again, and has
-/// the server keep the figures with date and conditions, for the file system that they lay on. From then on
-/// changes that promise more than that are refused (`weir capacity`, and admission.policy of `weir serve`).
-/// Run it on the server's machine, when nothing else is busy there. Files that fit into memory are read from
-/// memory: to measure the READs of disks, make --file-size times --jobs larger than it.
+/// It makes a pool and a volume, loads the volume over NFS with each mix and block size, removes
+/// both again, and has the server keep the figures with date and conditions, for the file system
+/// that they lay on. From then on changes that promise more than that are refused (`weir capacity`,
+/// and admission.policy of `weir serve`). Run it on the server's machine, when nothing else is busy
+/// there. Files that fit into memory are read from memory: to measure the READs of disks, make
+/// --file-size times --jobs larger than it.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -79,8 +81,8 @@ enum CalibrateCommand {
 
 #[derive(Args)]
 struct Measure {
-    /// Directory on the server whose file system is measured; not one of a pool [default: where pools are
-    /// without a path of their own]
+    /// Directory on the server whose file system is measured; not one of a pool [default: where
+    /// pools are without a path of their own]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
     /// Mixes, as the percentage of reads

@@ -1,5 +1,5 @@
-//! Whether a directory can hold what is to be written there, as far as can be seen from this process. What it may not
-//! look at it passes over: the server finds out.
+//! Whether a directory can hold what is to be written there, as far as can be seen from this
+//! process. What it may not look at it passes over: the server finds out.
 
 use super::Result;
 use anyhow::bail;
@@ -13,8 +13,8 @@ const BESIDE_BYTES: u64 = 64 << 20;
 /// The room beside the files as a part of them: one in this number.
 const BESIDE_PART: u64 = 20;
 
-/// Checks that `bytes` of files fit into `directory`, which need not be there yet, and that the server, process
-/// `pid`, may write there.
+/// Checks that `bytes` of files fit into `directory`, which need not be there yet, and that the
+/// server, process `pid`, may write there.
 ///
 /// # Errors
 /// If there is too little room, or it is read-only or not writable.

@@ -12,8 +12,9 @@ use weir_api::ServerInfo;
 /// Exit status after a second signal, as shells have it for SIGINT.
 const ENDED_STATUS: i32 = 130;
 
-/// The turn to calibrate a server. No two processes of a machine have it, whoever runs them, and the kernel takes it
-/// back however one ends. It is a name among abstract sockets, to which nobody connects.
+/// The turn to calibrate a server. No two processes of a machine have it, whoever runs them, and
+/// the kernel takes it back however one ends. It is a name among abstract sockets, to which nobody
+/// connects.
 pub(super) struct Turn {
     _held: UnixListener,
 }

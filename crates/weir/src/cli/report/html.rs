@@ -272,7 +272,8 @@ fn answered(report: &Report) -> Vec<Window> {
     report.periods.iter().filter(|one| one.split.requests > 0).cloned().collect()
 }
 
-/// Neighbours put together, so that at most [`BARS_MAX`] are drawn. What has a gap before it begins anew.
+/// Neighbours put together, so that at most [`BARS_MAX`] are drawn. What has a gap before it begins
+/// anew.
 fn bars(windows: &[Window]) -> Vec<&[Window]> {
     let size = windows.len().div_ceil(BARS_MAX).max(1);
     let adjoin = |a: &Window, b: &Window| float(b.start) <= float(a.start) + a.seconds + 0.5;
