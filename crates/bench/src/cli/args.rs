@@ -1,4 +1,4 @@
-//! The arguments that describe one load, and what they mean together.
+//! The arguments that describe one load, and their conversion to a workload.
 
 use super::place::WhoArgs;
 use super::values::{client_delay, rate};
@@ -11,140 +11,140 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
 
-/// One load, written as options.
+/// One load, described by options.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// What to measure: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a
-    /// directory.
+    /// Target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
     ///
-    /// The port is 2049 unless given; MOUNT is asked for on the same port unless ?mountport= says
-    /// otherwise. Several hosts are addresses of one server: clients are dealt to them in turn.
+    /// The default port is 2049. MOUNT uses the same port unless ?mountport= is given. Several
+    /// hosts are addresses of one server: clients are assigned to them round-robin.
     #[arg(required = true)]
     pub target: Option<String>,
 
-    /// What each request does.
+    /// Type of requests.
     #[arg(long, value_enum, default_value_t = Mode::Randread, help_heading = "Load")]
     pub rw: Mode,
-    /// Reads among a hundred requests of randrw and rw.
+    /// Percentage of reads for randrw and rw.
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Load",
           value_parser = clap::value_parser!(u8).range(0..=100))]
     pub read_percent: u8,
-    /// Bytes of one read or write, at most 1MiB.
+    /// Block size of reads and writes, at most 1MiB.
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block_bytes,
           help_heading = "Load")]
     pub bs: u32,
-    /// Requests that each job keeps in flight.
+    /// Number of requests that each job keeps in flight.
     #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Load")]
     pub depth: u32,
-    /// Independent streams of requests.
+    /// Number of independent request streams.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub jobs: u32,
-    /// Simulated clients, each with a source address of its own; jobs are dealt to them in turn.
+    /// Number of simulated clients, each with its own source address; jobs are assigned to clients
+    /// round-robin.
     ///
-    /// For a target on 127.0.0.0/8 the addresses are 127.0.1.1 and up.
+    /// For a target in 127.0.0.0/8 the source addresses are 127.0.1.1 and up.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub clients: u32,
-    /// Connections of each client [default: one for each of its jobs].
+    /// Number of connections per client [default: one per job of the client].
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub connections: Option<u32>,
-    /// Send at a fixed rate, all jobs together: operations a second (5000) or bytes (64MiB/s).
-    /// Latency then counts from when a request was due, so a stall is not hidden by requests that
-    /// it kept back.
+    /// Fixed total rate of all jobs, in operations per second (5000) or bytes per second (64MiB/s).
+    /// Latency is then measured from the scheduled time of each request, so that delays caused by a
+    /// stall are included (no coordinated omission).
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
     pub rate: Option<Rate>,
-    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in
-    /// turn.
+    /// Simulated network round-trip time per client (200us,2ms); several values are assigned to
+    /// clients round-robin.
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
           help_heading = "Load")]
     pub client_delay: Vec<u64>,
-    /// Stability that writes ask for.
+    /// Stability level requested for writes.
     #[arg(long, value_enum, default_value_t = StabilityArg::Unstable, help_heading = "Load")]
     pub stability: StabilityArg,
-    /// A COMMIT of the file after this many writes of a job.
+    /// Send a COMMIT of the file after this many writes of a job.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Load")]
     pub commit_every: Option<u32>,
 
-    /// How long to measure.
+    /// Duration of the measurement.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time,
           help_heading = "Length")]
     pub time: Duration,
-    /// End after this many operations instead, with no warm-up.
+    /// Stop after this many operations instead of after a time; there is no warm-up.
     #[arg(long, value_name = "N", conflicts_with = "time", help_heading = "Length")]
     pub ops: Option<u64>,
-    /// Load before the measurement begins. A throttled volume needs two turnovers of its queue.
+    /// Duration of the warm-up. For a throttled volume, it should cover two turnovers of the queue.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time,
           help_heading = "Length")]
     pub warmup: Duration,
-    /// How long to wait afterwards for requests still in flight.
+    /// Maximum time to wait at the end for requests in flight.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time,
           help_heading = "Length")]
     pub drain: Duration,
 
-    /// Number of files [default: one for each job]. Fewer: jobs share them.
+    /// Number of files [default: one per job]. With fewer files, jobs share them.
     #[arg(long, value_name = "N", help_heading = "Files")]
     pub files: Option<u32>,
     /// Size of each file.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes,
           help_heading = "Files")]
     pub size: u64,
-    /// Bytes of one write while the files are laid out. It matters: ext4 overwrites small parts
-    /// of what was written in large parts at twenty times the cost.
+    /// Block size for writing the files before the measurement. This can affect results: on ext4,
+    /// small overwrites of data written in large blocks cost twenty times as much.
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = block_bytes,
           help_heading = "Files")]
     pub layout_block: u32,
-    /// Give the files their size as a hole, without writing them.
+    /// Create sparse files, without writing their data.
     #[arg(long, conflicts_with_all = ["layout_block", "reuse"], help_heading = "Files")]
     pub sparse: bool,
-    /// Use files that an earlier run with --keep left, as they are.
+    /// Use the files of an earlier run with --keep, unchanged.
     #[arg(long, conflicts_with = "layout_block", help_heading = "Files")]
     pub reuse: bool,
-    /// Leave the files afterwards.
+    /// Keep the files after the run.
     #[arg(long, help_heading = "Files")]
     pub keep: bool,
-    /// Directory for the files, made below the export or path.
+    /// Directory for the files, created below the export or path.
     #[arg(long, value_name = "NAME", default_value = "weir-bench", help_heading = "Files")]
     pub dir: String,
-    /// Read back what was written, and compare: all of it, or this many blocks.
+    /// Read back and verify written data: everything, or this number of blocks.
     #[arg(long, value_name = "BLOCKS", num_args = 0..=1, require_equals = true,
           default_missing_value = "all", value_parser = verify_scope, help_heading = "Files")]
     pub verify: Option<VerifyScope>,
 
-    /// Who asks, and from where.
+    /// User, group and addresses of the client.
     #[command(flatten)]
     pub who: WhoArgs,
-    /// Worker threads of the NFS engine.
+    /// Number of worker threads of the NFS engine.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub threads: u32,
-    /// Open files with O_DIRECT (on a path).
+    /// Open files with O_DIRECT (for a path).
     #[arg(long, help_heading = "Client")]
     pub direct: bool,
-    /// Start of the pseudo-random sequences.
+    /// Seed of the pseudo-random sequences.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Client")]
     pub seed: u64,
 }
 
-/// What becomes of the result of one load.
+/// Options for the result of one load.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
     /// The load.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Write the result to this file too, as JSON.
+    /// Also write the result as JSON to this file.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub json: Option<PathBuf>,
     /// Name of the run in the result.
     #[arg(long, default_value = "run", help_heading = "Result")]
     pub name: String,
-    /// Measure the processor time of the server's process, on this machine.
+    /// Measure the CPU time of this server process on this machine.
     #[arg(long, value_name = "PID", help_heading = "Result")]
     pub server_pid: Option<u32>,
-    /// No progress.
+    /// Do not show progress.
     #[arg(long, short, help_heading = "Result")]
     pub quiet: bool,
 }
 
-/// What each request does.
+/// Type of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// Read blocks in random order.
@@ -153,13 +153,13 @@ pub enum Mode {
     Randwrite,
     /// Read and write blocks in random order.
     Randrw,
-    /// Read blocks one after the other.
+    /// Read blocks sequentially.
     Read,
-    /// Write blocks one after the other.
+    /// Write blocks sequentially.
     Write,
-    /// Read and write blocks one after the other.
+    /// Read and write blocks sequentially.
     Rw,
-    /// NULL: the cost of the protocol alone.
+    /// NULL: cost of the protocol alone.
     Null,
     /// GETATTR of the files.
     Getattr,
@@ -167,14 +167,14 @@ pub enum Mode {
     Access,
     /// LOOKUP of the files.
     Lookup,
-    /// CREATE of a new file, then REMOVE of it.
+    /// CREATE a new file, then REMOVE it.
     CreateRemove,
 }
 
-/// Stability that writes ask for.
+/// Stability level requested for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StabilityArg {
-    /// May be lost until a COMMIT.
+    /// Data may be lost before a COMMIT.
     Unstable,
     /// Data is on stable storage.
     DataSync,
@@ -183,14 +183,14 @@ pub enum StabilityArg {
 }
 
 impl LoadArgs {
-    /// The target as the user wrote it.
+    /// The target as written by the user.
     #[must_use]
     pub fn target_text(&self) -> &str {
         // Without one the command line could not be read.
         self.target.as_deref().unwrap_or_default()
     }
 
-    /// The target, with who asks.
+    /// The target, with user, group and addresses of the client.
     ///
     /// # Errors
     /// [`BenchError::Target`] if it is neither a URL nor a path.

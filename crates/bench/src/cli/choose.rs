@@ -1,4 +1,4 @@
-//! Which tests to run on which target, and how they are made to fit.
+//! The selection of tests and target.
 
 use super::CliError;
 use crate::catalogue;
@@ -7,22 +7,22 @@ use crate::scenario::Scenario;
 use clap::Args;
 use std::path::Path;
 
-/// Which tests, on which target.
+/// Tests to run, and their target.
 #[derive(Args, Clone, Debug)]
 pub struct Choice {
-    /// Names of published tests (`weir bench list`; `anf-*` for all that begin so, `all`) and
-    /// files, then the target: `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or
-    /// a directory.
+    /// Names of published tests (see `weir bench list`; `anf-*` selects all with this prefix, `all`
+    /// selects every test) and files, followed by the target:
+    /// `nfs://HOST[,HOST…][:PORT]/EXPORT[?mountport=PORT&uid=N&gid=N]`, or a directory.
     #[arg(value_name = "NAME|FILE… TARGET", required_unless_present = "target")]
     pub what: Vec<String>,
-    /// The target, if it is not the last word.
+    /// Target, if it is not the last argument.
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// Where a path of a file or command line lies on the target: a directory below it, or the
-    /// target itself if nothing follows. Drives are written without their colon: `z:=`.
+    /// Map a path in a file or command line to a directory below the target, or to the target
+    /// itself if the part after := is empty. Write drives without the colon: `z:=`.
     #[arg(long, value_name = "FROM:=DIRECTORY", value_parser = Map::parse)]
     pub map: Vec<Map>,
-    /// A command line of fio, Vdbench or diskspd, as it is.
+    /// Command line of fio, Vdbench or diskspd, unchanged.
     #[arg(last = true, value_name = "COMMAND LINE")]
     pub line: Vec<String>,
 }
@@ -31,7 +31,7 @@ impl Choice {
     /// The scenarios at their original size, and the target.
     ///
     /// # Errors
-    /// [`CliError::Usage`] where a name is unknown, a text can't be read, or a part is missing.
+    /// [`CliError::Usage`] if a name is unknown, a text cannot be parsed, or a part is missing.
     pub(super) fn scenarios(&self) -> Result<(Vec<Scenario>, String), CliError> {
         let mut what = self.what.clone();
         let target = match &self.target {
@@ -93,7 +93,7 @@ impl Choice {
     }
 }
 
-/// Why none of `scenarios` can be run; `None` if one can.
+/// The reason why none of `scenarios` can be run; `None` if one can.
 fn all_wait(scenarios: &[Scenario]) -> Option<String> {
     let waiting: Option<Vec<String>> = scenarios
         .iter()

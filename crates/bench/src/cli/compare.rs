@@ -1,4 +1,4 @@
-//! `weir bench compare`: results held against each other.
+//! `weir bench compare`: comparison of results.
 
 use super::Format;
 use super::report::{ReportError, print, print_json, read_all, write};
@@ -10,35 +10,36 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  What changed from one version to the next:
+  Compare two versions:
     weir bench compare before.json after.json
 
-  Several servers, as a page to send to someone:
+  Compare several servers, as an HTML page:
     weir bench compare weir.json ganesha.json samba.json --html servers.html
 
-Steps are matched by the names of their tests and their own. A difference is shown only where the
+Steps are matched by the name of the test and of the step. A difference is reported only if the
 repeats of both sides do not overlap and there are at least three of each: measure with --repeats 3
 or more.";
 
-/// Hold results against the first: ratios, and how far they can be trusted
+/// Compare results with the first one: ratios, and their statistical significance
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct CompareArgs {
-    /// Results of `weir bench`, as JSON; the others are held against the first.
+    /// JSON result files of `weir bench`; the others are compared with the first.
     #[arg(required = true, num_args = 2.., value_name = "RESULT.json")]
     pub results: Vec<PathBuf>,
-    /// Write the comparison as one HTML file that needs nothing else.
+    /// Write the comparison as one self-contained HTML file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write the comparison to this file too, as JSON.
+    /// Also write the comparison as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// Compares, prints in the form `format`, and writes the files that are wanted.
+/// Compares the results, prints the comparison in the format `format`, and writes the requested
+/// files.
 ///
 /// # Errors
-/// [`ReportError`] says which file, and what to do.
+/// [`ReportError`] names the file, and says what to do.
 pub fn run(args: &CompareArgs, format: Format) -> Result<(), ReportError> {
     let results = read_all(&args.results)?;
     let sides: Vec<_> = results.iter().collect();

@@ -1,4 +1,4 @@
-//! The runs of a dry run, in words.
+//! The output of a dry run.
 
 use crate::scenario::{Cache, Scenario, Step};
 use crate::suite::{Options, Plan, step_seconds};
@@ -70,7 +70,7 @@ fn about(step: &Step) -> String {
     about
 }
 
-/// A load in a line.
+/// A load in one line.
 fn words(load: &Workload) -> String {
     let mut words = operation(load);
     words.push_str(&format!(

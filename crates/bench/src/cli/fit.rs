@@ -1,4 +1,4 @@
-//! Making tests fit: less data, fewer at a time, shorter, and what else the user wants different.
+//! Scaling tests to a machine: less data, less parallelism, shorter runs, and other user changes.
 
 use super::CliError;
 use super::values::{client_delay, part};
@@ -11,72 +11,72 @@ use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
 
-/// Shortest measured time that a bound on the whole leads to.
+/// Minimum measured time that a bound on the total time leads to.
 const TIME_MIN_S: f64 = 1.0;
 
-/// How much of a test's data to keep.
+/// The share of a test's data to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScaleBy {
-    /// This part.
+    /// This fraction.
     Part(f64),
-    /// What fits this machine.
+    /// The amount that suits this machine.
     Auto,
 }
 
-/// What is different from the tests as they were written.
+/// Changes to the tests as they were written.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FitArgs {
-    /// Keep this part of the data (1/100, 1%), or fit everything to this machine (auto): data,
-    /// requests at a time, and 20 s for each step. What was changed is said.
+    /// Scale the data by a factor (1/100, 1%), or scale everything to this machine (auto): data,
+    /// requests in flight, and 20 s per step. The changes are reported.
     #[arg(long, value_name = "PART|auto", value_parser = scale_by, help_heading = "Size")]
     pub scale: Option<ScaleBy>,
-    /// Most data of a test.
+    /// Maximum amount of data per test.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Size")]
     pub max_data: Option<u64>,
-    /// Longest measured time of a step.
+    /// Maximum measured time per step.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
     pub time: Option<Duration>,
-    /// Longest warm-up of a step.
+    /// Maximum warm-up time per step.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
     pub warmup: Option<Duration>,
-    /// Longest time of load of a test, repeats included: steps become shorter.
+    /// Maximum total load time per test, including repeats; steps are shortened.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Size")]
     pub max_time: Option<Duration>,
-    /// Most clients.
+    /// Maximum number of clients.
     #[arg(long, value_name = "N", help_heading = "Size",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: Option<u32>,
-    /// Most jobs of a load.
+    /// Maximum number of jobs per load.
     #[arg(long, value_name = "N", help_heading = "Size",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
-    /// Most requests that a job keeps in flight.
+    /// Maximum number of requests in flight per job.
     #[arg(long, value_name = "N", help_heading = "Size",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
-    /// Connections of each client (nconnect).
+    /// Number of connections per client (nconnect).
     #[arg(long, value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
-    /// Network distance added to clients, there and back together (200us,2ms), dealt to them in
-    /// turn.
+    /// Simulated network round-trip time per client (200us,2ms); several values are assigned to
+    /// clients round-robin.
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = client_delay,
           help_heading = "Load")]
     pub client_delay: Vec<u64>,
-    /// Worker threads of the NFS engine.
+    /// Number of worker threads of the NFS engine.
     #[arg(long, value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: Option<u32>,
-    /// Open files with O_DIRECT (on a path).
+    /// Open files with O_DIRECT (for a path).
     #[arg(long, help_heading = "Load")]
     pub direct: bool,
-    /// Check every block that is read, and read back what was written: all of it, or this many
-    /// blocks.
+    /// Verify every block that is read, and read back and verify written data: everything, or this
+    /// number of blocks.
     #[arg(long, value_name = "BLOCKS", num_args = 0..=1, require_equals = true,
           default_missing_value = "all", value_parser = super::args::verify_scope,
           help_heading = "Load")]
     pub verify: Option<VerifyScope>,
-    /// Directory for the files, made below the target, in place of weir-bench.
+    /// Directory for the files, created below the target [default: weir-bench].
     #[arg(long, value_name = "NAME", help_heading = "Files")]
     pub dir: Option<String>,
 }
@@ -86,7 +86,7 @@ fn scale_by(text: &str) -> Result<ScaleBy, String> {
 }
 
 impl FitArgs {
-    /// `scenario` as it is to run. `options` tell how often.
+    /// The scenario with all changes applied. `options` determine the number of repeats.
     pub(super) fn fit(
         &self,
         scenario: &Scenario,
@@ -126,7 +126,7 @@ impl FitArgs {
         to
     }
 
-    /// Makes the changes that are not a matter of size.
+    /// Applies the changes that do not concern the size.
     fn change(&self, scenario: &mut Scenario) {
         for load in scenario.steps.iter_mut().flat_map(|step| &mut step.loads) {
             self.change_load(load);
@@ -169,7 +169,7 @@ impl FitArgs {
     }
 }
 
-/// The measured time of a step with which `scenario` takes at most `most_s`, found by halving.
+/// The measured time per step with which `scenario` takes at most `most_s`, found by bisection.
 fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64, CliError> {
     let takes = |time_s: f64| {
         let to = Scale { time_s: Some(time_s), warmup_s: Some(time_s), ..Scale::default() };

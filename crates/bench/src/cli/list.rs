@@ -9,13 +9,13 @@ use serde::Serialize;
 
 /// List the published tests that `weir bench run` knows by name
 ///
-/// Times are those of one run at the original size, laying out the files included; --scale and
-/// --time of `weir bench run` make it less. Tests that wait for something can't be run yet.
+/// The time is the duration of one run at the original size, including writing the files; --scale
+/// and --time of `weir bench run` reduce it. Tests shown as waiting cannot be run yet.
 #[derive(Args, Clone, Debug)]
 pub struct ListArgs {
-    /// Only names that contain this.
+    /// List only names that contain this text.
     pub part: Option<String>,
-    /// Print JSON (as --output json does).
+    /// Print JSON; same as --output json.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! The number of repeats of a load, and the treatment of caches and files.
+//! The number of repeats of a load, and the handling of caches and files.
 
 use super::CliError;
 use super::place::Reach;
@@ -11,41 +11,41 @@ use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
 
-/// How loads are applied, whatever they are.
+/// How loads are measured.
 #[derive(Args, Clone, Debug)]
 pub struct MethodArgs {
-    /// Apply each step so many times; figures are medians, with the least and the greatest.
+    /// Number of repeats per step; results show the median, the minimum and the maximum.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Method",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: u32,
-    /// Apply each step once more before, and leave that run out.
+    /// Run each step once more at the beginning, and discard that run.
     #[arg(long, help_heading = "Method")]
     pub discard_first: bool,
-    /// Warm up for longer until the rate is steady (drift at most 10 %, no second 20 % off), for at
-    /// most so long [default if given alone: 5m].
+    /// Extend the warm-up until the rate is steady (drift at most 10 %, no second deviating by 20
+    /// %), up to this time [default if given without a value: 5m].
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
           default_missing_value = "5m", value_parser = parse_time, help_heading = "Method")]
     pub steady: Option<Duration>,
-    /// Measure the processor time of the server's process, on this machine.
+    /// Measure the CPU time of this server process on this machine.
     #[arg(long, value_name = "PID", help_heading = "Method")]
     pub server_pid: Option<u32>,
-    /// Memory of the server, which data sets are held against [default: this machine's, if the
-    /// server is here].
+    /// Memory size of the server, for comparison with the data size [default: memory of this
+    /// machine, if the server runs here].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Caches")]
     pub server_memory: Option<u64>,
-    /// Have this machine's kernel drop its caches before steps that want them empty (as root).
+    /// Drop the kernel caches of this machine before steps that require empty caches (as root).
     #[arg(long, help_heading = "Caches")]
     pub drop_caches: bool,
-    /// Run this in a shell before steps that want caches empty: `ssh server 'echo 3 >
+    /// Shell command to run before steps that require empty caches, such as `ssh server 'echo 3 >
     /// /proc/sys/vm/drop_caches'`.
     #[arg(long, value_name = "COMMAND", help_heading = "Caches")]
     pub invalidate_command: Option<String>,
-    /// Read so much other data before steps that want caches empty.
+    /// Amount of other data to read before steps that require empty caches.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Caches")]
     pub flush_read: Option<u64>,
 }
 
-/// The treatment of the files.
+/// Handling of the files.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Files {
     pub(super) keep: bool,

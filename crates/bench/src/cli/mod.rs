@@ -41,31 +41,31 @@ Examples:
     weir bench nfs://127.0.0.1:2049/vol --rw randwrite --layout-block 4KiB --keep
     weir bench nfs://127.0.0.1:2049/vol --rw randrw --reuse
 
-  What a mounted path gives, past the client's cache, and the result as JSON:
+  A mounted path without the client's cache, and the result as JSON:
     weir bench /mnt/vol --rw read --bs 1MiB --direct --output json
 
-  A published test made to fit this machine, with a report (see weir bench run --help):
+  A published test scaled to this machine, with a report (see weir bench run --help):
     weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --out report
 
-Exit status: 0 if all went well; 1 if an operation failed, a connection was lost, verification
-found a mismatch or could not read all back, the files could not be removed, it was interrupted, or
-the measurement could not be made; 2 if the command line makes no sense. Once load was applied there
-is a result.";
+Exit status: 0 on success; 1 if an operation failed, a connection was lost, verification found a
+mismatch or could not read everything back, the files could not be removed, the run was interrupted,
+or the measurement could not be made; 2 for an invalid command line. A result is printed whenever
+load was applied.";
 
-/// Measure a NAS: load it, and report rate, latency and errors
+/// Benchmark a NAS: apply a load, and report throughput, latency and errors
 ///
-/// The target is an NFSv3 export, reached from user space without a mount and without privilege,
-/// or a directory of a mounted file system. Files are made in a directory of their own, laid out,
-/// and removed afterwards.
+/// The target is an NFSv3 export, accessed from user space without a mount and without privileges,
+/// or a directory of a mounted file system. The files are created in a separate directory, written
+/// before the measurement, and removed afterwards.
 ///
-/// With options alone one load is applied. The subcommands run published tests and loads written
-/// for fio, Vdbench and diskspd, search for limits, and compare and report results. A directory
-/// called like a subcommand is written ./list.
+/// Without a subcommand, one load described by the options is applied. The subcommands run
+/// published tests and loads written for fio, Vdbench and diskspd, search for limits, and compare
+/// and report results. If a directory has the name of a subcommand, write it as ./list.
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true,
           after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct BenchCommand {
-    /// What else to do than applying one load.
+    /// The subcommand, if any.
     #[command(subcommand)]
     pub command: Option<BenchSubcommand>,
     /// The load.
@@ -73,7 +73,7 @@ pub struct BenchCommand {
     pub load: BenchArgs,
 }
 
-/// What `weir bench` does besides applying one load.
+/// The subcommands of `weir bench`.
 #[derive(Subcommand, Clone, Debug)]
 #[expect(missing_docs, reason = "the help of a subcommand is that of its arguments")]
 pub enum BenchSubcommand {
@@ -85,33 +85,33 @@ pub enum BenchSubcommand {
     Worker(worker::WorkerArgs),
 }
 
-/// Form of the result on standard output.
+/// Format of the result on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Table,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
-/// Why `weir bench` failed.
+/// An error of `weir bench`.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The command line makes no sense, in a way that only shows once it is carried out.
+    /// The command line is invalid in a way that parsing alone does not find.
     #[error("{0}")]
     Usage(String),
     /// The measurement could not be made.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// Results could not be read or shown again.
+    /// Results could not be read or shown.
     #[error(transparent)]
     Report(#[from] report::ReportError),
-    /// The process named by `--server-pid` is not there.
+    /// The process given by `--server-pid` does not exist.
     #[error("can't read the processor time of --server-pid {pid}")]
     Server {
         /// The process id given.
         pid: u32,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The result could not be written.
@@ -119,15 +119,15 @@ pub enum CliError {
     Output {
         /// The file, or "standard output".
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// Does what the command line says and prints the result in the form `format`. The caller stops it
-/// early through `control`; what was measured until then is still printed.
+/// Runs the command and prints the result in the format `format`. The caller can stop it early
+/// through `control`; the results measured so far are still printed.
 ///
-/// Gives what was not as it should be, a sentence each; nothing if all went well.
+/// Returns the problems that were found, one sentence each; none if all went well.
 ///
 /// # Errors
 /// [`CliError`] says what to do.
@@ -147,7 +147,7 @@ pub fn run(
     }
 }
 
-/// The complaints of a command that does not measure: none.
+/// The problems reported by a command that does not measure: none.
 const fn nothing((): ()) -> Vec<String> {
     Vec::new()
 }

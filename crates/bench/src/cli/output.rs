@@ -9,26 +9,26 @@ use serde::Serialize;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// Where results go, and under what name.
+/// Output of the results, and their label.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OutputArgs {
-    /// A word for what is measured, as reports and comparisons show it [default: the target].
+    /// Label of the results in reports and comparisons [default: the target].
     #[arg(long, value_name = "WORD", help_heading = "Result")]
     pub label: Option<String>,
-    /// Write results.json, results.csv and report.html to this directory, which is made if it is
+    /// Write results.json, results.csv and report.html to this directory, which is created if
     /// absent.
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub out: Option<PathBuf>,
-    /// Write the results as JSON; `weir bench report` and `compare` read it.
+    /// Write the results as JSON, for `weir bench report` and `compare`.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub json: Option<PathBuf>,
-    /// Write one line for each run as CSV.
+    /// Write one CSV line per run.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub csv: Option<PathBuf>,
-    /// Write the report as a page that needs nothing else.
+    /// Write the report as a self-contained HTML page.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub html: Option<PathBuf>,
-    /// No progress.
+    /// Do not show progress.
     #[arg(long, short, help_heading = "Result")]
     pub quiet: bool,
 }
@@ -55,7 +55,7 @@ impl OutputArgs {
         files
     }
 
-    /// Makes sure that the files can be written, before anything is measured.
+    /// Checks that the files can be written, before anything is measured.
     pub(super) fn check(&self) -> Result<(), CliError> {
         if let Some(directory) = &self.out {
             std::fs::create_dir_all(directory)
@@ -73,7 +73,7 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Writes the files, prints the results in the form `format`, and says where the files are.
+    /// Writes the files, prints the results in the format `format`, and says where the files are.
     pub(super) fn give(&self, results: &Results, format: Format) -> Result<(), CliError> {
         let mut written = Vec::new();
         for (form, path) in self.files() {
@@ -103,7 +103,7 @@ pub(super) fn json(value: &impl Serialize) -> Result<String, CliError> {
         .map_err(|error| CliError::Output { path: "JSON".into(), source: error.into() })
 }
 
-/// Writes a file anew.
+/// Writes a file, replacing an existing one.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     std::fs::write(path, text).map_err(|source| CliError::Output { path: path.to_owned(), source })
 }

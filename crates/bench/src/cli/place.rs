@@ -1,4 +1,4 @@
-//! The target as the command line names it: who asks, from where, and how it is reached.
+//! The target as given on the command line: user, group, addresses and transport.
 
 use crate::error::BenchError;
 use crate::target::{NfsTarget, Target};
@@ -6,26 +6,26 @@ use clap::Args;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-/// Who asks, and from where.
+/// User, group and addresses of the client.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WhoArgs {
-    /// User to ask as [default: the URL's, or one's own].
+    /// User ID for requests [default: from the URL, or the current user].
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub uid: Option<u32>,
-    /// Group to ask as [default: the URL's, or one's own].
+    /// Group ID for requests [default: from the URL, or the current group].
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub gid: Option<u32>,
     /// Source addresses of the clients, in order.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub source: Vec<IpAddr>,
-    /// More addresses of the same server: clients are dealt to all of them in turn. The URL may
-    /// name them too, as nfs://10.0.0.4,10.0.0.5/vol.
+    /// Additional addresses of the same server; clients are assigned to all addresses round-robin.
+    /// They can also be given in the URL, as nfs://10.0.0.4,10.0.0.5/vol.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "Client")]
     pub addresses: Vec<IpAddr>,
 }
 
 impl WhoArgs {
-    /// The target that `text` names.
+    /// The target given by `text`.
     ///
     /// # Errors
     /// [`BenchError::Target`] if it is neither a URL nor a path.
@@ -57,19 +57,19 @@ impl WhoArgs {
     }
 }
 
-/// The way to a target.
+/// How a target is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reach {
-    /// For reports.
+    /// Description for reports.
     pub(super) transport: String,
-    /// Is the server on this machine?
+    /// Whether the server is on this machine.
     pub(super) server_is_here: bool,
-    /// Is it a path?
+    /// Whether the target is a path.
     pub(super) on_path: bool,
 }
 
 impl Reach {
-    /// The way from here to `target`.
+    /// How `target` is reached from this machine.
     pub(super) fn of(target: &Target) -> Self {
         match target {
             Target::Nfs(nfs) => Self {
@@ -89,13 +89,13 @@ impl Reach {
     }
 }
 
-/// Is `ip` an address of this machine? Only those can be bound.
+/// Whether `ip` is an address of this machine. Only such an address can be bound.
 fn is_here(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// The mount in which `path` lies (proc_pid_mountinfo(5)): the last of those with the longest
-/// mount point.
+/// The mount that contains `path` (proc_pid_mountinfo(5)): the last one with the longest mount
+/// point.
 fn on_path(mounts: &str, path: &Path) -> Reach {
     let mut best: Option<(usize, Reach)> = None;
     for line in mounts.lines() {

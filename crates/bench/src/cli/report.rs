@@ -1,4 +1,4 @@
-//! `weir bench report`: results again, in any form, from the JSON that a run wrote.
+//! `weir bench report`: shows stored results in any format.
 
 use super::Format;
 use crate::report::suite;
@@ -21,44 +21,44 @@ Examples:
   For a spreadsheet:
     weir bench report weir.json --csv weir.csv
 
-Any JSON that `weir bench` wrote is read, that of a single run too.";
+Any JSON written by `weir bench` is accepted, including that of a single load.";
 
-/// Show results again, and write them as HTML or CSV
+/// Show stored results, or write them as HTML or CSV
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct ReportArgs {
-    /// Results of `weir bench`, as JSON; several are held against the first.
+    /// JSON result files of `weir bench`; several are compared with the first.
     #[arg(required = true, value_name = "RESULT.json")]
     pub results: Vec<PathBuf>,
-    /// Write one HTML file that needs nothing else.
+    /// Write one self-contained HTML file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write a row for every repeat of every step, as comma-separated values.
+    /// Write one CSV row per repeat of each step.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 }
 
-/// Why results could not be shown.
+/// An error while showing results.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// They can't be read.
+    /// The results cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What was made of them can't be written.
+    /// The output cannot be written.
     #[error("can't write to {path}", path = path.display())]
     Write {
         /// The file, or "standard output".
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Reads the results and writes them in every form that is wanted. On standard output they are
-/// shown unless they go to files alone: as tables, or as JSON.
+/// Reads the results and writes them in every requested format. They are printed on standard
+/// output, as tables or as JSON, unless only files are requested.
 ///
 /// # Errors
-/// [`ReportError`] says which file, and what to do.
+/// [`ReportError`] names the file, and says what to do.
 pub fn run(args: &ReportArgs, format: Format) -> Result<(), ReportError> {
     let results = read_all(&args.results)?;
     if let Some(path) = &args.html {
@@ -98,8 +98,8 @@ fn json(results: &[Results]) -> Result<(), ReportError> {
     }
 }
 
-/// The results in these files. Where several have one label, the names of the files tell them
-/// apart.
+/// The results in these files. If several have the same label, file names are added to distinguish
+/// them.
 pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Results>, ReadError> {
     let mut all = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let labels: Vec<String> = all.iter().map(|one| one.label.clone()).collect();
@@ -111,8 +111,8 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Results>, ReadError> {
     Ok(all)
 }
 
-/// The name of a file, or where others have the same (`a/results.json` and `b/results.json`), its
-/// path as it was given.
+/// The name of a file; if others have the same name (`a/results.json` and `b/results.json`), the
+/// path as given.
 fn told_apart(path: &Path, all: &[PathBuf]) -> String {
     let stem = path.file_stem();
     let alike = all.iter().filter(|other| other.file_stem() == stem).count();

@@ -19,29 +19,29 @@ use std::collections::BTreeMap;
 
 const EXAMPLES: &str = "\
 Examples:
-  A published test, made to fit this machine, and a report to send to someone:
+  A published test scaled to this machine, with a report:
     weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --out report
 
-  What that would do, without doing it:
+  Show what that would do, without doing it:
     weir bench run anf-linux-4k-random nfs://127.0.0.1:2049/vol --scale auto --dry-run
 
-  A fio job file as it is, three times, on a mounted path:
+  A fio job file, unchanged, three times on a mounted path:
     weir bench run oltp.fio /mnt/vol --repeats 3 --discard-first
 
-  A published command line as it is; its drive stands for the target:
+  A published command line, unchanged; its drive is mapped to the target:
     weir bench run --target nfs://10.0.0.4/vol --map 'z:\\:=' -- \\
         diskspd.exe -c2G -b4K -F4 -r -o128 -w20 -d60 -Sh z:\\testfile.dat
 
-Ctrl-C ends it: what was measured until then is written, files are removed.
+Ctrl-C stops the run: the results measured so far are written, and the files are removed.
 
-Exit status: 0 if all went well; 1 if an operation failed, a step could not be run, verification
-found a mismatch, files could not be removed, a worker was lost, or it was interrupted; 2 if the
-command line makes no sense.";
+Exit status: 0 on success; 1 if an operation failed, a step could not be run, verification found a
+mismatch, files could not be removed, a worker was lost, or the run was interrupted; 2 for an
+invalid command line.";
 
-/// Who applies the loads.
+/// The engine or the workers that apply the loads.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ByArgs {
-    /// What applies the loads: Weir's own engine, or the real fio, on a path.
+    /// Engine that applies the loads: Weir's own, or fio (for a path).
     #[arg(long, value_enum, default_value_t, help_heading = "Load",
           conflicts_with_all = ["workers", "worker", "local_workers"])]
     pub engine: Engine,
@@ -50,55 +50,55 @@ pub struct ByArgs {
     pub workers: WorkersArgs,
 }
 
-/// What applies the loads.
+/// The engine that applies the loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
-    /// Weir's own.
+    /// Weir's own engine.
     #[default]
     Native,
-    /// The program fio, which has to be installed.
+    /// The program fio, which must be installed.
     Fio,
 }
 
 /// Run published tests, job files and command lines
 ///
-/// Names are those of `weir bench list`. Files are Weir's scenarios (TOML), fio job files, Vdbench
-/// parameter files, or text files with a diskspd or fio command line. The target comes last, or is
-/// given by --target.
+/// Names are those shown by `weir bench list`. Files are Weir scenarios (TOML), fio job files,
+/// Vdbench parameter files, or text files with a diskspd or fio command line. The target is the
+/// last argument, or is given by --target.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct RunArgs {
-    /// What, on which target.
+    /// Tests and target.
     #[command(flatten)]
     pub choice: Choice,
-    /// How it is made to fit.
+    /// Scaling and other changes.
     #[command(flatten)]
     pub fit: FitArgs,
-    /// How it is applied.
+    /// Repeats, caches and server measurement.
     #[command(flatten)]
     pub method: MethodArgs,
-    /// By whom.
+    /// The engine or the workers.
     #[command(flatten)]
     pub by: ByArgs,
-    /// Who asks, and from where.
+    /// User, group and addresses of the client.
     #[command(flatten)]
     pub who: WhoArgs,
-    /// Leave the files afterwards.
+    /// Keep the files after the run.
     #[arg(long, conflicts_with = "reuse", help_heading = "Files")]
     pub keep: bool,
-    /// Use the files that an earlier call with --keep left, as they are.
+    /// Use the files of an earlier run with --keep, unchanged.
     #[arg(long, help_heading = "Files")]
     pub reuse: bool,
-    /// Say what would run, with which loads and data and for how long; nothing is run and nobody
-    /// contacted.
+    /// Show the runs with their loads, data and duration, without running anything or contacting
+    /// any machine.
     #[arg(long, help_heading = "Result")]
     pub dry_run: bool,
-    /// Where results go.
+    /// Output of the results.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Runs what the arguments say, and gives what was not as it should be.
+/// Runs the tests; returns the problems that were found.
 pub(super) fn run(
     args: &RunArgs,
     format: Format,
@@ -135,7 +135,7 @@ fn facts(options: &Options, room: Option<u64>) -> Facts {
     }
 }
 
-/// Looks whether `scenarios` can be run, has `work` done, and writes what came of it.
+/// Checks whether `scenarios` can be run, calls `work`, and writes the results.
 pub(super) fn with_suite(
     scenarios: &[Scenario],
     target: Target,
@@ -162,7 +162,7 @@ pub(super) fn with_suite(
     Ok(outcome.unclean())
 }
 
-/// The executor that applies the loads; the options learn of its machines.
+/// The executor that applies the loads; the options are completed with its machines.
 fn executor(
     target: Target,
     by: &ByArgs,

@@ -1,4 +1,4 @@
-//! The resources that the server's process uses while it is measured.
+//! The resources used by the server process during a measurement.
 
 use super::CliError;
 use crate::engine::{Phase, Window};
@@ -6,8 +6,7 @@ use crate::stats::cpu;
 use crate::stats::result::{RunResult, ServerCpu};
 use std::time::Duration;
 
-/// Samples a process at the beginning and the end of the measured interval, to the nearest
-/// window.
+/// Samples a process at the beginning and the end of the measured interval, to the nearest window.
 pub(crate) struct ServerSampler {
     pid: u32,
     first: Option<Sample>,
@@ -21,14 +20,14 @@ struct Sample {
 }
 
 impl ServerSampler {
-    /// A sampler of process `pid`, which must be there.
+    /// A sampler of process `pid`, which must exist.
     pub(crate) fn new(pid: u32) -> Result<Self, CliError> {
         cpu::process(pid).map_err(|source| CliError::Server { pid, source })?;
         Ok(Self { pid, first: None, last: None })
     }
 
-    /// Samples if the window is in the measured interval. A process that has ended meanwhile
-    /// leaves the last sample as it was.
+    /// Samples if the window is in the measured interval. If the process has ended, the last sample
+    /// is kept.
     pub(crate) fn window(&mut self, window: &Window) {
         if window.phase == Phase::Measure
             && let Ok(cpu) = cpu::process(self.pid)
@@ -54,7 +53,7 @@ impl ServerSampler {
     }
 }
 
-/// Microseconds for an operation; 0 if none completed, since results hold finite numbers alone.
+/// Microseconds per operation; 0 if none completed, since results hold only finite numbers.
 fn per_operation(processors: f64, iops: f64) -> f64 {
     if iops > 0.0 { processors / iops * 1e6 } else { 0.0 }
 }

@@ -16,68 +16,69 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  The highest rate of 8 KiB random reads whose slowest hundredth takes 2 ms at most:
+  The highest rate of 8 KiB random reads with a 99th percentile of at most 2 ms:
     weir bench search nfs://127.0.0.1:2049/vol --bs 8KiB --jobs 8 --depth 32 --time 10s \\
         --p99-under 2ms
 
-  Where the latency curve bends, and how many connections are worth it:
+  The knee of the latency curve, and the number of connections beyond which nothing is gained:
     weir bench search nfs://127.0.0.1:2049/vol --rw randrw --jobs 4 --time 10s \\
         --knee --scaling connections
 
-How rates are found: the load is applied without a rate, then rates are doubled from a sixteenth of
-what that reached until one misses the target (p99 over it, or less than 95 % answered), then the
-bracket is halved until it is under 5 %. A verdict near the target is asked for again; if the two
-differ, the search ends there, because the boundary lies within the noise. The knee is the point of
-the curve of mean latency over operations a second, at 1, 2, 4, 8 … requests in flight of each job,
-that is furthest below the chord from its first to its last point. Scaling doubles until a doubling
-gains less than 5 %.
+How rates are found: the load is first applied without a rate limit. Rates are then doubled, starting
+from a sixteenth of the result, until one misses the target (p99 too high, or less than 95 %
+completed). The interval is then halved until it is below 5 %. A result near the target is measured
+again; if the two results differ, the search ends there, because the boundary is within the noise. The
+knee is the point of the curve of mean latency over operations per second, at 1, 2, 4, 8 … requests in
+flight per job, that is furthest below the chord from its first to its last point. For --scaling, the
+number is doubled until a doubling gains less than 5 %.
 
 Exit status: as weir bench.";
 
-/// Find limits: the highest rate under a latency, the knee of the latency curve, how far more helps
+/// Find limits: highest rate below a latency, knee of the latency curve, or useful parallelism
 ///
-/// The load is described as for one load; --time is that of each probe. Every probe is a step of
-/// the results, with all its figures.
+/// The load is described by the same options as for a single load; --time is the duration of each
+/// probe. The results contain every probe as a step with all its figures.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 #[command(group = ArgGroup::new("question").required(true).multiple(true)
           .args(["p99_under", "knee", "scaling"]))]
 pub struct SearchArgs {
-    /// Find the highest rate with a 99th percentile under this.
+    /// Find the highest rate with a 99th percentile below this latency.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Question")]
     pub p99_under: Option<Duration>,
     /// Find the knee of the latency curve.
     #[arg(long, help_heading = "Question")]
     pub knee: bool,
-    /// Find how many are worth it, one after the other.
+    /// Find the number beyond which more of these gain nothing; several are tested one after the
+    /// other.
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', help_heading = "Question")]
     pub scaling: Vec<Scaling>,
-    /// Most connections, jobs, or requests in flight of a job that are tried.
+    /// Maximum number of connections, jobs, or requests in flight per job to try.
     #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Question",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub most: u32,
     /// The load.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// How it is applied.
+    /// Repeats, caches and server measurement.
     #[command(flatten)]
     pub method: MethodArgs,
-    /// By whom.
+    /// The engine or the workers that apply the load.
     #[command(flatten)]
     pub by: ByArgs,
-    /// Where results go.
+    /// Output of the results.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What is varied.
+/// The parameter that is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scaling {
-    /// Connections of each client (nconnect).
+    /// Connections per client (nconnect).
     Connections,
     /// Jobs.
     Jobs,
-    /// Requests in flight of each job.
+    /// Requests in flight per job.
     Depth,
 }
 
@@ -102,7 +103,7 @@ impl SearchArgs {
     }
 }
 
-/// Searches, and gives what was not as it should be.
+/// Runs the search; returns the problems that were found.
 pub(super) fn run(
     args: &SearchArgs,
     format: Format,

@@ -1,4 +1,4 @@
-//! Live progress of the suite: which test and step of how many, and a line for each that is done.
+//! Live progress of the suite: the current test and step, and a line for each completed step.
 
 use crate::progress::Progress;
 use crate::results::StepResult;
@@ -18,7 +18,7 @@ impl Show {
         Self { progress: Progress::new(quiet), test: String::new(), step: String::new() }
     }
 
-    /// Something happened.
+    /// Handles an event.
     pub(super) fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Test { scenario, number, of } => {
@@ -42,7 +42,7 @@ impl Show {
         }
     }
 
-    /// Nothing more will happen.
+    /// Ends the display.
     pub(super) fn finish(&self) {
         self.progress.finish();
     }
@@ -59,7 +59,7 @@ fn doing(act: Act, repeat: u32, of: u32) -> String {
     }
 }
 
-/// The result of a step, in a line.
+/// The result of a step, in one line.
 fn line(result: &StepResult) -> String {
     let name = &result.name;
     let Some(summary) = &result.summary else {

@@ -8,7 +8,7 @@ use crate::engine::prepare_with;
 use crate::progress::Progress;
 use crate::stats::result::RunResult;
 
-/// Applies the load and prints the result in the form `format`. Gives what was not clean.
+/// Applies the load and prints the result in the format `format`. Returns the problems found.
 pub(super) fn run(
     args: &BenchArgs,
     format: Format,

@@ -7,7 +7,7 @@ use crate::units::{latency, three_digits};
 const COLUMNS: [&str; 10] =
     ["", "op/s", "MiB/s", "mean", "p5", "p50", "p95", "p99", "p99.9", "max"];
 
-/// The table, and below it everything worth a sentence.
+/// The table, followed by remarks.
 pub(super) fn render(result: &RunResult) -> Text {
     let mut grid = Grid::ruled();
     grid.head(COLUMNS);

@@ -1,4 +1,4 @@
-//! Values of options that are more than a number.
+//! Parsers for option values other than numbers.
 
 use crate::units::parse_time;
 use crate::workload::Rate;
@@ -35,7 +35,7 @@ pub(super) fn client_delay(text: &str) -> Result<u64, String> {
     if us > 10_000_000 { Err(format!("{text:?} is over 10s")) } else { Ok(us) }
 }
 
-/// A part: `1/100`, `0.01` or `1%`.
+/// A fraction: `1/100`, `0.01` or `1%`.
 pub(super) fn part(text: &str) -> Result<f64, String> {
     let number = |word: &str| word.trim().parse::<f64>().ok();
     let part = if let Some((above, below)) = text.split_once('/') {

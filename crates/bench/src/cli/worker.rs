@@ -17,72 +17,72 @@ use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLES: &str = "\
 Examples:
-  On each of the machines that are to load, with the same secret in the file:
+  On each load machine, with the same secret in the file:
     head -c 32 /dev/urandom | base64 >token && chmod 600 token
     weir bench worker --listen 192.0.2.11:7420 --secret-file token
 
-  On the machine that coordinates:
+  On the coordinating machine:
     weir bench run test.toml nfs://192.0.2.1/vol --workers 192.0.2.11,192.0.2.12 --secret-file token
 
-  Where ssh reaches the machines, nothing has to be started on them:
+  With ssh access to the machines, nothing has to be started on them:
     weir bench run test.toml nfs://192.0.2.1/vol --worker ssh:root@client1 --worker ssh:root@client2
 
-Exit status: 0 if it was told to end, by the coordinator of --stdio or by a signal; 1 if it could
-not listen, or the coordinator of --stdio was lost; 2 if the command line makes no sense.";
+Exit status: 0 if stopped by the coordinator of --stdio or by a signal; 1 if the worker could not
+listen, or lost the coordinator of --stdio; 2 for an invalid command line.";
 
-/// Take part in measurements that another machine coordinates
+/// Run a worker that applies load for a coordinator on another machine
 ///
-/// A worker applies its part of each load and sends back what it saw. It does nothing for anybody
-/// who has not proved that they know the token, and serves one coordinator at a time. What is said
-/// between the two is not encrypted: over networks that others use, take ssh.
+/// A worker applies its part of each load and returns its measurements. It accepts only
+/// coordinators that prove knowledge of the shared secret, and serves one coordinator at a time.
+/// The connection is not encrypted: on untrusted networks, use ssh.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES, max_term_width = 100)]
 #[command(group = ArgGroup::new("how").required(true).args(["listen", "stdio"]))]
 pub struct WorkerArgs {
-    /// Wait for coordinators on this address, one after the other [default port: 7420].
+    /// Listen for coordinators on this address, serving one at a time [default port: 7420].
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, value_parser = listen_address,
           default_missing_value = "127.0.0.1:7420", requires = "secret_file")]
     pub listen: Option<SocketAddr>,
-    /// Serve one coordinator on standard input and output; it starts the worker itself.
+    /// Serve one coordinator on standard input and output; used by coordinators that start the
+    /// worker.
     #[arg(long)]
     pub stdio: bool,
-    /// File with the secret that the coordinator has to know too: 16 bytes or more, readable by
-    /// its owner alone.
+    /// File with the secret shared with the coordinator: at least 16 bytes, readable by its owner
+    /// only.
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// Name of this worker where the coordinator gives it none [default: the machine's].
+    /// Name of this worker, if the coordinator gives it none [default: the host name].
     #[arg(long)]
     pub name: Option<String>,
 }
 
-/// Which workers apply the load; without any, this process does.
+/// Workers that apply the load; without any, this process applies it.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Workers")]
 pub struct WorkersArgs {
-    /// Workers that listen (`weir bench worker --listen`), separated by commas; port 7420 unless
-    /// given.
+    /// Listening workers (`weir bench worker --listen`), separated by commas [default port: 7420].
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub workers: Vec<String>,
-    /// One worker: `HOST:PORT` of one that listens, or `ssh:[USER@]HOST` to start one there. With
-    /// `NAME=` before it, loads that name hosts know it by that name.
+    /// One worker: `HOST:PORT` for a listening worker, or `ssh:[USER@]HOST` to start one over ssh.
+    /// With a `NAME=` prefix, the worker is known by that name to loads that name hosts.
     #[arg(long, value_name = "[NAME=]PLACE")]
     pub worker: Vec<String>,
-    /// Start so many workers on this machine.
+    /// Number of workers to start on this machine, 1 to 256.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub local_workers: Option<u32>,
-    /// File with the secret of the workers that listen.
+    /// File with the secret shared with listening workers.
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// Program and arguments that stand for `ssh`, separated by blanks.
+    /// Command to use as `ssh`, with arguments separated by blanks.
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub ssh: String,
-    /// The program to start on the machines that ssh reaches.
+    /// Program to start on machines reached by ssh.
     #[arg(long, value_name = "PROGRAM", default_value = "weir")]
     pub worker_program: String,
 }
 
-/// Does what `weir bench worker` says until it is told to end: by `control`, by SIGTERM or SIGINT,
-/// or by the coordinator of `--stdio`.
+/// Runs a worker until it is stopped by `control`, by SIGTERM or SIGINT, or by the coordinator of
+/// `--stdio`.
 ///
 /// # Errors
 /// [`CliError`] says what to do.
@@ -143,7 +143,7 @@ fn serve_stdio(worker: &Worker, control: &Control) -> Result<(), BenchError> {
     }
 }
 
-/// A worker clears away before it ends, so the signals that end it only ask it to.
+/// Signals only request the end of the worker, so that it can clean up first.
 fn end_on_signals(control: Control) -> Result<(), BenchError> {
     let failed = |source| BenchError::Local { what: "watching for signals", source };
     let runtime = Builder::new_current_thread().enable_io().build().map_err(failed)?;
@@ -166,16 +166,16 @@ fn end_on_signals(control: Control) -> Result<(), BenchError> {
 }
 
 impl WorkersArgs {
-    /// Is any worker asked for?
+    /// Whether any worker is requested.
     #[must_use]
     pub fn any(&self) -> bool {
         !self.workers.is_empty() || !self.worker.is_empty() || self.local_workers.is_some()
     }
 
-    /// The workers asked for, by name and place.
+    /// The requested workers, with name and location.
     ///
     /// # Errors
-    /// [`BenchError::Peer`] says which is not written as it should be.
+    /// [`BenchError::Peer`] names the one that cannot be parsed.
     pub fn wanted(&self) -> Result<Vec<Wanted>, BenchError> {
         let written = self.workers.iter().chain(&self.worker);
         let mut wanted = written
@@ -187,18 +187,19 @@ impl WorkersArgs {
         let listening = wanted.iter().any(|one| matches!(one.place, Place::Listening(_)));
         if listening && self.secret_file.is_none() {
             return Err(BenchError::Peer(
-                "workers that listen want a token: give --secret-file with the same secret as \
-                 theirs"
+                "listening workers require a token: give --secret-file with the secret that the \
+                 workers use"
                     .to_owned(),
             ));
         }
         Ok(wanted)
     }
 
-    /// Connects to, or starts, all of them. Dropping what comes of it ends those that were started.
+    /// Connects to, or starts, all workers. Dropping the result stops the workers that were
+    /// started.
     ///
     /// # Errors
-    /// [`BenchError`] says which worker it was, and what to do.
+    /// [`BenchError`] names the worker, and says what to do.
     pub fn connect(&self, target: Target) -> Result<Workers, BenchError> {
         let wanted = self.wanted()?;
         let patience = Patience::default();

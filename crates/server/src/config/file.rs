@@ -78,10 +78,10 @@ fn read_value<'a>(value: &'a DeValue<'a>) -> Result<Value<'a>, String> {
             .map_err(|_| format!("{} is out of range", number.as_str())),
         DeValue::Array(items) => {
             let text = |item: &'a Spanned<DeValue<'a>>| {
-                item.get_ref().as_str().ok_or_else(|| "a list of texts is needed".to_owned())
+                item.get_ref().as_str().ok_or_else(|| "expected a list of strings".to_owned())
             };
             items.iter().map(text).collect::<Result<_, _>>().map(Value::List)
         }
-        other => Err(format!("a {} is not what this key takes", other.type_str())),
+        other => Err(format!("a {} is not a valid value for this key", other.type_str())),
     }
 }

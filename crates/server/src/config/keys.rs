@@ -1,5 +1,5 @@
-//! The table of settings: name, meaning, how a value is read and shown. Files, flags and the
-//! environment all go through it, so none knows a key that another does not.
+//! The table of settings: name, meaning, and how a value is parsed and shown. The file, the options
+//! and the environment all use this table, so that all three accept the same keys.
 
 use super::{ApiTls, LogFormat, NamespaceDurability, RpcbindMode, Seccomp, ServerConfig};
 use std::collections::BTreeSet;
@@ -12,12 +12,12 @@ use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
 use weir_qos::Bought;
 use weir_qos::admission::Policy;
 
-/// Nobody can mean more connections than that.
+/// More connections than any configuration needs.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
 
 /// Most listen addresses of one kind.
 const LISTEN_MAX: usize = 64;
-/// Most volumes with histograms: each is some 80 lines of the metrics.
+/// Most volumes with histograms: each adds some 80 lines to the metrics.
 const HISTOGRAMS_MAX: usize = 100;
 /// Most worker threads.
 const WORKERS_MAX: usize = 1024;
@@ -25,7 +25,7 @@ const WORKERS_MAX: usize = 1024;
 const OBJECTS_MAX: usize = 1 << 24;
 /// The log levels, least first.
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-/// Most that disks may be overcommitted, percent.
+/// Maximum overcommit of capacity, percent.
 const OVERCOMMIT_PERCENT_MAX: u32 = 10_000;
 /// Longest shutdown and longest grace period, seconds.
 const GRACE_SECS_MAX: u64 = 3600;
@@ -49,7 +49,7 @@ type Set = fn(&mut ServerConfig, &Value<'_>) -> Result<(), String>;
 pub struct Key {
     /// The key's name in the file, with its section: `nfs.listen`.
     pub name: &'static str,
-    /// The key's meaning, with its unit and default.
+    /// The key's meaning: what it sets, the unit, the range and the default.
     pub meaning: &'static str,
     set: Set,
     show: fn(&ServerConfig) -> String,
@@ -67,28 +67,28 @@ impl Key {
     }
 }
 
-/// Every setting; those without a section first, as TOML wants.
+/// Every setting. Keys without a section come first, as TOML requires.
 pub const KEYS: &[Key] = &[
     Key {
         name: "data",
-        meaning: "data directory: catalogue, keys, API socket, and pools without a path of their own",
+        meaning: "data directory: catalogue, keys, API socket, and pools without their own path",
         set: |config, value| text(value).map(|path| config.data = PathBuf::from(path)),
         show: |config| quote(&config.data.to_string_lossy()),
     },
     Key {
         name: "workers",
-        meaning: "threads that serve connections; 0 (default) is one per core",
+        meaning: "number of worker threads that serve connections, 0 to 1024; 0 (default): one per core",
         set: |config, value| number(value, &(0..=WORKERS_MAX)).map(|count| config.workers = count),
         show: |config| config.workers.to_string(),
     },
     Key {
         name: "namespace_durability",
-        meaning: "what an answered create, remove or rename survives: power (default) or process",
+        meaning: "failure that a completed create, remove or rename survives: power (default: a power failure) or process (a crash of the server only)",
         set: |config, value| {
             config.namespace_durability = match text(value)? {
                 "power" => NamespaceDurability::Power,
                 "process" => NamespaceDurability::Process,
-                other => return Err(format!("{other:?} is none of power, process")),
+                other => return Err(format!("{other:?} is not one of power, process")),
             };
             Ok(())
         },
@@ -101,13 +101,13 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "metadata_cache",
-        meaning: "keep descriptors and attributes in memory: true (default) or false",
+        meaning: "cache file descriptors and attributes in memory: true (default) or false",
         set: |config, value| boolean(value).map(|on| config.metadata_cache = on),
         show: |config| config.metadata_cache.to_string(),
     },
     Key {
         name: "cached_objects_max",
-        meaning: "most objects of one volume whose descriptors and attributes are kept; default 65536",
+        meaning: "maximum number of objects per volume in the metadata cache, 16 to 16777216; default 65536",
         set: |config, value| {
             number(value, &(16..=OBJECTS_MAX)).map(|count| config.cached_objects_max = count)
         },
@@ -115,7 +115,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "blocking_threads",
-        meaning: "threads for system calls that may wait for the disk; default 16",
+        meaning: "number of threads for blocking disk I/O, 16 to 1024; default 16",
         set: |config, value| {
             number(value, &(16..=WORKERS_MAX)).map(|count| config.blocking_threads = count)
         },
@@ -123,13 +123,13 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "manage_gids",
-        meaning: "look up the groups of callers on this machine instead of believing the client's list, which has 16 at most: true or false (default)",
+        meaning: "look up the groups of users on this machine instead of using the client's list, which is limited to 16 groups: true or false (default)",
         set: |config, value| boolean(value).map(|on| config.manage_gids = on),
         show: |config| config.manage_gids.to_string(),
     },
     Key {
         name: "parked_total_mib",
-        meaning: "MiB of memory that requests waiting for their contract may pin in all; default 1024",
+        meaning: "maximum memory for requests that wait for their contract, in MiB, 16 to 1048576; default 1024",
         set: |config, value| {
             number(value, &(16..=1 << 20)).map(|mib| config.parked_total_mib = mib)
         },
@@ -137,7 +137,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "connections_max",
-        meaning: "most open connections; default 16384",
+        meaning: "maximum number of open connections, 16 to 1000000; default 16384",
         set: |config, value| {
             number(value, &(16..=CONNECTIONS_LIMIT)).map(|count| config.connections_max = count)
         },
@@ -145,7 +145,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "connections_per_client_max",
-        meaning: "most open connections of one IPv4 address or IPv6 /64; default 1024",
+        meaning: "maximum number of open connections per IPv4 address or IPv6 /64, 1 to 1000000; default 1024",
         set: |config, value| {
             number(value, &(1..=CONNECTIONS_LIMIT))
                 .map(|count| config.connections_per_client_max = count)
@@ -154,7 +154,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "keepalive_secs",
-        meaning: "seconds of silence after which a peer is asked whether it is still there; default 60",
+        meaning: "idle time in seconds after which TCP keepalive probes are sent, 5 to 7200; default 60",
         set: |config, value| {
             number(value, &(5..=7200)).map(|secs| config.keepalive = Duration::from_secs(secs))
         },
@@ -162,25 +162,25 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "pool_size_min",
-        meaning: "smallest pool; default 1MiB (Azure NetApp Files: 1TiB)",
+        meaning: "minimum size of a pool; default 1MiB (Azure NetApp Files: 1TiB)",
         set: |config, value| size(value).map(|bytes| config.pool_size_min = bytes),
         show: |config| quote(&format!("{:#}", Bytes(config.pool_size_min))),
     },
     Key {
         name: "volume_quota_min",
-        meaning: "smallest volume; default 1MiB (Azure NetApp Files: 50GiB)",
+        meaning: "minimum quota of a volume; default 1MiB (Azure NetApp Files: 50GiB)",
         set: |config, value| size(value).map(|bytes| config.volume_quota_min = bytes),
         show: |config| quote(&format!("{:#}", Bytes(config.volume_quota_min))),
     },
     Key {
         name: "custom_throughput_min",
-        meaning: "least throughput that a pool of the model custom buys, to 5120MiB/s; default 64MiB/s",
+        meaning: "minimum throughput of a custom pool, at most 5120MiB/s; default 64MiB/s",
         set: |config, value| bought(value).map(|rate| config.custom_throughput_min = rate),
         show: |config| quote(&format!("{:#}", Rate(config.custom_throughput_min))),
     },
     Key {
         name: "custom_iops_min",
-        meaning: "least IOPS that a pool of the model custom buys; default 1024",
+        meaning: "minimum IOPS of a custom pool, 1 to 160000; default 1024",
         set: |config, value| {
             number(value, &(1..=160_000)).map(|iops| config.custom_iops_min = iops)
         },
@@ -188,13 +188,13 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "rpcbind",
-        meaning: "how clients find the lock manager: register (with this machine's rpcbind), serve (our own on port 111), or off (default: no locks over the network)",
+        meaning: "how clients find the lock manager: register (with the local rpcbind), serve (built-in portmapper on port 111), or off (default: no network locks)",
         set: |config, value| {
             config.rpcbind = match text(value)? {
                 "off" => RpcbindMode::Off,
                 "register" => RpcbindMode::Register,
                 "serve" => RpcbindMode::Serve,
-                other => return Err(format!("{other:?} is none of register, serve, off")),
+                other => return Err(format!("{other:?} is not one of register, serve, off")),
             };
             Ok(())
         },
@@ -208,7 +208,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "grace_period_secs",
-        meaning: "seconds after a restart in which only locks from before it are given; default 90",
+        meaning: "grace period after a restart in seconds, during which clients may only reclaim locks, 0 to 3600; default 90",
         set: |config, value| {
             number(value, &(0..=GRACE_SECS_MAX))
                 .map(|secs| config.grace_period = Duration::from_secs(secs))
@@ -217,19 +217,20 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "seccomp",
-        meaning: "the kernel's filter of the server's own system calls: on (default), log (only note in the audit log what it would refuse) or off",
+        meaning: "seccomp filter for the server's own system calls: on (default), log (record violations in the kernel's audit log only) or off",
         set: |config, value| {
             let given = text(value)?;
             let modes = [Seccomp::On, Seccomp::Log, Seccomp::Off];
             let found = modes.into_iter().find(|mode| mode.word() == given);
-            config.seccomp = found.ok_or_else(|| format!("{given:?} is none of on, log, off"))?;
+            config.seccomp =
+                found.ok_or_else(|| format!("{given:?} is not one of on, log, off"))?;
             Ok(())
         },
         show: |config| quote(config.seccomp.word()),
     },
     Key {
         name: "shutdown_grace_secs",
-        meaning: "seconds to wait at shutdown for requests in flight; default 30",
+        meaning: "time to wait at shutdown for requests in flight, in seconds, 0 to 3600; default 30",
         set: |config, value| {
             number(value, &(0..=GRACE_SECS_MAX))
                 .map(|secs| config.shutdown_grace = Duration::from_secs(secs))
@@ -238,7 +239,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "nfs.listen",
-        meaning: "addresses of NFS and MOUNT over TCP; default 127.0.0.1:2049",
+        meaning: "listen addresses for NFS and MOUNT over TCP; default 127.0.0.1:2049",
         set: |config, value| {
             let listen = addresses(value)?;
             if listen.is_empty() {
@@ -251,41 +252,42 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "api.listen",
-        meaning: "addresses of the API over TCP; default 127.0.0.1:7437; an empty list (or `none`) leaves only the socket in the data directory",
+        meaning: "listen addresses for the API over TCP; default 127.0.0.1:7437; an empty list (or `none`): only the Unix socket in the data directory",
         set: |config, value| addresses(value).map(|listen| config.api = listen),
         show: |config| list(&config.api),
     },
     Key {
         name: "api.tls",
-        meaning: "where the API over TCP speaks TLS: auto (default: at all addresses but loopback), on (everywhere) or off (nowhere: tokens can be read on the way)",
+        meaning: "use of TLS for the API over TCP: auto (default: all addresses except loopback), on (all addresses) or off (never: tokens can be intercepted)",
         set: |config, value| {
             let given = text(value)?;
             let modes = [ApiTls::Auto, ApiTls::On, ApiTls::Off];
             let found = modes.into_iter().find(|mode| mode.word() == given);
-            config.api_tls = found.ok_or_else(|| format!("{given:?} is none of auto, on, off"))?;
+            config.api_tls =
+                found.ok_or_else(|| format!("{given:?} is not one of auto, on, off"))?;
             Ok(())
         },
         show: |config| quote(config.api_tls.word()),
     },
     Key {
         name: "api.tls_cert",
-        meaning: "file with the API's certificate and those that lead to an authority, PEM; default own: one that is made in the data directory",
+        meaning: "PEM file with the API's certificate and its intermediate certificates; default own: a self-signed certificate in the data directory",
         set: |config, value| own_or_path(value).map(|path| config.api_tls_cert = path),
         show: |config| show_path(config.api_tls_cert.as_deref()),
     },
     Key {
         name: "api.tls_key",
-        meaning: "file with the key of api.tls_cert, PEM; default own",
+        meaning: "PEM file with the private key of api.tls_cert; default own",
         set: |config, value| own_or_path(value).map(|path| config.api_tls_key = path),
         show: |config| show_path(config.api_tls_key.as_deref()),
     },
     Key {
         name: "admission.policy",
-        meaning: "what is done about a change that commits disks to more than `weir calibrate` found that they hold: refuse (default), warn or off",
+        meaning: "action when a change would commit more than the capacity measured by `weir calibrate`: refuse (default), warn or off",
         set: |config, value| {
             let given = text(value)?;
             let found = Policy::ALL.into_iter().find(|policy| policy.name() == given);
-            let refused = || format!("{given:?} is none of refuse, warn, off");
+            let refused = || format!("{given:?} is not one of refuse, warn, off");
             config.admission.policy = found.ok_or_else(refused)?;
             Ok(())
         },
@@ -293,13 +295,14 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "admission.mix",
-        meaning: "the mix by which that is judged: worst (default: the worst of those measured), or the percentage of reads, 0 to 100",
+        meaning: "read/write mix used for the capacity check: worst (default: worst of all measured mixes), or the percentage of reads, 0 to 100",
         set: |config, value| {
             let given = match value {
                 Value::Integer(percent) => percent.to_string(),
                 _ => text(value)?.to_owned(),
             };
-            let refused = || format!("{given:?} is neither worst nor a percentage of reads");
+            let refused =
+                || format!("{given:?} is neither worst nor a percentage of reads from 0 to 100");
             config.admission.plan.mix = given.parse().map_err(|_| refused())?;
             Ok(())
         },
@@ -307,13 +310,13 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "admission.block_size",
-        meaning: "the block size by which throughput is judged; default 64KiB",
+        meaning: "block size used for the capacity check of throughput, at most 1MiB; default 64KiB",
         set: |config, value| block(value).map(|bytes| config.admission.plan.block_bytes = bytes),
         show: |config| quote(&format!("{:#}", Bytes(config.admission.plan.block_bytes.into()))),
     },
     Key {
         name: "admission.iops_block_size",
-        meaning: "the block size by which IOPS are judged; default 8KiB",
+        meaning: "block size used for the capacity check of IOPS, at most 1MiB; default 8KiB",
         set: |config, value| {
             block(value).map(|bytes| config.admission.plan.iops_block_bytes = bytes)
         },
@@ -323,7 +326,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "admission.overcommit_percent",
-        meaning: "how much of what disks hold may be committed, 1 to 10000 percent; default 100",
+        meaning: "share of the measured capacity that may be committed, in percent, 1 to 10000; default 100",
         set: |config, value| {
             number(value, &(1..=OVERCOMMIT_PERCENT_MAX))
                 .map(|percent| config.admission.overcommit_percent = percent)
@@ -332,12 +335,12 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "log.format",
-        meaning: "log lines on standard error: text (default) or json",
+        meaning: "format of log lines on standard error: text (default) or json",
         set: |config, value| {
             config.log_format = match text(value)? {
                 "text" => LogFormat::Text,
                 "json" => LogFormat::Json,
-                other => return Err(format!("{other:?} is none of text, json")),
+                other => return Err(format!("{other:?} is not one of text, json")),
             };
             Ok(())
         },
@@ -350,19 +353,19 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "log.level",
-        meaning: "off, error, warn, info (default), debug, trace, or a filter such as info,weir_store=debug",
+        meaning: "log level: off, error, warn, info (default), debug, trace, or a filter such as info,weir_store=debug",
         set: |config, value| log_filter(value).map(|filter| config.log_level = filter),
         show: |config| quote(&config.log_level),
     },
     Key {
         name: "metrics.histograms",
-        meaning: "names of volumes that have histograms of latency in the metrics, at most 100; default none; an empty list (or `none`) is none",
+        meaning: "names of the volumes with latency histograms in the metrics, at most 100; default none; an empty list (or `none`): none",
         set: |config, value| volumes(value).map(|names| config.metrics_histograms = names),
         show: |config| list(&config.metrics_histograms),
     },
 ];
 
-/// The known key that `key` is probably meant to be.
+/// The known key that `key` was probably meant to be.
 pub(super) fn nearest(key: &str) -> Option<&'static str> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let likeness = |known: &str| {
@@ -379,7 +382,7 @@ pub(super) fn nearest(key: &str) -> Option<&'static str> {
 fn text<'a>(value: &Value<'a>) -> Result<&'a str, String> {
     match value {
         Value::Text(text) if !text.is_empty() => Ok(text),
-        _ => Err("a text that is not empty is needed".to_owned()),
+        _ => Err("expected a non-empty string".to_owned()),
     }
 }
 
@@ -405,7 +408,7 @@ where
     };
     let number = given.and_then(|number| T::try_from(number).ok());
     number.filter(|number| allowed.contains(number)).ok_or_else(|| {
-        format!("a whole number from {} to {} is needed", allowed.start(), allowed.end())
+        format!("expected a whole number from {} to {}", allowed.start(), allowed.end())
     })
 }
 
@@ -414,13 +417,13 @@ fn boolean(value: &Value<'_>) -> Result<bool, String> {
         Value::Bool(on) => Ok(*on),
         Value::Text("true") => Ok(true),
         Value::Text("false") => Ok(false),
-        _ => Err("true or false is needed".to_owned()),
+        _ => Err("expected true or false".to_owned()),
     }
 }
 
 fn size(value: &Value<'_>) -> Result<u64, String> {
     match parse_bytes(text(value)?) {
-        Ok(0) => Err("more than nothing is needed".to_owned()),
+        Ok(0) => Err("expected a value greater than zero".to_owned()),
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
@@ -430,12 +433,12 @@ fn size(value: &Value<'_>) -> Result<u64, String> {
 fn block(value: &Value<'_>) -> Result<u32, String> {
     let bytes = size(value)?;
     let fits = u32::try_from(bytes).ok().filter(|bytes| *bytes <= IO_BYTES_MAX);
-    fits.ok_or_else(|| format!("at most {} is allowed", Bytes(IO_BYTES_MAX.into())))
+    fits.ok_or_else(|| format!("must not exceed {}", Bytes(IO_BYTES_MAX.into())))
 }
 
 fn rate(value: &Value<'_>) -> Result<u64, String> {
     match parse_rate(text(value)?) {
-        Ok(0) => Err("more than nothing is needed".to_owned()),
+        Ok(0) => Err("expected a value greater than zero".to_owned()),
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
@@ -445,13 +448,13 @@ fn rate(value: &Value<'_>) -> Result<u64, String> {
 fn bought(value: &Value<'_>) -> Result<u64, String> {
     let most = Bought::CUSTOM_RATE_MAX;
     rate(value).and_then(|rate| match rate > most.0 {
-        true => Err(format!("at most {most} is allowed, the most that such a pool buys")),
+        true => Err(format!("must not exceed {most}, the maximum for a custom pool")),
         false => Ok(rate),
     })
 }
 
-/// Levels with an optional target each, comma-separated. A bare target, which tracing would take,
-/// can't be told from a misspelt level, which would silence all others.
+/// Levels with an optional target each, comma-separated. A target without a level, which tracing
+/// would accept, cannot be distinguished from a misspelt level, which would silence all others.
 fn log_filter(value: &Value<'_>) -> Result<String, String> {
     let is_level = |word: &str| LOG_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
     let in_target = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-' | '.');
@@ -465,7 +468,7 @@ fn log_filter(value: &Value<'_>) -> Result<String, String> {
         if !known {
             let levels = LOG_LEVELS.join(", ");
             return Err(format!(
-                "{part:?} is neither a level ({levels}) nor a TARGET=LEVEL: write info, say, or info,weir_store=debug"
+                "{part:?} is neither a level ({levels}) nor TARGET=LEVEL; for example info, or info,weir_store=debug"
             ));
         }
     }
@@ -473,38 +476,40 @@ fn log_filter(value: &Value<'_>) -> Result<String, String> {
 }
 
 fn addresses(value: &Value<'_>) -> Result<Vec<SocketAddr>, String> {
-    let texts = texts(value, "a list of ADDRESS:PORT is needed")?;
+    let texts = texts(value, "expected a list of ADDRESS:PORT")?;
     if texts.len() > LISTEN_MAX {
-        return Err(format!("at most {LISTEN_MAX} addresses"));
+        return Err(format!("too many addresses: at most {LISTEN_MAX} are allowed"));
     }
     let address = |text: &&str| {
         text.parse::<SocketAddr>().map_err(|_| {
             format!(
-                "{text:?} is no ADDRESS:PORT; write 127.0.0.1:2049 or [::1]:2049 (no host names)"
+                "{text:?} is not an ADDRESS:PORT such as 127.0.0.1:2049 or [::1]:2049 (host names are not supported)"
             )
         })
     };
     texts.iter().map(address).collect()
 }
 
-/// Names of volumes. Whether there are such volumes is not known here, nor need there be yet.
+/// Names of volumes. A volume of that name need not exist yet.
 fn volumes(value: &Value<'_>) -> Result<BTreeSet<String>, String> {
     let names: BTreeSet<&str> =
-        texts(value, "a list of names of volumes is needed")?.into_iter().collect();
+        texts(value, "expected a list of volume names")?.into_iter().collect();
     if names.len() > HISTOGRAMS_MAX {
         let given = names.len();
-        return Err(format!("at most {HISTOGRAMS_MAX} volumes may have histograms, not {given}"));
+        return Err(format!(
+            "at most {HISTOGRAMS_MAX} volumes may have histograms, but {given} are listed"
+        ));
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match names.iter().find(|name| name.is_empty() || !name.chars().all(allowed)) {
         Some(bad) => Err(format!(
-            "{bad:?} is no name of a volume; write the name alone, without its pool: home, say"
+            "{bad:?} is not a volume name; give the name without the pool, for example home"
         )),
         None => Ok(names.into_iter().map(str::to_owned).collect()),
     }
 }
 
-/// A list, or texts separated by commas, or `none`.
+/// A list, a comma-separated string, or `none`.
 fn texts<'a>(value: &Value<'a>, needed: &str) -> Result<Vec<&'a str>, String> {
     match value {
         Value::Text("none") => Ok(Vec::new()),
@@ -530,7 +535,7 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// Things that need no escapes, as a list.
+/// A list of values that need no escaping.
 fn list<T: std::fmt::Display>(things: impl IntoIterator<Item = T>) -> String {
     let quoted: Vec<String> = things.into_iter().map(|thing| format!("\"{thing}\"")).collect();
     format!("[{}]", quoted.join(", "))

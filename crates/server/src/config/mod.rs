@@ -1,7 +1,7 @@
 //! The server's configuration: one value with every setting, built from defaults, a TOML file and
-//! overrides (the command line and the environment), in that order. Nothing else reads settings.
+//! overrides (environment and command line), in that order. No other code reads settings.
 //!
-//! A key that nobody knows is refused, with the nearest known one and the line it stands on.
+//! An unknown key is refused, with its line number and the nearest known key.
 
 mod file;
 mod keys;
@@ -23,60 +23,60 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct ServerConfig {
     /// `data`: the data directory.
     pub data: PathBuf,
-    /// `nfs.listen`: where NFS and MOUNT are served over TCP, at least one.
+    /// `nfs.listen`: listen addresses for NFS and MOUNT over TCP, at least one.
     pub nfs: Vec<SocketAddr>,
-    /// `api.listen`: where the API is served over TCP, beside the socket in the data directory.
+    /// `api.listen`: listen addresses for the API over TCP, in addition to the Unix socket.
     pub api: Vec<SocketAddr>,
-    /// `api.tls`: where the API over TCP speaks TLS.
+    /// `api.tls`: use of TLS for the API over TCP.
     pub api_tls: ApiTls,
-    /// `api.tls_cert`: its certificate with what leads to an authority, PEM; one of our own if not
-    /// said.
+    /// `api.tls_cert`: the API's certificate with its intermediates, PEM; self-signed if not set.
     pub api_tls_cert: Option<PathBuf>,
-    /// `api.tls_key`: the key of `api.tls_cert`, PEM.
+    /// `api.tls_key`: the private key of `api.tls_cert`, PEM.
     pub api_tls_key: Option<PathBuf>,
-    /// `workers`: threads that serve connections; 0 for one per core.
+    /// `workers`: number of worker threads; 0: one per core.
     pub workers: usize,
-    /// `log.format`: how log lines are written.
+    /// `log.format`: the format of log lines.
     pub log_format: LogFormat,
-    /// `log.level`: a level or a filter as tracing reads it (`info,weir_store=debug`).
+    /// `log.level`: a level or a filter in the syntax of tracing (`info,weir_store=debug`).
     pub log_level: String,
-    /// `namespace_durability`: what an answered CREATE, REMOVE, RENAME, … survives.
+    /// `namespace_durability`: failure that a completed CREATE, REMOVE, RENAME, … survives.
     pub namespace_durability: NamespaceDurability,
-    /// `metadata_cache`: keep descriptors and attributes in memory.
+    /// `metadata_cache`: cache descriptors and attributes in memory.
     pub metadata_cache: bool,
-    /// `cached_objects_max`: most objects of one volume whose descriptors and attributes are kept.
+    /// `cached_objects_max`: maximum number of objects per volume in the metadata cache.
     pub cached_objects_max: usize,
-    /// `blocking_threads`: threads for system calls that may wait for the disk.
+    /// `blocking_threads`: number of threads for blocking disk I/O.
     pub blocking_threads: usize,
-    /// `manage_gids`: look up the groups of callers here instead of believing the client's list.
+    /// `manage_gids`: look up the groups of users here instead of using the client's list.
     pub manage_gids: bool,
-    /// `parked_total_mib`: MiB that requests waiting for their contract may pin, all volumes.
+    /// `parked_total_mib`: maximum memory for requests that wait for their contract, all volumes,
+    /// MiB.
     pub parked_total_mib: u64,
-    /// `connections_max`: most open connections.
+    /// `connections_max`: maximum number of open connections.
     pub connections_max: usize,
-    /// `connections_per_client_max`: most open connections of one client address.
+    /// `connections_per_client_max`: maximum number of open connections per client address.
     pub connections_per_client_max: usize,
-    /// `keepalive_secs`: silence after which a peer is asked whether it is still there.
+    /// `keepalive_secs`: idle time after which TCP keepalive probes are sent.
     pub keepalive: Duration,
-    /// `pool_size_min`: smallest pool, bytes.
+    /// `pool_size_min`: minimum size of a pool, bytes.
     pub pool_size_min: u64,
-    /// `volume_quota_min`: smallest volume, bytes.
+    /// `volume_quota_min`: minimum quota of a volume, bytes.
     pub volume_quota_min: u64,
-    /// `custom_throughput_min`: the least throughput that a custom pool buys, bytes per second.
+    /// `custom_throughput_min`: minimum throughput of a custom pool, bytes per second.
     pub custom_throughput_min: u64,
-    /// `custom_iops_min`: the least IOPS that a custom pool buys.
+    /// `custom_iops_min`: minimum IOPS of a custom pool.
     pub custom_iops_min: u64,
-    /// `metrics.histograms`: names of the volumes that have histograms of latency.
+    /// `metrics.histograms`: names of the volumes with latency histograms.
     pub metrics_histograms: BTreeSet<String>,
-    /// `admission.…`: what may be promised of disks that were calibrated.
+    /// `admission.…`: the capacity check against calibrations.
     pub admission: Admission,
     /// `rpcbind`: how clients find MOUNT and the lock manager.
     pub rpcbind: RpcbindMode,
-    /// `grace_period_secs`: how long those who held locks before a restart may take them again.
+    /// `grace_period_secs`: grace period after a restart, in which locks can only be reclaimed.
     pub grace_period: Duration,
-    /// `seccomp`: whether the kernel filters the server's system calls.
+    /// `seccomp`: the seccomp filter for the server's system calls.
     pub seccomp: Seccomp,
-    /// `shutdown_grace_secs`: how long to wait at shutdown for what is in flight.
+    /// `shutdown_grace_secs`: time to wait at shutdown for requests in flight.
     pub shutdown_grace: Duration,
 }
 
@@ -116,19 +116,19 @@ impl Default for ServerConfig {
     }
 }
 
-/// The addresses at which the API over TCP speaks TLS.
+/// The addresses at which the API over TCP uses TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiTls {
-    /// At addresses other than loopback.
+    /// All addresses except loopback.
     Auto,
-    /// Everywhere.
+    /// All addresses.
     On,
-    /// Nowhere.
+    /// None.
     Off,
 }
 
 impl ApiTls {
-    /// The word for it in configuration.
+    /// The value in the configuration.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -142,36 +142,36 @@ impl ApiTls {
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// The way in which clients find MOUNT and the lock manager, which they ask port 111 for.
+/// How clients find MOUNT and the lock manager, which they look up at port 111.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpcbindMode {
-    /// Not at all: no locks over the network.
+    /// Not at all: no network locks.
     Off,
-    /// Through the rpcbind that runs on this machine.
+    /// Through the local rpcbind.
     Register,
-    /// Through a portmapper of our own.
+    /// Through the built-in portmapper.
     Serve,
 }
 
-/// The kernel's reaction to system calls that serving doesn't use.
+/// The kernel's reaction to system calls outside the list that serving needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// The calls fail, and the worst end the process.
+    /// The calls fail; the most dangerous ones end the process.
     On,
-    /// The calls are carried out, and the kernel's audit log has them.
+    /// The calls succeed and are recorded in the kernel's audit log.
     Log,
-    /// The calls are carried out.
+    /// The calls succeed.
     Off,
 }
 
 impl Seccomp {
-    /// The word for it in configuration and logs.
+    /// The name in the configuration and in logs.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -182,19 +182,19 @@ impl Seccomp {
     }
 }
 
-/// The failure that an answered change of a name or an attribute survives.
+/// The failure that a completed change of a name or an attribute survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceDurability {
-    /// A power cut, as RFC 1813 §4.8 wants.
+    /// A power failure, as required by RFC 1813 §4.8.
     Power,
     /// A crash of the server, but not of the machine.
     Process,
 }
 
-/// Why a configuration was refused.
+/// A configuration error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file can't be read.
+    /// The file cannot be read.
     #[error("configuration file {}: {source}", path.display())]
     Read {
         /// The file.
@@ -203,12 +203,12 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is over 1 MiB.
-    #[error("configuration file {}: over {FILE_BYTES_MAX} bytes", path.display())]
+    #[error("configuration file {}: larger than {FILE_BYTES_MAX} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error("{}:{line}: {message}", path.display())]
     Syntax {
         /// The file.
@@ -218,7 +218,7 @@ pub enum ConfigError {
         /// The parser's message.
         message: String,
     },
-    /// A key nobody knows.
+    /// An unknown key.
     #[error("{}:{line}: unknown key {key:?}{}", path.display(), did_you_mean(*nearest))]
     UnknownKey {
         /// The file.
@@ -230,18 +230,18 @@ pub enum ConfigError {
         /// The nearest known key, if one is near.
         nearest: Option<&'static str>,
     },
-    /// A value that makes no sense.
+    /// An invalid value.
     #[error("{origin}: {key}: {reason}")]
     Value {
         /// The value's origin: file and line, or the command line and environment.
         origin: String,
         /// The key.
         key: &'static str,
-        /// The mistake, and a right value.
+        /// The error, and a valid value.
         reason: String,
     },
     /// A certificate without its key, or a key without a certificate.
-    #[error("api.tls_cert and api.tls_key belong together: give both, or neither")]
+    #[error("api.tls_cert and api.tls_key must be set together: give both, or neither")]
     HalfCertificate,
     /// No data directory was given.
     #[error(
@@ -253,14 +253,14 @@ pub enum ConfigError {
 fn did_you_mean(nearest: Option<&'static str>) -> String {
     match nearest {
         Some(key) => format!("; did you mean {key:?}?"),
-        None => "; `weir config keys` lists the known ones".to_owned(),
+        None => "; `weir config keys` lists the known keys".to_owned(),
     }
 }
 
 /// The beginning of [`ServerConfig::template`].
 const TEMPLATE_HEAD: &str = "\
-# Configuration of `weir serve`, read at its start. Take a `#` away and change the value.
-# `weir config show --config FILE` checks the file and prints what it comes to.
+# Configuration of `weir serve`, read at startup. To change a value, remove the `#` and edit it.
+# `weir config show --config FILE` checks the file and prints the resulting configuration.
 ";
 
 /// A setting given on the command line or in the environment: a key of [`KEYS`] and its text.
@@ -270,7 +270,7 @@ impl ServerConfig {
     /// The defaults, changed by `file` if there is one, changed by `overrides`.
     ///
     /// # Errors
-    /// [`ConfigError`]; the message says where the fault is and what would be right.
+    /// [`ConfigError`]; the message gives the location of the error and a valid value.
     pub fn load(file: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         if let Some(path) = file {
@@ -283,7 +283,7 @@ impl ServerConfig {
                 reason,
             };
             let key = KEYS.iter().find(|key| key.name == *name);
-            let key = key.ok_or_else(|| refused(name, "no such key".to_owned()))?;
+            let key = key.ok_or_else(|| refused(name, "unknown key".to_owned()))?;
             key.set(&mut config, &keys::Value::Text(text))
                 .map_err(|reason| refused(name, reason))?;
         }
@@ -296,7 +296,7 @@ impl ServerConfig {
         Ok(config)
     }
 
-    /// The smallest sizes that the catalogue is to allow.
+    /// The minimum sizes that the catalogue allows.
     #[must_use]
     pub const fn minimums(&self) -> Minimums {
         Minimums {
@@ -309,14 +309,14 @@ impl ServerConfig {
         }
     }
 
-    /// The whole configuration as a file that gives it.
+    /// The whole configuration as a TOML file.
     #[must_use]
     pub fn to_toml(&self) -> String {
         Self::write(|key, name| format!("{name} = {}\n", key.show(self)))
     }
 
-    /// A file with every key, its meaning and its default. All keys are commented out but `data`,
-    /// which has no default and stands at /var/lib/weir.
+    /// A file with every key, its meaning and its default. All keys are commented out except `data`,
+    /// which has no default and is set to /var/lib/weir.
     #[must_use]
     pub fn template() -> String {
         let defaults = Self { data: PathBuf::from("/var/lib/weir"), ..Self::default() };

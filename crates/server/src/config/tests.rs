@@ -35,7 +35,7 @@ fn an_unknown_key_is_refused_with_the_nearest_and_its_line() {
     let message = refusal("[nsf]\nlisten = []\n");
     assert!(message.contains(":1: unknown key \"nsf\""), "{message}");
     let message = refusal("zzz = 1\n");
-    assert!(message.contains("`weir config keys` lists the known ones"), "{message}");
+    assert!(message.contains("`weir config keys` lists the known keys"), "{message}");
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
     let message = refusal("data = \"/srv\"\nworkers = -1\n");
     assert!(message.contains(":2: workers: -1 is out of range"), "{message}");
     let message = refusal("[nfs]\nlisten = [\"localhost:2049\"]\n");
-    assert!(message.contains("no ADDRESS:PORT"), "{message}");
+    assert!(message.contains("is not an ADDRESS:PORT"), "{message}");
     let message = refusal("pool_size_min = \"1G\"\n");
     assert!(message.contains("write 1GiB"), "{message}");
     assert!(refusal("nfs = 3\n").contains("unknown key \"nfs\""));
     assert!(refusal("metadata_cache = \"yes\"\n").contains("true or false"));
-    assert!(refusal("rpcbind = \"on\"\n").contains("none of register, serve, off"));
-    assert!(refusal("seccomp = \"yes\"\n").contains("none of on, log, off"));
+    assert!(refusal("rpcbind = \"on\"\n").contains("not one of register, serve, off"));
+    assert!(refusal("seccomp = \"yes\"\n").contains("not one of on, log, off"));
     assert!(refusal("workers = 1.5\n").contains("float"));
     assert!(refusal("data = \n").contains(":1: "));
     assert!(refusal("workers = 1\n").contains("give --data DIR"));
@@ -64,7 +64,7 @@ fn a_certificate_comes_with_its_key() {
     assert_eq!(config.api_tls_key.as_deref(), Some(Path::new("/b")));
     let half = refusal("data = \"/d\"\n[api]\ntls_cert = \"/a\"\n");
     assert!(half.contains("give both, or neither"), "{half}");
-    assert!(refusal("[api]\ntls = \"yes\"\n").contains("none of auto, on, off"));
+    assert!(refusal("[api]\ntls = \"yes\"\n").contains("not one of auto, on, off"));
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn the_api_can_be_kept_off_tcp() {
 fn the_floor_of_custom_pools_is_one_that_they_can_buy() {
     let with = |rate: &str| format!("data = \"/srv\"\ncustom_throughput_min = \"{rate}\"\n");
     assert_eq!(load(&with("5GiB/s"), &[]).unwrap().custom_throughput_min, 5120 << 20);
-    assert!(refusal(&with("5121MiB/s")).contains("at most 5120 MiB/s"));
-    assert!(refusal(&with("0MiB/s")).contains("more than nothing"));
+    assert!(refusal(&with("5121MiB/s")).contains("must not exceed 5120 MiB/s"));
+    assert!(refusal(&with("0MiB/s")).contains("greater than zero"));
 }
 
 #[test]
@@ -111,11 +111,11 @@ fn what_may_be_promised_is_read_and_refused_with_what_is_right() {
     let plan = Plan { mix: Mix::Reads(70), block_bytes: 1 << 20, iops_block_bytes: 4096 };
     assert_eq!(admission, Admission { policy: Policy::Warn, plan, overcommit_percent: 150 });
     let wrong = |line: &str| refusal(&format!("data = \"/d\"\n[admission]\n{line}\n"));
-    assert!(wrong("policy = \"on\"").contains("none of refuse, warn, off"));
+    assert!(wrong("policy = \"on\"").contains("not one of refuse, warn, off"));
     assert!(wrong("mix = 101").contains("neither worst nor a percentage"));
     assert!(wrong("mix = \"best\"").contains("neither worst nor a percentage"));
-    assert!(wrong("block_size = \"2MiB\"").contains("at most 1 MiB"));
-    assert!(wrong("iops_block_size = \"0B\"").contains("more than nothing"));
+    assert!(wrong("block_size = \"2MiB\"").contains("must not exceed 1 MiB"));
+    assert!(wrong("iops_block_size = \"0B\"").contains("greater than zero"));
     assert!(wrong("overcommit_percent = 0").contains("from 1 to 10000"));
 }
 
@@ -155,9 +155,9 @@ fn volumes_with_histograms_are_named_and_few() {
     let refused = refusal(&with(&many(101)));
     assert!(refused.contains(":3: metrics.histograms: at most 100 volumes"), "{refused}");
     let pool = refusal(&with("[\"fast/home\"]"));
-    assert!(pool.contains("without its pool"), "{pool}");
-    assert!(refusal(&with("7")).contains("a list of names of volumes"));
-    assert!(refusal(&with("[\"\"]")).contains("is no name of a volume"));
+    assert!(pool.contains("without the pool"), "{pool}");
+    assert!(refusal(&with("7")).contains("a list of volume names"));
+    assert!(refusal(&with("[\"\"]")).contains("is not a volume name"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `weir audit`: who changed what.
+//! `weir audit`: the log of changes and refused requests.
 
 use super::{Global, Output, connect, print, values};
 use anyhow::Result;
@@ -7,15 +7,14 @@ use std::time::Duration;
 use weir_api::{AuditEvent, AuditQuery, AuditRecord};
 use weir_bench::terminal::json_line;
 
-/// Pause between two requests for more of a log.
+/// Polling interval of `--follow`.
 const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 
-/// Show the audit log: who changed what, and who was refused
+/// Show the audit log: changes, and refused requests
 ///
-/// Every change is in it, with the token or the user of the socket that asked for it, and what was
-/// asked; refused changes too, requests without the right to what they ask for (30 a minute at
-/// most), and backups. It needs the role admin. Without options it shows the newest hundred
-/// records.
+/// The log records every change with the caller (token or user of the socket) and the request. It
+/// also records refused changes, requests without permission (at most 30 per minute) and backups.
+/// The command requires the admin role. Without options it shows the latest 100 records.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -23,16 +22,16 @@ Examples:
   weir audit --since 2026-11-01T00:00:00Z --output json > november.jsonl
   weir audit --follow")]
 pub(crate) struct AuditArgs {
-    /// Show records of this long ago and since, such as 24h or 30d, or since a time such as
+    /// Show only records since this age, such as 24h or 30d, or since a time such as
     /// 2026-11-01T00:00:00Z
     #[arg(long, value_name = "WHEN", value_parser = values::beginning)]
     since: Option<String>,
-    /// Go on and show what comes, until interrupted
+    /// Continue to show new records until interrupted
     #[arg(long)]
     follow: bool,
 }
 
-/// Prints the records that are asked for: a line each, also as JSON.
+/// Prints the selected records, one line each (also as JSON).
 pub(crate) async fn run(global: &Global, args: &AuditArgs) -> Result<()> {
     let client = connect::client(global)?;
     let mut query = AuditQuery { since: args.since.clone(), ..AuditQuery::default() };

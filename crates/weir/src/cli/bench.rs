@@ -1,5 +1,5 @@
-//! `weir bench`: the load generator and the benchmark suite. Ctrl-C ends a run early; what was
-//! measured is still shown.
+//! `weir bench`: the load generator and the benchmark suite. Ctrl-C ends a run early; the results
+//! measured so far are shown.
 
 use super::Global;
 use super::print::usage;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_bench::Control;
 use weir_bench::cli::{self, BenchCommand, CliError};
 
-/// Does what the arguments say, and fails if anything was not as it should be.
+/// Runs `command`; fails if the run was not clean.
 pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {
     let control = Control::new();
     stop_on_interrupt(control.clone())?;
@@ -33,8 +33,8 @@ async fn next(signals: &mut [Signal; 2]) {
     }
 }
 
-/// The first signal ends the run in good order, a second one at once: a server that answers
-/// nothing may keep the good order from coming.
+/// The first signal stops the run in an orderly way, the second one immediately: an orderly stop
+/// may be impossible if the server does not respond.
 fn stop_on_interrupt(control: Control) -> Result<()> {
     let runtime =
         Builder::new_current_thread().enable_io().build().context("can't watch for Ctrl-C")?;

@@ -1,4 +1,4 @@
-//! `weir catalog`: backups of the catalogue, and whether it is as it should be.
+//! `weir catalog`: backup, restore and consistency check of the catalogue.
 
 use super::{Global, Output, connect, print};
 use anyhow::{Context, Result, bail};
@@ -10,65 +10,66 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use weir_catalog::{BackupInfo, CatalogError, Finding, Replace, Report, Restored, Severity};
 
-/// Longest backup that is read, in bytes.
+/// Maximum size of a backup, in bytes.
 const BACKUP_BYTES_MAX: u64 = 1 << 30;
 
 /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules.
 #[derive(Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Back up the catalogue into a file, while the server runs or not
+    /// Back up the catalogue to a file
     ///
-    /// The file is one SQLite database with pools, volumes, contracts, export rules and the hosts
-    /// that hold locks, as they are at one moment, and with the key of file handles, so that
-    /// clients go on after a restore. Keep it like the data: whoever has it can forge file handles.
-    /// The volumes' files are not in it, nor the API's token.
+    /// The server may be running or stopped. The backup is one SQLite database: a consistent
+    /// snapshot of pools, volumes, contracts, export rules and the hosts that hold locks. It also
+    /// contains the key of the file handles, so that clients continue to work after a restore.
+    /// Protect it like the data: anyone who has it can forge file handles. It contains neither the
+    /// files of the volumes nor the API token.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog backup /backup/weir.backup
   weir --data /var/lib/weir catalog backup --overwrite /backup/weir.backup")]
     Backup {
-        /// The file, which its owner alone may read
+        /// Backup file to write; only its owner can read it
         file: PathBuf,
-        /// Replace a file that is there; it stays as it is until the new one is whole
+        /// Overwrite an existing file; it is replaced only after the new backup is complete
         #[arg(long)]
         overwrite: bool,
     },
-    /// Make a backup the catalogue of a data directory whose server is stopped
+    /// Restore the catalogue from a backup (the server must be stopped)
     ///
-    /// The backup may be of this version or of an older one. A catalogue that is there is kept, in
-    /// a directory replaced-N. Volumes made after the backup are unknown afterwards; their files
-    /// stay where they are, and no later volume takes their place. What is not as it should be is
-    /// told.
+    /// The backup may come from this version or from an older one. With --replace, the existing
+    /// catalogue is kept in a directory replaced-N. Volumes created after the backup are unknown
+    /// after the restore; their files remain on disk, and no new volume reuses their directories.
+    /// The restored catalogue is checked, and problems are reported.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog restore /backup/weir.backup
   weir --data /var/lib/weir catalog restore --replace /backup/weir.backup")]
     Restore {
-        /// The backup
+        /// Backup file to restore
         file: PathBuf,
-        /// Replace the catalogue that is there, and keep it beside
+        /// Replace an existing catalogue; the old one is kept in a directory replaced-N
         #[arg(long)]
         replace: bool,
     },
     /// Check the catalogue of a data directory, or a backup
     ///
-    /// Looks whether the database is whole and of a format this version knows, who may read the
-    /// secrets, and whether every pool's and volume's directory is there and of a known format.
-    /// Changes nothing; the server may run. Ends with 1 if something is lost or can't be served. Of
-    /// a backup it compares all content with its checksum; one that an earlier version made has
-    /// none.
+    /// Checks the integrity and the format version of the database, the permissions of secret
+    /// files, and that the directory of every pool and volume exists and has a supported format.
+    /// The check changes nothing, and the server may be running. The exit status is 1 if data is
+    /// missing or cannot be served. With --backup, the content is compared with the checksum of the
+    /// backup; backups made by earlier versions have no checksum.
     #[command(after_long_help = "\
 Examples:
   weir --data /var/lib/weir catalog check
   weir catalog check --backup /backup/weir.backup")]
     Check {
-        /// A backup to check instead
+        /// Check this backup instead of the data directory
         #[arg(long, value_name = "FILE")]
         backup: Option<PathBuf>,
     },
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) fn run(global: &Global, command: &CatalogCommand) -> Result<()> {
     match command {
         CatalogCommand::Backup { file, overwrite } => backup(global, file, *overwrite),
@@ -164,7 +165,7 @@ fn check_backup(output: Output, file: &Path) -> Result<()> {
     }
 }
 
-/// A backup from the server that runs.
+/// Fetches a backup from the running server.
 fn from_server(global: &Global) -> Result<Vec<u8>> {
     let client = connect::client(global)?;
     connect::with_client(global, async move { Ok(client.catalog_backup().await?) })
@@ -186,8 +187,8 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file that is its owner's alone, is there either whole or not at all, and stays after a
-/// power cut.
+/// Writes a file readable by its owner only. The file is replaced atomically and survives a power
+/// failure.
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = file.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(".new");

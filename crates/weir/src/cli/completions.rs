@@ -1,5 +1,5 @@
-//! `weir completions`: what a shell needs to complete commands and options, made from the
-//! definition of the command line. Names of pools and volumes are not completed.
+//! `weir completions`: shell completion scripts, generated from the definition of the command line.
+//! Names of pools and volumes are not completed.
 
 use super::Cli;
 use anyhow::Result;
@@ -7,9 +7,9 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use weir_bench::terminal::document;
 
-/// Print what a shell needs to complete weir's commands and options.
+/// Print a shell completion script.
 ///
-/// The Debian package brings it for bash, zsh and fish.
+/// The Debian package installs the scripts for bash, zsh and fish.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -17,11 +17,11 @@ Examples:
   weir completions bash > ~/.local/share/bash-completion/completions/weir
   weir completions fish > ~/.config/fish/completions/weir.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to generate the script for
     shell: Shell,
 }
 
-/// Prints them.
+/// Prints the script.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "weir", &mut script);

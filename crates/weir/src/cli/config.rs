@@ -1,4 +1,4 @@
-//! `weir config`: the configuration of `weir serve`, shown and explained.
+//! `weir config`: shows and explains the configuration of `weir serve`.
 
 use super::serve::ConfigArgs;
 use super::{Global, Output, print};
@@ -12,18 +12,18 @@ use weir_server::config::{KEYS, Key};
 /// Show or explain the configuration of `weir serve`.
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print the configuration that `weir serve` with the same options would have, as a file
+    /// Print the configuration that `weir serve` would use with the same options, as a TOML file
     Show(Box<ConfigArgs>),
-    /// List the keys of the file with their meanings
+    /// List the keys of the configuration file with their meanings
     Keys,
-    /// Print a file with every key, its meaning and its default, to be changed where needed
+    /// Print a configuration file with every key, its meaning and its default value
     #[command(after_long_help = "\
 Examples:
   weir config template > /etc/weir/weir.toml")]
     Template,
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) fn run(global: &Global, command: &ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Show(args) => {

@@ -6,12 +6,13 @@ use clap::Args;
 use std::path::PathBuf;
 use weir_bench::demo::{self, Options, Stop};
 
-/// Show on this machine that contracts are kept, in about three minutes.
+/// Demonstrate on this machine that contracts are kept (about three minutes).
 ///
-/// It starts a server on loopback with an empty data directory, makes the volumes of a published
-/// measurement, two more and one for each other contract model, loads each flat out from up to
-/// forty addresses, changes a quota under load, and judges what the clients saw. Server and data
-/// are gone afterwards. It ends with 1 if a contract was not kept.
+/// The demonstration starts a server on loopback with an empty data directory. It creates the
+/// volumes of a published measurement, two more volumes, and one for each other contract model. It
+/// loads each volume at full speed from up to forty addresses, changes a quota under load, and
+/// compares the results measured by the clients with the contracts. The server and its data are
+/// removed at the end. The exit status is 1 if a contract was not kept.
 #[derive(Args)]
 pub(crate) struct DemoArgs {
     /// Directory for result.json, report.html and server.log

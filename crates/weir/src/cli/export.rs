@@ -1,4 +1,4 @@
-//! `weir export`: who may mount a volume, and as whom.
+//! `weir export`: which clients may mount a volume, and with which identity.
 
 use super::pool::dry;
 use super::{Global, Output, connect, print};
@@ -6,59 +6,59 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use weir_api::{Access, Changed, ExportRule, Squash, Volume};
 
-/// Say who may mount a volume, and as whom.
+/// Manage export rules: which clients may mount a volume, and with which identity.
 #[derive(Subcommand)]
 pub(crate) enum ExportCommand {
-    /// List a volume's rules, in the order in which they are tried
+    /// List the export rules of a volume, in the order in which they are evaluated
     List {
-        /// The volume
+        /// Name of the volume
         volume: String,
     },
-    /// Add a rule
+    /// Add an export rule
     ///
-    /// The rule of the most specific network that holds a client's address decides; without one,
-    /// the client has no access.
+    /// If several rules match a client's address, the rule with the most specific network applies.
+    /// A client that matches no rule has no access.
     Add(Rule),
-    /// Replace all rules by one
+    /// Replace all export rules with one rule
     Set(Rule),
-    /// Remove the rule of a network
+    /// Remove the export rule of a network
     Remove {
-        /// The volume
+        /// Name of the volume
         volume: String,
-        /// The network
+        /// Network of the rule to remove
         #[arg(long)]
         network: String,
-        /// Only show what would be done
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// A rule for the clients of one network.
+/// An export rule for the clients of one network.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
   weir export add home --network 10.0.0.0/8 --access rw --squash root
   weir export set home --network fd00::/8 --access ro --squash all --anon-uid 1000 --anon-gid 1000")]
 pub(crate) struct Rule {
-    /// The volume
+    /// Name of the volume
     volume: String,
-    /// The clients: 10.0.0.0/8, fd00::/8, or one address
+    /// Client network such as 10.0.0.0/8 or fd00::/8, or a single address
     #[arg(long)]
     network: String,
-    /// ro: read only; rw: read and write
+    /// Access: ro (read-only) or rw (read and write)
     #[arg(long, default_value = "rw")]
     access: Access,
-    /// Whose identity is replaced by the anonymous one: none, root or all
+    /// Users mapped to the anonymous user: none, root or all
     #[arg(long, default_value = "root")]
     squash: Squash,
-    /// The anonymous user
+    /// User ID of the anonymous user
     #[arg(long, value_name = "UID", default_value_t = 65534)]
     anon_uid: u32,
-    /// The anonymous group
+    /// Group ID of the anonymous user
     #[arg(long, value_name = "GID", default_value_t = 65534)]
     anon_gid: u32,
-    /// Only show what would be done
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -75,7 +75,7 @@ impl Rule {
     }
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) async fn run(global: &Global, command: &ExportCommand) -> Result<()> {
     let client = connect::client(global)?;
     let changed = match command {

@@ -3,7 +3,7 @@
 use super::{Global, Output, connect, print};
 use anyhow::{Result, bail};
 
-/// Tells what the server serves; fails if that isn't everything.
+/// Shows the state of the server; fails if a volume is not served.
 pub(crate) async fn run(global: &Global) -> Result<()> {
     let client = connect::client(global)?;
     let (server, health) = (client.server().await?, client.health().await?);

@@ -7,32 +7,34 @@ use clap::{Args, Subcommand};
 use weir_api::{Client, Level, LevelChange, NewLevel};
 use weir_core::units::Rate;
 
-/// Make, show, change and delete service levels.
+/// Create, show, change and delete service levels.
 #[derive(Subcommand)]
 pub(crate) enum LevelCommand {
-    /// Make a service level of your own
+    /// Create a custom service level
     ///
-    /// A level says what each TiB of a pool buys. Standard (16 MiB/s for each TiB), premium (64),
-    /// ultra (128) and extreme (128) are there always, and nobody changes them.
+    /// A level defines the throughput that each TiB of a pool provides. The levels standard (16
+    /// MiB/s per TiB), premium (64), ultra (128) and extreme (128) are built in and cannot be
+    /// changed.
     Create(Create),
-    /// List all levels, the published and your own
+    /// List all levels, built-in and custom
     List,
     /// Show one level
     Show {
-        /// Its name
+        /// Name of the level
         level: String,
     },
-    /// Change what each TiB buys at a level of your own
+    /// Change the throughput per TiB of a custom level
     ///
-    /// In force at once in all pools that have the level; nobody is disconnected. In auto pools the
-    /// limits of all volumes follow. In manual pools they stay; a level that would not
-    /// carry them is refused, with the least that would.
+    /// The change takes effect immediately in all pools that use the level; clients stay connected.
+    /// In auto pools the limits of all volumes are recalculated. In manual pools they are
+    /// unchanged; a rate too low for the limits already assigned is refused, and the error names
+    /// the lowest possible rate.
     Set(Set),
-    /// Delete a level of your own that no pool has
+    /// Delete a custom level that no pool uses
     Delete {
-        /// Its name
+        /// Name of the level
         level: String,
-        /// Only show what would be done
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
@@ -44,12 +46,12 @@ Examples:
   weir level create elastic --rate 32MiB/s
   weir pool create shared --level elastic --size 10TiB")]
 pub(crate) struct Create {
-    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    /// Name of the level: 1 to 64 characters of A-Z a-z 0-9 . _ -
     level: String,
-    /// What each TiB buys, such as 32MiB/s: at most 1TiB/s
+    /// Throughput per TiB, such as 32MiB/s; at most 1TiB/s
     #[arg(long, value_parser = values::rate)]
     rate: u64,
-    /// Only show what would be done
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -60,20 +62,20 @@ Examples:
   weir level set elastic --rate 48MiB/s --dry-run
   weir level set elastic --rate 48MiB/s")]
 pub(crate) struct Set {
-    /// Its name
+    /// Name of the level
     level: String,
-    /// What each TiB is to buy, such as 48MiB/s: at most 1TiB/s
+    /// Throughput per TiB, such as 48MiB/s; at most 1TiB/s
     #[arg(long, value_parser = values::rate)]
     rate: u64,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would change, for each volume
+    /// Show the effect on each volume, without making the change
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) async fn run(global: &Global, command: &LevelCommand) -> Result<()> {
     let client = connect::client(global)?;
     let output = global.output;

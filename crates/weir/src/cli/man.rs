@@ -1,5 +1,5 @@
-//! `weir man`: manual pages, made from the definition of the command line and the table of
-//! settings, so that no page can tell of an option that isn't there.
+//! `weir man`: manual pages, generated from the definition of the command line and the table of
+//! settings, so that pages and options cannot differ.
 
 use super::Cli;
 use anyhow::{Context, Result};
@@ -10,16 +10,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use weir_server::config::{KEYS, Key, ServerConfig};
 
-/// Write the manual pages: one for each command, and weir.toml(5).
+/// Write the manual pages: one per command, and weir.toml(5).
 ///
-/// They are written to DIR/man1 and DIR/man5. The Debian package brings them.
+/// The pages are written to DIR/man1 and DIR/man5. The Debian package installs them.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
   weir man --out ~/.local/share/man      # then: man weir-volume-create
   weir man --out /usr/local/share/man")]
 pub(crate) struct ManArgs {
-    /// Directory to write to; made if it is absent, and pages that are there are replaced
+    /// Output directory; created if absent, and existing pages are overwritten
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }

@@ -1,5 +1,6 @@
-//! The command line: one small file for each subcommand. Nothing is decided here: `serve` hands a
-//! configuration to the server, the others speak to a running server through its API.
+//! The command line: one small file for each subcommand. The command line makes no decisions:
+//! `serve` passes a configuration to the server, the other commands call the API of a running
+//! server.
 
 mod audit;
 mod bench;
@@ -34,11 +35,11 @@ use weir_api::Fingerprint;
 
 /// Network file storage whose volumes keep a performance contract.
 ///
-/// `weir serve` runs the server. The other commands speak to a running server: through the socket
-/// in its data directory, which the directory's owner alone can use (--data or WEIR_DATA), or over
-/// TCP with its token (--server and --token-file).
+/// `weir serve` runs the server. The other commands talk to a running server: through the Unix
+/// socket in its data directory, which only the owner of the directory can use (--data or
+/// WEIR_DATA), or over TCP with a token (--server and --token-file).
 ///
-/// Sizes are binary and have a unit: 100GiB, 1.5TiB. So have rates: 48MiB/s.
+/// Sizes and rates have a binary unit: 100GiB, 1.5TiB, 48MiB/s.
 #[derive(Parser)]
 #[command(name = "weir", version, max_term_width = 100, after_long_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -49,8 +50,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command line of this process. Help names variables of the environment and not
-    /// their values, which are text from outside.
+    /// Reads the command line of this process. Help shows the names of environment variables but
+    /// not their values: the values are untrusted text.
     ///
     /// # Errors
     /// The error of clap.
@@ -76,17 +77,18 @@ Examples:
 
 Exit status: 0 done, 1 refused or failed, 2 the command line makes no sense.";
 
-/// Options of every command.
+/// Options common to all commands.
 #[derive(Args)]
 pub(crate) struct Global {
     /// Data directory of the server
     #[arg(long, global = true, env = "WEIR_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// API of a server elsewhere: https:// with --fingerprint or --cacert; http:// on this machine
-    /// and over networks you trust only
+    /// URL of a remote server's API: https:// with --fingerprint or --cacert; http:// only on this
+    /// machine or on a trusted network
     #[arg(long, global = true, env = "WEIR_SERVER", value_name = "https://HOST:PORT")]
     server: Option<String>,
-    /// Fingerprint of the certificate of --server, which its log and, there, `weir health` show
+    /// SHA-256 fingerprint of the certificate of --server; the server logs it at startup, and `weir
+    /// health` on the server's machine shows it
     #[arg(
         long,
         global = true,
@@ -95,40 +97,41 @@ pub(crate) struct Global {
         conflicts_with = "cacert"
     )]
     fingerprint: Option<Fingerprint>,
-    /// File with certificates of authorities, PEM, of which one vouches for the name of --server
+    /// PEM file with CA certificates that verify the certificate and host name of --server
     #[arg(long, global = true, env = "WEIR_CACERT", value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// File with the token for --server: what `weir token create` printed, or a copy of api.token
+    /// File with the token for --server: the output of `weir token create`, or a copy of api.token
     /// from the server's data directory
     #[arg(long, global = true, env = "WEIR_TOKEN_FILE", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
-    /// Change something only if it still has this etag, which `show --output json` prints: if
-    /// somebody changed it meanwhile, the change is refused
+    /// Apply the change only if the object still has this etag, as printed by `show --output json`;
+    /// the change is refused if the object was modified in the meantime
     #[arg(long, global = true, value_name = "ETAG")]
     if_match: Option<String>,
-    /// What to print on standard output
+    /// Output format on standard output
     #[arg(long, global = true, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
     output: Output,
 }
 
 impl Global {
-    /// Do the options say which server?
+    /// Whether the options name a server.
     const fn names_server(&self) -> bool {
         self.data.is_some() || self.server.is_some()
     }
 }
 
-/// What to print on standard output.
+/// Output format on standard output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// Text for people
     Table,
-    /// For programs: JSON, the API's own where there is one, and errors as JSON on standard error
+    /// JSON for programs: the API's own representation where one exists; errors are JSON on
+    /// standard error
     Json,
 }
 
 impl Output {
-    /// The output that a command line asks for that can't be read as a whole.
+    /// The output format requested by a command line that could not be parsed.
     fn asked(words: impl IntoIterator<Item = OsString>) -> Self {
         let words: Vec<_> = words.into_iter().take_while(|word| word != "--").collect();
         let joined = words.iter().any(|word| word == "--output=json");
@@ -136,7 +139,7 @@ impl Output {
         if joined || apart { Self::Json } else { Self::Table }
     }
 
-    /// The output format of a measuring command.
+    /// The corresponding output format of `weir bench`.
     const fn format(self) -> weir_bench::cli::Format {
         match self {
             Self::Table => weir_bench::cli::Format::Table,
@@ -151,29 +154,29 @@ enum Command {
     /// Show or explain the configuration of `weir serve`
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Make, show, change and delete service levels
+    /// Create, show, change and delete service levels
     #[command(subcommand)]
     Level(level::LevelCommand),
-    /// Make, show, change and delete capacity pools
+    /// Create, show, change and delete capacity pools
     #[command(subcommand)]
     Pool(pool::PoolCommand),
-    /// Make, show, change and delete volumes
+    /// Create, show, change and delete volumes
     #[command(subcommand)]
     Volume(volume::VolumeCommand),
-    /// Say who may mount a volume, and as whom
+    /// Manage export rules: which clients may mount a volume, and with which identity
     #[command(subcommand)]
     Export(export::ExportCommand),
     /// Back up, restore and check the catalogue: pools, volumes, contracts and export rules
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
     Calibrate(calibrate::CalibrateArgs),
-    /// Show what file systems were measured to hold, and what contracts commit them to
+    /// Show the measured capacity of file systems, and how much of it contracts commit
     Capacity,
-    /// Make, list and revoke tokens of the API
+    /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
     Audit(audit::AuditArgs),
-    /// Tell whether the server serves all its volumes
+    /// Check whether the server serves all its volumes
     Health,
     Top(top::TopArgs),
     Bench(Box<weir_bench::cli::BenchCommand>),
@@ -184,7 +187,7 @@ enum Command {
 
 pub(crate) use print::unread;
 
-/// Does what the command line says.
+/// Runs the command.
 pub(crate) fn run(cli: Cli) -> ExitCode {
     let Cli { global, command } = cli;
     let outcome = match command {

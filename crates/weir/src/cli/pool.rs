@@ -7,36 +7,36 @@ use std::path::PathBuf;
 use weir_api::{Client, Dry, NewPool, Pool, PoolChange, Qos};
 use weir_core::units::{Bytes, Rate};
 
-/// Make, show, change and delete capacity pools.
+/// Create, show, change and delete capacity pools.
 #[derive(Subcommand)]
 pub(crate) enum PoolCommand {
-    /// Make a pool
+    /// Create a capacity pool
     ///
-    /// A pool is a size at a service level: its volumes' quotas together are at most its size, and
-    /// their limits together at most size × level rate (standard 16, premium 64, ultra and extreme
-    /// 128 MiB/s for each TiB, or a level of your own: `weir level`). The size is provisioned, not
-    /// taken: no such disk is needed.
+    /// A pool has a size and a service level. The sum of its volumes' quotas is at most the pool
+    /// size, and the sum of their throughput limits is at most size × level rate (standard 16,
+    /// premium 64, ultra and extreme 128 MiB/s per TiB, or a custom level: `weir level`). The size
+    /// is a logical limit: it does not reserve disk space, and the disk may be smaller.
     Create(Create),
     /// List all pools
     List,
     /// Show one pool
     Show {
-        /// Its name
+        /// Name of the pool
         pool: String,
     },
-    /// Change a pool's level, contract model, size or what it buys
+    /// Change the service level, contract model, size, throughput or IOPS of a pool
     ///
-    /// Going to a model that gives each volume its own throughput, each keeps the one it has, and
-    /// can then be given another. Going auto, each volume gets what its quota buys. Nobody is
-    /// disconnected.
+    /// When a pool changes to a contract model with an individual throughput per volume, each volume
+    /// keeps its current throughput, which can then be changed. When a pool changes to auto, the
+    /// limit of each volume follows from its quota. Clients stay connected.
     Set(Set),
-    /// Change a pool's size
+    /// Change the size of a pool
     Resize(Resize),
-    /// Delete a pool that has no volumes
+    /// Delete an empty pool
     Delete {
-        /// Its name
+        /// Name of the pool
         pool: String,
-        /// Only show what would be done
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
@@ -51,37 +51,37 @@ Examples:
   weir pool create home --qos shared --level standard --size 8TiB
   weir pool create db --qos custom --size 1TiB --throughput 200MiB/s --iops 8000")]
 pub(crate) struct Create {
-    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    /// Name of the pool: 1 to 64 characters of A-Z a-z 0-9 . _ -
     pool: String,
-    /// Service level: standard, premium, ultra, extreme, or one of your own; only auto, manual and
-    /// shared pools take notice of it and need one
+    /// Service level: standard, premium, ultra, extreme, or a custom level. Required for auto,
+    /// manual and shared pools; ignored for the others
     #[arg(long)]
     level: Option<String>,
-    /// Its size, such as 4TiB
+    /// Size of the pool, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
-    /// auto: limits follow quotas; manual: each volume is given its own; flexible: the same, out of
-    /// a throughput bought apart from the size; custom: the same with IOPS too; shared: all volumes
-    /// share size × level; provisioned-v1: limits follow quotas, with credits for bursts;
-    /// provisioned-v2: each volume provisions its own, with credits for bursts
+    /// contract model. auto: limits follow from quotas. manual: throughput set per volume. flexible: as
+    /// manual, with throughput purchased separately from the size. custom: as flexible, with IOPS
+    /// too. shared: all volumes share size × level rate. provisioned-v1: limits follow from quotas,
+    /// with burst credits. provisioned-v2: throughput and IOPS provisioned per volume, with burst
+    /// credits
     #[arg(long, default_value = "auto")]
     qos: Qos,
-    /// Throughput that it buys apart from its size, such as 640MiB/s. Flexible: from 128MiB/s,
-    /// which is the default, to 640MiB/s for each TiB. Custom: from 64MiB/s, which is the default,
-    /// to 5GiB/s
+    /// Throughput purchased separately from the size, such as 640MiB/s. Flexible pools: 128MiB/s to
+    /// 640MiB/s per TiB [default: 128MiB/s]. Custom pools: 64MiB/s to 5GiB/s [default: 64MiB/s]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// READs and WRITEs a second that it buys, custom only: 1024 to 160000 [default: 16 for each
-    /// MiB/s]
+    /// IOPS purchased for READs and WRITEs (custom pools), 1024 to 160000 [default: 16 per MiB/s]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
-    /// Directory on the server for its volumes [default: one in the data directory]
+    /// Directory on the server for the volumes of the pool [default: a directory in the data
+    /// directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the pool even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would be done
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -94,28 +94,28 @@ Examples:
 #[command(group(ArgGroup::new("change").required(true).multiple(true)
     .args(["level", "qos", "size", "throughput", "iops"])))]
 pub(crate) struct Set {
-    /// Its name
+    /// Name of the pool
     pool: String,
-    /// Service level: standard, premium, ultra, extreme, or one of your own
+    /// Service level: standard, premium, ultra, extreme, or a custom level
     #[arg(long)]
     level: Option<String>,
-    /// auto, manual, flexible, custom, shared, provisioned-v1 or provisioned-v2
+    /// contract model: auto, manual, flexible, custom, shared, provisioned-v1 or provisioned-v2
     #[arg(long)]
     qos: Option<Qos>,
-    /// Throughput that it buys apart from its size, such as 640MiB/s; flexible and custom only.
-    /// IOPS that were 16 for each MiB/s of it follow
+    /// Throughput purchased separately from the size, such as 640MiB/s (flexible and custom pools).
+    /// If the pool's IOPS were 16 per MiB/s, they are adjusted with the throughput
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// READs and WRITEs a second that it buys; custom only
+    /// IOPS purchased for READs and WRITEs (custom pools)
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
-    /// Its size, such as 4TiB
+    /// Size of the pool, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: Option<u64>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would change, for each volume
+    /// Show the effect on each volume, without making the change
     #[arg(long)]
     dry_run: bool,
 }
@@ -123,23 +123,23 @@ pub(crate) struct Set {
 #[derive(Args)]
 #[command(group(ArgGroup::new("to").required(true).multiple(false).args(["size", "size_option"])))]
 pub(crate) struct Resize {
-    /// Its name
+    /// Name of the pool
     pool: String,
-    /// The new size, such as 8TiB
+    /// New size, such as 8TiB
     #[arg(value_parser = values::size)]
     size: Option<u64>,
-    /// The same as an option
+    /// New size, given as an option
     #[arg(long = "size", value_name = "SIZE", value_parser = values::size)]
     size_option: Option<u64>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would change, for each volume
+    /// Show the effect on each volume, without making the change
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
     let client = connect::client(global)?;
     let output = global.output;
@@ -170,12 +170,12 @@ pub(crate) async fn run(global: &Global, command: &PoolCommand) -> Result<()> {
     }
 }
 
-/// The API's value for `--dry-run`.
+/// The API value that corresponds to `--dry-run`.
 pub(crate) const fn dry(dry_run: bool) -> Dry {
     if dry_run { Dry::Run } else { Dry::No }
 }
 
-/// The client for `--overcommit`.
+/// A client with the setting of `--overcommit`.
 pub(crate) fn allowing(client: &Client, overcommit: bool) -> Client {
     if overcommit { client.overcommitting() } else { client.clone() }
 }

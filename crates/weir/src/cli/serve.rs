@@ -9,21 +9,22 @@ use weir_server::config::Override;
 
 /// Run the server in the foreground, until SIGTERM or SIGINT.
 ///
-/// It serves NFSv3 and MOUNT version 3 over TCP on the same port. Without --rpcbind clients find
-/// neither the port nor the lock manager, so mounts name the one and do without the other:
+/// Weir serves NFSv3 and MOUNT version 3 over TCP on one port. Without --rpcbind, clients cannot
+/// look up the port or the lock manager, so mount commands must give the port and disable network
+/// locks:
 ///
 ///   mount -t nfs -o vers=3,proto=tcp,port=2049,mountport=2049,nolock HOST:/VOLUME /mnt
 ///
-/// With --rpcbind register or serve locks hold between clients:
+/// With --rpcbind register or serve, locks work between clients:
 ///
 ///   mount -t nfs -o vers=3,proto=tcp HOST:/VOLUME /mnt
 ///
-/// Every option can also be set in the environment (the name in brackets) and in a TOML file; the
-/// command line goes before the environment, the environment before the file. `weir config keys`
-/// lists the keys of the file.
+/// Every option can also be set by an environment variable (shown in brackets) or in a TOML file.
+/// The command line overrides the environment, and the environment overrides the file. `weir config
+/// keys` lists the keys of the file.
 ///
-/// On SIGHUP it reads the API's certificate again. On SIGTERM it stops accepting, answers what is
-/// in flight, syncs every volume and leaves.
+/// On SIGHUP the server reloads the API's certificate. On SIGTERM it stops accepting connections,
+/// completes the requests in flight, syncs every volume and exits.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,117 +37,124 @@ pub(crate) struct ServeArgs {
     pub(crate) config: ConfigArgs,
 }
 
-/// The options that make a configuration.
+/// The options that form a configuration.
 #[derive(Args)]
 pub(crate) struct ConfigArgs {
-    /// TOML file to read
+    /// TOML configuration file
     #[arg(long, env = "WEIR_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to serve NFS and MOUNT; may be given several times [default: 127.0.0.1:2049]
+    /// Listen address for NFS and MOUNT; repeatable [default: 127.0.0.1:2049]
     #[arg(long, env = "WEIR_NFS", value_name = "ADDR:PORT", value_delimiter = ',')]
     nfs: Vec<String>,
-    /// Where to serve the API over TCP, or `none`; may be given several times [default:
-    /// 127.0.0.1:7437]
+    /// Listen address for the API over TCP, or `none`; repeatable [default: 127.0.0.1:7437]
     #[arg(long, env = "WEIR_API", value_name = "ADDR:PORT", value_delimiter = ',')]
     api: Vec<String>,
-    /// Where the API over TCP speaks TLS: auto, at all addresses but loopback; on; or off [default:
+    /// Use of TLS for the API over TCP: auto (all addresses except loopback), on or off [default:
     /// auto]
     #[arg(long, env = "WEIR_API_TLS", value_name = "WHERE")]
     api_tls: Option<String>,
-    /// The API's certificate, PEM, read again on SIGHUP [default: one made in the data directory]
+    /// PEM file with the API's certificate, reloaded on SIGHUP [default: a self-signed certificate
+    /// in the data directory]
     #[arg(long, env = "WEIR_API_TLS_CERT", value_name = "FILE")]
     api_tls_cert: Option<String>,
-    /// The key of --api-tls-cert, PEM
+    /// PEM file with the private key of --api-tls-cert
     #[arg(long, env = "WEIR_API_TLS_KEY", value_name = "FILE")]
     api_tls_key: Option<String>,
-    /// Threads that serve connections; 0 for one per core [default: 0]
+    /// Number of worker threads that serve connections, 0 to 1024; 0: one per core [default: 0]
     #[arg(long, env = "WEIR_WORKERS", value_name = "COUNT")]
     workers: Option<String>,
-    /// What an answered create, remove or rename survives: power or process [default: power]
+    /// Failure that a completed create, remove or rename survives: power (a power failure) or
+    /// process (a crash of the server only) [default: power]
     #[arg(long, env = "WEIR_NAMESPACE_DURABILITY", value_name = "WHAT")]
     namespace_durability: Option<String>,
-    /// Keep descriptors and attributes in memory: true or false [default: true]
+    /// Cache file descriptors and attributes in memory: true or false [default: true]
     #[arg(long, env = "WEIR_METADATA_CACHE", value_name = "BOOL")]
     metadata_cache: Option<String>,
-    /// Most objects of one volume kept so [default: 65536]
+    /// Maximum number of objects per volume in the metadata cache, 16 to 16777216 [default: 65536]
     #[arg(long, env = "WEIR_CACHED_OBJECTS_MAX", value_name = "COUNT")]
     cached_objects_max: Option<String>,
-    /// Threads for system calls that may wait for the disk [default: 16]
+    /// Number of threads for blocking disk I/O, 16 to 1024 [default: 16]
     #[arg(long, env = "WEIR_BLOCKING_THREADS", value_name = "COUNT")]
     blocking_threads: Option<String>,
-    /// Look up the groups of callers on this machine, of whom AUTH_SYS carries only 16: true or
-    /// false [default: false]
+    /// Look up the groups of users on this machine instead of using the AUTH_SYS list, which is
+    /// limited to 16 groups: true or false [default: false]
     #[arg(long, env = "WEIR_MANAGE_GIDS", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     manage_gids: Option<String>,
-    /// MiB of memory that requests waiting for their contract may pin in all [default: 1024]
+    /// Maximum memory for requests that wait for their contract, in MiB, 16 to 1048576 [default:
+    /// 1024]
     #[arg(long, env = "WEIR_PARKED_TOTAL_MIB", value_name = "MIB")]
     parked_total_mib: Option<String>,
-    /// Most open connections [default: 16384]
+    /// Maximum number of open connections, 16 to 1000000 [default: 16384]
     #[arg(long, env = "WEIR_CONNECTIONS_MAX", value_name = "COUNT")]
     connections_max: Option<String>,
-    /// Most open connections of one IPv4 address or IPv6 /64 [default: 1024]
+    /// Maximum number of open connections per IPv4 address or IPv6 /64, 1 to 1000000 [default:
+    /// 1024]
     #[arg(long, env = "WEIR_CONNECTIONS_PER_CLIENT_MAX", value_name = "COUNT")]
     connections_per_client_max: Option<String>,
-    /// Seconds of silence after which a peer is asked whether it is still there [default: 60]
+    /// Idle time in seconds after which TCP keepalive probes are sent, 5 to 7200 [default: 60]
     #[arg(long, env = "WEIR_KEEPALIVE_SECS", value_name = "SECONDS")]
     keepalive_secs: Option<String>,
-    /// Smallest pool [default: 1MiB]
+    /// Minimum size of a pool [default: 1MiB]
     #[arg(long, env = "WEIR_POOL_SIZE_MIN", value_name = "SIZE")]
     pool_size_min: Option<String>,
-    /// Smallest volume [default: 1MiB]
+    /// Minimum quota of a volume [default: 1MiB]
     #[arg(long, env = "WEIR_VOLUME_QUOTA_MIN", value_name = "SIZE")]
     volume_quota_min: Option<String>,
-    /// Least throughput that a pool of the model custom buys [default: 64MiB/s]
+    /// Minimum throughput of a custom pool, at most 5120MiB/s [default: 64MiB/s]
     #[arg(long, env = "WEIR_CUSTOM_THROUGHPUT_MIN", value_name = "RATE")]
     custom_throughput_min: Option<String>,
-    /// Least IOPS that a pool of the model custom buys [default: 1024]
+    /// Minimum IOPS of a custom pool, 1 to 160000 [default: 1024]
     #[arg(long, env = "WEIR_CUSTOM_IOPS_MIN", value_name = "COUNT")]
     custom_iops_min: Option<String>,
-    /// What is done about a change that commits disks to more than `weir calibrate` found that they
-    /// hold: refuse, warn or off [default: refuse]
+    /// Action when a change would commit more than the capacity measured by `weir calibrate`:
+    /// refuse, warn or off [default: refuse]
     #[arg(long, env = "WEIR_ADMISSION_POLICY", value_name = "WHAT")]
     admission_policy: Option<String>,
-    /// The mix by which that is judged: worst, or the percentage of reads [default: worst]
+    /// Read/write mix used for the capacity check: worst (of all measured mixes), or the percentage
+    /// of reads, 0 to 100 [default: worst]
     #[arg(long, env = "WEIR_ADMISSION_MIX", value_name = "MIX")]
     admission_mix: Option<String>,
-    /// The block size by which throughput is judged [default: 64KiB]
+    /// Block size used for the capacity check of throughput, at most 1MiB [default: 64KiB]
     #[arg(long, env = "WEIR_ADMISSION_BLOCK_SIZE", value_name = "SIZE")]
     admission_block_size: Option<String>,
-    /// The block size by which IOPS are judged [default: 8KiB]
+    /// Block size used for the capacity check of IOPS, at most 1MiB [default: 8KiB]
     #[arg(long, env = "WEIR_ADMISSION_IOPS_BLOCK_SIZE", value_name = "SIZE")]
     admission_iops_block_size: Option<String>,
-    /// How much of what disks hold may be committed, in percent [default: 100]
+    /// Share of the measured capacity that may be committed, in percent, 1 to 10000 [default: 100]
     #[arg(long, env = "WEIR_ADMISSION_OVERCOMMIT_PERCENT", value_name = "PERCENT")]
     admission_overcommit_percent: Option<String>,
-    /// How clients find the lock manager: register, serve or off [default: off]
+    /// How clients find the lock manager: register (with the local rpcbind), serve (built-in
+    /// portmapper on port 111) or off (no network locks) [default: off]
     #[arg(long, env = "WEIR_RPCBIND", value_name = "HOW")]
     rpcbind: Option<String>,
-    /// Seconds after a restart in which only locks from before it are given [default: 90]
+    /// Grace period after a restart in seconds, during which clients may only reclaim locks, 0 to
+    /// 3600 [default: 90]
     #[arg(long, env = "WEIR_GRACE_PERIOD_SECS", value_name = "SECONDS")]
     grace_period_secs: Option<String>,
-    /// Filter of the server's own system calls: on, log or off [default: on]
+    /// seccomp filter for the server's own system calls: on, log or off [default: on]
     #[arg(long, env = "WEIR_SECCOMP", value_name = "HOW")]
     seccomp: Option<String>,
-    /// Seconds to wait at shutdown for requests in flight [default: 30]
+    /// Time to wait at shutdown for requests in flight, in seconds, 0 to 3600 [default: 30]
     #[arg(long, env = "WEIR_SHUTDOWN_GRACE_SECS", value_name = "SECONDS")]
     shutdown_grace_secs: Option<String>,
-    /// Log lines on standard error: text or json [default: text]
+    /// Format of log lines on standard error: text or json [default: text]
     #[arg(long, env = "WEIR_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
-    /// off, error, warn, info, debug, trace, or a filter such as info,weir_store=debug [default:
-    /// info]
+    /// Log level: off, error, warn, info, debug, trace, or a filter such as info,weir_store=debug
+    /// [default: info]
     #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
-    /// Names of volumes that have histograms of latency in the metrics, or `none` [default: none]
+    /// Names of the volumes with latency histograms in the metrics, at most 100, or `none`
+    /// [default: none]
     #[arg(long, env = "WEIR_METRICS_HISTOGRAMS", value_name = "VOLUME", value_delimiter = ',')]
     metrics_histograms: Vec<String>,
 }
 
 impl ConfigArgs {
-    /// The configuration that defaults, file, environment and command line come to.
+    /// The configuration that results from defaults, file, environment and command line.
     ///
     /// # Errors
-    /// What [`ServerConfig::load`] refuses.
+    /// See [`ServerConfig::load`].
     pub(crate) fn load(&self, global: &Global) -> Result<ServerConfig> {
         let listed = |items: &[String]| (!items.is_empty()).then(|| items.join(","));
         let data = global.data.as_ref().map(|path| path.to_string_lossy().into_owned());
@@ -190,7 +198,7 @@ impl ConfigArgs {
     }
 }
 
-/// Serves until told to stop.
+/// Runs the server until a signal stops it.
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<()> {
     let config = args.config.load(global)?;
     logging::start(&config)?;

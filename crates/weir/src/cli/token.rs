@@ -1,25 +1,25 @@
-//! `weir token`: who may speak to the server over TCP, and what for.
+//! `weir token`: access to the API over TCP.
 
 use super::{Global, Output, connect, print, values};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use weir_api::{NewToken, Role, Token};
 
-/// Make, list and revoke tokens of the API.
+/// Create, list and revoke API tokens.
 #[derive(Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token, and print its secret once
+    /// Create a token, and print its secret once
     ///
-    /// Whoever has the secret may speak to the server over TCP, in the token's role. The server
-    /// keeps only a hash of it: a secret that got lost can't be had again, so make another token
-    /// and revoke this one. Use one token for each person or program: the audit log calls them by
-    /// the token's name.
+    /// Anyone who has the secret can call the API over TCP with the role of the token. The server
+    /// stores only a hash: a lost secret cannot be recovered, so create another token and revoke
+    /// this one. Use a separate token for each person or program: the audit log identifies the
+    /// caller by the name of the token.
     Create(Create),
-    /// List all tokens but the one in the data directory
+    /// List all tokens except api.token in the data directory
     List,
-    /// Revoke a token, from the next request on
+    /// Revoke a token with immediate effect
     Revoke {
-        /// Its name
+        /// Name of the token
         token: String,
     },
 }
@@ -31,19 +31,19 @@ Examples:
   weir token create ci --role operator --expires 90d > ci.token
   weir --server http://127.0.0.1:7437 --token-file ci.token volume list")]
 pub(crate) struct Create {
-    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    /// Name of the token: 1 to 64 characters of A-Z a-z 0-9 . _ -
     token: String,
-    /// viewer: look, and read metrics; operator: change levels, pools, volumes and exports too;
-    /// admin: everything, tokens, backups and the audit log too
+    /// Role: viewer (read objects and metrics), operator (also change levels, pools, volumes and
+    /// exports) or admin (also tokens, backups and the audit log)
     #[arg(long)]
     role: Role,
-    /// When it ends: after a time such as 90d or 12h, or at one such as 2027-01-31T00:00:00Z
-    /// [default: never]
+    /// Expiry: a duration such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z [default:
+    /// never]
     #[arg(long, value_name = "WHEN", value_parser = values::end)]
     expires: Option<String>,
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
     let client = connect::client(global)?;
     match command {

@@ -1,4 +1,4 @@
-//! `weir top`: what goes on in all volumes, drawn anew each second.
+//! `weir top`: activity of all volumes, refreshed every second.
 
 use super::report::{error_text, nanos_text, utc, verdict};
 use super::{Global, Output, connect, print};
@@ -12,11 +12,11 @@ use weir_api::{Active, Activity, Client};
 use weir_bench::terminal::{self, Screen, Text};
 use weir_core::units::Rate;
 
-/// Show what goes on in all volumes, each second
+/// Show the activity of all volumes, refreshed every second
 ///
-/// Rates are of the last second, verdicts and latencies of the last 10 s. CONTRACT, STORE, NETWORK
-/// and PROCESSING are the parts of latency. Volumes that nothing came to in the last minute are
-/// left out. In a terminal: q ends it, s sorts by the next column.
+/// Rates are averages over the last second; verdicts and latencies cover the last 10 s. The columns
+/// CONTRACT, STORE, NETWORK and PROCESSING show the shares of the latency. Volumes without requests
+/// in the last minute are omitted. In a terminal, press q to quit and s to sort by the next column.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -25,34 +25,34 @@ Examples:
   weir top --once
   weir top --iterations 60 --output json")]
 pub(crate) struct TopArgs {
-    /// What to sort by, greatest first
+    /// Sort order, highest value first
     #[arg(long, value_enum, default_value_t = Sort::Throughput, value_name = "WHAT")]
     sort: Sort,
-    /// Print once and end; so it is too where standard output is no terminal
+    /// Print once and exit; this is also the default if standard output is not a terminal
     #[arg(long, conflicts_with = "iterations")]
     once: bool,
-    /// Print so many times, a second apart, and end
+    /// Number of times to print, one second apart, before exiting; at least 1
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
 }
 
-/// What to sort by.
+/// Sort order.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sort {
     Throughput,
     Iops,
-    /// Part of the time in which somebody waited for the contract
+    /// Share of time in which requests were throttled by the contract
     Wait,
     Latency,
-    /// How far the contract was missed
+    /// Deviation from the contract
     Error,
     Name,
 }
 
-/// Between two looks.
+/// Refresh interval.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Shows until told to stop.
+/// Shows the activity until stopped.
 pub(crate) async fn run(global: &Global, args: &TopArgs) -> Result<()> {
     let client = connect::client(global)?;
     let live = terminal::shows_output()

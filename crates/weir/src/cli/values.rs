@@ -1,4 +1,4 @@
-//! Values on the command line, read the same way everywhere.
+//! Parsers for values on the command line.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_core::units::{parse_bytes, parse_rate};
@@ -13,25 +13,25 @@ pub(crate) fn ceiling_rate(text: &str) -> Result<Ceiling, String> {
     if text == "none" { Ok(Ceiling(None)) } else { rate(text).map(|most| Ceiling(Some(most))) }
 }
 
-/// A ceiling in operations a second, or `none`.
+/// A ceiling in operations per second, or `none`.
 pub(crate) fn ceiling_iops(text: &str) -> Result<Ceiling, String> {
     if text == "none" { Ok(Ceiling(None)) } else { iops(text).map(|most| Ceiling(Some(most))) }
 }
 
-/// A ceiling that is set or taken away.
+/// A ceiling that is set or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ceiling(pub(crate) Option<u64>);
 
-/// Operations a second of a volume's own, or `auto`.
+/// Operations per second of a volume, or `auto`.
 pub(crate) fn own_iops(text: &str) -> Result<Own, String> {
     if text == "auto" { Ok(Own(None)) } else { iops(text).map(|own| Own(Some(own))) }
 }
 
-/// A volume's own value; `None` for the one it has without that.
+/// A value set for a volume; `None` for the derived default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own(pub(crate) Option<u64>);
 
-/// Operations a second, such as `1600`.
+/// Operations per second, such as `1600`.
 pub(crate) fn iops(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text:?} is no number of operations a second: write 1600"))
 }
@@ -41,13 +41,13 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
     parse_rate(text).map_err(|error| error.to_string())
 }
 
-/// A time to come: after a duration such as `90d`, or a moment such as `2027-01-31T00:00:00Z`. As
-/// RFC 3339, UTC.
+/// A time in the future, as RFC 3339 in UTC: a duration from now such as `90d`, or a time such as
+/// `2027-01-31T00:00:00Z`.
 pub(crate) fn end(text: &str) -> Result<String, String> {
     moment(text, SystemTime::checked_add)
 }
 
-/// A time past, in the same forms.
+/// A time in the past, in the same forms.
 pub(crate) fn beginning(text: &str) -> Result<String, String> {
     moment(text, SystemTime::checked_sub)
 }

@@ -13,73 +13,75 @@ use weir_api::{Client, Counting, NewVolume, Volume, VolumeChange, VolumeLive};
 use weir_bench::terminal::Status;
 use weir_core::units::{Bytes, Rate};
 
-/// Make, show, change and delete volumes.
+/// Create, show, change and delete volumes.
 #[derive(Subcommand)]
 pub(crate) enum VolumeCommand {
-    /// Make a volume, which this machine can mount at once
+    /// Create a volume, which this machine can mount immediately
     ///
-    /// Clients mount it as HOST:/VOLUME. Until `weir export` says otherwise, only this machine
-    /// may. Where the server runs without --rpcbind, mounts say nolock: locks then hold within one
-    /// client.
+    /// Clients mount the volume as HOST:/VOLUME. Until an export rule is added (`weir export`),
+    /// only this machine has access. If the server runs without --rpcbind, clients must mount with
+    /// nolock: locks are then local to each client.
     Create(Create),
     /// List all volumes
     List,
     /// Show one volume with its live counters
     Show {
-        /// Its name
+        /// Name of the volume
         volume: String,
     },
-    /// Change a volume's quota, its ceilings or, where its pool gives it one, its throughput
+    /// Change the quota, limits or ceilings of a volume
     ///
-    /// In force for the next request; nobody is disconnected. A ceiling only ever lowers what the
-    /// contract comes to. Of several limits the tightest binds.
+    /// The change applies from the next request on; clients stay connected. A ceiling (--max-*) can
+    /// only lower the limit of the contract. If several limits apply, the lowest one is enforced.
     Set(Set),
-    /// Change a volume's quota
+    /// Change the quota of a volume
     Resize(Resize),
-    /// Move a volume to another pool, with its files, while clients go on
+    /// Move a volume with its files to another pool, without interrupting clients
     ///
-    /// Its contract is that of the new pool from then on. In an auto pool its limit is what its
-    /// quota buys there; in one that gives each volume its own it keeps the throughput that it has,
-    /// and between custom pools its IOPS, unless --throughput or --iops gives it others. Its name,
-    /// its id and its clients' mounts stay. Nothing is copied: where the new pool's directory is on
-    /// another file system, the move is refused.
+    /// After the move, the contract of the new pool applies. In an auto pool, the limit follows
+    /// from the quota. In a pool with an individual throughput per volume, the volume keeps its
+    /// throughput unless --throughput is given. Between custom pools it also keeps its IOPS unless
+    /// --iops is given. The name, the ID and the clients' mounts are unchanged. No data is copied:
+    /// if the new pool's directory is on another file system, the move is refused.
     Move(Move),
-    /// Say whether a volume's contract was kept, with its history
+    /// Report whether the contract of a volume was kept, with the history
     ///
-    /// Every 10 s are judged: kept, not demanded, or broken and by what. Minutes are remembered for
-    /// a day, quarters of an hour for 14. The conditions are in the report.
+    /// Each 10-second interval is classified as kept, not demanded, or broken with a cause. Minutes
+    /// are retained for one day, 15-minute intervals for 14 days. The report states the exact
+    /// conditions.
     Report(ReportArgs),
-    /// Say why a volume is as quick or slow as it is
+    /// Explain the current performance of a volume
     ///
-    /// Where requests spend their time, whether the contract holds them back, and what can be done.
+    /// Shows where requests spend their time, whether the contract throttles them, and possible
+    /// remedies.
     Why {
-        /// Its name
+        /// Name of the volume
         volume: String,
     },
-    /// Count what a volume holds, while it is served
+    /// Recount the used space of a volume while it is being served
     ///
-    /// For when its files were changed behind the server's back. Shows progress until it is done;
-    /// interrupted, it goes on in the server.
+    /// Use this after files were changed outside the server. The command shows the progress until
+    /// the recount is complete; if the command is interrupted, the recount continues in the server.
     #[command(after_long_help = "\
 Examples:
   weir volume rescan home
-  weir volume show home          # how far it has come")]
+  weir volume show home          # shows the progress")]
     Rescan {
-        /// Its name
+        /// Name of the volume
         volume: String,
     },
     /// Delete a volume AND ALL ITS FILES
     Delete {
-        /// Its name
+        /// Name of the volume
         volume: String,
-        /// Don't ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
-        /// Only show what would be done
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
-    /// Say who may mount it, and as whom; the same as `weir export`
+    /// Manage export rules; same as `weir export`
     #[command(subcommand)]
     Export(ExportCommand),
 }
@@ -90,43 +92,44 @@ Examples:
   weir volume create home --pool fast --quota 1TiB
   weir volume create scratch --pool shared --quota 100GiB --throughput 48MiB/s")]
 pub(crate) struct Create {
-    /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+    /// Name of the volume: 1 to 64 characters of A-Z a-z 0-9 . _ -
     volume: String,
-    /// The pool it is cut from
+    /// Capacity pool that provides the volume's quota
     #[arg(long)]
     pool: String,
-    /// Its size, such as 1TiB
+    /// Quota, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Its limit, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
-    /// shared pool what it has for certain, 0MiB/s for nothing, which is the default. In a
-    /// provisioned-v2 pool 100MiB/s to 10340MiB/s [default there: 100MiB/s and 0.1MiB/s for each
-    /// GiB]
+    /// Throughput limit, such as 48MiB/s (manual, flexible and custom pools). In a shared pool:
+    /// guaranteed minimum [default: 0MiB/s, no guarantee]. In a provisioned-v2 pool: 100MiB/s to
+    /// 10340MiB/s [default: 100MiB/s plus 0.1MiB/s per GiB]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool [default: by its part of the pool's
-    /// throughput] or a provisioned-v2 pool, 3000 to 102400 [default: 3000 and 1 for each GiB]
+    /// IOPS limit for READs and WRITEs. In a custom pool [default: share of the pool's IOPS in
+    /// proportion to throughput]. In a provisioned-v2 pool: 3000 to 102400 [default: 3000 plus 1
+    /// per GiB]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
-    /// The most it may use, whatever its contract comes to, such as 100MiB/s
+    /// Throughput ceiling of the volume, independent of its contract, such as 100MiB/s [default:
+    /// none]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     max_throughput: Option<u64>,
-    /// The most READs and WRITEs a second it may use
+    /// IOPS ceiling of the volume for READs and WRITEs [default: none]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_iops: Option<u64>,
-    /// The most that each of its files may use, such as 60MiB/s; 1MiB/s at least
+    /// Throughput ceiling of each file, such as 60MiB/s; at least 1MiB/s [default: none]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     max_file_throughput: Option<u64>,
-    /// The most READs and WRITEs a second that each of its files may use, 10 at least
+    /// IOPS ceiling of each file for READs and WRITEs; at least 10 [default: none]
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     max_file_iops: Option<u64>,
-    /// What it weighs beside the others of a shared pool, 1 to 1000 [default there: 100]
+    /// Weight relative to the other volumes of a shared pool, 1 to 1000 [default: 100]
     #[arg(long)]
     weight: Option<u32>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the volume even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would be done
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -141,38 +144,38 @@ Examples:
     .args(["quota", "throughput", "iops", "max_throughput", "max_iops", "max_file_throughput",
            "max_file_iops", "weight"])))]
 pub(crate) struct Set {
-    /// Its name
+    /// Name of the volume
     volume: String,
-    /// Its size, such as 1TiB
+    /// Quota, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: Option<u64>,
-    /// Its limit, such as 48MiB/s; in a manual, flexible, custom or provisioned-v2 pool only. In a
-    /// shared pool what it has for certain, or 0MiB/s
+    /// Throughput limit, such as 48MiB/s (manual, flexible, custom and provisioned-v2 pools). In a
+    /// shared pool: guaranteed minimum; 0MiB/s for none
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom or provisioned-v2 pool only; or auto: by its part
-    /// of the pool's throughput, or by its quota
+    /// IOPS limit for READs and WRITEs (custom and provisioned-v2 pools), or auto: in a custom pool
+    /// the share in proportion to throughput, in a provisioned-v2 pool the default for the quota
     #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
     iops: Option<Own>,
-    /// The most it may use, whatever its contract comes to, such as 100MiB/s; or none
+    /// Throughput ceiling of the volume, independent of its contract, such as 100MiB/s, or none
     #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
     max_throughput: Option<Ceiling>,
-    /// The most READs and WRITEs a second it may use; or none
+    /// IOPS ceiling of the volume for READs and WRITEs, or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_iops: Option<Ceiling>,
-    /// The most that each of its files may use, such as 60MiB/s, 1MiB/s at least; or none
+    /// Throughput ceiling of each file, such as 60MiB/s; at least 1MiB/s, or none
     #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
     max_file_throughput: Option<Ceiling>,
-    /// The most READs and WRITEs a second that each of its files may use, 10 at least; or none
+    /// IOPS ceiling of each file for READs and WRITEs; at least 10, or none
     #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
     max_file_iops: Option<Ceiling>,
-    /// What it weighs beside the others of a shared pool, 1 to 1000
+    /// Weight relative to the other volumes of a shared pool, 1 to 1000
     #[arg(long)]
     weight: Option<u32>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would change
+    /// Show the effect, without making the change
     #[arg(long)]
     dry_run: bool,
 }
@@ -180,18 +183,18 @@ pub(crate) struct Set {
 #[derive(Args)]
 #[command(group(ArgGroup::new("to").required(true).multiple(false).args(["quota", "quota_option"])))]
 pub(crate) struct Resize {
-    /// Its name
+    /// Name of the volume
     volume: String,
-    /// The new size, such as 2TiB
+    /// New quota, such as 2TiB
     #[arg(value_parser = values::size)]
     quota: Option<u64>,
-    /// The same as an option
+    /// New quota, given as an option
     #[arg(long = "quota", value_name = "QUOTA", value_parser = values::size)]
     quota_option: Option<u64>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would change
+    /// Show the effect, without making the change
     #[arg(long)]
     dry_run: bool,
 }
@@ -202,28 +205,28 @@ Examples:
   weir volume move home --to archive --dry-run
   weir volume move scratch --to shared --throughput 48MiB/s")]
 pub(crate) struct Move {
-    /// Its name
+    /// Name of the volume
     volume: String,
-    /// The pool to move to
+    /// Pool to move the volume to
     #[arg(long = "to", value_name = "POOL")]
     pool: String,
-    /// Its limit there, such as 48MiB/s; in a manual, flexible or custom pool, and only there. In a
-    /// shared pool what it has for certain
+    /// Throughput limit in the new pool, such as 48MiB/s (manual, flexible and custom pools). In a
+    /// shared pool: guaranteed minimum
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     throughput: Option<u64>,
-    /// Its READs and WRITEs a second there, in a custom pool only; or auto, by its part of the
-    /// pool's throughput [default: those it was given in a custom pool]
+    /// IOPS limit for READs and WRITEs in the new pool (custom pools), or auto for the share in
+    /// proportion to throughput [default: the IOPS set in the old custom pool]
     #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
     iops: Option<Own>,
-    /// Also where it commits disks to more than they were measured to hold (`weir capacity`)
+    /// Allow the move even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
-    /// Only show what would change
+    /// Show the effect, without making the change
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Does as `command` says.
+/// Runs `command`.
 pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> {
     let output = global.output;
     let client = match command {

@@ -1,4 +1,4 @@
-//! Do our engine and the real fio measure the same on a path? By turns, with medians and ratios.
+//! Compares our engine with the real fio on a path, alternating, with medians and ratios.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -8,33 +8,37 @@ use weir_bench::demo::Stop;
 use weir_bench::suite::fio::agree::{self, BAR_PERCENT, Options, Row};
 use weir_bench::{Control, Target};
 
-/// Applies the same loads to a path with our engine and with fio, by turns, and compares the
-/// medians. Ends with 1 if they lie more than 3 % apart, with 2 if it could not measure.
+/// Apply the same loads to a path with our engine and with fio, alternating, and compare the
+/// medians.
+///
+/// The exit status is 1 if they differ by more than 3 %, and 2 if the measurement failed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-agree", version)]
 struct Arguments {
-    /// Directory of the file system to measure. With --throttle: where one is made, in a file.
+    /// Directory on the file system to measure. With --throttle: directory for the file system's
+    /// image.
     path: PathBuf,
-    /// Measure a file system of its own, whose device begins at most so many reads and writes a
-    /// second: the target is the limit then (needs root).
+    /// Measure a separate file system whose device is limited to this many reads and writes per
+    /// second, so that the target is the bottleneck (requires root).
     #[arg(long, value_parser = clap::value_parser!(u64).range(100..))]
     throttle: Option<u64>,
-    /// Turns of each generator at each load.
+    /// Number of rounds per load and generator.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Seconds of each turn.
+    /// Duration of each round, in seconds.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// MiB of the file.
+    /// Size of the file, in MiB.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(16..=1_048_576))]
     mib: u64,
-    /// Only loads whose names contain this.
+    /// Run only loads whose names contain this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Jobs with a file each in place of a depth: a thread or process for each request in both.
+    /// Use jobs with one file each instead of a queue depth: one thread or process per request in
+    /// both.
     #[arg(long)]
     apart: bool,
-    /// File for the figures as JSON.
+    /// File for the results as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
 }

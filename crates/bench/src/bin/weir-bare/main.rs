@@ -1,12 +1,11 @@
-//! The bare loop: what serving NFS requests costs when there is nothing but the socket pattern and
-//! the bare system call. `make peers` measures Weir against it.
+//! The bare loop: the cost of serving NFS requests with only the socket pattern and the bare system
+//! call. `make peers` compares Weir with it.
 //!
-//! The loop keeps the shape of Weir's workers: one thread per core, level-triggered epoll, one
-//! large receive per wake, every complete request answered, one send for the whole batch. It is
-//! *not* an NFS server: it reads the few words of a call that sit at fixed places, performs one
-//! system call, and answers with a template that has the size of the real reply. No credential is
-//! looked at, no attribute is fresh, nothing is checked beyond what keeps the loop itself from
-//! failing.
+//! The loop has the shape of Weir's workers: one thread per core, level-triggered epoll, one large
+//! receive per wake-up, every complete request answered, one send for the whole batch. It is *not*
+//! an NFS server: it reads the few words of a call at fixed offsets, performs one system call, and
+//! answers with a template of the size of the real reply. It ignores credentials, returns stale
+//! attributes, and checks only what is necessary to keep the loop itself from failing.
 
 mod call;
 mod connection;
@@ -20,17 +19,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The bare loop, for `make peers`: framing and system calls, and nothing else.
+/// Run the bare loop for `make peers`: framing and system calls only.
 #[derive(Debug, Parser)]
 #[command(name = "weir-bare", version)]
 struct Arguments {
-    /// Where to listen; port 0 takes a free one. The address is printed when it is ready.
+    /// Listen address; port 0 selects a free port. The address is printed when the loop is ready.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The directory whose files are served, whatever export path is asked for.
+    /// Directory with the served files; the requested export path is ignored.
     #[arg(long)]
     dir: PathBuf,
-    /// Worker threads; as many as there are processors unless told.
+    /// Number of worker threads [default: number of processors].
     #[arg(long)]
     workers: Option<usize>,
 }

@@ -1,4 +1,5 @@
-//! `make crash`: kills the server and cuts its power under load, and looks for what was lost.
+//! `make crash`: kills the server and simulates power failures under load, and checks for data
+//! loss.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -7,12 +8,14 @@ use std::process::ExitCode;
 use weir_bench::crash::{self, Options};
 use weir_bench::demo::Stop;
 
-/// Kills a server and cuts its power at random moments under mixed load, and checks that nothing
-/// acknowledged is lost. Ends with 1 if something was, with 2 if it could not tell.
+/// Kill a server and simulate power failures at random moments under mixed load, and check that no
+/// acknowledged data is lost.
+///
+/// The exit status is 1 if data was lost, and 2 if the check could not be completed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-crash", version)]
 struct Arguments {
-    /// The server's program; by default the one beside this.
+    /// Server program [default: the one in the directory of this program].
     #[arg(long)]
     weir: Option<PathBuf>,
     /// Directory for data directories, file system images and logs.
@@ -21,22 +24,22 @@ struct Arguments {
     /// Directory for crash.json and crash.md.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Kills in each durability mode.
+    /// Number of kills per durability mode.
     #[arg(long, default_value_t = 1000)]
     kills: u64,
-    /// Power cuts in each durability mode on each of ext4 and XFS; they need root.
+    /// Number of power failures per durability mode on each of ext4 and XFS (requires root).
     #[arg(long, default_value_t = 100)]
     cuts: u64,
-    /// Clients.
+    /// Number of clients.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
     clients: u32,
-    /// Where the random load begins; by default another one every time.
+    /// Seed of the random load [default: random].
     #[arg(long)]
     seed: Option<u64>,
-    /// Numbers of files to measure the time to serve again by, in rising order.
+    /// Numbers of files for measuring the restart time, in ascending order.
     #[arg(long, value_delimiter = ',')]
     files: Vec<u64>,
-    /// The program runs in its own namespaces already.
+    /// The program already runs in its own namespaces.
     #[arg(long, hide = true)]
     inside: bool,
 }

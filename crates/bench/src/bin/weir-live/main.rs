@@ -1,4 +1,4 @@
-//! `make live`: contracts that have a course, watched live.
+//! `make live`: measures contracts whose limits change over time.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -7,18 +7,19 @@ use std::process::ExitCode;
 use weir_bench::demo::Stop;
 use weir_bench::live::{self, Options};
 
-/// Time for which an empty bucket earns credits (s): in 40 s a burst's worth of more than 10 s.
+/// Time for which an empty bucket earns credits (s): in 40 s a burst of more than 10 s.
 const REFILL_S: f64 = 40.0;
 /// Time for which a bucket drained from full earns credits (s).
 const REFILL_FULL_S: f64 = 600.0;
 
-/// Loads volumes of a shared pool of which one becomes idle and comes back, and drains and refills
-/// buckets of credits for bursts, on a real server. Ends with 1 if a rule was missed, with 2 if it
-/// could not measure.
+/// Load volumes of a shared pool, one of which becomes idle and busy again, and drain and refill
+/// burst credits, on a real server.
+///
+/// The exit status is 1 if a rule was violated, and 2 if the measurement failed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-live", version)]
 struct Arguments {
-    /// The server's program; by default the one beside this.
+    /// Server program [default: the one in the directory of this program].
     #[arg(long)]
     weir: Option<PathBuf>,
     /// Directory for the data directory and the log.
@@ -27,14 +28,15 @@ struct Arguments {
     /// Directory for live.json, live.md and live.html.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Show only this part; may be given several times.
+    /// Run only this part; repeatable.
     #[arg(long, value_name = "PART", value_parser = clap::builder::PossibleValuesParser::new(live::parts()))]
     only: Vec<String>,
-    /// Drain each bucket from full to empty: an hour and a quarter for each model. Without this
-    /// most of its credits are taken away first, by a change of limits there and back.
+    /// Drain each bucket from full to empty, which takes 75 minutes per model. Without this option,
+    /// most credits are first removed by changing limits back and forth.
     #[arg(long)]
     full: bool,
-    /// Seconds for which an empty bucket earns credits, at least 40 [default: 40; 600 with --full].
+    /// Time for which an empty bucket earns credits, in seconds, at least 40 [default: 40; 600 with
+    /// --full].
     #[arg(long, value_parser = clap::value_parser!(u32).range(40..=86_400))]
     refill: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! `make many`: a server of ten thousand volumes, measured.
+//! `make many`: measures a server with ten thousand volumes.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use weir_bench::demo::Stop;
 use weir_bench::many::{self, Options};
 
-/// Makes a server with many volumes, loads a part of them, and measures start, memory, contracts
-/// and the cost of an operation. Ends with 1 if a bar was missed, with 2 if it could not measure.
+/// Create a server with many volumes, load some of them, and measure startup, memory, contracts and
+/// the cost per operation.
+///
+/// The exit status is 1 if a threshold was missed, and 2 if the measurement failed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-many", version)]
 struct Arguments {
-    /// The server's program; by default the one beside this.
+    /// Server program [default: the one in the directory of this program].
     #[arg(long)]
     weir: Option<PathBuf>,
     /// Directory for data directories and logs.
@@ -21,16 +23,16 @@ struct Arguments {
     /// Directory for many.json and many.md.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Volumes.
+    /// Number of volumes.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     volumes: u32,
-    /// Volumes that work at once.
+    /// Number of volumes loaded at the same time.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     active: u32,
-    /// Seconds for which they do.
+    /// Duration of the load, in seconds.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
-    /// Turns of the two servers at each operation.
+    /// Number of rounds of the two servers per operation.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }

@@ -7,43 +7,44 @@ use std::process::ExitCode;
 use weir_bench::demo::Stop;
 use weir_bench::peers::{self, Filesystem, Options, Times};
 
-/// Compares Weir with NFS-Ganesha and the bare loop, as root, and writes peers.json and
-/// peers.html. Ends with 1 if a bar was missed, with 2 if it could not measure.
+/// Compare Weir with NFS-Ganesha and the bare loop, as root, and write peers.json and peers.html.
+///
+/// The exit status is 1 if a threshold was missed, and 2 if the measurement failed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-peers", version)]
 struct Arguments {
     /// Directory for the report.
     #[arg(long, default_value = "docs/performance")]
     out: PathBuf,
-    /// Directory for file system images and logs; needs 6 GiB.
+    /// Directory for file system images and logs; it needs 6 GiB.
     #[arg(long, default_value = "target/peers")]
     work: PathBuf,
-    /// Rounds; in each the servers take turns.
+    /// Number of rounds; in each, the servers alternate.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Seconds of each measurement.
+    /// Duration of each measurement, in seconds.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Seconds of load before each measurement.
+    /// Duration of the warm-up before each measurement, in seconds.
     #[arg(long, default_value_t = 1.0)]
     warmup: f64,
-    /// Threads of the load generator.
+    /// Number of threads of the load generator.
     #[arg(long, default_value_t = 1)]
     generator_threads: u32,
-    /// One round of one second on ext4: does it all work?
+    /// Run one round of one second on ext4, as a functional test.
     #[arg(long)]
     quick: bool,
-    /// Only workloads whose name contains this; may be given more than once.
+    /// Run only workloads whose name contains this text; repeatable.
     #[arg(long)]
     only: Vec<String>,
-    /// Only this file system.
+    /// Run only on this file system.
     #[arg(long, value_parser = filesystem)]
     filesystem: Option<Filesystem>,
-    /// The `weir` program of an earlier build, which takes its turns too: nothing may have become
-    /// dearer by more than the noise.
+    /// `weir` program of an earlier build to include in the comparison; no cost may have risen by
+    /// more than the noise.
     #[arg(long)]
     before: Option<PathBuf>,
-    /// The program runs in its own namespaces already.
+    /// The program already runs in its own namespaces.
     #[arg(long, hide = true)]
     inside: bool,
 }

@@ -1,4 +1,5 @@
-//! `make replay`: the catalogue of published tests against Weir and NFS-Ganesha on this machine.
+//! `make replay`: runs the catalogue of published tests against Weir and NFS-Ganesha on this
+//! machine.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -8,34 +9,36 @@ use weir_bench::demo::Stop;
 use weir_bench::replay::{self, Options};
 use weir_core::units::parse_bytes;
 
-/// Replays published tests, scaled, against Weir and NFS-Ganesha in turns, as root, and writes
-/// results and reports. Ends with 1 if something could not be run or an operation failed, with 2
-/// if it could not measure.
+/// Run published tests, scaled, against Weir and NFS-Ganesha, alternating, as root, and write
+/// results and reports.
+///
+/// The exit status is 1 if a test could not be run or an operation failed, and 2 if the measurement
+/// failed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-replay", version)]
 struct Arguments {
     /// Directory for results and reports.
     #[arg(long, default_value = "docs/performance/replay")]
     out: PathBuf,
-    /// Directory for the file system's image and logs; needs twice the data and 2 GiB.
+    /// Directory for the file system image and logs; it needs twice the data size plus 2 GiB.
     #[arg(long, default_value = "target/replay")]
     work: PathBuf,
-    /// Only tests whose name contains this; may be given more than once.
+    /// Run only tests whose name contains this text; repeatable.
     #[arg(long)]
     only: Vec<String>,
-    /// Rounds; in each the servers take turns, test by test.
+    /// Number of rounds; in each, the servers alternate test by test.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Most seconds measured of a step.
+    /// Maximum measured time per step, in seconds.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Most seconds of load before.
+    /// Maximum warm-up time per step, in seconds.
     #[arg(long, default_value_t = 1.0)]
     warmup: f64,
-    /// Most bytes of files at a time.
+    /// Maximum size of the files at any time.
     #[arg(long, default_value = "2GiB", value_parser = parse_bytes)]
     data: u64,
-    /// The program runs in its own namespaces already.
+    /// The program already runs in its own namespaces.
     #[arg(long, hide = true)]
     inside: bool,
 }

@@ -1,5 +1,6 @@
-//! `weir calibrate`: measures what the hardware holds, on a volume of its own that goes again, and
-//! has the server keep it. What is made of it is the server's business; `weir capacity` shows that.
+//! `weir calibrate`: measures the performance of the hardware on a temporary volume and stores the
+//! result in the server. The server uses the result for its capacity check; `weir capacity` shows
+//! it.
 
 mod ground;
 mod progress;
@@ -25,24 +26,24 @@ use weir_bench::calibrate::{Cell, Plan, Step, measure};
 use weir_bench::{Control, NfsTarget};
 use weir_core::units::{Bytes, Rate};
 
-/// From this on other volumes are busy: bytes per second, READs and WRITEs a second.
+/// Load above which other volumes count as busy: bytes per second, READs and WRITEs per second.
 const BUSY: (u64, u64) = (1 << 20, 100);
-/// Pause between two looks at the load of other volumes.
+/// Polling interval for the load of other volumes.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
-/// The number of looks in a row that may fail: each sees the last 10 s, so a missed one loses
+/// The number of polls in a row that may fail: each covers the last 10 s, so one missed poll loses
 /// nothing.
 const MISSED_MAX: u32 = 1;
-/// Said when a signal ended it.
+/// Message after a signal stopped the calibration.
 const INTERRUPTED: &str = "interrupted; nothing was kept";
 
-/// Measure what this hardware holds, so that no more is promised
+/// Measure the performance of this hardware, as the limit for contracts
 ///
-/// It makes a pool and a volume, loads the volume over NFS with each mix and block size, removes
-/// both again, and has the server keep the figures with date and conditions, for the file system
-/// that they lay on. From then on changes that promise more than that are refused (`weir capacity`,
-/// and admission.policy of `weir serve`). Run it on the server's machine, when nothing else is busy
-/// there. Files that fit into memory are read from memory: to measure the READs of disks, make
-/// --file-size times --jobs larger than it.
+/// The calibration creates a temporary pool and volume, loads the volume over NFS with each mix and
+/// block size, and removes both. The server stores the results, with date and conditions, for the
+/// file system on which the pool was located. From then on, changes that commit more than the
+/// measured capacity are refused (see `weir capacity`, and admission.policy of `weir serve`). Run
+/// it on the server's machine while nothing else is busy there. Files that fit into memory are read
+/// from memory: to measure READs from disk, make --file-size times --jobs larger than the memory.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -61,19 +62,19 @@ pub(crate) struct CalibrateArgs {
     measure: Measure,
 }
 
-/// What else can be done with what was measured.
+/// Commands for existing calibrations.
 #[derive(Subcommand)]
 enum CalibrateCommand {
-    /// Show what was measured, and under which conditions
+    /// Show the results of calibrations, with their conditions
     Show {
-        /// Where it was measured [default: everywhere]
+        /// Directory of the calibration [default: all]
         directory: Option<String>,
     },
-    /// Forget what was measured: nothing is refused on that file system any more
+    /// Delete the calibration of a file system; capacity is then no longer checked there
     Forget {
-        /// Where it was measured
+        /// Directory of the calibration
         directory: String,
-        /// Only show what would be forgotten
+        /// Show what would be deleted, without deleting it
         #[arg(long)]
         dry_run: bool,
     },
@@ -81,39 +82,39 @@ enum CalibrateCommand {
 
 #[derive(Args)]
 struct Measure {
-    /// Directory on the server whose file system is measured; not one of a pool [default: where
-    /// pools are without a path of their own]
+    /// Directory on the server whose file system is measured; it must not be the directory of a
+    /// pool [default: the default directory of pools]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// Mixes, as the percentage of reads
+    /// Read/write mixes to measure, as percentages of reads, 0 to 100
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "100,70,0",
           value_parser = clap::value_parser!(u8).range(0..=100))]
     mix: Vec<u8>,
-    /// Block sizes, each at most 1MiB
+    /// Block sizes to measure, at most 1MiB each
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "4KiB,8KiB,64KiB,1MiB",
           value_parser = block_size)]
     block_size: Vec<u32>,
-    /// How long each mix and block size is measured
+    /// Duration of the measurement of each mix and block size, in seconds
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// Seconds of load before that
+    /// Duration of the warm-up before each measurement, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     warmup: f64,
-    /// Size of each file; there is one for each job
+    /// Size of each file; there is one file per job
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = values::size)]
     file_size: u64,
-    /// Streams of requests, each on a connection of its own
+    /// Number of parallel request streams, each with its own connection, 1 to 256
     #[arg(long, value_name = "COUNT", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: u32,
-    /// Requests that each keeps in flight
+    /// Number of requests that each stream keeps in flight, 1 to 1024
     #[arg(long, value_name = "COUNT", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
-    /// Also while other volumes are busy; what they do is kept with the figures
+    /// Measure even if other volumes are busy; their load is stored with the results
     #[arg(long)]
     force: bool,
-    /// Only show what would be measured, and how long it would take
+    /// Show what would be measured and how long it would take, without measuring
     #[arg(long)]
     dry_run: bool,
 }
@@ -129,7 +130,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| format!("{text:?} is no time: write 0.1 to 3600, in seconds"))
 }
 
-/// Does as the arguments say.
+/// Runs the command.
 pub(crate) async fn run(global: &Global, args: &CalibrateArgs) -> Result<()> {
     if args.command.is_none() && global.if_match.is_some() {
         return Err(print::usage(
@@ -247,7 +248,7 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
     calibration::print_use(&client.capacity().await?, &kept.directory)
 }
 
-/// Says what would be done.
+/// Prints the plan of a dry run.
 fn announce(output: Output, args: &Measure, plan: &Plan) -> Result<()> {
     if output == Output::Json {
         let cells: Vec<_> = plan
@@ -283,7 +284,7 @@ struct Others {
 }
 
 impl Others {
-    /// The load of all volumes but those of calibrations.
+    /// The load of all volumes except those of calibrations.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -314,7 +315,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Makes the pool, measures in it, takes it away, and has the figures kept.
+    /// Creates the pool, measures in it, removes it, and has the server store the result.
     async fn on_ground(
         &self,
         pool: &NewPool,
@@ -341,7 +342,7 @@ impl Run<'_> {
         Ok(client.keep_calibration(&directory, &measured?, Dry::No).await?)
     }
 
-    /// A possible result of the measurement.
+    /// The result for a dry run: figures that the server would accept.
     fn sample(&self) -> NewCalibration {
         let cell = |(read_percent, block_bytes)| CalibrationCell {
             read_percent,
@@ -370,7 +371,7 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the volume and measures on it.
+    /// Creates the volume and measures on it.
     async fn on_volume(
         &self,
         ground: &Ground,
@@ -434,7 +435,7 @@ impl Run<'_> {
     }
 }
 
-/// The address at which this machine reaches an address that its server listens on.
+/// The address at which this machine can reach the given listen address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -444,7 +445,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Lets this machine in by the address that it has towards itself.
+/// The export rule that admits this machine, by the given address.
 fn own_rule(address: IpAddr) -> ExportRule {
     let (network, access, squash) = (address.to_string(), Access::ReadWrite, Squash::None);
     ExportRule { network, access, squash, anon_uid: 65534, anon_gid: 65534 }

@@ -15,13 +15,13 @@ use weir_core::units::Rate;
 
 pub(crate) use time::utc;
 
-/// Largest signed report that is read, in bytes: 1,500 periods take less than 2 MiB.
+/// Maximum size of a signed report that is read, in bytes: 1,500 periods take less than 2 MiB.
 const SIGNED_BYTES_MAX: u64 = 16 << 20;
 
-/// Most broken periods listed in a terminal; all are in the other forms.
+/// Maximum number of broken periods listed in a terminal; the other formats contain all of them.
 const BROKEN_MAX: usize = 20;
 
-/// What a report is to be.
+/// Options of a report.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,31 +30,31 @@ Examples:
   weir volume report home --signed home.json
   weir volume report --verify home.json --key 5f1c…")]
 pub(crate) struct ReportArgs {
-    /// Its name
+    /// Name of the volume
     #[arg(required_unless_present = "verify")]
     volume: Option<String>,
-    /// How far back, such as 30s, 24h or 14d, which is the most
+    /// Length of the reported period up to now, such as 30s, 24h or 14d; at most 14d
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_time)]
     since: Duration,
-    /// Write a page with charts, which needs nothing else
+    /// Write a self-contained HTML page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write JSON that is signed by the server
+    /// Write a JSON report signed by the server
     #[arg(long, value_name = "FILE")]
     signed: Option<PathBuf>,
-    /// Print JSON: the same as --output json
+    /// Print JSON; same as --output json
     #[arg(long)]
     json: bool,
-    /// Check a signed report; needs no server
+    /// Verify a signed report; no server is needed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["volume", "html", "signed"])]
     verify: Option<PathBuf>,
-    /// The public key that must have signed it [default: that of the server, if one is named]
+    /// Public key that must have signed the report [default: key of the server, if one is named]
     #[arg(long, value_name = "HEX", requires = "verify")]
     key: Option<String>,
 }
 
 impl ReportArgs {
-    /// Is a report to be checked, and none to be made?
+    /// Whether the command only verifies an existing report.
     pub(crate) const fn only_checks(&self) -> bool {
         self.verify.is_some()
     }
@@ -64,7 +64,7 @@ impl ReportArgs {
     }
 }
 
-/// Makes a report.
+/// Creates a report.
 pub(crate) async fn run(client: &Client, output: Output, args: &ReportArgs) -> Result<()> {
     let (name, seconds) = (args.volume.as_deref().unwrap_or_default(), args.since.as_secs().max(1));
     if let Some(path) = &args.signed {
@@ -90,7 +90,7 @@ async fn sign(client: &Client, name: &str, seconds: u64, path: &Path) -> Result<
     print::lines([sentence(&report), written])
 }
 
-/// Checks a signed report.
+/// Verifies a signed report.
 pub(crate) async fn check(global: &Global, args: &ReportArgs) -> Result<()> {
     let Some(path) = &args.verify else { return Ok(()) };
     let signed = read(path)?;
@@ -123,7 +123,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// The report in a sentence.
+/// The report in one sentence.
 fn sentence(report: &Report) -> String {
     let whole = &report.whole;
     let of = format!("Volume {}, {} since {}", report.volume, verdict(whole), utc(whole.start));
@@ -131,7 +131,7 @@ fn sentence(report: &Report) -> String {
     format!("{of}: {}{}.", counts(report), error.unwrap_or_default())
 }
 
-/// The number of times that the contract was kept and broken.
+/// The number of intervals in which the contract was kept and broken.
 fn counts(report: &Report) -> String {
     let Window { kept, not_demanded, broken, .. } = report.whole;
     // Periods told by seconds are judged by seconds.
@@ -159,7 +159,7 @@ fn show(report: &Report) -> Result<()> {
     windows(newest.iter().map(|window| (utc(window.start), *window)))
 }
 
-/// Windows as rows.
+/// A table of windows.
 pub(crate) fn windows<'a>(rows: impl IntoIterator<Item = (String, &'a Window)>) -> Result<()> {
     let row = |(name, window): (String, &Window)| {
         let split = &window.split;
@@ -216,18 +216,18 @@ const fn cause_words(cause: Cause) -> &'static str {
     }
 }
 
-/// A part as percent.
+/// A fraction as a percentage.
 pub(crate) fn error_text(error: f64) -> String {
     percent(error * 100.0, 2)
 }
 
-/// Nanoseconds for people.
+/// Nanoseconds in a readable unit.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 pub(crate) fn nanos_text(nanos: u64) -> String {
     latency(nanos as f64 / 1e6)
 }
 
-/// Says why a volume is as quick or slow as it is.
+/// Explains the current performance of a volume.
 pub(crate) async fn why(client: &Client, output: Output, name: &str) -> Result<()> {
     let why = client.why(name).await?;
     if output == Output::Json {
