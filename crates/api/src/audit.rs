@@ -1,67 +1,68 @@
-//! The audit log: one record for each change, and for each attempt at one that was refused.
+//! The audit log: one record per change, and per refused attempt at a change.
 
 use crate::words::{AuditEvent, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line of the audit log.
+/// One record of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditRecord {
-    /// The version of its form.
+    /// Version of the record format.
     pub version: u32,
-    /// When it was written, which is before the answer was sent: RFC 3339, UTC, to the millisecond.
+    /// Time at which the record was written, before the response was sent: RFC 3339, UTC, with
+    /// milliseconds.
     pub time: String,
-    /// What happened.
+    /// Type of the event.
     pub event: AuditEvent,
-    /// Who asked: the name of a token, or `socket`; nobody known if not said.
+    /// Caller: the name of a token, or `socket`; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
-    /// The role in which they did.
+    /// Role of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// The user of the process at the other end of the socket.
+    /// User ID of the process at the other end of the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// The address that they asked from.
+    /// Address of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The method.
+    /// HTTP method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The path with its query, cut to 2,048 characters.
+    /// Path with its query, truncated to 2,048 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The route that the path is one of.
+    /// Route that the path belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// The body of the request; of one over 16 KiB, or that is no JSON, only `{"bytes": LENGTH}`.
+    /// Body of the request; only `{"bytes": LENGTH}` if it is larger than 16 KiB or not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
-    /// The HTTP status of the answer.
+    /// HTTP status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The code of the error, where it was one.
+    /// Error code, if the response was an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The generation of the catalogue after it.
+    /// Generation of the catalogue after the request.
     pub generation: u64,
     /// How many refused attempts before this one have no record, because they came too fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<u64>,
-    /// What else there is to say.
+    /// Additional information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A part of the audit log, oldest record first.
+/// A page of the audit log, oldest record first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditPage {
-    /// The records.
+    /// Records.
     pub items: Vec<AuditRecord>,
-    /// Where to go on (`after`), now or later.
+    /// Position at which to continue (`after`), now or later.
     pub next: String,
-    /// Is there more right now? Also a page without records may have more behind it.
+    /// Whether more records exist at present. A page without records can still have more after it.
     pub more: bool,
 }

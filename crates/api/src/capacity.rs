@@ -1,156 +1,158 @@
-//! The measured capacity of file systems, and the contracts' commitment of it.
+//! The measured capacity of file systems, and how much of it contracts commit.
 
 use crate::words::Policy;
 use serde::{Deserialize, Serialize};
 
-/// What the hardware holds, and what is promised of it.
+/// Measured capacity of the hardware, and the capacity committed to contracts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Capacity {
-    /// What is done about a change that commits hardware to more than may be.
+    /// Action when a change would commit more than is allowed.
     pub policy: Policy,
-    /// By which mix promises are made: `worst`, or so many READs of a hundred requests.
+    /// Read/write mix used for the capacity check: `worst`, or the percentage of READs.
     pub mix: String,
-    /// The block size by which throughput is promised, bytes.
+    /// Block size used for the capacity check of throughput, bytes.
     pub block_bytes: u32,
-    /// The block size by which READs and WRITEs a second are promised, bytes.
+    /// Block size used for the capacity check of IOPS, bytes.
     pub iops_block_bytes: u32,
-    /// How much of what hardware holds may be committed, in percent.
+    /// Share of the measured capacity that may be committed, in percent.
     pub overcommit_percent: u32,
-    /// The file systems with pools on them, and those that were calibrated.
+    /// File systems with pools, and file systems with a calibration.
     pub filesystems: Vec<Filesystem>,
 }
 
-/// A file system with pools on it, or one that was calibrated.
+/// A file system with pools, or with a calibration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Filesystem {
-    /// Where it was calibrated, or else the directory of its first pool.
+    /// Directory of the calibration, or else of the first pool.
     pub directory: String,
-    /// The names of the pools there.
+    /// Names of the pools on it.
     pub pools: Vec<String>,
-    /// What their contracts promise for good: shared pools their budget, the others what their
-    /// volumes may use. Without the pool in which a calibration is measuring.
+    /// Throughput committed by contracts: the budget of shared pools, and the sum of the volumes'
+    /// limits of other pools. The pool of a running calibration is not included.
     pub committed_bytes_per_second: u64,
-    /// The same in READs and WRITEs a second, of volumes that count them; of bursts their base.
+    /// Committed IOPS, for volumes with an IOPS limit; for volumes with bursts, the base IOPS.
     pub committed_iops: u64,
-    /// What it holds; nothing where that was not measured, or at no block size by which it could be
-    /// judged: then throughput is not limited there.
+    /// Measured throughput; absent if it was not measured, or not at a usable block size. In that
+    /// case throughput is not limited by capacity.
     #[serde(default)]
     pub holds_bytes_per_second: Option<u64>,
-    /// The same in READs and WRITEs a second, apart from throughput.
+    /// Measured IOPS, independent of throughput.
     #[serde(default)]
     pub holds_iops: Option<u64>,
-    /// What may be committed.
+    /// Throughput that may be committed.
     #[serde(default)]
     pub allowed_bytes_per_second: Option<u64>,
-    /// The same in READs and WRITEs a second.
+    /// IOPS that may be committed.
     #[serde(default)]
     pub allowed_iops: Option<u64>,
-    /// Is more committed than may be, of either?
+    /// Whether more throughput or IOPS are committed than allowed.
     #[serde(default)]
     pub overcommitted: bool,
-    /// When it was calibrated: RFC 3339, UTC.
+    /// Time of the calibration: RFC 3339, UTC.
     #[serde(default)]
     pub calibrated: Option<String>,
 }
 
-/// What was measured that a file system holds.
+/// A calibration: the measured capacity of a file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Calibration {
-    /// A directory on it, by which it is named.
+    /// Directory on the file system, which identifies the calibration.
     pub directory: String,
-    /// When it was kept: RFC 3339, UTC.
+    /// Time at which the calibration was stored: RFC 3339, UTC.
     pub at: String,
-    /// What was measured, one for each mix and block size.
+    /// Results, one for each mix and block size.
     pub cells: Vec<CalibrationCell>,
-    /// The load with which.
+    /// Load of the measurement.
     pub load: CalibrationLoad,
-    /// The machine on which.
+    /// Machine of the measurement.
     pub machine: Machine,
-    /// Did all files together fit into memory? Then READs were measured in memory, not on disks.
+    /// Whether all files together fitted into memory. If so, READs were served from memory, not
+    /// from disk.
     pub in_memory: bool,
-    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    /// Etag of the calibration, for `If-Match` (in quotes there). It changes with every field
+    /// above.
     #[serde(default)]
     pub etag: String,
 }
 
-/// What is to be kept of a measurement; the server adds when, and on what machine.
+/// A calibration to store; the server adds the time and the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewCalibration {
-    /// What was measured, one for each mix and block size.
+    /// Results, one for each mix and block size.
     pub cells: Vec<CalibrationCell>,
-    /// The load with which.
+    /// Load of the measurement.
     pub load: CalibrationLoad,
 }
 
-/// What was measured with one mix and one block size.
+/// Result of one mix and one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationCell {
-    /// How many of a hundred requests were READs; the rest were WRITEs.
+    /// Percentage of READs; the rest were WRITEs.
     pub read_percent: u8,
-    /// Bytes of one request.
+    /// Block size, bytes.
     pub block_bytes: u32,
-    /// What was moved.
+    /// Throughput, bytes per second.
     pub bytes_per_second: u64,
-    /// READs and WRITEs a second.
+    /// READs and WRITEs per second.
     pub iops: u64,
-    /// Mean latency of a READ or WRITE, nanoseconds.
+    /// Mean latency of READs and WRITEs, nanoseconds.
     pub mean_nanos: u64,
-    /// The latency that one in a hundred went beyond, nanoseconds.
+    /// 99th percentile of the latency, nanoseconds.
     pub p99_nanos: u64,
-    /// What an operation took of the server's processors, nanoseconds, where that is known.
+    /// CPU time of the server per operation, nanoseconds, if known.
     #[serde(default)]
     pub server_cpu_nanos: Option<u64>,
-    /// Was it what generates load that could do no more? Then the server may hold more.
+    /// Whether the load generator was the bottleneck. If so, the server's capacity may be higher.
     #[serde(default)]
     pub saturated: bool,
 }
 
-/// The load of a calibration.
+/// Load of a calibration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationLoad {
-    /// Streams of requests.
+    /// Number of parallel request streams.
     pub jobs: u32,
-    /// Requests that each kept in flight.
+    /// Number of requests in flight per stream.
     pub depth: u32,
-    /// How long each mix and block size was measured, milliseconds.
+    /// Duration of each measurement, milliseconds.
     pub millis: u64,
-    /// Size of all files together, bytes.
+    /// Total size of the files, bytes.
     pub data_bytes: u64,
-    /// What other volumes moved meanwhile, at most.
+    /// Maximum throughput of other volumes during the measurement.
     #[serde(default)]
     pub others_bytes_per_second: u64,
-    /// Their READs and WRITEs a second.
+    /// Maximum IOPS of other volumes during the measurement.
     #[serde(default)]
     pub others_iops: u64,
 }
 
-/// The machine of a calibration; texts are empty and numbers 0 where something is not known.
+/// Machine of a calibration; unknown texts are empty and unknown numbers are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
-    /// The version of Weir.
+    /// Version of Weir.
     pub version: String,
-    /// Its name.
+    /// Host name.
     pub host: String,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: String,
-    /// The model of its processors.
+    /// CPU model.
     pub processor: String,
-    /// How many it has.
+    /// Number of processors.
     pub processors: u32,
-    /// Its memory, bytes.
+    /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Kind and source of the file system.
+    /// Type and source of the file system.
     pub file_system: String,
-    /// What answered changes of names survived: `power` or `process`.
+    /// Setting of `namespace_durability`: `power` or `process`.
     pub durability: String,
 }

@@ -1,7 +1,6 @@
-//! The typed client: one connection a request, over the socket in a data directory or over TCP with
-//! a token. What makes something is sent once more where the connection breaks, under a name by
-//! which the server knows it again; nothing else is, because a change that was sent may have been
-//! made.
+//! The typed client: one connection per request, over the Unix socket in a data directory or over
+//! TCP with a token. A request that creates an object is retried once after a broken connection,
+//! with an idempotency key. Other requests are not retried, because the change may have been made.
 
 use crate::error::ApiError;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT_MAX, CONNECT_WAIT_MAX};
@@ -30,27 +29,27 @@ use tokio_rustls::TlsConnector;
 /// Name of the API's socket in a data directory.
 const SOCKET: &str = "api.sock";
 
-/// Is a change to be made, or only to be shown?
+/// Whether a change is made, or only its effect is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dry {
-    /// Make it.
+    /// Make the change.
     No,
-    /// Only show what it would do.
+    /// Dry run: only return the effect.
     Run,
 }
 
-/// Which part of the audit log is asked for; without anything the newest hundred records.
+/// Selection of audit records; by default the latest 100.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// Only records from this time on: RFC 3339, UTC.
+    /// Only records since this time: RFC 3339, UTC.
     pub since: Option<String>,
-    /// Go on where a page said to ([`AuditPage::next`]).
+    /// Start after this position ([`AuditPage::next`]).
     pub after: Option<String>,
-    /// At most so many records.
+    /// Maximum number of records.
     pub limit: Option<usize>,
 }
 
-/// A connection to be made to a server.
+/// How to connect to a server.
 #[derive(Clone)]
 pub struct Client {
     endpoint: Endpoint,
@@ -64,44 +63,40 @@ enum Endpoint {
     Tcp { address: String, token: Option<String>, tls: Option<TlsConnector> },
 }
 
-/// Why a request has no answer, or a refusal for one.
+/// A failed or refused request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there.
-    #[error("no weir server answers at {endpoint}: {source}")]
+    /// No server listens at the endpoint.
+    #[error("cannot connect to a Weir server at {endpoint}: {source}")]
     Unreachable {
         /// The socket or address.
         endpoint: String,
         /// The cause.
         source: std::io::Error,
     },
-    /// The server can't be trusted, or speaks no TLS.
-    #[error("no TLS with the server at {endpoint}: {source}")]
+    /// The server is not trusted, or does not use TLS.
+    #[error("TLS handshake with the server at {endpoint} failed: {source}")]
     Handshake {
         /// The address.
         endpoint: String,
         /// The cause.
         source: std::io::Error,
     },
-    /// No answer in time.
-    #[error(
-        "the server at {0} took too long to answer; a change that was asked for may have been made"
-    )]
+    /// The server did not respond in time.
+    #[error("the server at {0} did not respond in time; a requested change may have been made")]
     Timeout(String),
-    /// The connection broke.
-    #[error(
-        "the connection to the server broke: {0}; a change that was asked for may have been made"
-    )]
+    /// The connection was lost.
+    #[error("the connection to the server was lost: {0}; a requested change may have been made")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer is none that this version understands.
-    #[error("the server's answer ({status}) can't be read: {reason}")]
+    /// The response cannot be parsed by this version.
+    #[error("cannot parse the server's response (status {status}): {reason}")]
     Unreadable {
         /// HTTP status.
         status: u16,
-        /// What is wrong with it.
+        /// The parse error.
         reason: String,
     },
-    /// The server refused or failed, and says why.
+    /// The server refused the request or failed.
     #[error("{error}")]
     Refused {
         /// HTTP status.
@@ -114,19 +109,19 @@ pub enum ClientError {
 type Result<T> = std::result::Result<T, ClientError>;
 
 impl Client {
-    /// Talks to the server of `data_dir`, which the owner of the directory alone can do.
+    /// A client for the server of `data_dir`; only the owner of the directory can connect.
     #[must_use]
     pub fn local(data_dir: &Path) -> Self {
         Self::of(Endpoint::Socket(data_dir.join(SOCKET)))
     }
 
-    /// Talks to the server at `address` (`HOST:PORT`), with its token.
+    /// A client for the server at `address` (`HOST:PORT`), with a token.
     #[must_use]
     pub fn tcp(address: impl Into<String>, token: Option<String>) -> Self {
         Self::of(Endpoint::Tcp { address: address.into(), token, tls: None })
     }
 
-    /// A client over TLS, of a server that is known by `trust`.
+    /// A client over TLS for a server authenticated by `trust`.
     ///
     /// # Errors
     /// [`TrustError`].
@@ -143,21 +138,21 @@ impl Client {
         Self { endpoint, if_match: None, overcommits: false }
     }
 
-    /// This client, whose changes of levels, pools and volumes are made also where they commit
-    /// hardware to more than it was measured to hold.
+    /// This client, with changes of levels, pools and volumes made even if they commit more than
+    /// the measured capacity.
     #[must_use]
     pub fn overcommitting(&self) -> Self {
         Self { overcommits: true, ..self.clone() }
     }
 
-    /// This client, whose changes are refused (412, `changed_meanwhile`) unless the changed thing
-    /// still has this `etag`, which it had when it was looked at.
+    /// This client, with changes refused (412, `changed_meanwhile`) unless the object still has
+    /// this `etag`.
     #[must_use]
     pub fn if_match(&self, etag: &str) -> Self {
         Self { if_match: Some(etag.to_owned()), ..self.clone() }
     }
 
-    /// The server's information about itself.
+    /// Information about the server.
     ///
     /// # Errors
     /// [`ClientError`], as for every request.
@@ -165,7 +160,7 @@ impl Client {
         self.get(routes::SERVER).await
     }
 
-    /// Is everything being served?
+    /// Whether all volumes are served.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -183,7 +178,8 @@ impl Client {
         Ok(text)
     }
 
-    /// A backup of the catalogue, as the content of a file. It holds the key of file handles.
+    /// A backup of the catalogue, as the content of a file. It contains the key of the file
+    /// handles.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -193,7 +189,7 @@ impl Client {
         Ok(succeed(status, &body)?.into())
     }
 
-    /// All service levels, the published ones and the operator's own.
+    /// All service levels, built-in and custom.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -215,7 +211,7 @@ impl Client {
         self.get(&routes::path(routes::LEVEL, name)).await
     }
 
-    /// Makes a service level.
+    /// Creates a service level.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -223,7 +219,7 @@ impl Client {
         self.make(routes::LEVELS, new, dry).await
     }
 
-    /// Changes a service level, in force in all its pools when this returns.
+    /// Changes a service level. The change is in force in all its pools when this returns.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -236,7 +232,7 @@ impl Client {
         self.send(Method::PATCH, &routes::path(routes::LEVEL, name), Some(change), dry).await
     }
 
-    /// Deletes a service level that no pool has.
+    /// Deletes a service level that no pool uses.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -266,7 +262,7 @@ impl Client {
         self.get(&routes::path(routes::POOL, name)).await
     }
 
-    /// Makes a pool.
+    /// Creates a pool.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -287,7 +283,7 @@ impl Client {
         self.send(Method::PATCH, &routes::path(routes::POOL, name), Some(change), dry).await
     }
 
-    /// Deletes a pool that has no volumes.
+    /// Deletes an empty pool.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -317,7 +313,7 @@ impl Client {
         self.get(&routes::path(routes::VOLUME, name)).await
     }
 
-    /// Makes a volume, which can be mounted when this returns.
+    /// Creates a volume. It can be mounted when this returns.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -325,7 +321,7 @@ impl Client {
         self.make(routes::VOLUMES, new, dry).await
     }
 
-    /// Changes a volume's contract, which is in force when this returns.
+    /// Changes a volume's contract. The change is in force when this returns.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -346,7 +342,7 @@ impl Client {
         self.send(Method::DELETE, &routes::path(routes::VOLUME, name), NOTHING, dry).await
     }
 
-    /// The capacity of hardware, and the promises on it.
+    /// The measured capacity, and the capacity committed to contracts.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -354,7 +350,7 @@ impl Client {
         self.get(routes::CAPACITY).await
     }
 
-    /// The measured capacities of file systems.
+    /// The calibrations of file systems.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -370,8 +366,8 @@ impl Client {
         self.get(&routes::path(routes::CALIBRATION, directory)).await
     }
 
-    /// Keeps what was measured in `directory`, instead of what was measured on its file system
-    /// before.
+    /// Stores the calibration of `directory`. It replaces an earlier calibration of the same file
+    /// system.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -385,7 +381,7 @@ impl Client {
         self.send(Method::PUT, &path, Some(new), dry).await
     }
 
-    /// Forgets what was measured in `directory`.
+    /// Deletes the calibration of `directory`.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -398,7 +394,7 @@ impl Client {
         self.send(Method::DELETE, &path, NOTHING, dry).await
     }
 
-    /// The export rules of a volume, in the order in which they are tried.
+    /// The export rules of a volume, in the order in which they are evaluated.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -447,11 +443,11 @@ impl Client {
         self.send(Method::DELETE, &path, NOTHING, dry).await
     }
 
-    /// Begins to count a volume's usage anew. How far it has come and what it found is told by
-    /// [`Client::operation`], and is among the volume's live counters.
+    /// Starts a recount of a volume's usage. Progress and result are available from
+    /// [`Client::operation`] and in the volume's live counters.
     ///
     /// # Errors
-    /// [`ClientError`]; a refusal `counting` if that is under way already.
+    /// [`ClientError`]; a refusal `counting` if a recount is already running.
     pub async fn rescan(&self, volume: &str) -> Result<Operation> {
         let path = routes::path(routes::RESCAN, volume);
         self.send(Method::POST, &path, NOTHING, Dry::No).await
@@ -477,7 +473,7 @@ impl Client {
         self.get(&routes::with_query(&path, "signed", "true")).await
     }
 
-    /// Why a volume is as quick or slow as it is.
+    /// The explanation of a volume's current performance.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -493,7 +489,7 @@ impl Client {
         self.get(routes::ACTIVITY).await
     }
 
-    /// The last operations that were begun since the server started.
+    /// The last operations since the server started.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -509,7 +505,7 @@ impl Client {
         self.get(&routes::path(routes::OPERATION, &id.to_string())).await
     }
 
-    /// All tokens but the one in the data directory.
+    /// All tokens except that of the data directory.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -517,7 +513,7 @@ impl Client {
         Pages::new(self, routes::TOKENS).all().await
     }
 
-    /// Makes a token. The answer is the only one with its secret.
+    /// Creates a token. Only this response contains its secret.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -525,7 +521,7 @@ impl Client {
         self.send(Method::POST, routes::TOKENS, Some(new), Dry::No).await
     }
 
-    /// Revokes a token, which opens nothing any more when this returns.
+    /// Revokes a token. It is no longer accepted when this returns.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -533,7 +529,7 @@ impl Client {
         self.send(Method::DELETE, &routes::path(routes::TOKEN, name), NOTHING, Dry::No).await
     }
 
-    /// A part of the audit log.
+    /// A page of the audit log.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -554,7 +550,7 @@ impl Client {
         read(status, &succeed(status, &body)?)
     }
 
-    /// Makes something, and asks once more for the answer if it got lost.
+    /// Creates an object, with one retry if the response is lost.
     async fn make<T: DeserializeOwned, B: Serialize + ?Sized>(
         &self,
         path: &str,
@@ -609,7 +605,7 @@ impl Client {
         read(status, &succeed(status, &body)?)
     }
 
-    /// One request and its answer, as bytes.
+    /// One request and its response, as bytes.
     async fn exchange(
         &self,
         method: Method,
@@ -660,15 +656,15 @@ impl Client {
     }
 }
 
-/// The host of `HOST:PORT`, which its certificate is to name.
+/// The host of `HOST:PORT`, which the certificate must name.
 fn host_of(address: &str) -> std::io::Result<ServerName<'static>> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)
 }
 
-/// A list, page by page. What stays in the list while it is read is read once, whatever comes and
-/// goes meanwhile.
+/// A list, page by page. Items that stay in the list during the iteration are returned exactly
+/// once, even if others are added or removed.
 #[derive(Debug)]
 pub struct Pages<'a, T> {
     client: &'a Client,
@@ -684,7 +680,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
         Self { client, path, limit: None, after: None, ended: false, of: PhantomData }
     }
 
-    /// This list with at most `limit` things on a page.
+    /// This list with at most `limit` items per page.
     #[must_use]
     pub const fn of(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
@@ -694,7 +690,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
     /// The next page; nothing after the last.
     ///
     /// # Errors
-    /// [`ClientError`]; the same page can be asked for again.
+    /// [`ClientError`]; the same page can be requested again.
     pub async fn next(&mut self) -> Result<Option<Vec<T>>> {
         if self.ended {
             return Ok(None);
@@ -712,7 +708,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
         Ok(Some(page.items))
     }
 
-    /// Everything that is left.
+    /// All remaining items.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -725,14 +721,14 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
     }
 }
 
-/// A name that no other request has; nothing where there is no chance to be had.
+/// A random idempotency key; `None` if the system has no random source.
 fn request_name() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The body of a request that has none.
+/// The body of a request without a body.
 const NOTHING: Option<&()> = None;
 
 fn finish(request: hyper::http::request::Builder, body: Vec<u8>) -> Result<Request<Full<Bytes>>> {

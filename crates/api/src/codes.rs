@@ -1,13 +1,13 @@
-//! Every code that an error of the API may have. A code never changes its meaning.
+//! Every error code of the API. The meaning of a code never changes.
 
-/// A code of [`ApiError`](crate::ApiError).
+/// An error code of [`ApiError`](crate::ApiError).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The word.
+    /// The code.
     pub word: &'static str,
-    /// The HTTP statuses that come with it.
+    /// The HTTP statuses used with it.
     pub statuses: &'static [u16],
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -15,143 +15,183 @@ const fn code(word: &'static str, statuses: &'static [u16], meaning: &'static st
     Code { word, statuses, meaning }
 }
 
-/// The code called `word`.
+/// The code with the name `word`.
 #[must_use]
 pub fn find(word: &str) -> Option<&'static Code> {
     CODES.iter().find(|code| code.word == word)
 }
 
-/// All codes, by what is to be done about them.
+/// All codes, grouped by the reaction they call for.
 pub const CODES: &[Code] = &[
     // The request.
     code(
         "bad_request",
         &[400, 413, 415, 422],
-        "the request makes no sense by itself: no JSON, an unknown field, a bad parameter",
+        "the request is malformed: invalid JSON, an unknown field, or an invalid parameter",
     ),
-    code("too_large", &[413], "the body has more than 256 KiB"),
+    code("too_large", &[413], "the request body is larger than 256 KiB"),
     code(
         "timeout",
         &[408],
-        "the body took over 30 s, or the request over a minute; of the latter a change may be made yet",
+        "the body took longer than 30 s, or the request longer than 60 s; in the latter case the change may still be made",
     ),
-    code("no_such_route", &[404], "there is nothing at this path"),
-    code("no_such_method", &[405], "this path doesn't take that method"),
+    code("no_such_route", &[404], "no resource exists at this path"),
+    code("no_such_method", &[405], "the path does not support this method"),
     // Authentication and authorization.
-    code("unauthorized", &[401], "there is no token, or nobody knows it"),
-    code("token_expired", &[401], "the token has come to its end"),
-    code("forbidden", &[403], "the token's role is too small for this"),
+    code("unauthorized", &[401], "the token is missing or unknown"),
+    code("token_expired", &[401], "the token has expired"),
+    code("forbidden", &[403], "the role of the token does not permit this request"),
     // Names.
-    code("bad_name", &[400], "that can't be a name"),
-    code("name_taken", &[409], "there is one of that name already"),
-    code("no_such_level", &[404], "there is no such service level"),
-    code("no_such_pool", &[404], "there is no such pool"),
-    code("no_such_volume", &[404], "there is no such volume"),
-    code("no_such_rule", &[404], "the volume has no export rule for that network"),
-    code("no_such_token", &[404], "there is no such token"),
-    code("no_such_calibration", &[404], "nothing was measured in that directory"),
+    code("bad_name", &[400], "the name is invalid"),
+    code("name_taken", &[409], "the name is already in use"),
+    code("no_such_level", &[404], "the service level does not exist"),
+    code("no_such_pool", &[404], "the pool does not exist"),
+    code("no_such_volume", &[404], "the volume does not exist"),
+    code("no_such_rule", &[404], "the volume has no export rule for this network"),
+    code("no_such_token", &[404], "the token does not exist"),
+    code("no_such_calibration", &[404], "no calibration exists for this directory"),
     code(
         "no_such_operation",
         &[404],
-        "there is no such operation since the server started, or it is long ago",
+        "the operation does not exist, is too old, or was started before the last restart",
     ),
-    code("rule_exists", &[409], "the volume has an export rule for that network already"),
-    code("too_many", &[400, 409], "a bound on how many there may be is reached"),
-    // Values out of bounds; `allowed` has the bounds.
-    code(
-        "size_out_of_bounds",
-        &[400],
-        "that size is too small or too large for any pool or volume",
-    ),
-    code("level_rate_out_of_bounds", &[400], "no level may buy that"),
-    code("ceiling_out_of_bounds", &[400], "that can't be a ceiling"),
+    code("rule_exists", &[409], "the volume already has an export rule for this network"),
+    code("too_many", &[400, 409], "the maximum number of objects is reached"),
+    // Values out of range; `allowed` contains the range.
+    code("size_out_of_bounds", &[400], "the size or quota is out of range"),
+    code("level_rate_out_of_bounds", &[400], "the throughput per TiB is out of range"),
+    code("ceiling_out_of_bounds", &[400], "the ceiling is out of range"),
     code(
         "pool_throughput_out_of_bounds",
         &[422],
-        "a pool of this model and size can't buy that throughput",
+        "the throughput is out of range for a pool of this model and size",
     ),
-    code("pool_iops_out_of_bounds", &[422], "a pool of this model can't buy those IOPS"),
-    code("throughput_out_of_bounds", &[422], "no volume of this model can have that throughput"),
-    code("iops_out_of_bounds", &[422], "no volume of this model can have those IOPS"),
-    code("weight_out_of_bounds", &[400], "that can't be a weight"),
-    code("bad_calibration", &[400], "that can't have been measured"),
-    code("bad_path", &[400], "no pool can be in that directory, or nothing can be measured there"),
+    code("pool_iops_out_of_bounds", &[422], "the IOPS are out of range for a pool of this model"),
+    code(
+        "throughput_out_of_bounds",
+        &[422],
+        "the throughput is out of range for a volume of this model",
+    ),
+    code("iops_out_of_bounds", &[422], "the IOPS are out of range for a volume of this model"),
+    code("weight_out_of_bounds", &[400], "the weight is out of range"),
+    code("bad_calibration", &[400], "the calibration contains impossible values"),
+    code("bad_path", &[400], "the directory cannot be used for a pool or a calibration"),
     // Values that don't fit the contract model.
-    code("throughput_in_auto_pool", &[400], "volumes of an auto pool have what their quota buys"),
-    code("throughput_missing", &[400], "volumes of this pool are given a throughput"),
-    code("iops_not_given", &[400], "volumes of this pool are given no IOPS"),
-    code("not_shared", &[400], "only volumes of a shared pool have weights"),
-    code("not_bought", &[400], "a pool of this model doesn't buy that apart from its size"),
+    code(
+        "throughput_in_auto_pool",
+        &[400],
+        "throughput cannot be set in this pool: it follows from the quota",
+    ),
+    code("throughput_missing", &[400], "a volume of this pool requires a throughput"),
+    code("iops_not_given", &[400], "IOPS cannot be set for volumes of this pool"),
+    code("not_shared", &[400], "only volumes of a shared pool have a weight"),
+    code(
+        "not_bought",
+        &[400],
+        "a pool of this model does not purchase throughput or IOPS separately from its size",
+    ),
     code("zero_throughput", &[422], "a throughput of 0 would stop all I/O"),
     code("zero_iops", &[422], "0 IOPS would stop all I/O"),
-    // Demands that the pool can't carry; `allowed` has those it could.
-    code("pool_capacity_exceeded", &[422], "the quotas would be more than the pool's size"),
-    code("pool_throughput_exceeded", &[422], "the throughputs would be more than the pool's"),
-    code("pool_iops_exceeded", &[422], "the IOPS would be more than the pool's"),
-    code("pool_below_quotas", &[422], "the pool would be smaller than its volumes' quotas"),
+    // Requests beyond the limits of the pool; `allowed` contains the range that is possible.
+    code(
+        "pool_capacity_exceeded",
+        &[422],
+        "the sum of the quotas would exceed the size of the pool",
+    ),
+    code(
+        "pool_throughput_exceeded",
+        &[422],
+        "the sum of the throughputs would exceed the throughput of the pool",
+    ),
+    code("pool_iops_exceeded", &[422], "the sum of the IOPS would exceed the IOPS of the pool"),
+    code(
+        "pool_below_quotas",
+        &[422],
+        "the pool would be smaller than the sum of its volumes' quotas",
+    ),
     code(
         "pool_below_throughput",
         &[422],
-        "the pool would have less throughput than its volumes were given",
+        "the pool's throughput would be less than the sum of its volumes' throughputs",
     ),
-    code("pool_below_iops", &[422], "the pool would have fewer IOPS than its volumes were given"),
-    code("quota_without_throughput", &[422], "that quota would buy less than 1 byte per second"),
+    code(
+        "pool_below_iops",
+        &[422],
+        "the pool's IOPS would be less than the sum of its volumes' IOPS",
+    ),
+    code(
+        "quota_without_throughput",
+        &[422],
+        "the quota would result in less than 1 byte per second",
+    ),
     code(
         "throughput_without_iops",
         &[422],
-        "that throughput would come with less than one operation a second",
+        "the throughput would result in less than one operation per second",
     ),
-    code("level_below_throughput", &[422], "a pool of that level could not carry its volumes"),
-    code("quota_below_used", &[422], "the volume holds more than that"),
-    // Demands that the hardware can't carry.
+    code(
+        "level_below_throughput",
+        &[422],
+        "a pool of this level would have too little throughput for its volumes",
+    ),
+    code("quota_below_used", &[422], "the volume uses more space than the quota"),
+    // Requests beyond the capacity of the hardware.
     code(
         "hardware_exceeded",
         &[422],
-        "the disks would be committed to more than they were measured to hold",
+        "the change would commit more than the measured capacity of the disks",
     ),
-    // Present obstacles.
+    // Temporary conditions.
     code(
         "usage_unknown",
         &[409],
-        "a recount is under way: the quota can't be lowered until it is done",
+        "a recount is running: the quota cannot be reduced until it is complete",
     ),
-    code("counting", &[409], "a recount is under way already"),
-    code("pool_not_empty", &[409], "the pool has volumes"),
-    code("level_in_use", &[409], "pools have that level"),
-    code("level_published", &[409], "that level is a published one, and stays as it is"),
-    code("other_file_system", &[409], "volumes move only within one file system"),
-    code("volume_not_served", &[409, 500], "the volume is not served; the server's log says why"),
-    code("busy", &[503], "too many changes wait for one another: try again later"),
-    code("audit_unavailable", &[503], "the audit log can't record the change, so it was not made"),
-    code("changed_meanwhile", &[412], "it is no longer what If-Match says"),
-    code("idempotency_key_reused", &[422], "another request had that Idempotency-Key"),
-    // The server or its disks; its log says more.
-    code("failed", &[500], "it failed inside the server"),
-    code("metrics", &[500], "the metrics can't be written"),
-    code("backup", &[500], "the backup failed inside the server"),
-    code("io", &[500], "a file of the server can't be read or written"),
+    code("counting", &[409], "a recount is already running"),
+    code("pool_not_empty", &[409], "the pool still has volumes"),
+    code("level_in_use", &[409], "the level is used by pools"),
+    code("level_published", &[409], "the level is built in and cannot be changed"),
+    code("other_file_system", &[409], "volumes can only be moved within one file system"),
+    code(
+        "volume_not_served",
+        &[409, 500],
+        "the volume is not served; the server's log contains the reason",
+    ),
+    code("busy", &[503], "too many changes are pending: try again later"),
+    code("audit_unavailable", &[503], "the audit log cannot record the change, so it was not made"),
+    code("changed_meanwhile", &[412], "the object was modified: its etag does not match If-Match"),
+    code(
+        "idempotency_key_reused",
+        &[422],
+        "the Idempotency-Key was already used for a different request",
+    ),
+    // Errors of the server or its disks; the server's log has details.
+    code("failed", &[500], "internal server error"),
+    code("metrics", &[500], "the metrics cannot be generated"),
+    code("backup", &[500], "the backup failed in the server"),
+    code("io", &[500], "a file of the server cannot be read or written"),
     code("database", &[500], "the catalogue's database failed"),
-    code("damaged", &[500], "the catalogue says something that no version of Weir wrote"),
-    code("pool_away", &[500], "the pool's directory isn't there"),
-    code("pool_foreign", &[500], "the pool's directory is another server's"),
-    code("pool_busy", &[500], "another server works in the pool's directory"),
-    code("volume_away", &[500], "the volume's directory isn't there"),
-    // Only when a server starts, or of commands that look at a data directory.
-    code("locked", &[500], "another server has the data directory"),
-    code("not_a_data_directory", &[500], "the directory is somebody else's"),
-    code("foreign_owner", &[500], "a secret belongs to another user"),
-    code("newer_format", &[500], "the catalogue is of a later version"),
-    code("no_catalog", &[500], "there is no catalogue"),
-    code("catalog_exists", &[500], "there is a catalogue already"),
-    code("restore_interrupted", &[500], "a restore was cut short"),
-    code("not_a_backup", &[500], "that file is no backup"),
-    code("newer_backup", &[500], "the backup is of a later version"),
+    code("damaged", &[500], "the catalogue contains data that no version of Weir writes"),
+    code("pool_away", &[500], "the directory of the pool does not exist"),
+    code("pool_foreign", &[500], "the directory of the pool belongs to another server"),
+    code("pool_busy", &[500], "the directory of the pool is in use by another server"),
+    code("volume_away", &[500], "the directory of the volume does not exist"),
+    // Errors at server startup, or of commands that work on a data directory.
+    code("locked", &[500], "the data directory is in use by another server"),
+    code("not_a_data_directory", &[500], "the directory is not a data directory of Weir"),
+    code("foreign_owner", &[500], "a secret file belongs to another user"),
+    code("newer_format", &[500], "the catalogue has the format of a later version"),
+    code("no_catalog", &[500], "the catalogue does not exist"),
+    code("catalog_exists", &[500], "a catalogue already exists"),
+    code("restore_interrupted", &[500], "a restore was interrupted"),
+    code("not_a_backup", &[500], "the file is not a backup"),
+    code("newer_backup", &[500], "the backup was made by a later version"),
     code("damaged_backup", &[500], "the backup is damaged"),
-    code("bad_secret", &[500], "handle.key isn't one"),
-    code("bad_token", &[500], "api.token isn't one"),
+    code("bad_secret", &[500], "handle.key does not contain a valid key"),
+    code("bad_token", &[500], "api.token does not contain a valid token"),
     code("damaged_tokens", &[500], "api.tokens is damaged"),
-    code("bad_report_key", &[500], "report.key is no key"),
-    code("no_report_key", &[500], "reports can't be signed; the server's log says why"),
+    code("bad_report_key", &[500], "report.key does not contain a valid key"),
+    code("no_report_key", &[500], "reports cannot be signed; the server's log contains the reason"),
 ];
 
 #[cfg(test)]

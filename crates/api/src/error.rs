@@ -1,17 +1,17 @@
-//! The one shape of every answer that is no success.
+//! The common format of all error responses.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a request was refused or failed.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ApiError {
-    /// A word for programs, which never changes.
+    /// Error code for programs; codes never change.
     pub code: String,
-    /// For people: the rule broken and what would be allowed.
+    /// Message for people: the violated rule and the allowed values.
     pub message: String,
-    /// What would be allowed, where that is a range.
+    /// Allowed range, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
 }
@@ -24,16 +24,16 @@ impl ApiError {
     }
 }
 
-/// The bounds within which a refused request would have been granted.
+/// The range of values with which a refused request would succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Allowed {
-    /// The field at fault.
+    /// Name of the field.
     pub field: String,
-    /// The least allowed, if there is a least.
+    /// Minimum, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<u64>,
-    /// The most allowed, if there is a most.
+    /// Maximum, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u64>,
 }

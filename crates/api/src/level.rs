@@ -2,41 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A service level: what each provisioned TiB of a pool buys.
+/// A service level: the throughput that each TiB of a pool provides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Level {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What each TiB buys.
+    /// Throughput per TiB, bytes per second.
     pub bytes_per_second_per_tib: u64,
-    /// The same in MiB/s.
+    /// Throughput per TiB, MiB/s.
     pub mibps_per_tib: f64,
-    /// One of those that every server has and nobody changes, or the operator's own?
+    /// Whether the level is built in and cannot be changed; false for custom levels.
     pub published: bool,
-    /// How many pools have it.
+    /// Number of pools that use the level.
     pub pools: usize,
-    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    /// Etag of the level, for `If-Match` (in quotes there). It changes with every field above.
     #[serde(default)]
     pub etag: String,
 }
 
-/// A level to be made.
+/// A level to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewLevel {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What each TiB buys.
+    /// Throughput per TiB, bytes per second.
     pub bytes_per_second_per_tib: u64,
 }
 
-/// What is to change about a level of the operator's own.
+/// A change of a custom level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LevelChange {
-    /// What each TiB buys.
+    /// Throughput per TiB, bytes per second.
     pub bytes_per_second_per_tib: u64,
 }

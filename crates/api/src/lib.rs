@@ -1,8 +1,9 @@
-//! The API of a Weir server as types, routes and a typed client: what the command line, the load
-//! generator and other programs speak.
+//! The API of a Weir server as types, routes and a typed client, for the command line, the load
+//! generator and other programs.
 //!
-//! Not here: storage, decisions and enforcement. Sizes are bytes and rates bytes per second, as
-//! integers; fields called `…_mibps` repeat a rate as MiB/s for people.
+//! This crate contains no storage, no decisions and no enforcement. Sizes are bytes and rates are
+//! bytes per second, as integers; fields with names ending in `_mibps` repeat a rate in MiB/s for
+//! people.
 #![forbid(unsafe_code)]
 
 mod audit;
@@ -51,7 +52,7 @@ pub use words::{
 /// The OpenAPI 3.1 document of this version, as JSON.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
-/// A rate in MiB/s, for the fields that repeat one for people.
+/// A rate in MiB/s, for the fields that repeat a rate for people.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 bytes per second")]
 pub fn mibps(bytes_per_second: u64) -> f64 {

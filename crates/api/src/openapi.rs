@@ -1,6 +1,6 @@
-//! The OpenAPI document, made from the routes and the types; compiled for tests alone. What is
-//! committed and served is `openapi.json`. After a change of the API, `WEIR_OPENAPI=write cargo
-//! test -p weir-api openapi` writes it anew.
+//! The OpenAPI document, generated from the routes and the types; compiled for tests only. The
+//! committed and served document is `openapi.json`. After a change of the API, regenerate it with
+//! `WEIR_OPENAPI=write cargo test -p weir-api openapi`.
 
 use crate::codes::CODES;
 use crate::limits::{PAGE_ITEMS_MAX, REPORT_SECONDS_MAX};
@@ -10,7 +10,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// The answer of an operation when all is well.
+/// The successful response of an operation.
 enum Answer {
     /// JSON of a schema.
     Json(Value),
@@ -37,7 +37,7 @@ impl Described {
         self
     }
 
-    /// A change, which can be tried, and be for one state of what is there, or for once.
+    /// Adds the parameters of a change: dry run, precondition and idempotency.
     fn change(self) -> Self {
         let given = match (self.method, self.path) {
             ("POST", routes::EXPORTS) => vec!["DryRun", "IfMatch", "IdempotencyKey"],
@@ -53,7 +53,7 @@ impl Described {
         self.query(["Limit", "After"].map(parameter))
     }
 
-    /// Marks the answer as having an etag.
+    /// Marks the response as having an etag.
     fn tagged(self) -> Self {
         Self { tagged: true, ..self }
     }
@@ -91,7 +91,7 @@ fn other(
     Described { answer: Answer::Other(media), ..json("GET", path, id, summary, Value::Null) }
 }
 
-/// The operations, given what makes schemas.
+/// The operations; `schemas` generates the schemas.
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let parts = [server, levels, pools, volumes, capacity, exports, watching, administration];
     parts.into_iter().flat_map(|part| part(schemas)).collect()
@@ -100,11 +100,16 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Described> {
 fn server(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (info, health) = (of::<ServerInfo>(schemas), of::<Health>(schemas));
     vec![
-        other(routes::LIVENESS, "isAlive", "Does the process live?", "text/plain"),
+        other(
+            routes::LIVENESS,
+            "isAlive",
+            "Liveness: succeeds while the process runs.",
+            "text/plain",
+        ),
         other(
             routes::READINESS,
             "isReady",
-            "Is every volume being served? 503 if not.",
+            "Readiness: 503 if a volume is not served.",
             "text/plain",
         ),
         other(
@@ -114,28 +119,41 @@ fn server(schemas: &mut SchemaGenerator) -> Vec<Described> {
             "application/openmetrics-text",
         ),
         other(routes::OPENAPI, "getOpenApi", "This document.", "application/json"),
-        json("GET", routes::SERVER, "getServer", "What the server says about itself.", info),
-        json("GET", routes::HEALTH, "getHealth", "Is every volume being served?", health),
+        json("GET", routes::SERVER, "getServer", "Information about the server.", info),
+        json(
+            "GET",
+            routes::HEALTH,
+            "getHealth",
+            "State of the server: whether all volumes are served.",
+            health,
+        ),
     ]
 }
 
 fn levels(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (level, changed) = (of::<Level>(schemas), of::<Changed<Level>>(schemas));
-    let change = "Change a service level, in all its pools at once.";
-    let delete = "Delete a service level that no pool has.";
+    let change =
+        "Change a custom service level; takes effect immediately in all pools that use it.";
+    let delete = "Delete a custom service level that no pool uses.";
     vec![
         json(
             "GET",
             routes::LEVELS,
             "listLevels",
-            "All service levels.",
+            "List all service levels.",
             of::<Page<Level>>(schemas),
         )
         .listed(),
-        json("POST", routes::LEVELS, "createLevel", "Make a service level.", changed.clone())
-            .takes(of::<NewLevel>(schemas))
-            .change(),
-        json("GET", routes::LEVEL, "getLevel", "One service level.", level).tagged(),
+        json(
+            "POST",
+            routes::LEVELS,
+            "createLevel",
+            "Create a custom service level.",
+            changed.clone(),
+        )
+        .takes(of::<NewLevel>(schemas))
+        .change(),
+        json("GET", routes::LEVEL, "getLevel", "Get one service level.", level).tagged(),
         json("PATCH", routes::LEVEL, "changeLevel", change, changed.clone())
             .takes(of::<LevelChange>(schemas))
             .change(),
@@ -145,13 +163,14 @@ fn levels(schemas: &mut SchemaGenerator) -> Vec<Described> {
 
 fn pools(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (pool, changed) = (of::<Pool>(schemas), of::<Changed<Pool>>(schemas));
-    let delete = "Delete a pool that has no volumes.";
+    let delete = "Delete an empty pool.";
     vec![
-        json("GET", routes::POOLS, "listPools", "All pools.", of::<Page<Pool>>(schemas)).listed(),
-        json("POST", routes::POOLS, "createPool", "Make a pool.", changed.clone())
+        json("GET", routes::POOLS, "listPools", "List all pools.", of::<Page<Pool>>(schemas))
+            .listed(),
+        json("POST", routes::POOLS, "createPool", "Create a pool.", changed.clone())
             .takes(of::<NewPool>(schemas))
             .change(),
-        json("GET", routes::POOL, "getPool", "One pool.", pool).tagged(),
+        json("GET", routes::POOL, "getPool", "Get one pool.", pool).tagged(),
         json("PATCH", routes::POOL, "changePool", "Change a pool.", changed.clone())
             .takes(of::<PoolChange>(schemas))
             .change(),
@@ -161,18 +180,24 @@ fn pools(schemas: &mut SchemaGenerator) -> Vec<Described> {
 
 fn volumes(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (volume, changed) = (of::<Volume>(schemas), of::<Changed<Volume>>(schemas));
-    let create = "Make a volume, which can be mounted when this is answered.";
-    let change = "Change a volume's contract, or move it to another pool.";
+    let create = "Create a volume; it can be mounted when the response arrives.";
+    let change = "Change the contract of a volume, or move the volume to another pool.";
     let delete = "Delete a volume and all its files.";
-    let operations = "What was begun since the server started: the last 256.";
-    let rescan = "Count a volume's usage anew, in the background.";
+    let operations = "List the last 256 operations since the server started.";
+    let rescan = "Recount the usage of a volume in the background.";
     vec![
-        json("GET", routes::VOLUMES, "listVolumes", "All volumes.", of::<Page<Volume>>(schemas))
-            .listed(),
+        json(
+            "GET",
+            routes::VOLUMES,
+            "listVolumes",
+            "List all volumes.",
+            of::<Page<Volume>>(schemas),
+        )
+        .listed(),
         json("POST", routes::VOLUMES, "createVolume", create, changed.clone())
             .takes(of::<NewVolume>(schemas))
             .change(),
-        json("GET", routes::VOLUME, "getVolume", "One volume.", volume.clone()).tagged(),
+        json("GET", routes::VOLUME, "getVolume", "Get one volume.", volume.clone()).tagged(),
         json("PATCH", routes::VOLUME, "changeVolume", change, changed.clone())
             .takes(of::<VolumeChange>(schemas))
             .change(),
@@ -189,17 +214,23 @@ fn volumes(schemas: &mut SchemaGenerator) -> Vec<Described> {
             of::<Page<Operation>>(schemas),
         )
         .listed(),
-        json("GET", routes::OPERATION, "getOperation", "One operation.", of::<Operation>(schemas)),
+        json(
+            "GET",
+            routes::OPERATION,
+            "getOperation",
+            "Get one operation.",
+            of::<Operation>(schemas),
+        ),
     ]
 }
 
 fn capacity(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (one, changed) = (of::<Calibration>(schemas), of::<Changed<Calibration>>(schemas));
-    let capacity = "What hardware holds, and what contracts commit it to.";
-    let list = "What was measured that file systems hold.";
-    let show = "What was measured in one directory, whose path is the name.";
-    let keep = "Keep what was measured in a directory, instead of what was measured on its file system before.";
-    let forget = "Forget what was measured in a directory.";
+    let capacity = "Get the measured capacity, and the capacity committed to contracts.";
+    let list = "List the calibrations.";
+    let show = "Get the calibration of one directory; the name is its path.";
+    let keep = "Store the calibration of a directory; it replaces an earlier calibration of the same file system.";
+    let forget = "Delete the calibration of a directory.";
     vec![
         json("GET", routes::CAPACITY, "getCapacity", capacity, of::<Capacity>(schemas)),
         json(
@@ -221,10 +252,10 @@ fn capacity(schemas: &mut SchemaGenerator) -> Vec<Described> {
 fn exports(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let rule = of::<ExportRule>(schemas);
     let (rules, changed) = (list_of(&rule), of::<Changed<Volume>>(schemas));
-    let list = "The export rules of a volume, in the order in which they are tried.";
+    let list = "List the export rules of a volume, in the order in which they are evaluated.";
     let network = json!({
         "name": "network", "in": "query", "required": true, "schema": { "type": "string" },
-        "description": "The network of the rule, as in the rule.",
+        "description": "Network of the export rule.",
     });
     let remove = "Remove the export rule of one network.";
     vec![
@@ -253,17 +284,16 @@ fn exports(schemas: &mut SchemaGenerator) -> Vec<Described> {
 
 fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let either = [of::<Report>(schemas), of::<SignedReport>(schemas)];
-    let report =
-        "Whether the contract of a volume was kept; with its signature where that was asked for.";
-    let why = "Why a volume is as quick or slow as it is.";
+    let report = "Get the contract report of a volume, signed if requested.";
+    let why = "Explain the current performance of a volume.";
     let since = json!({
-        "name": "since", "in": "query", "description": "How long before now it begins, in seconds.",
+        "name": "since", "in": "query", "description": "Length of the reported period up to now, in seconds.",
         "schema": {
             "type": "integer", "minimum": 1, "maximum": REPORT_SECONDS_MAX, "default": 24 * 3600,
         },
     });
     let signed = json!({
-        "name": "signed", "in": "query", "description": "Sign it.",
+        "name": "signed", "in": "query", "description": "Sign the report.",
         "schema": { "type": "boolean", "default": false },
     });
     vec![
@@ -274,7 +304,7 @@ fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
             "GET",
             routes::ACTIVITY,
             "getActivity",
-            "What goes on in all volumes.",
+            "Get the activity of all volumes.",
             of::<Activity>(schemas),
         ),
     ]
@@ -282,28 +312,28 @@ fn watching(schemas: &mut SchemaGenerator) -> Vec<Described> {
 
 fn administration(schemas: &mut SchemaGenerator) -> Vec<Described> {
     let (token, made) = (of::<Token>(schemas), of::<MadeToken>(schemas));
-    let backup = "A backup of the catalogue, with the key of file handles.";
-    let list = "All tokens but the one in the data directory.";
+    let backup = "Download a backup of the catalogue, including the key of the file handles.";
+    let list = "List all tokens except that of the data directory.";
     let limit = json!({
-        "name": "limit", "in": "query", "description": "At most so many records.",
+        "name": "limit", "in": "query", "description": "Maximum number of records.",
         "schema": { "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 },
     });
     vec![
         other(routes::CATALOG_BACKUP, "backUpCatalog", backup, "application/vnd.sqlite3"),
         json("GET", routes::TOKENS, "listTokens", list, of::<Page<Token>>(schemas)).listed(),
-        json("POST", routes::TOKENS, "createToken", "Make a token.", made)
+        json("POST", routes::TOKENS, "createToken", "Create a token.", made)
             .takes(of::<NewToken>(schemas)),
         json("DELETE", routes::TOKEN, "revokeToken", "Revoke a token.", token),
         json(
             "GET",
             routes::AUDIT,
             "readAudit",
-            "A part of the audit log.",
+            "Get a page of the audit log.",
             of::<AuditPage>(schemas),
         )
         .query([
-            text_query("since", "Only records from this time on: RFC 3339, UTC."),
-            text_query("after", "Go on where a page said to (`next`)."),
+            text_query("since", "Return only records since this time: RFC 3339, UTC."),
+            text_query("after", "Start after this position: the `next` of the previous page."),
             limit,
         ]),
     ]
@@ -349,11 +379,11 @@ fn described(operation: &Described, route: &Route) -> Value {
     });
     match route.least {
         Some(least) => {
-            out["description"] = json!(format!("{} It needs the role {least}.", operation.summary));
+            out["description"] = json!(format!("{} Requires the role {least}.", operation.summary));
             out["x-weir-role"] = json!(least);
         }
         None => {
-            out["description"] = json!(format!("{} It needs no token.", operation.summary));
+            out["description"] = json!(format!("{} No token is required.", operation.summary));
             out["security"] = json!([]);
         }
     }
@@ -371,38 +401,38 @@ fn components(schemas: &Map<String, Value>) -> Value {
     let error =
         json!({ "application/json": { "schema": { "$ref": "#/components/schemas/ApiError" } } });
     let name = json!({
-        "name": "name", "in": "path", "required": true, "description": "The name.",
+        "name": "name", "in": "path", "required": true, "description": "Name of the object.",
         "schema": { "type": "string" },
     });
     let dry_run = json!({
         "name": "dry_run", "in": "query",
-        "description": "Check the change and show what it would do; change nothing.",
+        "description": "Validate the change and return its effect, without making it.",
         "schema": { "type": "boolean", "default": false },
     });
     let overcommit = json!({
         "name": "overcommit", "in": "query",
-        "description": "Make the change also where it commits hardware to more than it was measured to hold.",
+        "description": "Make the change even if it commits more than the measured capacity.",
         "schema": { "type": "boolean", "default": false },
     });
     let limit = json!({
-        "name": "limit", "in": "query", "description": "At most so many on a page.",
+        "name": "limit", "in": "query", "description": "Maximum number of items on a page.",
         "schema": {
             "type": "integer", "minimum": 1, "maximum": PAGE_ITEMS_MAX, "default": PAGE_ITEMS_MAX,
         },
     });
-    let after = text_query("after", "The `next` of the page before.");
+    let after = text_query("after", "Start after this position: the `next` of the previous page.");
     let if_match = json!({
         "name": "If-Match", "in": "header", "schema": { "type": "string" },
-        "description": "Refuse the change (412) unless what is changed still has this etag.",
+        "description": "Refuse the change (412) unless the object still has this etag.",
     });
     let key = json!({
         "name": "Idempotency-Key", "in": "header",
         "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
-        "description": "A name of the request: sent again under it within a day, it is answered as \
-                        it was and makes nothing more.",
+        "description": "Unique key of the request. A repeated request with the same key within 24 \
+                        hours returns the original response and changes nothing.",
     });
     let etag = json!({
-        "description": "The etag of what is shown, without what is live.",
+        "description": "Etag of the object, excluding live data.",
         "schema": { "type": "string" },
     });
     let parameters = json!({
@@ -414,10 +444,10 @@ fn components(schemas: &Map<String, Value>) -> Value {
         "parameters": parameters,
         "headers": { "ETag": etag },
         "responses": {
-            "Refused": { "description": "The request was refused: `code` says why.", "content": error },
-            "Failed": { "description": "The server failed: its log says more.", "content": error },
+            "Refused": { "description": "The request was refused; `code` gives the reason.", "content": error },
+            "Failed": { "description": "The server failed; its log has details.", "content": error },
             "NotReady": {
-                "description": "Some volume is not being served.",
+                "description": "A volume is not served.",
                 "content": { "text/plain": {} },
             },
         },
@@ -425,8 +455,8 @@ fn components(schemas: &Map<String, Value>) -> Value {
             "token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A token made with `weir token create`, or that of the data directory. \
-                                The socket in the data directory needs none.",
+                "description": "Token from `weir token create`, or the token of the data directory. No \
+                                token is required on the Unix socket in the data directory.",
             },
         },
     })
@@ -459,16 +489,16 @@ fn document() -> Value {
     let codes: Vec<_> = CODES.iter().map(|code| code.word).collect();
     schemas["ApiError"]["properties"]["code"]["examples"] = json!(codes);
     let tags = [
-        ("server", "The server: what it is, whether all is well, metrics."),
+        ("server", "Server information, state and metrics."),
         ("levels", "Service levels."),
         ("pools", "Capacity pools."),
         ("volumes", "Volumes, their contracts and export rules."),
-        ("capacity", "What hardware holds, and what is promised of it."),
-        ("calibrations", "What was measured that file systems hold."),
-        ("operations", "What outlasts the request that began it."),
+        ("capacity", "Measured and committed capacity."),
+        ("calibrations", "Calibrations of file systems."),
+        ("operations", "Long-running operations."),
         ("catalog", "The catalogue."),
-        ("tokens", "Who may speak to the server over TCP."),
-        ("audit", "Who changed what."),
+        ("tokens", "API tokens for access over TCP."),
+        ("audit", "Audit log of changes and refused requests."),
     ];
     json!({
         "openapi": "3.1.0",
@@ -480,7 +510,7 @@ fn document() -> Value {
                             See docs/api.md.",
             "license": { "name": "Apache License 2.0", "identifier": "Apache-2.0" },
         },
-        "servers": [{ "url": "http://127.0.0.1:7437", "description": "api.listen, as it is by default" }],
+        "servers": [{ "url": "http://127.0.0.1:7437", "description": "Default of api.listen" }],
         "security": [{ "token": [] }],
         "tags": tags.map(|(name, description)| json!({ "name": name, "description": description })),
         "paths": paths,

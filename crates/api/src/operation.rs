@@ -1,30 +1,32 @@
-//! Operations that outlast the request that began them.
+//! Long-running operations, which continue after the response to the request that started them.
 
 use crate::words::OperationState;
 use serde::{Deserialize, Serialize};
 
-/// An operation that was begun since the server started.
+/// An operation started since the server started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Operation {
-    /// Never used again while the server runs.
+    /// ID, never reused while the server runs.
     pub id: u64,
-    /// What is done; `rescan`: a volume's usage is counted anew.
+    /// Type of the operation; `rescan`: recount of a volume's usage.
     pub kind: String,
-    /// The name of the volume that it is done to, as it was when it was begun.
+    /// Name of the volume at the start of the operation.
     pub volume: String,
-    /// How it stands.
+    /// State.
     pub state: OperationState,
-    /// When it was begun: RFC 3339, UTC.
+    /// Start time: RFC 3339, UTC.
     pub begun: String,
-    /// Files with data that were counted so far, or in all.
+    /// Number of files with data counted so far, or in total.
     pub files: u64,
-    /// Their data, bytes.
+    /// Size of their data, bytes.
     pub bytes: u64,
-    /// The usage as it was kept before, bytes; when it is done and no later one has been completed.
+    /// Usage recorded before the recount, bytes; present when the operation is done and no later
+    /// one has been completed.
     #[serde(default)]
     pub before_bytes: Option<u64>,
-    /// Directories and files that could not be read, and were left out; likewise.
+    /// Number of directories and files that could not be read and were skipped; present under the
+    /// same condition.
     #[serde(default)]
     pub left_out: Option<u64>,
 }

@@ -1,8 +1,8 @@
-//! The common parts of resources: lists of them come in pages, and each has an etag.
+//! Common parts of resources: pages of lists, and etags.
 
 use serde::{Deserialize, Serialize};
 
-/// Something with an etag.
+/// A resource with an etag.
 pub trait HasEtag {
     /// The etag, without quotes.
     fn etag(&self) -> &str;
@@ -32,13 +32,13 @@ impl HasEtag for crate::Calibration {
     }
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PageOf{T}"))]
 pub struct Page<T> {
-    /// What is in it, in the order of the list.
+    /// Items, in the order of the list.
     pub items: Vec<T>,
-    /// Where the next part begins (`after`); nothing where this is the last.
+    /// Position of the next page (`after`); absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -7,72 +7,71 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pool {
-    /// Never used again after a delete.
+    /// ID, never reused after a delete.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its service level.
+    /// Name of the service level.
     pub level: String,
-    /// Its contract model.
+    /// Contract model.
     pub qos: Qos,
-    /// Its size, bytes.
+    /// Size, bytes.
     pub size_bytes: u64,
-    /// The sum of its volumes' quotas, bytes.
+    /// Sum of the volumes' quotas, bytes.
     pub allocated_bytes: u64,
-    /// The throughput that it buys apart from its size, in models that do.
+    /// Throughput purchased separately from the size (flexible and custom pools).
     #[serde(default)]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second that it buys, in models that do.
+    /// IOPS purchased (custom pools).
     #[serde(default)]
     pub iops: Option<u64>,
-    /// What all its volumes together may be given: what it buys, or size × level rate; where they
-    /// provision for themselves, what they have.
+    /// Throughput available to all volumes together: the purchased throughput, or size × level
+    /// rate. In provisioned pools: the sum of the volumes' throughputs.
     pub budget_bytes_per_second: u64,
-    /// The same in MiB/s.
+    /// Budget in MiB/s.
     pub budget_mibps: f64,
-    /// The sum of what its volumes are given, whatever their ceilings.
+    /// Sum of the volumes' assigned throughputs, without regard to their ceilings.
     pub given_bytes_per_second: u64,
-    /// The same in MiB/s.
+    /// Sum of the assigned throughputs in MiB/s.
     pub given_mibps: f64,
-    /// The sum of what its volumes are given in READs and WRITEs a second, of those that count
-    /// them.
+    /// Sum of the assigned IOPS of the volumes with an IOPS limit.
     #[serde(default)]
     pub given_iops: u64,
-    /// How many volumes it has.
+    /// Number of volumes.
     pub volumes: usize,
-    /// Where its volumes lie, on the server.
+    /// Directory of the volumes on the server.
     pub directory: String,
-    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    /// Etag of the pool, for `If-Match` (in quotes there). It changes with every field above.
     #[serde(default)]
     pub etag: String,
 }
 
-/// A pool to be made.
+/// A pool to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewPool {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its service level, which models that buy throughput apart from size take no
-    /// notice of; standard if not said.
+    /// Name of the service level; ignored by models that purchase throughput separately from the
+    /// size. Default: standard.
     #[serde(default = "standard")]
     pub level: String,
-    /// Its size, bytes.
+    /// Size, bytes.
     pub size_bytes: u64,
-    /// Its contract model; auto if not said.
+    /// Contract model. Default: auto.
     #[serde(default)]
     pub qos: Qos,
-    /// The throughput that it buys apart from its size: flexible, 128 MiB/s to 640 MiB/s for each
-    /// TiB; custom, 64 to 5,120 MiB/s unless the server is configured otherwise. The least if not
-    /// said.
+    /// Throughput purchased separately from the size. Flexible: 128 MiB/s to 640 MiB/s per TiB;
+    /// custom: 64 to 5,120 MiB/s, unless the server's configuration has another minimum. Default:
+    /// the minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second that it buys: custom, 1,024 to 160,000 unless the server is
-    /// configured otherwise; 16 for each MiB/s if not said.
+    /// IOPS purchased (custom pools): 1,024 to 160,000, unless the server's configuration has
+    /// another minimum. Default: 16 per MiB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
-    /// An absolute path on the server; a place under the data directory if not said.
+    /// Absolute path of a directory on the server. Default: a directory in the data directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
 }
@@ -81,26 +80,26 @@ fn standard() -> String {
     "standard".to_owned()
 }
 
-/// What is to change about a pool; what is not said stays as it is.
+/// A change of a pool; absent fields are not changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PoolChange {
-    /// The name of the service level.
+    /// Name of the service level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// The size, bytes.
+    /// Size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// The contract model. Going to one that gives each volume its own, each keeps the throughput
-    /// it has; going auto, each gets what its quota buys.
+    /// Contract model. On a change to a model with an individual throughput per volume, each volume
+    /// keeps its throughput; on a change to auto, each volume's throughput follows from its quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<Qos>,
-    /// The throughput that it buys apart from its size, in models that do. IOPS that were 16 for
-    /// each MiB/s of it follow, unless others are asked for.
+    /// Throughput purchased separately from the size (flexible and custom pools). IOPS that were 16
+    /// per MiB/s are adjusted with it, unless `iops` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second that it buys, in models that do.
+    /// IOPS purchased (custom pools).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! The routes, as templates for the server and as paths for the client.
 //!
-//! [`ROUTES`] is the one table of them, with the least role that each asks for. Every method that
-//! changes what is configured takes `?dry_run=true` and answers [`Changed`](crate::Changed).
+//! [`ROUTES`] is the complete table, with the minimum role for each route. Every method that
+//! changes configuration accepts `?dry_run=true` and returns [`Changed`](crate::Changed).
 
 use crate::words::Role;
 
@@ -12,7 +12,7 @@ pub struct Route {
     pub method: &'static str,
     /// The path, as a template.
     pub path: &'static str,
-    /// The least role that may use it; nothing where not even a token is needed.
+    /// The minimum role that may use it; `None` if not even a token is required.
     pub least: Option<Role>,
 }
 
@@ -20,7 +20,7 @@ const fn route(method: &'static str, path: &'static str, least: Role) -> Route {
     Route { method, path, least: Some(least) }
 }
 
-/// Every route. One that is not here is for administrators alone, until it is.
+/// Every route. A route that is not in this table is restricted to administrators.
 pub const ROUTES: &[Route] = &[
     Route { method: "GET", path: LIVENESS, least: None },
     Route { method: "GET", path: READINESS, least: None },
@@ -65,9 +65,9 @@ pub const ROUTES: &[Route] = &[
     route("GET", AUDIT, Role::Admin),
 ];
 
-/// What a server says about itself.
+/// Information about the server.
 pub const SERVER: &str = "/v1/server";
-/// Is everything being served?
+/// Whether all volumes are served.
 pub const HEALTH: &str = "/v1/health";
 /// All service levels.
 pub const LEVELS: &str = "/v1/levels";
@@ -81,11 +81,11 @@ pub const POOL: &str = "/v1/pools/{name}";
 pub const VOLUMES: &str = "/v1/volumes";
 /// One volume.
 pub const VOLUME: &str = "/v1/volumes/{name}";
-/// What hardware holds, and what is promised of it.
+/// Measured capacity, and the capacity committed to contracts.
 pub const CAPACITY: &str = "/v1/capacity";
-/// What was measured that file systems hold.
+/// The calibrations.
 pub const CALIBRATIONS: &str = "/v1/calibrations";
-/// What was measured in one directory, by its path.
+/// The calibration of one directory, by its path.
 pub const CALIBRATION: &str = "/v1/calibrations/{name}";
 /// The export rules of one volume.
 pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
@@ -93,17 +93,17 @@ pub const EXPORTS: &str = "/v1/volumes/{name}/exports";
 pub const RESCAN: &str = "/v1/volumes/{name}/rescan";
 /// Whether the contract of one volume was kept.
 pub const REPORT: &str = "/v1/volumes/{name}/report";
-/// Why one volume is as quick or slow as it is.
+/// The explanation of a volume's current performance.
 pub const WHY: &str = "/v1/volumes/{name}/why";
-/// What goes on in all volumes.
+/// The activity of all volumes.
 pub const ACTIVITY: &str = "/v1/activity";
-/// What was begun and may be under way.
+/// The operations that were started.
 pub const OPERATIONS: &str = "/v1/operations";
-/// One operation, by its number.
+/// One operation, by its ID.
 pub const OPERATION: &str = "/v1/operations/{name}";
 /// A backup of the catalogue.
 pub const CATALOG_BACKUP: &str = "/v1/catalog/backup";
-/// All tokens but the one of the data directory.
+/// All tokens except that of the data directory.
 pub const TOKENS: &str = "/v1/tokens";
 /// One token.
 pub const TOKEN: &str = "/v1/tokens/{name}";
@@ -111,21 +111,21 @@ pub const TOKEN: &str = "/v1/tokens/{name}";
 pub const AUDIT: &str = "/v1/audit";
 /// The OpenAPI document.
 pub const OPENAPI: &str = "/v1/openapi.json";
-/// Answers as long as the process does.
+/// Liveness: succeeds while the process runs.
 pub const LIVENESS: &str = "/healthz";
-/// Answers well while every volume is being served.
+/// Readiness: succeeds while every volume is served.
 pub const READINESS: &str = "/readyz";
 /// Metrics in Prometheus' text format.
 pub const METRICS: &str = "/metrics";
 
-/// The route that answers `method` at the template `path`; what answers GET answers HEAD too.
+/// The route for `method` and the template `path`. A route for GET also handles HEAD.
 #[must_use]
 pub fn find(method: &str, path: &str) -> Option<&'static Route> {
     let method = if method == "HEAD" { "GET" } else { method };
     ROUTES.iter().find(|route| route.method == method && route.path == path)
 }
 
-/// `template` for the thing called `name`.
+/// `template` with the name inserted.
 #[must_use]
 pub fn path(template: &str, name: &str) -> String {
     template.replace("{name}", &encode(name))

@@ -1,104 +1,104 @@
-//! A server's information about itself, and about a change it made.
+//! Information about the server, and about the effect of a change.
 
 use serde::{Deserialize, Serialize};
 
-/// A server.
+/// Information about a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerInfo {
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// Its process.
+    /// Process ID.
     pub pid: u32,
-    /// Where it serves NFS and MOUNT: `ADDRESS:PORT` each.
+    /// Listen addresses for NFS and MOUNT: `ADDRESS:PORT` each.
     pub nfs: Vec<String>,
-    /// Does it have a lock manager that clients find?
+    /// Whether a lock manager is available to clients.
     #[serde(default)]
     pub locks: bool,
-    /// The generation of its catalogue, which grows with every change.
+    /// Generation of the catalogue; it increases with every change.
     pub generation: u64,
-    /// The public key of its signed reports, 64 hexadecimal digits.
+    /// Public key for signed reports, 64 hexadecimal digits.
     #[serde(default)]
     pub report_key: String,
-    /// The fingerprint of the API's certificate, the SHA-256 of its DER; nothing where no listener
-    /// speaks TLS.
+    /// Fingerprint of the API's certificate: SHA-256 of the DER encoding. Absent if no listener
+    /// uses TLS.
     #[serde(default)]
     pub tls_fingerprint: Option<String>,
 }
 
-/// Is everything being served?
+/// State of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
-    /// All volumes of the catalogue are being served.
+    /// Whether all volumes of the catalogue are served.
     pub ready: bool,
-    /// How many are.
+    /// Number of volumes that are served.
     pub volumes_served: usize,
-    /// Those that are not.
+    /// Volumes that are not served.
     pub unserved: Vec<UnservedVolume>,
 }
 
-/// A volume of the catalogue that is not being served. The server's log says why.
+/// A volume of the catalogue that is not served. The server's log contains the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnservedVolume {
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
-/// The outcome of a change.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Changed{T}"))]
 pub struct Changed<T> {
-    /// Was it only shown? Then nothing below is in force.
+    /// Whether this was a dry run. If so, no change was made.
     pub dry_run: bool,
-    /// The generation of the catalogue after it.
+    /// Generation of the catalogue after the change.
     pub generation: u64,
-    /// The volumes whose limits it changes; for a change of a pool or a level all its volumes,
-    /// also those whose limits stay.
+    /// Volumes with a changed limit; for a change of a pool or a level, all its volumes, including
+    /// those whose limit is unchanged.
     pub changes: Vec<LimitChange>,
-    /// What was changed, as it is after it; nothing after a delete, whose dry run shows what
-    /// would go.
+    /// The changed object after the change; absent after a delete. The dry run of a delete shows
+    /// the object that would be deleted.
     pub item: Option<T>,
-    /// What to mind about it.
+    /// Warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
-/// Something to mind about a change that is made all the same.
+/// A warning about a change that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
-    /// The code that a refusal for the same reason has.
+    /// Error code with which the change would be refused for the same reason.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
-/// What a change does to one volume.
+/// The effect of a change on one volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LimitChange {
-    /// The volume.
+    /// Name of the volume.
     pub volume: String,
-    /// Its limit before.
+    /// Limit before the change.
     pub before_bytes_per_second: u64,
-    /// Its limit after.
+    /// Limit after the change.
     pub after_bytes_per_second: u64,
-    /// Its limit before, MiB/s.
+    /// Limit before the change, MiB/s.
     pub before_mibps: f64,
-    /// Its limit after, MiB/s.
+    /// Limit after the change, MiB/s.
     pub after_mibps: f64,
-    /// Its limit before in READs and WRITEs a second; nothing where they were not counted.
+    /// IOPS limit before the change; absent if IOPS were not limited.
     #[serde(default)]
     pub before_iops: Option<u64>,
-    /// Its limit after in READs and WRITEs a second; nothing where they are not counted.
+    /// IOPS limit after the change; absent if IOPS are not limited.
     #[serde(default)]
     pub after_iops: Option<u64>,
-    /// What it could do without credits before, where there were bursts.
+    /// IOPS without burst credits before the change, if there were bursts.
     #[serde(default)]
     pub before_base_iops: Option<u64>,
-    /// What it can do without credits after, where there are bursts.
+    /// IOPS without burst credits after the change, if there are bursts.
     #[serde(default)]
     pub after_base_iops: Option<u64>,
 }

@@ -1,49 +1,49 @@
-//! Reports that are signed by the server's key, and their verification, which needs no server.
+//! Reports signed with the server's key, and their offline verification.
 
 use crate::watch::Report;
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
-/// The prefix of the signed text, so that the key's signatures mean nothing else.
+/// Prefix of the signed text, so that a signature of this key is valid for reports only.
 pub const SIGNED_PREFIX: &str = "weir signed report 1\n";
 
-/// The one algorithm there is.
+/// The only supported algorithm.
 pub const ALGORITHM: &str = "Ed25519";
 
-/// A report with a signature. What is signed is [`SIGNED_PREFIX`] and then the text of the report,
-/// byte for byte as it stands here: nothing has to be written again in the same way to check it.
+/// A report with a signature. The signed text is [`SIGNED_PREFIX`] followed by the text of the
+/// report, byte for byte: verification does not depend on how JSON is formatted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignedReport {
-    /// The version of this form: 1.
+    /// Version of this format: 1.
     pub weir_signed_report: u32,
-    /// [`ALGORITHM`].
+    /// Signature algorithm: `Ed25519`.
     pub algorithm: String,
     /// The server's public key, 64 hexadecimal digits.
     pub public_key: String,
     /// The signature, 128 hexadecimal digits.
     pub signature: String,
-    /// A [`Report`] as JSON, in a text.
+    /// A [`Report`] as JSON, in a string.
     pub report: String,
 }
 
-/// Why a signed report can't be trusted.
+/// Why a signed report is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum SignedReportError {
-    /// The text is no report that this version can check.
-    #[error("this is no signed report that this version can check: {0}")]
+    /// The text is not a report that this version can verify.
+    #[error("not a signed report that this version can verify: {0}")]
     Unreadable(String),
-    /// Somebody else signed it.
+    /// The report was signed with another key.
     #[error("the report is signed by the key {found}, not by {wanted}")]
     OtherKey {
         /// The key in the file.
         found: String,
-        /// The key that was to be.
+        /// The expected key.
         wanted: String,
     },
-    /// The report was changed, or the signature is another's.
-    #[error("the signature does not fit: the report was changed after it was signed")]
+    /// The report was changed, or the signature belongs to another text.
+    #[error("the signature is invalid: the report was changed after it was signed")]
     Forged,
 }
 
@@ -55,7 +55,7 @@ impl SignedReport {
     pub fn verify(&self, key: Option<&str>) -> Result<Report, SignedReportError> {
         let unreadable = |what: &str| SignedReportError::Unreadable(what.to_owned());
         if self.weir_signed_report != 1 || self.algorithm != ALGORITHM {
-            return Err(unreadable("its form or algorithm is another"));
+            return Err(unreadable("unsupported format version or algorithm"));
         }
         if let Some(wanted) = key
             && !wanted.trim().eq_ignore_ascii_case(&self.public_key)
@@ -63,10 +63,10 @@ impl SignedReport {
             let (found, wanted) = (self.public_key.clone(), wanted.trim().to_owned());
             return Err(SignedReportError::OtherKey { found, wanted });
         }
-        let bytes = digits(&self.public_key).ok_or_else(|| unreadable("its key is no key"))?;
-        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| unreadable("its key is no key"))?;
+        let bytes = digits(&self.public_key).ok_or_else(|| unreadable("invalid public key"))?;
+        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| unreadable("invalid public key"))?;
         let bytes =
-            digits(&self.signature).ok_or_else(|| unreadable("its signature is no signature"))?;
+            digits(&self.signature).ok_or_else(|| unreadable("invalid signature format"))?;
         let text = signed_text(&self.report);
         key.verify_strict(text.as_bytes(), &Signature::from_bytes(&bytes))
             .map_err(|_| SignedReportError::Forged)?;
@@ -86,7 +86,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that hexadecimal digits stand for, if there are as many as asked for.
+/// The bytes encoded by hexadecimal digits, if the number of digits is right.
 fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;

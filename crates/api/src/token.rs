@@ -1,4 +1,4 @@
-//! Tokens of the API: who may speak to a server over TCP, and what for.
+//! Tokens of the API: access to a server over TCP.
 
 use crate::words::Role;
 use serde::{Deserialize, Serialize};
@@ -7,42 +7,42 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Token {
-    /// Its name, by which the audit log calls whoever has it.
+    /// Name; the audit log identifies callers by it.
     pub name: String,
-    /// What it is good for.
+    /// Role.
     pub role: Role,
-    /// When it was made: RFC 3339, UTC.
+    /// Creation time: RFC 3339, UTC.
     pub created: String,
-    /// From when on it is good for nothing: RFC 3339, UTC; never if not said.
+    /// Expiry time: RFC 3339, UTC; absent if the token does not expire.
     #[serde(default)]
     pub expires: Option<String>,
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is to be good for.
+    /// Role.
     pub role: Role,
-    /// When it is to end: RFC 3339, UTC, such as `2027-01-31T00:00:00Z`; never if not said.
+    /// Expiry time: RFC 3339, UTC, such as `2027-01-31T00:00:00Z`. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
 
-/// A token that was just made: the one answer that has its secret.
+/// A newly created token: the only response that contains its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MadeToken {
-    /// What it is.
+    /// The token.
     pub token: Token,
-    /// What to send as `Authorization: Bearer SECRET`. The server keeps only its hash.
+    /// Secret, sent as `Authorization: Bearer SECRET`. The server stores only its hash.
     pub secret: String,
 }
 
-/// Without the secret, so that no log can have it.
+/// Omits the secret, so that it cannot appear in a log.
 impl std::fmt::Debug for MadeToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MadeToken").field("token", &self.token).finish_non_exhaustive()

@@ -1,5 +1,4 @@
-//! By what a client knows a server over TLS: the fingerprint of its certificate, or authorities
-//! that vouch for its name.
+//! Trust in a server over TLS: the fingerprint of its certificate, or CA certificates for its name.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -12,12 +11,12 @@ use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// By what a server is known.
+/// How a server is authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// By its certificate, whatever name is in it.
+    /// By its certificate, regardless of the name in it.
     Fingerprint(Fingerprint),
-    /// By a name that one of these authorities vouches for: certificates as PEM.
+    /// By its name, with a certificate from one of these CAs (PEM).
     Authorities(Vec<u8>),
 }
 
@@ -25,19 +24,19 @@ pub enum Trust {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
-/// Why there is no such trust.
+/// A trust setting that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// The text is no fingerprint.
+    /// The text is not a fingerprint.
     #[error(
         "a fingerprint is the SHA-256 of a certificate: 64 hexadecimal digits, with colons or without"
     )]
     NotFingerprint,
-    /// There is no certificate among the authorities' PEM, or one can't be read.
-    #[error("the authorities' file holds no certificate (PEM) that can be used")]
+    /// The PEM text has no certificate, or one cannot be parsed.
+    #[error("the CA file contains no usable certificate (PEM)")]
     NoAuthorities,
-    /// The TLS library refuses its own settings.
-    #[error("TLS can't be set up: {0}")]
+    /// The TLS library rejects its settings.
+    #[error("TLS cannot be set up: {0}")]
     Setup(String),
 }
 
@@ -75,7 +74,7 @@ impl std::fmt::Debug for Fingerprint {
 }
 
 impl Trust {
-    /// TLS that trusts like this.
+    /// The TLS configuration for this trust.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
         let setup = |error: Error| TrustError::Setup(error.to_string());
         let provider = Arc::new(ring::default_provider());
@@ -104,7 +103,7 @@ impl Trust {
     }
 }
 
-/// Trusts one certificate, and has its holder prove that they have its key.
+/// Trusts one certificate, and requires proof that the server has its key.
 #[derive(Debug)]
 struct Pinned {
     wanted: Fingerprint,
@@ -113,7 +112,7 @@ struct Pinned {
 
 /// The server has another certificate.
 #[derive(Debug, thiserror::Error)]
-#[error("its certificate has the fingerprint {found}, and not {wanted}")]
+#[error("the server's certificate has the fingerprint {found}, expected {wanted}")]
 struct AnotherCertificate {
     found: Fingerprint,
     wanted: Fingerprint,

@@ -7,60 +7,59 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Volume {
-    /// Never used again after a delete.
+    /// ID, never reused after a delete.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its pool.
+    /// Name of the pool.
     pub pool: String,
-    /// What clients mount: `/NAME`.
+    /// Path for mounting: `/NAME`.
     pub export_path: String,
-    /// Its provisioned size, bytes.
+    /// Quota, bytes.
     pub quota_bytes: u64,
-    /// The throughput it was given; in pools that give each volume its own. In a shared pool what
-    /// it has for certain.
+    /// Assigned throughput, in pools with an individual throughput per volume. In a shared pool:
+    /// guaranteed minimum.
     pub throughput_bytes_per_second: Option<u64>,
-    /// What it weighs beside the others; in a shared pool.
+    /// Weight relative to the other volumes of a shared pool.
     #[serde(default)]
     pub weight: Option<u32>,
-    /// The READs and WRITEs a second it was given, in a custom pool; without, it has the part of
-    /// the pool's that its throughput is of the pool's.
+    /// IOPS limit (custom pools). If absent, the pool's IOPS are allocated in proportion to
+    /// throughput.
     #[serde(default)]
     pub iops: Option<u64>,
-    /// What it may use at most, whatever its contract comes to; nothing where there is no such
-    /// ceiling.
+    /// Throughput ceiling, independent of the contract; absent if there is none.
     #[serde(default)]
     pub max_throughput_bytes_per_second: Option<u64>,
-    /// READs and WRITEs a second that it may use at most.
+    /// IOPS ceiling.
     #[serde(default)]
     pub max_iops: Option<u64>,
-    /// What each of its files may use at most; nothing where there is no such ceiling.
+    /// Throughput ceiling of each file; absent if there is none.
     #[serde(default)]
     pub max_file_throughput_bytes_per_second: Option<u64>,
-    /// READs and WRITEs a second that each of its files may use at most.
+    /// IOPS ceiling of each file.
     #[serde(default)]
     pub max_file_iops: Option<u64>,
-    /// The limit that its contract comes to under its ceiling, reads and writes together.
+    /// Throughput limit for reads and writes together: the limit of the contract, reduced to the
+    /// ceiling.
     pub limit_bytes_per_second: u64,
-    /// The same in MiB/s.
+    /// Throughput limit in MiB/s.
     pub limit_mibps: f64,
-    /// The limit in READs and WRITEs a second, that of bursts where there are such; nothing where
-    /// they are not counted.
+    /// IOPS limit, including bursts; absent if IOPS are not limited.
     #[serde(default)]
     pub limit_iops: Option<u64>,
-    /// Where there are bursts, the READs and WRITEs a second that it may do without credits, and at
-    /// which it earns credits while it does fewer.
+    /// IOPS available without burst credits. While the volume uses fewer, it earns credits at this
+    /// rate.
     #[serde(default)]
     pub base_iops: Option<u64>,
-    /// The most credits that it keeps; one is a READ or WRITE beyond the base.
+    /// Maximum number of burst credits; one credit allows one READ or WRITE above the base IOPS.
     #[serde(default)]
     pub credits_max: Option<u64>,
-    /// Who may mount it, most specific network first: the first match decides.
+    /// Export rules, most specific network first; the first match applies.
     pub exports: Vec<ExportRule>,
-    /// Stands for all of the above, and changes with it: what `If-Match` takes, in quotes.
+    /// Etag of the volume, for `If-Match` (in quotes there). It changes with every field above.
     #[serde(default)]
     pub etag: String,
-    /// What it does at present; nothing if it isn't being served (the server's log says why).
+    /// Live counters; absent if the volume is not served (the server's log contains the reason).
     pub live: Option<VolumeLive>,
 }
 
@@ -68,184 +67,184 @@ pub struct Volume {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeLive {
-    /// Bytes that its files hold.
+    /// Space used by files, bytes.
     pub used_bytes: u64,
-    /// Are they exact? Not between an unclean stop and the end of the recount that follows.
+    /// Whether `used_bytes` is exact. It is not between an unclean shutdown and the end of the
+    /// recount.
     #[serde(default)]
     pub used_exact: bool,
-    /// How far the recount has come that is under way.
+    /// Progress of a running recount.
     #[serde(default)]
     pub counting: Option<Counting>,
-    /// What the last recount found since the volume was opened.
+    /// Result of the last recount since the volume was opened.
     #[serde(default)]
     pub counted: Option<Counted>,
-    /// The limit in force.
+    /// Throughput limit in force.
     pub limit_bytes_per_second: u64,
-    /// The limit in force in READs and WRITEs a second; nothing where they are not counted.
+    /// IOPS limit in force; absent if IOPS are not limited.
     #[serde(default)]
     pub limit_iops: Option<u64>,
-    /// The credits for bursts that are left; nothing where there are no bursts.
+    /// Remaining burst credits; absent if there are no bursts.
     #[serde(default)]
     pub credits: Option<u64>,
-    /// READ operations.
+    /// Number of READs.
     pub read_ops: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// WRITE operations.
+    /// Number of WRITEs.
     pub write_ops: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// All other operations.
+    /// Number of other operations.
     pub other_ops: u64,
-    /// Operations answered with an error status.
+    /// Number of operations with an error status.
     pub failed_ops: u64,
-    /// Requests that had to wait for the contract.
+    /// Number of requests that were throttled by the contract.
     pub delayed_ops: u64,
-    /// Nanoseconds they waited, in all.
+    /// Total throttling delay, nanoseconds.
     pub wait_nanos: u64,
-    /// Nanoseconds from arrival to reply, all operations.
+    /// Total latency of all operations from arrival to reply, nanoseconds.
     pub latency_nanos: u64,
-    /// Of READs, WRITEs and COMMITs, nanoseconds in the store, in all.
+    /// Total time of READs, WRITEs and COMMITs in the store, nanoseconds.
     #[serde(default)]
     pub store_nanos: u64,
-    /// Nanoseconds until the client's socket took the reply.
+    /// Total time until the client's socket accepted the replies, nanoseconds.
     #[serde(default)]
     pub network_nanos: u64,
-    /// Nanoseconds in which the server was busy with other requests.
+    /// Total time in which requests waited for the server to process other requests, nanoseconds.
     #[serde(default)]
     pub processing_nanos: u64,
-    /// Bytes that READs and WRITEs asked to move when they came.
+    /// Bytes requested by READs and WRITEs on arrival.
     #[serde(default)]
     pub offered_bytes: u64,
-    /// Requests that wait now.
+    /// Number of requests waiting for the contract at present.
     pub waiting: u64,
-    /// Bytes of memory that they pin.
+    /// Memory held by waiting requests, bytes.
     pub parked_bytes: u64,
 }
 
-/// How far a recount of a volume's usage has come.
+/// Progress of a recount of a volume's usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counting {
-    /// Files with data counted so far.
+    /// Number of files with data counted so far.
     pub files: u64,
-    /// Their data, bytes.
+    /// Size of their data, bytes.
     pub bytes: u64,
 }
 
-/// What a recount of a volume's usage has found.
+/// Result of a recount of a volume's usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counted {
-    /// The usage as it was kept up to the end of the recount, bytes.
+    /// Usage recorded up to the end of the recount, bytes.
     pub before_bytes: u64,
-    /// The usage as it was counted, which holds from then on, bytes.
+    /// Usage found by the recount, valid from then on, bytes.
     pub after_bytes: u64,
-    /// Files with data.
+    /// Number of files with data.
     pub files: u64,
-    /// Directories and files that could not be read, and were left out.
+    /// Number of directories and files that could not be read and were skipped.
     pub left_out: u64,
-    /// How many recounts were completed since the volume was opened, with this one.
+    /// Number of recounts completed since the volume was opened, including this one.
     pub number: u64,
 }
 
-/// A volume to be made.
+/// A volume to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewVolume {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its pool.
+    /// Name of the pool.
     pub pool: String,
-    /// Its provisioned size, bytes.
+    /// Quota, bytes.
     pub quota_bytes: u64,
-    /// Its throughput; in pools that give each volume its own, and only there. In a shared pool
-    /// what it has for certain; nothing if not said.
+    /// Throughput limit, only in pools with an individual throughput per volume. In a shared pool:
+    /// guaranteed minimum, default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// Its READs and WRITEs a second, in a custom pool; if not said it has the part of the pool's
-    /// that its throughput is of the pool's.
+    /// IOPS limit (custom pools). If absent, the pool's IOPS are allocated in proportion to
+    /// throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
-    /// What it may use at most, whatever its contract comes to.
+    /// Throughput ceiling, independent of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_throughput_bytes_per_second: Option<u64>,
-    /// READs and WRITEs a second that it may use at most.
+    /// IOPS ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// What each of its files may use at most; 1 MiB/s at least.
+    /// Throughput ceiling of each file; at least 1 MiB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_file_throughput_bytes_per_second: Option<u64>,
-    /// READs and WRITEs a second that each of its files may use at most; 10 at least.
+    /// IOPS ceiling of each file; at least 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_file_iops: Option<u64>,
-    /// What it weighs beside the others, 1 to 1,000; in a shared pool, and 100 if not said.
+    /// Weight relative to the other volumes of a shared pool, 1 to 1,000. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
 
-/// What is to change about a volume; what is not said stays as it is.
+/// A change of a volume; absent fields are not changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VolumeChange {
-    /// The name of the pool to move to, with its files, which must lie on the same file system. In
-    /// an auto pool its limit is what its quota buys there; in one that gives each volume its own
-    /// it keeps the throughput that it has, and between custom pools its IOPS, unless it is given
-    /// others.
+    /// Name of the pool to move to, with all files; both pools must be on the same file system. In
+    /// an auto pool the limit follows from the quota. In a pool with an individual throughput per
+    /// volume, the volume keeps its throughput, and between custom pools its IOPS, unless new
+    /// values are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The provisioned size, bytes.
+    /// Quota, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// The throughput; in pools that give each volume its own. In a shared pool what it has for
-    /// certain, or zero.
+    /// Throughput limit, in pools with an individual throughput per volume. In a shared pool:
+    /// guaranteed minimum, or zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_second: Option<u64>,
-    /// The READs and WRITEs a second; in a custom pool. `null` takes them away again, so that it
-    /// has the part of the pool's that its throughput is of the pool's.
+    /// IOPS limit (custom pools). `null` removes the limit: the pool's IOPS are then allocated in
+    /// proportion to throughput.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub iops: Option<Option<u64>>,
-    /// What it may use at most, whatever its contract comes to; `null` takes the ceiling away.
+    /// Throughput ceiling, independent of the contract; `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_throughput_bytes_per_second: Option<Option<u64>>,
-    /// READs and WRITEs a second that it may use at most; `null` takes the ceiling away.
+    /// IOPS ceiling; `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<Option<u64>>,
-    /// What each of its files may use at most; `null` takes the ceiling away.
+    /// Throughput ceiling of each file; `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_file_throughput_bytes_per_second: Option<Option<u64>>,
-    /// READs and WRITEs a second that each of its files may use at most; `null` takes the ceiling
-    /// away.
+    /// IOPS ceiling of each file; `null` removes it.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
     pub max_file_iops: Option<Option<u64>>,
-    /// What it weighs beside the others, 1 to 1,000; in a shared pool.
+    /// Weight relative to the other volumes of a shared pool, 1 to 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
 
-/// Tells `null` from what is not said at all.
+/// Distinguishes `null` from an absent field.
 fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
-/// What clients of one network may do with a volume.
+/// An export rule: the access of the clients of one network to a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExportRule {
-    /// The clients: `10.0.0.0/8`, `fd00::/8`, or one address.
+    /// Client network such as `10.0.0.0/8` or `fd00::/8`, or a single address.
     pub network: String,
-    /// May they write?
+    /// Access.
     pub access: Access,
-    /// Whose identity is replaced; nobody's if not said.
+    /// Users mapped to the anonymous user. Default: none.
     #[serde(default = "none")]
     pub squash: Squash,
-    /// The anonymous user; 65534 if not said.
+    /// User ID of the anonymous user. Default: 65534.
     #[serde(default = "nobody")]
     pub anon_uid: u32,
-    /// The anonymous group; 65534 if not said.
+    /// Group ID of the anonymous user. Default: 65534.
     #[serde(default = "nobody")]
     pub anon_gid: u32,
 }

@@ -1,76 +1,78 @@
-//! Whether contracts are kept: stretches of time with their verdicts, reports, and what goes on
-//! now. The conditions of a verdict are in `docs/semantics.md`, and with every report.
+//! Contract monitoring: verdicts for periods, reports, and current activity. The conditions of a
+//! verdict are in `docs/semantics.md`, and in every report.
 
 use crate::words::{Cause, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The version of [`Report`]; it grows when a program that reads reports would misread one.
+/// Version of [`Report`]; it increases when existing programs would misread a report.
 pub const REPORT_VERSION: u32 = 1;
 
-/// What became of a volume's contract over a stretch of time. Rates are means over it.
+/// State of a volume's contract over a period. Rates are averages over the period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Window {
-    /// Its beginning, in seconds since 1970.
+    /// Start, in seconds since 1970.
     pub start: u64,
-    /// Its length.
+    /// Length, in seconds.
     pub seconds: f64,
-    /// The verdict; over more than 10 s broken if it was in any of the 10 s that were judged.
+    /// Verdict; for periods longer than 10 s, broken if it was broken in any 10-second interval.
     pub verdict: Verdict,
-    /// What it was broken by, most often.
+    /// Most frequent cause of a broken contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The condition that led to the verdict, in a sentence; only where one stretch was judged.
+    /// Condition that led to the verdict, in one sentence; only for a single interval.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// How far what was delivered was off the contract while that was demanded, as a part of it:
-    /// −0.02 is 2 % too little. Nothing if it never was demanded.
+    /// Deviation of the delivered rate from the contract while it was demanded, as a fraction:
+    /// −0.02 is 2 % too little. Absent if it was never demanded.
     #[serde(default)]
     pub error: Option<f64>,
-    /// Stretches of 10 s in which the contract was kept; of 1 s in a report by seconds.
+    /// Number of 10-second intervals in which the contract was kept; 1-second intervals in a report
+    /// by seconds.
     pub kept: u64,
-    /// In which it was not demanded. Times in which nothing at all came are not counted.
+    /// Number of intervals in which the contract was not demanded. Intervals without any request
+    /// are not counted.
     pub not_demanded: u64,
-    /// In which it was broken.
+    /// Number of intervals in which the contract was broken.
     pub broken: u64,
-    /// The limit.
+    /// Throughput limit.
     pub limit_bytes_per_second: u64,
-    /// The limit of READs and WRITEs a second; nothing where they were not counted.
+    /// IOPS limit; absent if IOPS were not limited.
     #[serde(default)]
     pub limit_iops: Option<u64>,
-    /// What READs and WRITEs asked to move when they came.
+    /// Throughput requested by READs and WRITEs on arrival.
     pub offered_bytes_per_second: u64,
-    /// READs and WRITEs that came, a second.
+    /// READs and WRITEs that arrived, per second.
     pub offered_iops: f64,
-    /// What was moved.
+    /// Throughput delivered.
     pub delivered_bytes_per_second: u64,
-    /// READs and WRITEs carried out, a second.
+    /// READs and WRITEs completed, per second.
     pub delivered_iops: f64,
-    /// The part of the time in which somebody waited for the contract.
+    /// Fraction of time in which requests waited for the contract.
     pub waited: f64,
-    /// Where requests spent their time.
+    /// Breakdown of the latency.
     pub split: Split,
 }
 
-/// Where READs, WRITEs and COMMITs spent their time, summed over them, also over those that are not
-/// answered yet.
+/// Breakdown of the latency of READs, WRITEs and COMMITs, summed over requests, including those not
+/// yet answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Split {
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub requests: u64,
-    /// Nanoseconds of waiting for the contract.
+    /// Time waiting for the contract, nanoseconds.
     pub wait_nanos: u64,
-    /// Nanoseconds in the store.
+    /// Time in the store, nanoseconds.
     pub store_nanos: u64,
-    /// Nanoseconds until the client's socket took the reply.
+    /// Time until the client's socket accepted the reply, nanoseconds.
     pub network_nanos: u64,
-    /// Nanoseconds in which the server was busy with other requests.
+    /// Time in which the server was busy with other requests, nanoseconds.
     pub processing_nanos: u64,
 }
 
 impl Split {
-    /// All of them together.
+    /// The sum of all parts.
     #[must_use]
     pub const fn total_nanos(&self) -> u64 {
         self.wait_nanos
@@ -79,13 +81,13 @@ impl Split {
             .saturating_add(self.processing_nanos)
     }
 
-    /// What a request took on average, in nanoseconds; nothing if none was answered.
+    /// The mean latency of a request, in nanoseconds; `None` if no request was answered.
     #[must_use]
     pub const fn mean_nanos(&self) -> Option<u64> {
         self.total_nanos().checked_div(self.requests)
     }
 
-    /// The part of all that `nanos` is, from 0 to 1.
+    /// The share of `nanos` in the total, from 0 to 1.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a part is read to a few digits")]
     pub fn part(&self, nanos: u64) -> f64 {
@@ -96,80 +98,80 @@ impl Split {
     }
 }
 
-/// What became of a volume's contract, with its history.
+/// Contract report of a volume, with its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
-    /// [`REPORT_VERSION`].
+    /// Version of the report format.
     pub version: u32,
-    /// The volume.
+    /// Name of the volume.
     pub volume: String,
-    /// Its number.
+    /// ID of the volume.
     pub volume_id: u32,
-    /// Its pool.
+    /// Name of the pool.
     pub pool: String,
-    /// The version of the server.
+    /// Version of the server.
     pub server: String,
-    /// When the report was made, in seconds since 1970.
+    /// Creation time of the report, in seconds since 1970.
     pub made_at: u64,
-    /// How long each of the periods is, in seconds: 1, 60 or 900.
+    /// Length of each period, in seconds: 1, 60 or 900.
     pub resolution_seconds: u64,
-    /// The whole time that was asked for.
+    /// The whole requested period.
     pub whole: Window,
     /// The last 10 s, minute and hour.
     pub recent: Vec<Window>,
-    /// The periods of the whole time in which anything came, oldest first.
+    /// Periods with at least one request, oldest first.
     pub periods: Vec<Window>,
-    /// By which conditions verdicts are found.
+    /// Conditions that define the verdicts.
     pub conditions: Vec<String>,
 }
 
-/// Why a volume is as quick or slow as it is.
+/// Explanation of a volume's current performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Why {
-    /// The volume.
+    /// Name of the volume.
     pub volume: String,
-    /// Its pool.
+    /// Name of the pool.
     pub pool: String,
-    /// The last 10 s, or less if nothing came before.
+    /// The last 10 s; shorter if there were no requests before.
     pub window: Window,
     /// The last minute.
     pub minute: Window,
     /// The last hour.
     pub hour: Window,
-    /// Requests that wait for the contract now.
+    /// Number of requests waiting for the contract at present.
     pub waiting: u64,
-    /// What is to be said about it, most important first.
+    /// Findings, most important first.
     pub findings: Vec<String>,
-    /// What can be done.
+    /// Possible remedies.
     pub advice: Vec<String>,
 }
 
-/// What goes on in all volumes.
+/// Activity of all volumes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Activity {
-    /// When, in seconds since 1970.
+    /// Time, in seconds since 1970.
     pub at: u64,
-    /// How many volumes are served.
+    /// Number of volumes that are served.
     pub served: u64,
-    /// Those that something came to in the last minute.
+    /// Volumes with at least one request in the last minute.
     pub volumes: Vec<Active>,
 }
 
-/// What goes on in a volume.
+/// Activity of a volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Active {
-    /// The volume.
+    /// Name of the volume.
     pub volume: String,
-    /// Its pool.
+    /// Name of the pool.
     pub pool: String,
     /// The last second.
     pub second: Window,
     /// The last 10 s.
     pub window: Window,
-    /// Requests that wait for the contract now.
+    /// Number of requests waiting for the contract at present.
     pub waiting: u64,
 }

@@ -1,18 +1,18 @@
-//! Closed sets of words: each is spelt the same in JSON, on the command line and in tables.
+//! Enumerations with fixed names, spelt the same in JSON, on the command line and in tables.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A word that is none of those a field knows.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is no {field}: use {}", known.join(", "))]
 pub struct UnknownWord {
-    /// What the word stands for.
+    /// The name of the enumeration.
     pub field: &'static str,
-    /// The word.
+    /// The unknown name.
     pub word: String,
-    /// The words there are.
+    /// The known names.
     pub known: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ macro_rules! words {
         }
 
         impl $type {
-            /// The word.
+            /// The name.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -57,118 +57,120 @@ macro_rules! words {
 }
 
 words! {
-    /// How the volumes of a pool get their limits.
+    /// Contract model: how the volumes of a pool get their limits.
     #[derive(Default)]
     Qos, "QoS model",
-    /// From their quotas.
+    /// Limits follow from quotas.
     #[default]
     Auto = "auto",
-    /// Each is given its own.
+    /// Throughput is set per volume.
     Manual = "manual",
-    /// The same, out of a throughput that the pool buys apart from its size.
+    /// Throughput is set per volume, from a throughput that the pool purchases separately from its
+    /// size.
     Flexible = "flexible",
-    /// The same, out of a throughput and IOPS that the pool buys apart from its size.
+    /// Throughput and IOPS are set per volume, from amounts that the pool purchases separately from
+    /// its size.
     Custom = "custom",
-    /// All share the pool's, by what each wants.
+    /// All volumes share the pool's throughput, according to demand.
     Shared = "shared",
-    /// From their quotas, with credits for bursts.
+    /// Limits follow from quotas, with burst credits.
     ProvisionedV1 = "provisioned-v1",
-    /// Each provisions its own, with credits for bursts.
+    /// Throughput and IOPS are provisioned per volume, with burst credits.
     ProvisionedV2 = "provisioned-v2"
 }
 
 words! {
-    /// May clients write?
+    /// Access of clients.
     Access, "access",
-    /// No.
+    /// Read only.
     ReadOnly = "ro",
-    /// Yes.
+    /// Read and write.
     ReadWrite = "rw"
 }
 
 words! {
-    /// Whose identity is replaced by the anonymous one.
+    /// Users mapped to the anonymous user.
     Squash, "squash",
-    /// Nobody's.
+    /// No users.
     None = "none",
-    /// The superuser's.
+    /// The superuser.
     Root = "root",
-    /// Everybody's.
+    /// All users.
     All = "all"
 }
 
 words! {
-    /// What became of a contract.
+    /// Verdict about a contract.
     #[derive(Default)]
     Verdict, "verdict",
-    /// It was demanded and delivered.
+    /// The contract was demanded and delivered.
     Kept = "kept",
-    /// The clients asked for less.
+    /// The clients requested less than the contract.
     #[default]
     NotDemanded = "not-demanded",
-    /// It was demanded and not delivered, or more was.
+    /// The contract was demanded and not delivered, or more was delivered.
     Broken = "broken"
 }
 
 words! {
-    /// What a contract was broken by.
+    /// Cause of a broken contract.
     Cause, "cause",
-    /// The gate let too much or too little through.
+    /// The gate admitted too much or too little.
     Gate = "gate",
-    /// The disk, the file system, or what makes them slow.
+    /// The disk or the file system was too slow.
     Store = "store",
-    /// Replies that the client, or the way to it, did not take.
+    /// The client or the network did not accept replies fast enough.
     Network = "network",
-    /// Too little processor time for the server.
+    /// The server had too little CPU time.
     Processing = "processing"
 }
 
 words! {
-    /// What whoever has a token may do; each may do all that the one before it may.
+    /// Permissions of a token; each role includes the permissions of the previous one.
     #[derive(PartialOrd, Ord)]
     Role, "role",
-    /// Look.
+    /// Read objects and metrics.
     Viewer = "viewer",
     /// Change levels, pools, volumes and export rules.
     Operator = "operator",
-    /// Everything, tokens, backups and the audit log too.
+    /// Everything, including tokens, backups and the audit log.
     Admin = "admin"
 }
 
 words! {
-    /// What a record of the audit log tells.
+    /// Type of an audit record.
     AuditEvent, "event",
     /// A change was made.
     Change = "change",
-    /// A change that somebody had the right to ask for was refused, or failed.
+    /// A change by an authorized caller was refused, or failed.
     Refused = "refused",
-    /// Somebody without the right asked for something.
+    /// The caller was not authorized.
     Denied = "denied",
-    /// Secrets were given out: a backup of the catalogue.
+    /// Secrets were handed out: a backup of the catalogue.
     Secret = "secret",
-    /// The catalogue has changed since the record before, and there is no record of it.
+    /// The catalogue changed since the previous record, and no record of the change exists.
     Gap = "gap"
 }
 
 words! {
-    /// What is done about a change that commits hardware to more than may be.
+    /// Action when a change would commit more than the capacity allows.
     Policy, "policy",
-    /// It is refused, unless whoever asks says that it is meant.
+    /// Refuse the change, unless the caller requests overcommit.
     Refuse = "refuse",
-    /// It is made, and said.
+    /// Make the change, with a warning.
     Warn = "warn",
-    /// It is made.
+    /// Make the change.
     Off = "off"
 }
 
 words! {
-    /// How an operation stands.
+    /// State of an operation.
     OperationState, "state",
-    /// It is under way.
+    /// The operation is running.
     Running = "running",
-    /// It came to its end.
+    /// The operation is complete.
     Done = "done",
-    /// It will not: its volume is no longer served.
+    /// The operation will not complete: its volume is no longer served.
     Gone = "gone"
 }
 
