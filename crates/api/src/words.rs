@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{word:?} is no {field}: use {}", known.join(", "))]
+#[error("{word:?} is not a valid {field}: use {}", known.join(", "))]
 pub struct UnknownWord {
     /// The name of the enumeration.
     pub field: &'static str,
@@ -59,7 +59,7 @@ macro_rules! words {
 words! {
     /// Contract model: how the volumes of a pool get their limits.
     #[derive(Default)]
-    Qos, "QoS model",
+    Qos, "contract model",
     /// Limits follow from quotas.
     #[default]
     Auto = "auto",
@@ -187,7 +187,7 @@ mod tests {
         let error = "gold".parse::<Qos>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "\"gold\" is no QoS model: use auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2"
+            "\"gold\" is not a valid contract model: use auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2"
         );
     }
 }

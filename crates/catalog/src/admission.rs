@@ -159,10 +159,12 @@ impl Overcommitment {
             _ => format!(", and {allowed} ({percent} %) may be committed"),
         };
         let mix = match plan.mix {
-            weir_qos::admission::Mix::Worst => "its worst mix".to_owned(),
+            weir_qos::admission::Mix::Worst => "the worst mix".to_owned(),
             weir_qos::admission::Mix::Reads(mix) => format!("{mix} % reads"),
         };
-        format!("{after} ({before} now); it holds {holds} in blocks of {block} at {mix}{part}")
+        format!(
+            "{after} (now {before}); its measured capacity is {holds} with blocks of {block} at {mix}{part}"
+        )
     }
 }
 

@@ -19,7 +19,7 @@ const VERSION: i64 = 2;
 const SEALED_SINCE: i64 = 2;
 /// No database of SQLite is shorter than its smallest page.
 const PAGE_BYTES_MIN: usize = 512;
-const OTHER_CONTENT: &str = "its content is not that of its checksum";
+const OTHER_CONTENT: &str = "the content does not match the checksum";
 const TABLE: &str = "
     CREATE TABLE backup (
         one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -108,7 +108,7 @@ pub(crate) fn database(bytes: &[u8]) -> Result<Connection> {
         // A backup of an earlier version.
         Seal::Missing => image::read(bytes),
         Seal::Broken => Err(CatalogError::DamagedBackup {
-            path: "that the server sent".into(),
+            path: "received from the server".into(),
             what: OTHER_CONTENT.to_owned(),
         }),
     }
@@ -149,15 +149,15 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
         });
     }
     if version < 1 {
-        return Err(damaged(format!("there was never a version {version} of backups")));
+        return Err(damaged(format!("backup version {version} does not exist")));
     }
     if (version >= SEALED_SINCE) != sha256.is_some() {
-        return Err(damaged("it does not end with its checksum".to_owned()));
+        return Err(damaged("the checksum at the end is missing".to_owned()));
     }
     let length = image::length(&image)?;
     if length != content.len() as u64 {
         let found = content.len();
-        return Err(damaged(format!("it has {found} bytes where its database has {length}")));
+        return Err(damaged(format!("it has {found} bytes, but its database has {length}")));
     }
     if let Some(first) = check::damages(&image)?.into_iter().next() {
         return Err(damaged(first));
@@ -168,7 +168,7 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
         .query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?)))?;
     let key = key
         .try_into()
-        .map_err(|_| damaged("its key for file handles has no 16 bytes".to_owned()))?;
+        .map_err(|_| damaged("its key for file handles does not have 16 bytes".to_owned()))?;
     let newest = schema::newest(&image, path)?;
     let snapshot = rows::load(&newest, Path::new("/"))?;
     let (pools, volumes) = (snapshot.pools().count(), snapshot.volumes().count());

@@ -96,7 +96,10 @@ impl Catalog {
         // Disks are asked before anything is locked: one that hangs must not hold up other changes.
         let (now, devices) = (self.snapshot(), self.devices());
         let place = devices.measured(&now, directory).ok_or_else(|| {
-            bad_place(directory, "a pool that lies there is away: mount its file system first")
+            bad_place(
+                directory,
+                "a pool in this directory is not available: mount its file system first",
+            )
         })?;
         let same = devices.of_same(&now, place);
         let replaced =
@@ -155,36 +158,38 @@ fn check(new: &Calibration) -> Result<()> {
     if path.as_os_str().len() > PATH_BYTES_MAX
         || path.to_str().is_none_or(|text| text.contains('\0'))
     {
-        return Err(bad_path("the path is too long, or no text"));
+        return Err(bad_path("the path is too long, or not valid UTF-8"));
     }
     if !path.is_dir() {
-        return Err(bad_path("it is no directory"));
+        return Err(bad_path("it is not a directory"));
     }
     let bad = |reason: String| Err(CatalogError::BadCalibration(reason));
     if new.cells.is_empty() || new.cells.len() > CELLS_MAX {
-        return bad(format!("it needs 1 to {CELLS_MAX} measurements"));
+        return bad(format!("it must have 1 to {CELLS_MAX} measurements"));
     }
     let mut seen = BTreeSet::new();
     for Measured { cell, mean_nanos, p99_nanos, server_cpu_nanos, .. } in &new.cells {
         let Cell { read_percent: mix, block_bytes: block, rate, iops } = *cell;
         if mix > 100 || block == 0 {
-            return bad(format!("{mix} % reads in blocks of {block} bytes can't be measured"));
+            return bad(format!("{mix} % reads with blocks of {block} bytes are not possible"));
         }
         if rate == BytesPerSecond::ZERO || iops == Iops(0) {
-            return bad(format!("nothing was done at {mix} % reads in blocks of {block} bytes"));
+            return bad(format!(
+                "the result for {mix} % reads with blocks of {block} bytes is zero"
+            ));
         }
         let numbers = [rate.0, iops.0, *mean_nanos, *p99_nanos, server_cpu_nanos.unwrap_or(0)];
         if numbers.iter().any(|number| i64::try_from(*number).is_err()) {
-            return bad("a figure is beyond 2^63".to_owned());
+            return bad("a value exceeds 2^63".to_owned());
         }
         if !seen.insert((mix, block)) {
-            return bad(format!("{mix} % reads in blocks of {block} bytes come twice"));
+            return bad(format!("{mix} % reads with blocks of {block} bytes appear twice"));
         }
     }
     let Load { millis, data_bytes, others_rate, others_iops, .. } = new.load;
     let numbers = [millis, data_bytes, others_rate.0, others_iops.0, new.machine.memory_bytes];
     if numbers.iter().any(|number| i64::try_from(*number).is_err()) {
-        return bad("a figure is beyond 2^63".to_owned());
+        return bad("a value exceeds 2^63".to_owned());
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ pub(crate) fn damages(db: &Connection) -> Result<Vec<String>> {
     let mut query = db.prepare("PRAGMA foreign_key_check")?;
     let told = query.query_map([], |row| {
         let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-        Ok(format!("a row of {table} names one of {parent} that isn't there"))
+        Ok(format!("a row of {table} refers to a missing row of {parent}"))
     })?;
     for line in told.take(DAMAGES_MAX) {
         damages.push(line?);
@@ -142,7 +142,7 @@ fn condemned(db: &Connection) -> Result<BTreeSet<VolumeId>> {
 fn misplaced(volume: &Volume, stray: &Path) -> Finding {
     let (name, stray) = (&volume.name, stray.display());
     let told = format!(
-        "volume {name:?} is in {stray}, not in its own pool: the server puts it there when it starts"
+        "volume {name:?} is in {stray}, not in the directory of its pool: the server moves it at the next start"
     );
     Finding::warning("volume_misplaced", told)
 }
@@ -162,7 +162,7 @@ fn find_in_pool(snapshot: &Snapshot, pool: &Pool, condemned: &BTreeSet<VolumeId>
     for tree in directory::trees(&pool.directory).filter(|id| !known(*id)) {
         let (name, place) = (&pool.name, pool.directory.display());
         let told = format!(
-            "pool {name}: {place}/volumes/{tree} belongs to no volume of this catalogue; it may be one made after the backup that was restored"
+            "pool {name}: {place}/volumes/{tree} belongs to no volume of this catalogue; it may belong to a volume created after the restored backup"
         );
         findings.push(Finding::warning("unknown_tree", told));
     }

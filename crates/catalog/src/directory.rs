@@ -109,7 +109,7 @@ pub(crate) fn find_secrets(directory: &Path) -> Vec<Finding> {
     match existing_secret(directory) {
         Ok(_) => {}
         Err(CatalogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            let told = "handle.key is missing: restore it from a copy; the server would make a new one, and every client would have to mount anew";
+            let told = "handle.key is missing: restore it from a copy; otherwise the server creates a new one, and every client must remount";
             findings.push(Finding::error("no_secret", told.to_owned()));
         }
         Err(error) => findings.push(Finding::error(error.code(), error.to_string())),
@@ -202,15 +202,15 @@ pub(crate) fn check_pool_path<'a>(
     if path.as_os_str().len() > PATH_BYTES_MAX
         || path.to_str().is_none_or(|text| text.contains('\0'))
     {
-        return bad("the path is too long, or no text");
+        return bad("the path is too long, or not valid UTF-8");
     }
     if path.exists() && !path.is_dir() {
-        return bad("it is no directory");
+        return bad("it is not a directory");
     }
     if let Some((pool, _)) =
         others.find(|(_, other)| path.starts_with(other) || other.starts_with(path))
     {
-        return bad(&format!("pool {pool:?} is there; pools don't lie in one another"));
+        return bad(&format!("it is inside, or contains, pool {pool:?}; pools cannot be nested"));
     }
     Ok(())
 }
@@ -233,7 +233,7 @@ pub(crate) fn check_vacant(
             let ours = mark.trim().strip_prefix(instance).and_then(|id| id.trim().parse().ok());
             if ours.is_none_or(is_live) {
                 return refuse(
-                    "another Weir pool is there; give another path, or delete that pool first",
+                    "it contains another Weir pool; use another path, or delete that pool first",
                 );
             }
             Ok(())
@@ -242,7 +242,7 @@ pub(crate) fn check_vacant(
             if is_vacant(&path.join("volumes")) {
                 return Ok(());
             }
-            refuse("it has a directory \"volumes\" with something in it; give another path")
+            refuse("it contains a directory \"volumes\" that is not empty; use another path")
         }
         Err(error) => Err(at(&marker)(error)),
     }
@@ -303,7 +303,7 @@ pub(crate) fn check_unfilled(path: &Path) -> Result<()> {
     if unfilled {
         return Ok(());
     }
-    let reason = "something is in it that is no volume of this catalogue".to_owned();
+    let reason = "it contains something that is not a volume of this catalogue".to_owned();
     Err(CatalogError::BadPath { path: path.to_owned(), reason })
 }
 

@@ -46,7 +46,7 @@ impl std::fmt::Display for Thing {
 pub enum CatalogError {
     /// A name that can't be used.
     #[error(
-        "{name:?} can't name a {thing}: use 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 . _ - and begin with a letter or digit"
+        "{name:?} is not a valid name for a {thing}: use 1 to {NAME_CHARS_MAX} characters of A-Z a-z 0-9 . _ -, starting with a letter or digit"
     )]
     BadName {
         /// The kind of the thing to be named.
@@ -55,7 +55,7 @@ pub enum CatalogError {
         name: String,
     },
     /// The name is taken.
-    #[error("there is a {thing} {name:?} already")]
+    #[error("{thing} {name:?} already exists")]
     NameTaken {
         /// The kind of the thing to be named.
         thing: Thing,
@@ -63,7 +63,7 @@ pub enum CatalogError {
         name: String,
     },
     /// Nothing has that name.
-    #[error("there is no {thing} {name:?}")]
+    #[error("{thing} {name:?} does not exist")]
     NoSuch {
         /// The kind of the thing that was looked for.
         thing: Thing,
@@ -71,7 +71,7 @@ pub enum CatalogError {
         name: String,
     },
     /// No level has that name.
-    #[error("there is no level {name:?}: use {}, or make it with `weir level create`", known.join(", "))]
+    #[error("level {name:?} does not exist: use {}, or create it with `weir level create`", known.join(", "))]
     NoSuchLevel {
         /// The name, cut to a length fit to print.
         name: String,
@@ -80,14 +80,14 @@ pub enum CatalogError {
     },
     /// A published level was to be changed or deleted.
     #[error(
-        "level {level:?} is a published one and stays as it is: make one of your own with `weir level create`"
+        "level {level:?} is built in and cannot be changed: create a custom level with `weir level create`"
     )]
     LevelPublished {
         /// The level.
         level: String,
     },
     /// The rate of a level is out of bounds.
-    #[error("{} for each TiB is no level: from 1 B/s to {} is allowed", Rate(*.asked), Rate(*.max).at_most())]
+    #[error("a level cannot have {} per TiB: the range is 1 B/s to {}", Rate(*.asked), Rate(*.max).at_most())]
     LevelRate {
         /// Bytes per second asked for.
         asked: u64,
@@ -96,7 +96,7 @@ pub enum CatalogError {
     },
     /// A level would be too slow for what the volumes of its pools are given.
     #[error(
-        "level {level:?} is that of pool {pool:?}, whose volumes need at least {} for each TiB: ask for that, or change the pool first",
+        "level {level:?} is used by pool {pool:?}, whose volumes need at least {} per TiB: use that rate, or change the pool first",
         Rate(*.least).at_least()
     )]
     LevelTooSlow {
@@ -108,7 +108,7 @@ pub enum CatalogError {
         least: u64,
     },
     /// A ceiling is out of bounds.
-    #[error("{field} can't be {asked}: from {least} to {max} is allowed, or none at all")]
+    #[error("{field} cannot be {asked}: the range is {least} to {max}, or none")]
     CeilingBounds {
         /// The field at fault.
         field: &'static str,
@@ -121,7 +121,7 @@ pub enum CatalogError {
     },
     /// A level with pools was to be deleted.
     #[error(
-        "level {level:?} is that of {pools} pool(s): give them another with `weir pool set` first"
+        "level {level:?} is used by {pools} pool(s): assign another level with `weir pool set` first"
     )]
     LevelInUse {
         /// The level.
@@ -131,7 +131,7 @@ pub enum CatalogError {
     },
     /// The files of a volume would have to be copied to move it.
     #[error(
-        "the files of volume {volume:?} are in {}, on another file system than those of pool {pool:?}, {}, or another mount of it: a move changes the contract and copies nothing; make a volume in pool {pool:?} and copy the files, or move to a pool on the same file system",
+        "the files of volume {volume:?} in {} are not on the same file system, or not on the same mount, as pool {pool:?} in {}; a move does not copy data: create a volume in pool {pool:?} and copy the files, or move to a pool on the same file system",
         from.display(), to.display()
     )]
     OtherFileSystem {
@@ -145,7 +145,7 @@ pub enum CatalogError {
         to: PathBuf,
     },
     /// The size is out of bounds.
-    #[error("{} is no size for a {thing}: from {} to {} is allowed", Bytes(*.asked), Bytes(*.min).at_least(), Bytes(*.max).at_most())]
+    #[error("{} is not a valid size for a {thing}: the range is {} to {}", Bytes(*.asked), Bytes(*.min).at_least(), Bytes(*.max).at_most())]
     Size {
         /// The kind of the thing to be sized.
         thing: Thing,
@@ -167,14 +167,14 @@ pub enum CatalogError {
     },
     /// The hardware would be committed to more than it was measured to hold.
     #[error(
-        "{0}; ask for less, take something else back (`weir capacity`), calibrate anew if the hardware has changed, or overcommit on purpose (--overcommit)"
+        "{0}; request less, reduce other commitments (`weir capacity`), repeat the calibration if the hardware has changed, or allow overcommitment (--overcommit)"
     )]
     BeyondHardware(Box<Overcommitment>),
     /// The value that can't have been measured.
-    #[error("that is no calibration: {0}")]
+    #[error("invalid calibration: {0}")]
     BadCalibration(String),
     /// The quota would be below what the volume holds.
-    #[error("volume {volume:?} holds {}: its quota can't go below that", Bytes(*.used).at_least())]
+    #[error("volume {volume:?} uses {}: its quota cannot be less", Bytes(*.used).at_least())]
     QuotaBelowUsed {
         /// The volume.
         volume: String,
@@ -183,7 +183,7 @@ pub enum CatalogError {
     },
     /// A volume is to shrink, but it isn't being served, so what it holds is unknown.
     #[error(
-        "what volume {volume:?} holds isn't known now, so its quota can't shrink: it isn't served, or still being counted after an unclean stop; `weir volume show {volume}` says which"
+        "the used space of volume {volume:?} is not known, so its quota cannot be reduced: the volume is not served, or a recount is running after an unclean shutdown; see `weir volume show {volume}`"
     )]
     UsageUnknown {
         /// The volume.
@@ -191,7 +191,7 @@ pub enum CatalogError {
     },
     /// A rate was given in a pool whose volumes' limits follow from their quotas.
     #[error(
-        "pool {pool:?} is {qos}: the limit follows from the quota; leave the throughput out, or make the pool manual first"
+        "pool {pool:?} is {qos}: the limit follows from the quota; omit the throughput, or change the pool to manual first"
     )]
     ThroughputInAuto {
         /// The pool.
@@ -201,7 +201,7 @@ pub enum CatalogError {
     },
     /// A weight was given in a pool whose volumes don't share its throughput.
     #[error(
-        "pool {pool:?} is {qos}: weights are for volumes of shared pools; leave it out, or make the pool shared first"
+        "pool {pool:?} is {qos}: only volumes of shared pools have a weight; omit the weight, or change the pool to shared first"
     )]
     NotShared {
         /// The pool.
@@ -210,7 +210,7 @@ pub enum CatalogError {
         qos: Qos,
     },
     /// A weight is out of bounds.
-    #[error("a weight of {asked} is not possible: from 1 to {max} is allowed, 100 is usual")]
+    #[error("a weight cannot be {asked}: the range is 1 to {max}, the default is 100")]
     Weight {
         /// The weight asked for.
         asked: u32,
@@ -219,7 +219,7 @@ pub enum CatalogError {
     },
     /// IOPS were given in a pool that has none to give.
     #[error(
-        "pool {pool:?} is {qos}: it gives no IOPS; leave them out, limit the volume with a ceiling, or make the pool custom or provisioned-v2 first"
+        "pool {pool:?} is {qos}: its volumes have no IOPS setting; omit the IOPS, limit the volume with a ceiling, or change the pool to custom or provisioned-v2 first"
     )]
     IopsNotGiven {
         /// The pool.
@@ -229,7 +229,7 @@ pub enum CatalogError {
     },
     /// A pool was to buy what its model doesn't sell.
     #[error(
-        "pool {pool:?} is {qos}: a pool buys throughput apart from its size where it is flexible or custom, and IOPS where it is custom; leave the {what} out, or ask for that model too"
+        "pool {pool:?} is {qos}: only flexible and custom pools purchase throughput separately from the size, and only custom pools purchase IOPS; omit the {what}, or change the model too"
     )]
     NotBought {
         /// The pool.
@@ -240,7 +240,7 @@ pub enum CatalogError {
         what: &'static str,
     },
     /// No rate was given in a pool that gives rates.
-    #[error("pool {pool:?} gives each volume its own throughput: the volume needs a throughput, at most {}", Rate(*.free).at_most())]
+    #[error("pool {pool:?} requires a throughput for each volume: set the throughput, at most {}", Rate(*.free).at_most())]
     ThroughputMissing {
         /// The pool.
         pool: String,
@@ -256,7 +256,7 @@ pub enum CatalogError {
         volumes: usize,
     },
     /// A bound on the number of things is reached.
-    #[error("there are {max} {thing}s already, which is the most")]
+    #[error("the maximum of {max} {thing}s is reached")]
     TooMany {
         /// The kind of the thing to be added.
         thing: Thing,
@@ -264,11 +264,11 @@ pub enum CatalogError {
         max: usize,
     },
     /// Too many export rules.
-    #[error("a volume has at most {EXPORT_RULES_MAX} export rules")]
+    #[error("a volume can have at most {EXPORT_RULES_MAX} export rules")]
     TooManyRules,
     /// Two rules for one network.
     #[error(
-        "volume {volume:?} has a rule for {network} already: remove it first, or set all rules at once"
+        "volume {volume:?} already has a rule for {network}: remove it first, or replace all rules"
     )]
     RuleExists {
         /// The volume.
@@ -285,7 +285,7 @@ pub enum CatalogError {
         network: IpNetwork,
     },
     /// A pool's path that can't be used.
-    #[error("{} can't hold a pool: {reason}", path.display())]
+    #[error("{} cannot be used for a pool: {reason}", path.display())]
     BadPath {
         /// The path.
         path: PathBuf,
@@ -293,7 +293,7 @@ pub enum CatalogError {
         reason: String,
     },
     /// A directory in which nothing can have been measured.
-    #[error("{} can't be calibrated: {reason}", path.display())]
+    #[error("{} cannot be calibrated: {reason}", path.display())]
     BadPlace {
         /// The path.
         path: PathBuf,
@@ -302,7 +302,7 @@ pub enum CatalogError {
     },
     /// The directory of a pool has no mark: it is not what was made for the pool.
     #[error(
-        "pool {pool:?} is not in {}: the file \"weir-pool\", which marks it, is missing; is its file system mounted? Mount it and start the server again",
+        "pool {pool:?} is not in {}: its marker file \"weir-pool\" is missing; mount the file system of the pool and restart the server",
         directory.display()
     )]
     PoolAway {
@@ -313,7 +313,7 @@ pub enum CatalogError {
     },
     /// The directory of a pool is marked as that of another.
     #[error(
-        "{} belongs to another pool or another data directory than pool {pool:?}, as its file \"weir-pool\" says: mount the right file system there and start the server again",
+        "{} does not belong to pool {pool:?}: its marker file \"weir-pool\" names another pool or another data directory; mount the right file system there and restart the server",
         directory.display()
     )]
     PoolForeign {
@@ -324,7 +324,7 @@ pub enum CatalogError {
     },
     /// Another process works in the pool.
     #[error(
-        "another weir server is using the pool in {}: stop it first, or delete the pool there; a copy of a data directory must not be served beside the original, for both have the same pools",
+        "another Weir server uses the pool in {}: stop it first, or delete the pool there; a copy of a data directory must not be served at the same time as the original, because both have the same pools",
         directory.display()
     )]
     PoolBusy {
@@ -333,7 +333,7 @@ pub enum CatalogError {
     },
     /// The directory of a volume is gone.
     #[error(
-        "the directory of volume {volume:?}, {}, is missing: restore it and start the server again, or delete the volume",
+        "the directory of volume {volume:?}, {}, is missing: restore it and restart the server, or delete the volume",
         directory.display()
     )]
     VolumeAway {
@@ -344,7 +344,7 @@ pub enum CatalogError {
     },
     /// Another server has the data directory.
     #[error(
-        "another weir server{} is using {}: stop it first, or give this one a data directory of its own",
+        "another Weir server{} uses {}: stop it first, or use a different data directory",
         pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(), directory.display()
     )]
     Locked {
@@ -355,7 +355,7 @@ pub enum CatalogError {
     },
     /// The directory looks like somebody else's.
     #[error(
-        "{} holds other files, is no Weir data directory, and others may read it: give a new or empty directory, or `chmod 700` this one if it is meant for Weir alone",
+        "{} contains other files, is not a Weir data directory, and is readable by other users: use a new or empty directory, or `chmod 700` this one if it is for Weir only",
         directory.display()
     )]
     NotDataDirectory {
@@ -364,7 +364,7 @@ pub enum CatalogError {
     },
     /// A secret, or the directory that holds it, belongs to somebody else.
     #[error(
-        "{} belongs to user {owner}, who could read and replace it, but the server runs as user {server}: `chown {server} {}`, or run the server as user {owner}",
+        "{} is owned by user {owner}, who could read and replace it, but the server runs as user {server}: `chown {server} {}`, or run the server as user {owner}",
         path.display(),
         path.display()
     )]
@@ -378,7 +378,7 @@ pub enum CatalogError {
     },
     /// The catalogue was written by a newer version.
     #[error(
-        "{} was written by a newer weir (format {found}, this one knows up to {known}): use that version, or restore a copy from before the upgrade",
+        "{} was written by a newer version of Weir (format {found}; this version supports up to {known}): use that version, or restore a copy from before the upgrade",
         path.display()
     )]
     NewerFormat {
@@ -397,7 +397,7 @@ pub enum CatalogError {
     },
     /// A restore would replace a catalogue.
     #[error(
-        "there is a catalogue in {} already: --replace puts the backup in its place and keeps it beside",
+        "a catalogue already exists in {}: with --replace, the backup replaces it and the old one is kept",
         directory.display()
     )]
     CatalogExists {
@@ -414,14 +414,14 @@ pub enum CatalogError {
         directory: PathBuf,
     },
     /// The file is no backup.
-    #[error("{} is no backup of a catalogue", path.display())]
+    #[error("{} is not a backup of a catalogue", path.display())]
     NotBackup {
         /// The file.
         path: PathBuf,
     },
     /// The backup was written by a newer version.
     #[error(
-        "{} was written by a newer weir (version {found} of backups, this one knows up to {known}): use that version",
+        "{} was written by a newer version of Weir (backup version {found}; this version supports up to {known}): use that version",
         path.display()
     )]
     NewerBackup {
@@ -442,7 +442,7 @@ pub enum CatalogError {
     },
     /// The secret for file handles is damaged.
     #[error(
-        "{} must hold 16 bytes: restore it from a copy, or remove it to have a new one made, after which every client must mount anew",
+        "{} must contain 16 bytes: restore it from a copy, or remove it; the server then creates a new one, and every client must remount",
         path.display()
     )]
     BadSecret {
@@ -451,7 +451,7 @@ pub enum CatalogError {
     },
     /// The API's token is too short to be one.
     #[error(
-        "{} must hold at least 32 characters: remove it to have a new one made",
+        "{} must contain at least 32 characters: remove it; the server then creates a new one",
         path.display()
     )]
     BadToken {
@@ -460,7 +460,7 @@ pub enum CatalogError {
     },
     /// The secret that signs reports is no key.
     #[error(
-        "{} must hold 32 bytes: restore it from a copy, or remove it to have a new one made",
+        "{} must contain 32 bytes: restore it from a copy, or remove it; the server then creates a new one",
         path.display()
     )]
     BadReportKey {
@@ -469,7 +469,7 @@ pub enum CatalogError {
     },
     /// The file of tokens says something that this version never wrote.
     #[error(
-        "{} is damaged, or of a later version of weir: put a copy back, or remove it and make the tokens anew",
+        "{} is damaged, or from a later version of Weir: restore it from a copy, or remove it and create the tokens again",
         path.display()
     )]
     DamagedTokens {
@@ -496,7 +496,7 @@ pub enum CatalogError {
 fn advice(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::ReadOnlyFilesystem => {
-            "; where systemd runs the server, ReadWritePaths= of its unit must name this tree, and the server be restarted after the tree was made"
+            "; if systemd runs the server, add this directory to ReadWritePaths= of its unit, and restart the server after the directory was created"
         }
         _ => "",
     }

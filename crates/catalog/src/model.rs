@@ -225,7 +225,7 @@ pub enum Squash {
 
 /// A word that is none of those a field knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{word:?} is no {field}: use {known}")]
+#[error("{word:?} is not a valid {field}: use {known}")]
 pub struct UnknownWord {
     /// The field that the word is for.
     pub field: &'static str,
@@ -502,6 +502,6 @@ mod tests {
             assert_eq!(squash.to_string().parse(), Ok(squash));
         }
         let error = "both".parse::<Squash>().unwrap_err();
-        assert_eq!(error.to_string(), "\"both\" is no squash: use none, root or all");
+        assert_eq!(error.to_string(), "\"both\" is not a valid squash: use none, root or all");
     }
 }

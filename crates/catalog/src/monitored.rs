@@ -43,7 +43,8 @@ impl Catalog {
             while let Some(row) = rows.next()? {
                 let ip = |column| {
                     let text: String = row.get(column)?;
-                    text.parse().map_err(|_| CatalogError::Damaged(format!("{text:?}: no address")))
+                    text.parse()
+                        .map_err(|_| CatalogError::Damaged(format!("{text:?}: not an address")))
                 };
                 hosts.push(MonitoredHost { address: ip(0)?, name: row.get(1)?, local: ip(2)? });
             }

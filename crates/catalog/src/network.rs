@@ -15,10 +15,10 @@ pub struct IpNetwork {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Neither an address nor `ADDRESS/PREFIX`.
-    #[error("{0:?} is no IP network: write it as 10.0.0.0/8, 192.0.2.7 or fd00::/8")]
+    #[error("{0:?} is not an IP network such as 10.0.0.0/8, 192.0.2.7 or fd00::/8")]
     Malformed(String),
     /// The prefix is longer than the address.
-    #[error("prefix /{prefix} is too long: at most /{max} for {addr}")]
+    #[error("prefix /{prefix} is too long: the maximum for {addr} is /{max}")]
     PrefixTooLong {
         /// The address.
         addr: IpAddr,
@@ -29,7 +29,7 @@ pub enum NetworkError {
     },
     /// Bits outside the prefix are set, so two networks may be meant.
     #[error(
-        "{given}/{prefix} has bits set outside its prefix: write {network}, or {given} for the one host"
+        "{given}/{prefix} has bits set outside its prefix: use {network}, or {given} for a single host"
     )]
     HostBits {
         /// The address given.
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn refuses_what_is_ambiguous_and_says_what_to_write() {
         let error = "10.1.2.3/8".parse::<IpNetwork>().unwrap_err();
-        assert!(error.to_string().contains("write 10.0.0.0/8"), "{error}");
+        assert!(error.to_string().contains("use 10.0.0.0/8"), "{error}");
         assert!(matches!(
             "10.0.0.0/33".parse::<IpNetwork>(),
             Err(NetworkError::PrefixTooLong { max: 32, .. })

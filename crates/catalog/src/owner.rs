@@ -37,7 +37,7 @@ const FILES: [&str; 19] = [
 const NOT_OWNER: u32 = 0o077;
 /// Writing by the group and by others.
 const OTHERS_WRITE: u32 = 0o022;
-const OTHERS_WARNING: &str = "others may write to this pool's directory, and so replace its volumes: make it the server's alone (chown, chmod 700)";
+const OTHERS_WARNING: &str = "other users can write to this pool's directory and replace its volumes: restrict it to the server's user (chown, chmod 700)";
 
 /// Checks who owns the data directory.
 pub(crate) fn check_directory(directory: &Path) -> Result<()> {
@@ -99,7 +99,7 @@ pub(crate) fn find(directory: &Path) -> Vec<Finding> {
         if meta.mode() & NOT_OWNER != 0 {
             let (shown, mode) = (path.display(), meta.mode() & 0o7777);
             let told = format!(
-                "{shown} has mode {mode:o}: others can use it until the next start of the server, which mends that"
+                "{shown} has mode {mode:o}: other users can access it; the server corrects this at the next start"
             );
             findings.push(Finding::warning("loose_mode", told));
         }
@@ -136,7 +136,7 @@ fn mend(path: &Path, meta: &Metadata, mode: u32) -> Result<()> {
     tracing::warn!(
         path = %path.display(),
         mode = format!("{:o}", meta.mode() & 0o7777),
-        "others could use this; it is its owner's alone now"
+        "other users could access this file; its mode was restricted to the owner"
     );
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|source| CatalogError::Io { path: path.to_owned(), source })

@@ -111,7 +111,7 @@ pub(crate) fn settle(now: &Snapshot) {
             if let Err(error) = settled {
                 let (name, stray, place) =
                     (&volume.name, stray.display(), volume.directory.display());
-                tracing::error!(volume = name, %stray, %place, %error, "a volume is not in its place and can't be put there: don't delete it");
+                tracing::error!(volume = name, %stray, %place, %error, "a volume is in the wrong directory and cannot be moved: do not delete it");
             }
         }
     }

@@ -74,7 +74,7 @@ fn levels(db: &Connection) -> Result<Vec<Arc<Level>>> {
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let (name, rate): (String, u64) = (row.get(0)?, row.get(1)?);
-        let no_rate = || CatalogError::Damaged(format!("level {name:?} buys nothing"));
+        let no_rate = || CatalogError::Damaged(format!("level {name:?} has no throughput"));
         let contract = contract::Level::new(BytesPerSecond(rate)).ok_or_else(no_rate)?;
         levels.push(Arc::new(Level { name, contract, published: false }));
     }
@@ -129,7 +129,7 @@ fn volumes<'a>(
     let mut volumes = Vec::new();
     while let Some(row) = rows.next()? {
         let id = VolumeId(row.get(0)?);
-        let no_pool = || CatalogError::Damaged(format!("volume {id} is in no pool"));
+        let no_pool = || CatalogError::Damaged(format!("volume {id} has no pool"));
         let pool = pool(PoolId(row.get(2)?)).ok_or_else(no_pool)?;
         let throughput = row.get::<_, Option<u64>>(4)?.map(BytesPerSecond);
         let quota_bytes = row.get(3)?;

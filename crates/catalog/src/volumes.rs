@@ -287,7 +287,7 @@ pub(crate) fn find<'a>(now: &'a Snapshot, name: &str) -> Result<&'a Arc<Volume>>
 }
 
 fn pool_of<'a>(now: &'a Snapshot, volume: &Volume) -> Result<&'a Arc<Pool>> {
-    let no_pool = || CatalogError::Damaged(format!("volume {} is in no pool", volume.id));
+    let no_pool = || CatalogError::Damaged(format!("volume {} has no pool", volume.id));
     now.pool(volume.pool).ok_or_else(no_pool)
 }
 

@@ -189,7 +189,7 @@ fn a_move_to_another_file_system_is_refused() {
     for mode in [Mode::Preview, Mode::Commit] {
         let refused = catalog.change_volume("v", &to_pool("b"), None, mode).unwrap_err();
         assert_eq!((refused.code(), refused.fault()), ("other_file_system", Fault::Conflict));
-        assert!(refused.to_string().contains("copies nothing"), "{refused}");
+        assert!(refused.to_string().contains("does not copy data"), "{refused}");
     }
     assert!(tree_is_in(dir.path(), 1, 1));
     assert_eq!(limit(&catalog, "v"), 64.0);

@@ -14,16 +14,16 @@ const DECIMALS_MAX: usize = 9;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// No number at the start, or too many decimals.
-    #[error("{0:?} is no {1}: write a number and a unit, such as {2}")]
+    #[error("{0:?} is not a {1}: use a number and a unit, such as {2}")]
     Malformed(String, &'static str, &'static str),
     /// A number alone.
-    #[error("{0:?} has no unit: write {0}MiB{1}, {0}GiB{1} or {0}B{1}")]
+    #[error("{0:?} has no unit: use {0}MiB{1}, {0}GiB{1} or {0}B{1}")]
     NoUnit(String, &'static str),
     /// `G`, `GB`, `gb`: thousand-based for some, 1,024-based for others.
-    #[error("{0:?} is ambiguous: write {1}{2}{3} (powers of 1,024)")]
+    #[error("{0:?} is ambiguous: use {1}{2}{3} (powers of 1,024)")]
     Ambiguous(String, String, &'static str, &'static str),
     /// Over 2^64 − 1 bytes.
-    #[error("{0:?} is over 16 EiB")]
+    #[error("{0:?} exceeds 16 EiB")]
     TooLarge(String),
 }
 
@@ -234,17 +234,17 @@ mod tests {
     #[test]
     fn refuses_what_is_ambiguous_and_says_what_to_write() {
         let message = |text: &str| parse_bytes(text).unwrap_err().to_string();
-        assert_eq!(message("100G"), "\"100G\" is ambiguous: write 100GiB (powers of 1,024)");
-        assert_eq!(message("1.5tb"), "\"1.5tb\" is ambiguous: write 1.5TiB (powers of 1,024)");
+        assert_eq!(message("100G"), "\"100G\" is ambiguous: use 100GiB (powers of 1,024)");
+        assert_eq!(message("1.5tb"), "\"1.5tb\" is ambiguous: use 1.5TiB (powers of 1,024)");
         assert!(message("100").contains("no unit"));
-        assert!(message("12 parsecs").contains("is no size"));
-        assert!(message("-1GiB").contains("is no size"));
-        assert!(message("1.GiB").contains("is no size"));
-        assert!(message("1.0000000001GiB").contains("is no size"));
+        assert!(message("12 parsecs").contains("is not a size"));
+        assert!(message("-1GiB").contains("is not a size"));
+        assert!(message("1.GiB").contains("is not a size"));
+        assert!(message("1.0000000001GiB").contains("is not a size"));
         assert!(message(&"9".repeat(400)).len() < 300);
         assert!(matches!(parse_rate("48MiB"), Err(UnitError::Malformed(..))));
         let rate = parse_rate("48M/s").unwrap_err().to_string();
-        assert_eq!(rate, "\"48M/s\" is ambiguous: write 48MiB/s (powers of 1,024)");
+        assert_eq!(rate, "\"48M/s\" is ambiguous: use 48MiB/s (powers of 1,024)");
     }
 
     #[test]

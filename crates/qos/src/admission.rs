@@ -51,7 +51,10 @@ impl FromStr for Mix {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let unknown = UnknownName { what: "mix", allowed: "worst, or 0 to 100 percent of READs" };
+        let unknown = UnknownName {
+            what: "mix",
+            allowed: "expected `worst`, or a percentage of READs from 0 to 100",
+        };
         match text {
             "worst" => Ok(Self::Worst),
             _ => match text.parse() {

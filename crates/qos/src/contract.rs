@@ -201,7 +201,7 @@ impl FromStr for Qos {
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let unknown = UnknownName {
-            what: "QoS model",
+            what: "contract model",
             allowed: "auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2",
         };
         Self::ALL.into_iter().find(|qos| qos.name() == name).ok_or(unknown)
@@ -339,7 +339,7 @@ impl fmt::Display for Remedy {
 pub enum Infeasible {
     /// A volume's quota is more than its pool has left.
     #[error(
-        "a quota of {asked_bytes} bytes is more than the pool has left: ask for at most \
+        "a quota of {asked_bytes} bytes exceeds the free size of the pool: request at most \
          {free_bytes} bytes, or enlarge the pool to {size_needed_bytes} bytes"
     )]
     Quota {
@@ -351,9 +351,7 @@ pub enum Infeasible {
         size_needed_bytes: u64,
     },
     /// A volume's manual rate is more than the pool's budget has left.
-    #[error(
-        "{asked} is more than the pool has left of its throughput: ask for at most {free}, or {remedy}"
-    )]
+    #[error("{asked} exceeds the free throughput of the pool: request at most {free}, or {remedy}")]
     Throughput {
         /// The rate asked for.
         asked: BytesPerSecond,
@@ -364,8 +362,8 @@ pub enum Infeasible {
     },
     /// A pool would be smaller than the quotas of its volumes together.
     #[error(
-        "{asked_bytes} bytes are less than the quotas of the pool's volumes: the least possible \
-         size is {needed_bytes} bytes"
+        "{asked_bytes} bytes are less than the sum of the volumes' quotas: the minimum size is \
+         {needed_bytes} bytes"
     )]
     PoolSize {
         /// The pool size asked for.
@@ -375,7 +373,7 @@ pub enum Infeasible {
     },
     /// A pool's budget would be below the manual rates of its volumes together.
     #[error(
-        "a throughput of {budget} is less than the {needed} given to the pool's volumes: {remedy}"
+        "a throughput of {budget} is less than the {needed} assigned to the pool's volumes: {remedy}"
     )]
     PoolThroughput {
         /// The budget that the pool asked for would have.
@@ -387,7 +385,7 @@ pub enum Infeasible {
     },
     /// A volume's operations are more than the pool's budget has left.
     #[error(
-        "{asked} is more than the pool has left: ask for at most {free}, or raise the pool's to {needed}"
+        "{asked} exceeds the free IOPS of the pool: request at most {free}, or raise the pool's IOPS to {needed}"
     )]
     Iops {
         /// The operations asked for.
@@ -398,7 +396,7 @@ pub enum Infeasible {
         needed: Iops,
     },
     /// A pool's operations would be below those of its volumes together.
-    #[error("{budget} are less than the {needed} given to the pool's volumes")]
+    #[error("{budget} are less than the {needed} assigned to the pool's volumes")]
     PoolIops {
         /// The budget of operations that the pool would have.
         budget: Iops,
@@ -406,7 +404,7 @@ pub enum Infeasible {
         needed: Iops,
     },
     /// A pool buys less or more than its model allows.
-    #[error("a pool's throughput of {asked} is out of bounds: from {least} to {most} is allowed")]
+    #[error("a pool throughput of {asked} is out of range: the range is {least} to {most}")]
     BoughtRate {
         /// The rate asked for.
         asked: BytesPerSecond,
@@ -416,7 +414,7 @@ pub enum Infeasible {
         most: BytesPerSecond,
     },
     /// A pool buys fewer or more operations than its model allows.
-    #[error("{asked} for a pool are out of bounds: from {least} to {most} is allowed")]
+    #[error("{asked} are out of range for a pool: the range is {least} to {most}")]
     BoughtIops {
         /// The operations asked for.
         asked: Iops,
@@ -426,7 +424,7 @@ pub enum Infeasible {
         most: Iops,
     },
     /// A volume provisions less or more than its model allows.
-    #[error("a throughput of {asked} can't be provisioned: from {least} to {most} is allowed")]
+    #[error("a throughput of {asked} cannot be provisioned: the range is {least} to {most}")]
     ProvisionedRate {
         /// The rate asked for.
         asked: BytesPerSecond,
@@ -436,7 +434,7 @@ pub enum Infeasible {
         most: BytesPerSecond,
     },
     /// A volume provisions fewer or more operations than its model allows.
-    #[error("{asked} can't be provisioned: from {least} to {most} is allowed")]
+    #[error("{asked} cannot be provisioned: the range is {least} to {most}")]
     ProvisionedIops {
         /// The operations asked for.
         asked: Iops,
@@ -447,7 +445,7 @@ pub enum Infeasible {
     },
     /// A custom volume with so small a part of its pool's rate that no operation is left for it.
     #[error(
-        "{asked} is too small a part of the pool's throughput for any operation: ask for {least}"
+        "{asked} is too small a share of the pool's throughput for any operation: request {least}"
     )]
     RateWithoutIops {
         /// The rate asked for.
@@ -457,7 +455,7 @@ pub enum Infeasible {
     },
     /// An auto volume so small that its limit rounds down to nothing.
     #[error(
-        "a quota of {asked_bytes} bytes buys no throughput: ask for at least {least_bytes} bytes"
+        "a quota of {asked_bytes} bytes provides no throughput: request at least {least_bytes} bytes"
     )]
     QuotaWithoutRate {
         /// The quota asked for.
@@ -466,10 +464,10 @@ pub enum Infeasible {
         least_bytes: u64,
     },
     /// A manual volume without a rate could never do any I/O.
-    #[error("a throughput of zero would stop all I/O: ask for at least 1 B/s")]
+    #[error("a throughput of zero would stop all I/O: request at least 1 B/s")]
     ZeroRate,
     /// A custom volume without operations could never do any I/O.
-    #[error("no operations at all would stop all I/O: ask for at least 1 IOPS")]
+    #[error("a limit of zero operations would stop all I/O: request at least 1 IOPS")]
     ZeroIops,
 }
 

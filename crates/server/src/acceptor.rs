@@ -72,7 +72,7 @@ fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &TcpListen
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                tracing::error!(%error, "accepting rests: raise the limit of open files, or stop clients");
+                tracing::error!(%error, "accept paused: out of file descriptors or memory; raise LimitNOFILE or reduce client connections");
                 std::thread::sleep(REST);
                 return;
             }
@@ -83,7 +83,7 @@ fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &TcpListen
 fn take(engine: &Engine, complaints: &mut Complaints, socket: TcpStream, peer: SocketAddr) {
     tracing::debug!(%peer, "connected");
     if let Err(error) = prepare(&socket, engine.keepalive) {
-        tracing::warn!(%peer, %error, "connection refused: its socket can't be set up");
+        tracing::warn!(%peer, %error, "connection refused: cannot configure the socket");
         return;
     }
     match engine.admission.enter(peer.ip()) {
@@ -93,9 +93,9 @@ fn take(engine: &Engine, complaints: &mut Complaints, socket: TcpStream, peer: S
             engine.adopt(socket, peer);
         }
         Verdict::OriginFull => {
-            complaints.refused(engine, peer, "its address has connections_per_client_max");
+            complaints.refused(engine, peer, "connections_per_client_max reached for this address");
         }
-        Verdict::Full => complaints.refused(engine, peer, "connections_max is reached"),
+        Verdict::Full => complaints.refused(engine, peer, "connections_max reached"),
     }
 }
 

@@ -74,9 +74,9 @@ fn ensure_descriptors(config: &ServerConfig, limit: u64) -> usize {
         limit,
         wanted,
         objects_max,
-        "few open files are allowed: a volume keeps fewer objects open, and connections may be \
-         refused before their bound is reached; raise the hard limit (ulimit -Hn, LimitNOFILE=), \
-         or lower connections_max and cached_objects_max"
+        "the limit of open files is low: volumes cache fewer objects, and connections may be \
+         refused before connections_max is reached; raise the hard limit (ulimit -Hn, \
+         LimitNOFILE=), or reduce connections_max and cached_objects_max"
     );
     objects_max
 }

@@ -58,7 +58,7 @@ impl Keeping<'_> {
             Ok(()) => *self.kept = left,
             Err(error) => tracing::warn!(
                 %error,
-                "the credits of volumes can't be kept: a restart goes on with older ones"
+                "cannot store the burst credits of volumes: after a restart, older values are used"
             ),
         }
         done.is_ok()

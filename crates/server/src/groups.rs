@@ -159,7 +159,7 @@ impl Shared {
         let known = match found {
             Ok(groups) => Known::Found { groups: Groups::new(&groups), until: now + FOUND_FOR },
             Err(error) => {
-                tracing::warn!(uid, %error, "the groups of a user can't be looked up; its requests are answered \"try again later\"");
+                tracing::warn!(uid, %error, "cannot look up the groups of a user; its requests are answered with NFS3ERR_JUKEBOX");
                 Known::Failed { until: now + FAILED_FOR }
             }
         };

@@ -95,7 +95,7 @@ const LIVE: &[Metric<VolumeLive>] = &[
     metric(Counter, "weir_volume_write_operations", "WRITE operations completed", |v| {
         Whole(v.write_ops)
     }),
-    metric(Counter, "weir_volume_write_bytes", "Bytes taken by WRITE", |v| Whole(v.write_bytes)),
+    metric(Counter, "weir_volume_write_bytes", "Bytes accepted by WRITE", |v| Whole(v.write_bytes)),
     metric(Counter, "weir_volume_other_operations", "All other operations completed", |v| {
         Whole(v.other_ops)
     }),
@@ -105,64 +105,61 @@ const LIVE: &[Metric<VolumeLive>] = &[
         "Operations answered with an error status",
         |v| Whole(v.failed_ops),
     ),
-    metric(
-        Counter,
-        "weir_volume_delayed_operations",
-        "Requests that had to wait for the contract",
-        |v| Whole(v.delayed_ops),
-    ),
+    metric(Counter, "weir_volume_delayed_operations", "Requests throttled by the contract", |v| {
+        Whole(v.delayed_ops)
+    }),
     metric(
         Counter,
         "weir_volume_wait_seconds",
-        "Time that requests waited for the contract, summed",
+        "Total time that requests waited for the contract",
         |v| Seconds(seconds(v.wait_nanos)),
     ),
     metric(
         Counter,
         "weir_volume_latency_seconds",
-        "Time from arrival to reply, summed over all operations",
+        "Total time from arrival to reply of all operations",
         |v| Seconds(seconds(v.latency_nanos)),
     ),
     metric(
         Counter,
         "weir_volume_store_seconds",
-        "Time of READs, WRITEs and COMMITs in the store, summed",
+        "Total time of READs, WRITEs and COMMITs in the store",
         |v| Seconds(seconds(v.store_nanos)),
     ),
     metric(
         Counter,
         "weir_volume_network_seconds",
-        "Time until clients' sockets took the replies to them, summed",
+        "Total time until clients' sockets accepted the replies to READs, WRITEs and COMMITs",
         |v| Seconds(seconds(v.network_nanos)),
     ),
     metric(
         Counter,
         "weir_volume_processing_seconds",
-        "Time in which the server was busy with other requests than them, summed",
+        "Total time in which READs, WRITEs and COMMITs waited for the server to process other requests",
         |v| Seconds(seconds(v.processing_nanos)),
     ),
     metric(
         Counter,
         "weir_volume_offered_bytes",
-        "Bytes that READs and WRITEs asked to move when they came",
+        "Bytes requested by READs and WRITEs on arrival",
         |v| Whole(v.offered_bytes),
     ),
-    metric(Gauge, "weir_volume_waiting_requests", "Requests that wait for the contract now", |v| {
+    metric(Gauge, "weir_volume_waiting_requests", "Requests waiting for the contract", |v| {
         Whole(v.waiting)
     }),
-    metric(Gauge, "weir_volume_parked_bytes", "Memory pinned by requests that wait", |v| {
+    metric(Gauge, "weir_volume_parked_bytes", "Memory held by waiting requests", |v| {
         Whole(v.parked_bytes)
     }),
-    metric(Gauge, "weir_volume_used_bytes", "Bytes that the volume's files hold", |v| {
+    metric(Gauge, "weir_volume_used_bytes", "Space used by the volume's files", |v| {
         Whole(v.used_bytes)
     }),
     metric(
         Gauge,
         "weir_volume_used_exact",
-        "1 while the used bytes are exact, 0 until a recount after an unclean stop",
+        "1 while the used bytes are exact, 0 after an unclean shutdown until the recount is complete",
         |v| Whole(u64::from(v.used_exact)),
     ),
-    metric(Gauge, "weir_volume_counted_files", "Files that a recount under way has counted", |v| {
+    metric(Gauge, "weir_volume_counted_files", "Files counted by a running recount", |v| {
         Whole(v.counting.map_or(0, |counting| counting.files))
     }),
     metric(Gauge, "weir_volume_limit_bytes_per_second", "Throughput limit in force", |v| {
@@ -171,10 +168,10 @@ const LIVE: &[Metric<VolumeLive>] = &[
     metric(
         Gauge,
         "weir_volume_limit_operations_per_second",
-        "Limit of READs and WRITEs in force, 0 where they are not counted",
+        "IOPS limit in force, 0 if there is none",
         |v| Whole(v.limit_iops.unwrap_or(0)),
     ),
-    metric(Gauge, "weir_volume_credits", "Credits left for bursts, 0 where there are none", |v| {
+    metric(Gauge, "weir_volume_credits", "Remaining burst credits, 0 if there are none", |v| {
         Whole(v.credits.unwrap_or(0))
     }),
     metric(
@@ -219,15 +216,23 @@ const CONTRACT: &[Metric<Listed>] = &[
 const ERRORS: [(&str, &str); 3] = [
     (
         "weir_volume_contract_error_10s_ratio",
-        "Delivered over the last 10 s against the contract, less 1",
+        "Ratio of delivered to contracted work over the last 10 s, minus 1",
     ),
-    ("weir_volume_contract_error_1m_ratio", "The same over the last minute, where it was demanded"),
-    ("weir_volume_contract_error_1h_ratio", "The same over the last hour, where it was demanded"),
+    (
+        "weir_volume_contract_error_1m_ratio",
+        "Contract error over the last minute, for the time in which the contract was demanded",
+    ),
+    (
+        "weir_volume_contract_error_1h_ratio",
+        "Contract error over the last hour, for the time in which the contract was demanded",
+    ),
 ];
 
 /// Of volumes that the operator chose: how long operations took, by their class.
-const OPERATION: (&str, &str) =
-    ("weir_volume_operation_seconds", "Time from arrival to reply, of chosen volumes");
+const OPERATION: (&str, &str) = (
+    "weir_volume_operation_seconds",
+    "Time from arrival to reply, for the volumes of metrics.histograms",
+);
 type Of = fn(&VolumeHistograms) -> &Durations;
 const CLASSES: [(&str, Of); 3] =
     [("read", |h| &h.read), ("write", |h| &h.write), ("other", |h| &h.other)];
@@ -235,7 +240,7 @@ const CLASSES: [(&str, Of); 3] =
 /// Of volumes that the operator chose: the time that requests waited.
 const WAIT: (&str, &str) = (
     "weir_volume_contract_wait_seconds",
-    "Time that READs, WRITEs and COMMITs waited for the contract, of chosen volumes",
+    "Time that READs, WRITEs and COMMITs waited for the contract, for the volumes of metrics.histograms",
 );
 
 /// Of a file system; what is not known is left out.
@@ -244,33 +249,27 @@ type OfFilesystem = fn(&Filesystem) -> Option<u64>;
 const FILESYSTEM: [(&str, &str, OfFilesystem); 7] = [
     (
         "weir_filesystem_committed_bytes_per_second",
-        "Throughput that the contracts of the pools there promise for good",
+        "Throughput committed by the contracts on the file system",
         |f| Some(f.committed.rate().0),
     ),
     (
         "weir_filesystem_committed_operations_per_second",
-        "READs and WRITEs that they promise for good, where they count them",
+        "IOPS committed by the contracts on the file system",
         |f| Some(f.committed.iops().0),
     ),
-    ("weir_filesystem_holds_bytes_per_second", "Throughput that it was measured to hold", |f| {
+    ("weir_filesystem_holds_bytes_per_second", "Measured throughput capacity", |f| {
         f.holds.rate.map(|rate| rate.0)
     }),
-    (
-        "weir_filesystem_holds_operations_per_second",
-        "READs and WRITEs that it was measured to hold",
-        |f| f.holds.iops.map(|iops| iops.0),
-    ),
-    (
-        "weir_filesystem_allowed_bytes_per_second",
-        "Throughput that contracts there may promise",
-        |f| f.allowed.rate.map(|rate| rate.0),
-    ),
-    (
-        "weir_filesystem_allowed_operations_per_second",
-        "READs and WRITEs that contracts there may promise",
-        |f| f.allowed.iops.map(|iops| iops.0),
-    ),
-    ("weir_filesystem_calibrated_timestamp_seconds", "When it was measured", |f| {
+    ("weir_filesystem_holds_operations_per_second", "Measured IOPS capacity", |f| {
+        f.holds.iops.map(|iops| iops.0)
+    }),
+    ("weir_filesystem_allowed_bytes_per_second", "Throughput that contracts may commit", |f| {
+        f.allowed.rate.map(|rate| rate.0)
+    }),
+    ("weir_filesystem_allowed_operations_per_second", "IOPS that contracts may commit", |f| {
+        f.allowed.iops.map(|iops| iops.0)
+    }),
+    ("weir_filesystem_calibrated_timestamp_seconds", "Time of the calibration", |f| {
         f.calibration.as_ref().map(|kept| kept.at)
     }),
 ];
@@ -288,13 +287,13 @@ const POOL: &[Metric<PoolSums>] = &[
     metric(
         Gauge,
         "weir_pool_budget_bytes_per_second",
-        "Throughput the pool can give: what it buys, or size times level rate",
+        "Throughput budget of the pool: purchased throughput, or size times level rate",
         |p| Whole(p.budget),
     ),
     metric(
         Gauge,
         "weir_pool_budget_operations_per_second",
-        "READs and WRITEs that the pool can give, 0 where it buys none",
+        "IOPS budget of the pool, 0 if it purchases none",
         |p| Whole(p.operations),
     ),
     metric(Gauge, "weir_pool_given_bytes_per_second", "Sum of the volumes' limits", |p| {
@@ -311,83 +310,71 @@ const SERVER: &[Metric<Totals>] = &[
     metric(
         Counter,
         "weir_connections_refused",
-        "NFS connections refused because a bound was reached",
+        "NFS connections refused because a limit was reached",
         |t| Whole(t.connections_refused),
     ),
-    metric(
-        Counter,
-        "weir_connections_shed",
-        "Idle NFS connections closed to make room for others",
-        |t| Whole(t.connections_shed),
-    ),
+    metric(Counter, "weir_connections_shed", "Idle NFS connections closed to admit others", |t| {
+        Whole(t.connections_shed)
+    }),
     metric(
         Counter,
         "weir_connections_misbehaved",
-        "NFS connections closed because of what the peer sent",
+        "NFS connections closed because of protocol errors",
         |t| Whole(t.connections_misbehaved),
     ),
-    metric(Gauge, "weir_parked_bytes", "Memory pinned by requests that wait, all volumes", |t| {
+    metric(Gauge, "weir_parked_bytes", "Memory held by waiting requests of all volumes", |t| {
         Whole(t.parked_bytes)
     }),
     metric(
         Counter,
         "weir_reading_stopped",
-        "Times that reading from a connection stopped because the bound on waiting requests was reached",
+        "Number of times that reading from a connection was paused because of too many waiting requests",
         |t| Whole(t.reading_stopped),
     ),
     metric(
         Counter,
         "weir_repetitions_dropped",
-        "Calls that came again while they were underway; the one reply goes to both",
+        "Retransmitted calls received while the original was in progress; both get the same reply",
         |t| Whole(t.repetitions_dropped),
     ),
     metric(
         Counter,
         "weir_repetitions_answered",
-        "Calls that came again after they were answered and got the same reply",
+        "Retransmitted calls answered from the duplicate request cache",
         |t| Whole(t.repetitions_answered),
     ),
     metric(
         Counter,
         "weir_log_lines_dropped",
-        "Lines of the log dropped because nobody read those before them",
+        "Log lines dropped because standard error was not read fast enough",
         |t| Whole(t.log_lines_dropped),
     ),
     metric(
         Counter,
         "weir_log_lines_left_out",
-        "Lines of the log left out because there were too many alike",
+        "Log lines suppressed because there were too many similar lines",
         |t| Whole(t.log_lines_left_out),
     ),
-    metric(Gauge, "weir_locks_held", "Ranges of files that clients hold locks on", |t| {
-        Whole(t.locks.held)
-    }),
-    metric(Gauge, "weir_locks_waiting", "Requests that wait for a lock", |t| {
-        Whole(t.locks.waiting)
-    }),
-    metric(Gauge, "weir_lock_hosts", "Hosts that would be told of a restart", |t| {
-        Whole(t.locks.hosts)
-    }),
+    metric(Gauge, "weir_locks_held", "File ranges locked by clients", |t| Whole(t.locks.held)),
+    metric(Gauge, "weir_locks_waiting", "Requests waiting for a lock", |t| Whole(t.locks.waiting)),
+    metric(Gauge, "weir_lock_hosts", "Hosts to notify of a restart", |t| Whole(t.locks.hosts)),
     metric(
         Counter,
         "weir_lock_hosts_refused",
-        "Locks refused because their host could not be remembered for a restart",
+        "Locks refused because the host could not be recorded for notification after a restart",
         |t| Whole(t.locks.hosts_refused),
     ),
     metric(Gauge, "weir_lock_grace", "1 in the grace period after a restart, else 0", |t| {
         Whole(u64::from(t.locks.grace))
     }),
-    metric(Counter, "weir_locks_granted", "Locks granted at once", |t| Whole(t.locks.granted)),
+    metric(Counter, "weir_locks_granted", "Locks granted immediately", |t| Whole(t.locks.granted)),
     metric(Counter, "weir_locks_refused", "Locks refused", |t| Whole(t.locks.refused)),
-    metric(Counter, "weir_lock_callbacks", "Calls to clients' lock managers answered", |t| {
+    metric(Counter, "weir_lock_callbacks", "Lock callbacks answered by clients", |t| {
         Whole(t.locks.called_back)
     }),
-    metric(
-        Counter,
-        "weir_lock_callbacks_unheard",
-        "Attempts to call a client's lock manager that were not answered",
-        |t| Whole(t.locks.unheard),
-    ),
+    metric(Counter, "weir_lock_callbacks_unheard", "Lock callbacks not answered by clients", |t| {
+        Whole(t.locks.unheard)
+    }),
 ];
 
 struct PoolSums {
@@ -417,8 +404,12 @@ impl Collector for Scrape {
         let mut info = out.encode_descriptor("weir_build", "The server", None, MetricType::Info)?;
         info.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
         let generation = |s: &Snapshot| Whole(s.generation);
-        let catalog =
-            metric(Gauge, "weir_catalog_generation", "Grows with every change", generation);
+        let catalog = metric(
+            Gauge,
+            "weir_catalog_generation",
+            "Generation of the catalogue, incremented with every change",
+            generation,
+        );
         single(&mut out, &catalog, &*self.snapshot)?;
         for metric in SERVER {
             single(&mut out, metric, &self.totals)?;

@@ -48,7 +48,7 @@ impl ServiceManager {
             () = stop => {}
             never = self.watch(roll_call) => match never {},
         }
-        self.tell("STOPPING=1\nSTATUS=answering what is in flight");
+        self.tell("STOPPING=1\nSTATUS=completing requests in flight");
     }
 
     /// Tells that the server is alive whenever all workers, and this task, have shown it.
@@ -63,7 +63,7 @@ impl ServiceManager {
                 waited += patience / 4;
                 tracing::error!(
                     seconds = waited.as_secs(),
-                    "a worker does not answer: if it goes on like this, the service manager starts the server anew"
+                    "a worker does not respond: if this continues, the service manager restarts the server"
                 );
             }
             self.tell("WATCHDOG=1");
@@ -74,7 +74,7 @@ impl ServiceManager {
     fn tell(&self, state: &str) {
         let Some((socket, address)) = &self.door else { return };
         if let Err(error) = socket.send_to_addr(state.as_bytes(), address) {
-            tracing::warn!(%error, "the service manager can't be told: {}", state.replace('\n', ", "));
+            tracing::warn!(%error, "cannot notify the service manager: {}", state.replace('\n', ", "));
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum ServeError {
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// An address can't be listened on.
-    #[error("can't listen for NFS on {address}: {source}")]
+    #[error("cannot listen for NFS on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -44,7 +44,7 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// An address of the API can't be listened on.
-    #[error("can't listen for the API on {address}: {source}")]
+    #[error("cannot listen for the API on {address}: {source}")]
     ListenApi {
         /// The address.
         address: SocketAddr,
@@ -53,8 +53,8 @@ pub enum ServeError {
     },
     /// Port 111 can't be listened on.
     #[error(
-        "can't listen for rpcbind on {address}: {source}; if an rpcbind runs on this machine, \
-         use --rpcbind register"
+        "cannot listen for rpcbind on {address}: {source}; if an rpcbind runs on this machine, use \
+         --rpcbind register"
     )]
     Portmapper {
         /// The address.
@@ -75,7 +75,7 @@ pub enum ServeError {
     #[error("can't start: {0}")]
     System(#[from] std::io::Error),
     /// A thread of the data plane ended by itself.
-    #[error("a {0} thread ended unexpectedly; what was acknowledged is safe")]
+    #[error("a {0} thread ended unexpectedly; acknowledged data is safe")]
     Thread(&'static str),
 }
 
@@ -104,7 +104,7 @@ pub fn serve(config: &ServerConfig) -> Result<(), ServeError> {
                     _ = terminate.recv() => {}
                     _ = interrupt.recv() => {}
                 }
-                tracing::warn!("a second signal: ending at once");
+                tracing::warn!("second signal received: exiting immediately");
                 crate::log::flush();
                 std::process::exit(1);
             });
@@ -156,17 +156,17 @@ impl Server {
             Arc::new(engine(config, objects_max, &catalog, &inboxes, portmap, door.clone())?);
         for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
             let directory = there.directory.display();
-            tracing::warn!(%directory, "contracts on this file system promise more than it was measured to hold: see `weir capacity`");
+            tracing::warn!(%directory, "contracts on this file system commit more than its measured capacity: see `weir capacity`");
         }
         if let Err(PlaneError::Volume { .. }) = engine.apply(catalog.snapshot()) {
-            tracing::warn!("some volumes are not served; the others are");
+            tracing::warn!("some volumes are not served");
         }
         let snapshot = catalog.snapshot();
         let there = |name: &String| snapshot.volume_named(name).is_some();
         for name in config.metrics_histograms.iter().filter(|name| !there(name)) {
             tracing::warn!(
                 volume = %name,
-                "metrics.histograms names a volume that does not exist: it will have histograms once it is made"
+                "metrics.histograms names a volume that does not exist: it will have histograms once it is created"
             );
         }
         let registration = match config.rpcbind {
@@ -247,7 +247,7 @@ impl Server {
         }
         if config.rpcbind == RpcbindMode::Off {
             tracing::info!(
-                "no locks between clients, who mount with nolock: --rpcbind register or serve has them"
+                "network locking is disabled (clients must mount with nolock); enable it with --rpcbind register or serve"
             );
         }
         let keeper = tokio::spawn(credits::keep_on(Arc::clone(&self.engine)));
@@ -357,7 +357,7 @@ fn spawn(
 ) -> std::io::Result<JoinHandle<()>> {
     let body = move || {
         if let Err(error) = run() {
-            tracing::error!(%error, "a thread of the data plane failed: the server ends");
+            tracing::error!(%error, "a thread of the data plane failed: the server exits");
             crate::log::flush();
             std::process::abort();
         }

@@ -21,16 +21,16 @@ pub enum Refused {
     #[error("held by {:?}", .0.owner)]
     Held(Holder),
     /// Another owner's share denies it, or has what this one would deny.
-    #[error("a share reservation stands against it")]
+    #[error("denied by a share reservation")]
     Shared,
     /// The grace period is on: those from before the restart come first. Ask again later.
-    #[error("the grace period is on")]
+    #[error("in the grace period")]
     Grace,
     /// A reclaim outside the grace period, or from a client that held nothing before the restart.
     #[error("nothing to reclaim")]
     NoReclaim,
     /// The request would wait for itself.
-    #[error("it would wait for itself")]
+    #[error("waiting would cause a deadlock")]
     Deadlock,
     /// A bound is reached.
     #[error("{0}")]

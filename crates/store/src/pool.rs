@@ -99,7 +99,7 @@ impl Pool {
             match started {
                 Err(error) if number == 0 => return Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, threads = number, "fewer disk threads than asked for");
+                    tracing::warn!(%error, threads = number, "fewer disk threads than configured");
                     break;
                 }
                 Ok(()) => {}
@@ -313,7 +313,7 @@ impl Lane {
         let served = Arc::clone(&jobs);
         if let Err(error) = spawn("weir-count".to_owned(), move || serve_long(&served)) {
             jobs.lock().running -= 1;
-            tracing::error!(%error, "can't start a thread; the job waits for the next one");
+            tracing::error!(%error, "cannot start a thread; the job waits for another thread");
         }
     }
 

@@ -103,7 +103,7 @@ fn weir(data: &Path) -> Command {
 fn an_operator_makes_changes_and_deletes() {
     let server = Server::start();
     let made = server.done("pool create fast --level premium --size 4TiB");
-    assert_eq!(made, "pool fast: 4 TiB premium, auto, 256 MiB/s in all\n");
+    assert_eq!(made, "pool fast: 4 TiB premium, auto, 256 MiB/s in total\n");
     let made = server.done("volume create home --pool fast --quota 1TiB");
     assert!(made.starts_with("volume home: quota 1 TiB, limit 64 MiB/s\n"), "{made}");
     assert!(made.contains("mount -t nfs -o vers=3") && made.contains(",nolock 127.0.0.1:/home"));
@@ -139,7 +139,7 @@ fn an_operator_makes_changes_and_deletes() {
 fn an_operator_has_levels_of_their_own_and_moves_volumes() {
     let server = Server::start();
     let made = server.done("level create elastic --rate 32MiB/s");
-    assert_eq!(made, "level elastic: 32 MiB/s for each TiB\n");
+    assert_eq!(made, "level elastic: 32 MiB/s per TiB\n");
     server.done("pool create fast --level premium --size 4TiB");
     server.done("pool create shared --level elastic --size 4TiB");
     server.done("volume create home --pool fast --quota 1TiB");
@@ -157,9 +157,9 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
     let set = server.done("level set elastic --rate 48MiB/s");
     assert!(set.contains("home    32 MiB/s      48 MiB/s"), "{set}");
     let list = server.done("level list");
-    assert!(list.contains("elastic   48 MiB/s   own        1\n"), "{list}");
+    assert!(list.contains("elastic   48 MiB/s   custom    1\n"), "{list}");
     let (_, message) = server.refused("level set ultra --rate 1MiB/s");
-    assert!(message.contains("published"), "{message}");
+    assert!(message.contains("built in"), "{message}");
     let (_, message) = server.refused("level delete elastic");
     assert!(message.contains("weir pool set"), "{message}");
     server.done("pool set shared --level extreme");
@@ -171,16 +171,16 @@ fn an_operator_has_levels_of_their_own_and_moves_volumes() {
 fn an_operator_has_volumes_share() {
     let server = Server::start();
     let made = server.done("pool create all --qos shared --level standard --size 4TiB");
-    assert_eq!(made, "pool all: 4 TiB standard, shared, 64 MiB/s in all\n");
+    assert_eq!(made, "pool all: 4 TiB standard, shared, 64 MiB/s in total\n");
     let made = server.done("volume create home --pool all --quota 1TiB");
     assert!(
         made.starts_with("volume home: quota 1 TiB, limit 64 MiB/s, shared: weight 100\n"),
         "{made}"
     );
     let set = server.done("volume set home --weight 300 --throughput 20MiB/s");
-    assert!(set.contains("shared: weight 300, 20 MiB/s for certain"), "{set}");
+    assert!(set.contains("shared: weight 300, 20 MiB/s guaranteed"), "{set}");
     let shown = server.done("volume show home");
-    assert!(shown.contains("weight 300, 20 MiB/s for certain"), "{shown}");
+    assert!(shown.contains("weight 300, 20 MiB/s guaranteed"), "{shown}");
     let (_, message) = server.refused("volume set home --throughput 65MiB/s");
     assert!(message.contains("64 MiB/s left"), "{message}");
     let set = server.done("volume set home --throughput 0MiB/s");
@@ -208,7 +208,7 @@ fn an_operator_provisions_bursts() {
     let shown = server.done("volume show share");
     assert!(shown.contains(" of 180000000\n"), "{shown}");
     let (_, message) = server.refused("volume set share --iops 2999");
-    assert!(message.contains("from 3000 IOPS to 102400 IOPS"), "{message}");
+    assert!(message.contains("the range is 3000 IOPS to 102400 IOPS"), "{message}");
     let set = server.done("volume set share --iops auto");
     assert!(set.contains("4024 IOPS, bursts of 12072"), "{set}");
     server.stop();
@@ -218,11 +218,11 @@ fn an_operator_provisions_bursts() {
 fn an_operator_buys_throughput_apart_from_size() {
     let server = Server::start();
     let made = server.done("pool create apps --qos flexible --size 1TiB --throughput 640MiB/s");
-    assert_eq!(made, "pool apps: 1 TiB standard, flexible, 640 MiB/s in all\n");
+    assert_eq!(made, "pool apps: 1 TiB standard, flexible, 640 MiB/s in total\n");
     let (_, message) = server.refused("pool resize apps 512GiB");
-    assert!(message.contains("from 128 MiB/s to 320 MiB/s is allowed"), "{message}");
+    assert!(message.contains("the range is 128 MiB/s to 320 MiB/s"), "{message}");
     let made = server.done("pool create db --qos custom --size 1TiB --throughput 100MiB/s");
-    assert_eq!(made, "pool db: 1 TiB standard, custom, 100 MiB/s, 1600 IOPS in all\n");
+    assert_eq!(made, "pool db: 1 TiB standard, custom, 100 MiB/s, 1600 IOPS in total\n");
     let made = server.done("volume create log --pool db --quota 1GiB --throughput 10MiB/s");
     assert!(made.starts_with("volume log: quota 1 GiB, limit 10 MiB/s, 160 IOPS\n"), "{made}");
     let plan = server.done("pool set db --iops 3200 --dry-run");
@@ -237,12 +237,12 @@ fn an_operator_buys_throughput_apart_from_size() {
     let set = server.done("volume set log --iops auto");
     assert!(set.contains("10 MiB/s, 160 IOPS"), "{set}");
     let set = server.done("pool set db2 --throughput 400MiB/s");
-    assert!(set.contains("400 MiB/s, 6400 IOPS in all"), "{set}");
+    assert!(set.contains("400 MiB/s, 6400 IOPS in total"), "{set}");
     let (status, message) = server.refused("pool create x --size 1TiB");
     assert_eq!(status, 2);
     assert!(message.contains("--level"), "{message}");
     let (_, message) = server.refused("pool create x --level ultra --size 1TiB --iops 2000");
-    assert!(message.contains("where it is custom"), "{message}");
+    assert!(message.contains("only custom pools purchase IOPS"), "{message}");
     server.stop();
 }
 
@@ -253,7 +253,7 @@ fn a_rescan_says_what_a_volume_holds_and_what_was_thought() {
     server.done(&format!("pool create fast --level premium --size 4TiB --path {}", path.display()));
     server.done("volume create home --pool fast --quota 1TiB");
     let same = server.done("volume rescan home");
-    assert_eq!(same, "volume home: 0 B, as before, files with data: 0\n");
+    assert_eq!(same, "volume home: 0 B, unchanged, files with data: 0\n");
     std::fs::write(path.join("volumes/1/root/behind-its-back"), [1; 5000]).unwrap();
     let found = server.done("volume rescan home");
     assert_eq!(found, "volume home: 0 B → 8 KiB, files with data: 1\n");
@@ -270,13 +270,13 @@ fn refusals_end_with_1_and_nonsense_with_2() {
     let server = Server::with_volume();
     let (status, message) = server.refused("volume create x --pool fast --quota 100TiB");
     assert_eq!(status, 1);
-    assert!(message.contains("100 TiB asked for, 3 TiB left"), "{message}");
+    assert!(message.contains("100 TiB requested, 3 TiB left"), "{message}");
     let (status, message) =
         server.refused("--output json volume create x --pool fast --quota 100TiB");
     let error: serde_json::Value = serde_json::from_str(&message).unwrap();
     assert_eq!((status, error["code"].as_str()), (1, Some("pool_capacity_exceeded")));
     for (line, part) in [
-        ("volume create x --pool fast --quota 10G", "write 10GiB"),
+        ("volume create x --pool fast --quota 10G", "use 10GiB"),
         ("volume create x --pool fast --quota 10", "no unit"),
         ("volume set home", "--quota"),
         (
@@ -327,7 +327,7 @@ fn a_bound_that_a_refusal_names_is_accepted() {
     server.done("pool create fast --level premium --size 4TiB --qos manual");
     server.done("volume create home --pool fast --quota 1TiB --throughput 64.061035MiB/s");
     let (_, message) = server.refused("pool resize fast 1TiB");
-    let size = message.trim_end().rsplit("at least ").next().unwrap().replace(' ', "");
+    let size = message.trim_end().rsplit("the minimum is ").next().unwrap().replace(' ', "");
     assert!(size.starts_with("1.00") && size.ends_with("TiB"), "{message}");
     server.done(&format!("pool resize fast {size}"));
     server.stop();
@@ -465,7 +465,7 @@ fn tokens_have_roles_and_the_audit_log_calls_them_by_name() {
     let refused = over_tcp("volume delete home --yes");
     assert_eq!(refused.status.code(), Some(1));
     let complaint = String::from_utf8(refused.stderr).unwrap();
-    assert!(complaint.contains("needs the role operator"), "{complaint}");
+    assert!(complaint.contains("requires the role operator"), "{complaint}");
     assert!(server.done("token list").contains("ci    viewer"));
     server.done("token revoke ci");
     assert_eq!(over_tcp("volume list").status.code(), Some(1));
@@ -489,7 +489,7 @@ fn a_change_can_be_for_the_state_that_was_seen() {
     server.done(&format!("volume resize home 2TiB --if-match {etag}"));
     let (status, message) = server.refused(&format!("volume resize home 3TiB --if-match {etag}"));
     assert_eq!(status, 1);
-    assert!(message.contains("no longer as it was when you looked"), "{message}");
+    assert!(message.contains("was modified, so nothing was changed"), "{message}");
     server.stop();
 }
 
@@ -530,7 +530,7 @@ fn other_peoples_clients_speak_tls_with_it() {
     let (status, message) = over_tcp(&url, &["--fingerprint", &"00".repeat(32)]);
     assert!(status == 1 && message.contains(fingerprint), "{message}");
     let (status, message) = over_tcp(&format!("http://{}", server.api), &[]);
-    assert!(status == 1 && message.contains("write https://"), "{message}");
+    assert!(status == 1 && message.contains("use https://"), "{message}");
     server.stop();
 }
 
@@ -642,7 +642,7 @@ fn a_volume_that_nobody_uses_is_reported_as_not_demanded() {
     );
     assert!(why.contains("last hour    not demanded  –      64 MiB/s"), "{why}");
     let report = server.done("volume report home --since 7d");
-    assert!(report.contains("0 stretches of 10 s kept, 0 not demanded, 0 broken."), "{report}");
+    assert!(report.contains("0 intervals of 10 s kept, 0 not demanded, 0 broken."), "{report}");
     let json: serde_json::Value =
         serde_json::from_str(&server.done("volume report home --json --since 14d")).unwrap();
     assert_eq!(json["whole"]["verdict"], "not-demanded");
@@ -679,7 +679,7 @@ fn a_signed_report_is_checked_without_a_server() {
     };
     assert!(verify(&["--key", &key]).status.success());
     let alone = verify(&[]);
-    assert!(String::from_utf8(alone.stdout).unwrap().contains("nothing was compared with"));
+    assert!(String::from_utf8(alone.stdout).unwrap().contains("was not verified"));
     let other = verify(&["--key", &"0".repeat(64)]);
     assert!(String::from_utf8(other.stderr).unwrap().contains("not by 0000"));
     let text = std::fs::read_to_string(&file).unwrap();

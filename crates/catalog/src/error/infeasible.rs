@@ -8,25 +8,25 @@ use weir_qos::rate::BytesPerSecond;
 pub(super) fn infeasible(rule: Infeasible) -> String {
     match rule {
         Infeasible::Quota { asked_bytes, free_bytes, size_needed_bytes } => format!(
-            "the sum of quotas may not exceed the pool's size: {} asked for, {} left; the pool would have to be {}",
+            "the sum of the quotas must not exceed the size of the pool: {} requested, {} left; the pool would need a size of {}",
             Bytes(asked_bytes),
             Bytes(free_bytes).at_most(),
             Bytes(size_needed_bytes).at_least()
         ),
         Infeasible::Throughput { asked, free, remedy } => format!(
-            "the sum of throughputs may not exceed the pool's budget{}: {} asked for, {} left; the pool would have to {}",
+            "the sum of the throughputs must not exceed the budget of the pool{}: {} requested, {} left; the pool would have to {}",
             budget_of(remedy),
             Rate(asked.0),
             Rate(free.0).at_most(),
             with(remedy)
         ),
         Infeasible::PoolSize { asked_bytes, needed_bytes } => format!(
-            "the size may not go below the sum of the volumes' quotas: {} asked for, at least {} allowed",
+            "the size must not be less than the sum of the volumes' quotas: {} requested, the minimum is {}",
             Bytes(asked_bytes),
             Bytes(needed_bytes).at_least()
         ),
         Infeasible::PoolThroughput { budget, needed, remedy } => format!(
-            "the budget{} may not go below what the volumes are given: {} against {}; {}",
+            "the budget{} must not be less than the throughput assigned to the volumes: {} against {}; {}",
             budget_of(remedy),
             Rate(budget.0),
             Rate(needed.0),
@@ -40,36 +40,36 @@ pub(super) fn infeasible(rule: Infeasible) -> String {
             }
         ),
         Infeasible::Iops { asked, free, needed } => format!(
-            "the sum of IOPS may not exceed the pool's: {asked} asked for, {free} left; the pool would have to buy {needed}"
+            "the sum of the IOPS must not exceed the IOPS of the pool: {asked} requested, {free} left; the pool would have to purchase {needed}"
         ),
         Infeasible::PoolIops { budget, needed } => format!(
-            "the pool's IOPS may not go below what the volumes are given: {budget} against {needed}"
+            "the pool's IOPS must not be less than the IOPS assigned to the volumes: {budget} against {needed}"
         ),
         Infeasible::BoughtRate { asked, least, most } => {
-            format!("{} at this size", out_of_bounds("bought", asked, least, most))
+            format!("{} at this size", out_of_bounds("purchased", asked, least, most))
         }
         Infeasible::BoughtIops { asked, least, most } => {
-            format!("{asked} can't be bought: from {least} to {most} is allowed")
+            format!("{asked} cannot be purchased: the range is {least} to {most}")
         }
         Infeasible::ProvisionedRate { asked, least, most } => {
             out_of_bounds("provisioned", asked, least, most)
         }
         Infeasible::ProvisionedIops { asked, least, most } => {
-            format!("{asked} can't be provisioned: from {least} to {most} is allowed")
+            format!("{asked} cannot be provisioned: the range is {least} to {most}")
         }
         Infeasible::RateWithoutIops { asked, least } => format!(
-            "{} is so small a part of the pool's throughput that no IOPS come with it: at least {} allowed, or give the volume IOPS of its own",
+            "{} is too small a share of the pool's throughput to include any IOPS: the minimum is {}, or set the IOPS of the volume",
             Rate(asked.0),
             Rate(least.0).at_least()
         ),
-        Infeasible::ZeroIops => "0 IOPS would stop all I/O: at least 1 allowed".to_owned(),
+        Infeasible::ZeroIops => "0 IOPS would stop all I/O: the minimum is 1".to_owned(),
         Infeasible::QuotaWithoutRate { asked_bytes, least_bytes } => format!(
-            "a quota of {} buys no throughput at all: at least {} allowed",
+            "a quota of {} provides no throughput: the minimum is {}",
             Bytes(asked_bytes),
             Bytes(least_bytes).at_least()
         ),
         Infeasible::ZeroRate => {
-            "a throughput of zero would stop all I/O: at least 1 B/s allowed".to_owned()
+            "a throughput of zero would stop all I/O: the minimum is 1 B/s".to_owned()
         }
     }
 }
@@ -82,7 +82,7 @@ fn out_of_bounds(
     most: BytesPerSecond,
 ) -> String {
     let (least, most) = (Rate(least.0).at_least(), Rate(most.0).at_most());
-    format!("a throughput of {} can't be {had}: from {least} to {most} is allowed", Rate(asked.0))
+    format!("a throughput of {} cannot be {had}: the range is {least} to {most}", Rate(asked.0))
 }
 
 /// The words for the source of a pool's budget.

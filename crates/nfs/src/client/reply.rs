@@ -21,7 +21,7 @@ pub enum Refused {
     #[error("the server denied the call: {0:?}")]
     Denied(RejectReason),
     /// The call was accepted and then failed.
-    #[error("the server could not carry the call out: {0:?}")]
+    #[error("the server could not execute the call: {0:?}")]
     Failed(AcceptError),
 }
 

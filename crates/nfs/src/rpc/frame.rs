@@ -49,13 +49,13 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A record is over [`RECORD_BYTES_MAX`].
-    #[error("a record of at least {bytes} bytes, at most {RECORD_BYTES_MAX} are allowed")]
+    #[error("a record of at least {bytes} bytes exceeds the maximum of {RECORD_BYTES_MAX}")]
     TooLong {
         /// The record's length, as far as it is known.
         bytes: usize,
     },
     /// A record comes in more than [`FRAGMENTS_MAX`] fragments.
-    #[error("a record of more than {FRAGMENTS_MAX} fragments")]
+    #[error("a record has more than {FRAGMENTS_MAX} fragments")]
     TooManyFragments,
 }
 

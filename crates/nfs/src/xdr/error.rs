@@ -12,7 +12,7 @@ pub enum XdrError {
         left: usize,
     },
     /// A variable-length value is over its bound; nothing of it was read.
-    #[error("{what} has {len} elements or bytes, at most {max} are allowed")]
+    #[error("{what} has {len} elements or bytes; the maximum is {max}")]
     TooLong {
         /// The value.
         what: &'static str,
@@ -22,7 +22,7 @@ pub enum XdrError {
         max: usize,
     },
     /// An enumeration or union has a value the protocol does not define.
-    #[error("{what} can't be {value}")]
+    #[error("{what} has the invalid value {value}")]
     BadDiscriminant {
         /// The type.
         what: &'static str,

@@ -273,7 +273,7 @@ fn names_both_ways() {
     let error = "Auto".parse::<Qos>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown QoS model: use one of auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2"
+        "unknown contract model: use one of auto, manual, flexible, custom, shared, provisioned-v1, provisioned-v2"
     );
 }
 

@@ -45,7 +45,7 @@ fn a_wrong_value_is_refused_with_its_line_and_what_is_right() {
     let message = refusal("[nfs]\nlisten = [\"localhost:2049\"]\n");
     assert!(message.contains("is not an ADDRESS:PORT"), "{message}");
     let message = refusal("pool_size_min = \"1G\"\n");
-    assert!(message.contains("write 1GiB"), "{message}");
+    assert!(message.contains("use 1GiB"), "{message}");
     assert!(refusal("nfs = 3\n").contains("unknown key \"nfs\""));
     assert!(refusal("metadata_cache = \"yes\"\n").contains("true or false"));
     assert!(refusal("rpcbind = \"on\"\n").contains("not one of register, serve, off"));

@@ -20,42 +20,42 @@ pub(super) const NEEDS: &[Need] = &[
     Need {
         capability: CapabilitySet::DAC_READ_SEARCH,
         name: "CAP_DAC_READ_SEARCH",
-        without: "file handles end with this process, so that clients must mount anew after a restart",
+        without: "file handles are not persistent; clients must remount after a restart of the server",
     },
     Need {
         capability: CapabilitySet::DAC_OVERRIDE,
         name: "CAP_DAC_OVERRIDE",
-        without: "files and directories whose modes keep the server's user out can't be served",
+        without: "files and directories that the server's user cannot access by mode cannot be served",
     },
     Need {
         capability: CapabilitySet::SETUID,
         name: "CAP_SETUID",
-        without: "no caller but root can change names and attributes",
+        without: "only root can change names and attributes",
     },
     Need {
         capability: CapabilitySet::SETGID,
         name: "CAP_SETGID",
-        without: "no caller but root can change names and attributes",
+        without: "only root can change names and attributes",
     },
     Need {
         capability: CapabilitySet::CHOWN,
         name: "CAP_CHOWN",
-        without: "root on a client can't give files away",
+        without: "root on a client cannot change the owner of files",
     },
     Need {
         capability: CapabilitySet::FOWNER,
         name: "CAP_FOWNER",
-        without: "root on a client can't change what others own, and reading moves access times",
+        without: "root on a client cannot change files of other users, and reads update access times",
     },
     Need {
         capability: CapabilitySet::FSETID,
         name: "CAP_FSETID",
-        without: "set-group-id bits get lost where root on a client, or a directory's group, wants them",
+        without: "set-group-ID bits set by root on a client, or inherited from a directory's group, are lost",
     },
     Need {
         capability: CapabilitySet::MKNOD,
         name: "CAP_MKNOD",
-        without: "root on a client can't make device nodes",
+        without: "root on a client cannot create device nodes",
     },
 ];
 
@@ -105,7 +105,7 @@ pub(super) fn warn_of_missing(kept: CapabilitySet) {
         return;
     }
     for need in NEEDS.iter().filter(|need| !kept.contains(need.capability)) {
-        tracing::warn!(capability = need.name, "missing: {}", need.without);
+        tracing::warn!(capability = need.name, "missing capability: {}", need.without);
     }
 }
 

@@ -89,12 +89,12 @@ fn denial(caller: &Caller, least: Option<Role>, request: &Request) -> Failure {
         Caller::Nobody { name: None, .. } => Failure::new(
             StatusCode::UNAUTHORIZED,
             "unauthorized",
-            "this listener needs a token, sent as \"Authorization: Bearer TOKEN\": one made with \
-             `weir token create`, or the one in the file api.token of the server's data directory",
+            "this listener requires a token, sent as \"Authorization: Bearer TOKEN\": create one \
+             with `weir token create`, or use the file api.token in the server's data directory",
         ),
         Caller::Nobody { name: Some(name), .. } => {
             let message = format!(
-                "the token {name:?} has expired: have another made with `weir token create`"
+                "the token {name:?} has expired: create a new one with `weir token create`"
             );
             Failure::new(StatusCode::UNAUTHORIZED, "token_expired", message)
         }
@@ -102,7 +102,7 @@ fn denial(caller: &Caller, least: Option<Role>, request: &Request) -> Failure {
             let has = caller.role().map(Role::word).unwrap_or_default();
             let (method, path) = (request.method(), request.uri().path());
             let message =
-                format!("{method} {path} needs the role {least}, and this token's is {has}");
+                format!("{method} {path} requires the role {least}; the token has the role {has}");
             Failure::new(StatusCode::FORBIDDEN, "forbidden", message)
         }
     }

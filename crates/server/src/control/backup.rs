@@ -13,8 +13,8 @@ pub(super) async fn backup(State(state): State<ControlState>) -> Result<Response
     let catalog = Arc::clone(&state.0.catalog);
     let made = tokio::task::spawn_blocking(move || catalog.backup()).await;
     let bytes =
-        made.map_err(|_| Failure::internal("backup", "the backup failed inside the server"))??;
-    tracing::info!(bytes = bytes.len(), "gave a backup of the catalogue");
+        made.map_err(|_| Failure::internal("backup", "the backup failed with an internal error"))??;
+    tracing::info!(bytes = bytes.len(), "sent a backup of the catalogue");
     let headers = [(CONTENT_TYPE, "application/vnd.sqlite3"), (CACHE_CONTROL, "no-store")];
     Ok((headers, bytes).into_response())
 }

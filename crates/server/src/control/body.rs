@@ -25,12 +25,12 @@ pub(super) struct Body {
 
 /// The body took longer than [`API_BODY_WAIT`].
 #[derive(Debug, thiserror::Error)]
-#[error("the request's body took over {} s", API_BODY_WAIT.as_secs())]
+#[error("the request body took longer than {} s", API_BODY_WAIT.as_secs())]
 struct TooSlow;
 
 /// The connection was closed for another.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection gave way to another")]
+#[error("the connection was closed in favour of another")]
 struct GaveWay;
 
 impl Body {
@@ -108,7 +108,7 @@ pub(super) async fn read(mut body: axum::body::Body) -> Result<Bytes, Failure> {
 
 /// The refusal of a body that is too large.
 pub(super) fn too_large() -> Failure {
-    let message = format!("a request body may have {REQUEST_BYTES_MAX} bytes");
+    let message = format!("a request body must not exceed {REQUEST_BYTES_MAX} bytes");
     Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }
 
@@ -121,5 +121,5 @@ fn broken(error: &(dyn Error + 'static)) -> Failure {
         }
         cause = error.source();
     }
-    Failure::bad_request("the request's body broke off")
+    Failure::bad_request("the request body is incomplete")
 }

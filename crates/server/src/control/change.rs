@@ -171,7 +171,7 @@ impl ControlState {
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(answer) => answer,
-            Err(_) => Err(Failure::internal("failed", "the change failed inside the server")),
+            Err(_) => Err(Failure::internal("failed", "the change failed with an internal error")),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Control {
                 return Err(Failure::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     "idempotency_key_reused",
-                    "another request had this Idempotency-Key: each request has one of its own",
+                    "this Idempotency-Key was used for a different request: use a new key for each request",
                 ));
             }
             Known::Done(answer) => answer,
@@ -215,7 +215,7 @@ impl Control {
     fn keep_answer<T: Serialize>(&self, claim: &Claim, changed: &Changed<T>) {
         let answer = serde_json::to_vec(changed).unwrap_or_default();
         if let Err(error) = self.catalog.keep_answer(claim, &answer) {
-            tracing::warn!(%error, "the answer to a change is not kept for when it is asked again");
+            tracing::warn!(%error, "cannot store the response for idempotent replay");
         }
     }
 }
@@ -225,7 +225,7 @@ impl Control {
     /// not served, and everything else is in force.
     pub(super) fn follow(&self, snapshot: &Arc<Snapshot>) {
         if let Err(error) = self.plane.apply(Arc::clone(snapshot)) {
-            tracing::warn!(%error, "the data plane can't serve all of the catalogue");
+            tracing::warn!(%error, "the data plane cannot serve all volumes of the catalogue");
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn seconds_of(given: &str) -> Result<u64, Failure> {
 fn parse(given: &str) -> Result<SystemTime, Failure> {
     humantime::parse_rfc3339(given).map_err(|_| {
         let given: String = given.chars().take(64).collect();
-        Failure::bad_request(format!("{given:?} is no time in UTC: write 2027-01-31T00:00:00Z"))
+        Failure::bad_request(format!("{given:?} is not a time in UTC such as 2027-01-31T00:00:00Z"))
     })
 }
 

@@ -37,7 +37,7 @@ impl<S: Sync> FromRequestParts<S> for Given {
 fn if_match(headers: &HeaderMap) -> Result<Option<Vec<String>>, Failure> {
     let mut tags = Vec::new();
     for value in headers.get_all(IF_MATCH) {
-        let bad = || Failure::bad_request("If-Match holds no etag: send one with its quotes, or *");
+        let bad = || Failure::bad_request("If-Match contains no etag: send a quoted etag, or *");
         for tag in value.to_str().map_err(|_| bad())?.split(',').map(str::trim) {
             let quoted = tag.strip_prefix("W/").unwrap_or(tag);
             if tag != "*" && !(quoted.len() > 1 && quoted.starts_with('"') && quoted.ends_with('"'))
@@ -58,7 +58,7 @@ pub(super) fn claim(caller: &Caller, parts: &Parts, body: &[u8]) -> Result<Optio
     }
     let name = value.to_str().ok().filter(|name| !name.is_empty() && name.len() <= KEY_CHARS_MAX);
     let name = name.ok_or_else(|| {
-        let message = format!("an Idempotency-Key is 1 to {KEY_CHARS_MAX} characters of ASCII");
+        let message = format!("an Idempotency-Key must be 1 to {KEY_CHARS_MAX} ASCII characters");
         Failure::bad_request(message)
     })?;
     let who = match caller {
@@ -125,7 +125,7 @@ impl Concerned {
         snapshot: &Snapshot,
     ) -> Result<(), Failure> {
         if matches!(self, Self::New) && given.if_match.is_some() {
-            let message = "If-Match is for changes of what is there, and this makes something new";
+            let message = "If-Match applies only to changes of existing objects, but this request creates one";
             return Err(Failure::bad_request(message));
         }
         let Some(wanted) = &given.if_match else { return Ok(()) };
@@ -137,7 +137,7 @@ impl Concerned {
             // there, and `*` is none of it either.
             (None, Self::Calibration(name)) => {
                 return Err(refused(format!(
-                    "there is no calibration {name:?} that could be changed, so nothing was kept: ask without If-Match to make one"
+                    "calibration {name:?} does not exist, so nothing was stored: to create it, send the request without If-Match"
                 )));
             }
             (None, _) => return Ok(()),
@@ -154,7 +154,7 @@ impl Concerned {
             Self::Calibration(name) => ("calibration", name),
         };
         Err(refused(format!(
-            "{thing} {name:?} is no longer as it was when you looked, so nothing was changed: look again (its etag is {etag} now)"
+            "{thing} {name:?} was modified, so nothing was changed: read it again (its etag is now {etag})"
         )))
     }
 }

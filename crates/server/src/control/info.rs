@@ -44,13 +44,13 @@ pub(super) async fn readiness(State(state): State<ControlState>) -> Response {
     if health.ready {
         return "ready\n".into_response();
     }
-    let text = format!("not ready: {} volume(s) can't be served\n", health.unserved.len());
+    let text = format!("not ready: {} volume(s) not served\n", health.unserved.len());
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 pub(super) async fn metrics(State(state): State<ControlState>) -> Result<Response, Failure> {
     let text = metrics::render(&state.0.catalog.snapshot(), &*state.0.plane, &state.0.watch)
-        .map_err(|_| Failure::internal("metrics", "the metrics can't be written"))?;
+        .map_err(|_| Failure::internal("metrics", "cannot generate the metrics"))?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 

@@ -112,7 +112,7 @@ pub(super) fn adopt_tcp(
         let address = listener.local_addr()?;
         let acceptor = acceptor.filter(|_| tls::is_spoken(mode, address.ip())).cloned();
         if acceptor.is_none() && !address.ip().is_loopback() {
-            tracing::warn!(%address, "the API speaks no TLS here: who listens on the way learns tokens");
+            tracing::warn!(%address, "the API does not use TLS on this address: tokens can be intercepted");
         }
         tracing::info!(%address, tls = acceptor.is_some(), "serving the API");
         Ok(TcpDoor { listener, acceptor })
@@ -145,7 +145,7 @@ pub(super) async fn serve_socket(
                 tasks.spawn(converse(stream, peer, None, router.clone(), stopping.clone()));
             }
             Err(error) => {
-                tracing::warn!(%error, "can't accept a connection for the API");
+                tracing::warn!(%error, "cannot accept an API connection");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -180,7 +180,7 @@ pub(super) async fn serve_tcp(
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "can't accept a connection for the API");
+                tracing::warn!(%error, "cannot accept an API connection");
                 shared.connections.shed();
                 sleep(ACCEPT_PAUSE).await;
             }
@@ -202,7 +202,7 @@ impl TcpDoor {
     ) {
         let Shared { connections, clock } = shared;
         let Some(place) = connections.enter(Origin::of(from.ip()), clock.now()) else {
-            tracing::warn!(peer = %from, "connection to the API refused: requests of others take all places");
+            tracing::warn!(peer = %from, "API connection refused: all connections are in use by other clients");
             return;
         };
         // The kernel gives up a client that does not read its answer. Without that the client would
@@ -224,7 +224,7 @@ impl TcpDoor {
 async fn end(mut tasks: JoinSet<()>, grace: Duration) {
     let in_flight = async { while tasks.join_next().await.is_some() {} };
     if timeout(grace, in_flight).await.is_err() {
-        tracing::warn!("requests to the API were cut off at shutdown");
+        tracing::warn!("API requests were aborted at shutdown");
     }
 }
 
@@ -247,8 +247,8 @@ async fn converse_tls(
     };
     match made {
         Ok(Ok(stream)) => converse(stream, peer, place, router, stopping).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake for the API failed"),
-        Err(_) => tracing::debug!("a TLS handshake for the API took too long"),
+        Ok(Err(error)) => tracing::debug!(%error, "API TLS handshake failed"),
+        Err(_) => tracing::debug!("API TLS handshake timed out"),
     }
 }
 
@@ -292,7 +292,7 @@ async fn converse(
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(%error, "a connection to the API broke");
+        tracing::debug!(%error, "an API connection was lost");
     }
 }
 

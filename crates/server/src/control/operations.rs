@@ -126,7 +126,8 @@ pub(super) fn accepted(state: &ControlState, id: u64) -> Result<Response, Failur
 }
 
 fn no_such() -> Failure {
-    let message = "there is no such operation since the server started, or it is long ago";
+    let message =
+        "the operation does not exist, is too old, or was started before the last restart";
     Failure::new(StatusCode::NOT_FOUND, "no_such_operation", message)
 }
 

@@ -36,12 +36,12 @@ pub(super) fn page<I, T>(
     let Query(Which { limit, after }) = query?;
     let limit = limit.unwrap_or(PAGE_ITEMS_MAX);
     if !(1..=PAGE_ITEMS_MAX).contains(&limit) {
-        return Err(Failure::bad_request(format!("limit may be 1 to {PAGE_ITEMS_MAX}")));
+        return Err(Failure::bad_request(format!("limit must be from 1 to {PAGE_ITEMS_MAX}")));
     }
     let after = match after {
         None => String::new(),
         Some(text) => unseal(&text, kind).ok_or_else(|| {
-            Failure::bad_request("after is none that a page of this list gave as next")
+            Failure::bad_request("after is not a `next` returned by a page of this list")
         })?,
     };
     let mut rest = all.filter(|(key, _)| *key > after).peekable();

@@ -98,7 +98,7 @@ pub(super) fn router(state: ControlState) -> Router {
 async fn noted(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
-    tracing::debug!(%method, %path, status = response.status().as_u16(), "asked of the API");
+    tracing::debug!(%method, %path, status = response.status().as_u16(), "API request");
     response
 }
 
@@ -112,7 +112,7 @@ async fn bounded(request: Request, next: Next) -> Response {
     match timeout(REQUEST_WAIT_MAX, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
-            let message = "the request took too long; a change that was asked for may be made yet";
+            let message = "the request took too long; a requested change may still be made";
             Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout", message).into_response()
         }
     }
@@ -122,7 +122,7 @@ async fn unknown_route() -> Failure {
     Failure::new(
         StatusCode::NOT_FOUND,
         "no_such_route",
-        "there is nothing at this path; the API is under /v1",
+        "no resource exists at this path; the API is under /v1",
     )
 }
 
@@ -130,7 +130,7 @@ async fn unknown_method() -> Failure {
     Failure::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "no_such_method",
-        "this path doesn't take that method",
+        "this path does not support the method",
     )
 }
 

@@ -342,7 +342,7 @@ async fn export_rules_are_kept_in_matching_order() {
     let (status, error) =
         refusal(running.client.add_export("v", &rule("10.1.2.3/8"), Dry::No).await);
     assert_eq!(status, 400);
-    assert!(error.message.contains("write 10.0.0.0/8"), "{}", error.message);
+    assert!(error.message.contains("use 10.0.0.0/8"), "{}", error.message);
     running.stop().await;
 }
 

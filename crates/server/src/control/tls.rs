@@ -116,7 +116,7 @@ impl Files {
         let path = directory.join(OWN);
         if !path.try_exists()? {
             make(directory, &path, addresses)?;
-            tracing::info!(path = %path.display(), "made a certificate for the API");
+            tracing::info!(path = %path.display(), "created a self-signed certificate for the API");
         }
         Ok(Self { certificate: path.clone(), key: path })
     }
@@ -130,7 +130,7 @@ impl Files {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
         let chain = chain.map_err(|error| bad(&self.certificate, &error))?;
         if chain.is_empty() {
-            return Err(bad(&self.certificate, &"there is no certificate in it (PEM)"));
+            return Err(bad(&self.certificate, &"it contains no certificate (PEM)"));
         }
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| bad(&self.key, &error))?;
         CertifiedKey::from_der(chain, key, &ring::default_provider())

@@ -25,7 +25,7 @@ pub(super) async fn create(
     let (created, expires) =
         (clock::seconds(), new.expires.as_deref().map(clock::seconds_of).transpose()?);
     if expires.is_some_and(|end| end <= created) {
-        return Err(Failure::bad_request("that end of a token is in the past"));
+        return Err(Failure::bad_request("the expiry time of the token is in the past"));
     }
     let role = convert::role_asked(new.role);
     let token = weir_catalog::Token { name: new.name, role, created, expires };
@@ -50,6 +50,6 @@ async fn blocking<T: Send + 'static>(
     let control = Arc::clone(&state.0);
     match tokio::task::spawn_blocking(move || work(&control)).await {
         Ok(done) => done,
-        Err(_) => Err(Failure::internal("failed", "the change failed inside the server")),
+        Err(_) => Err(Failure::internal("failed", "the change failed with an internal error")),
     }
 }

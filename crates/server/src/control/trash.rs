@@ -34,7 +34,9 @@ impl Trash {
                 Ok(condemned) => {
                     condemned.iter().for_each(|one| remove_one(&catalog, one, &trash.leaving));
                 }
-                Err(error) => tracing::error!(%error, "can't tell which trees are to be removed"),
+                Err(error) => {
+                    tracing::error!(%error, "cannot determine which deleted volumes' files to remove")
+                }
             }
         };
         let thread = std::thread::Builder::new().name("weir-trash".to_owned()).spawn(work)?;
@@ -49,7 +51,7 @@ impl Trash {
         self.leaving.store(true, Ordering::Relaxed);
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             if thread.join().is_err() {
-                tracing::error!("removing deleted volumes' files failed inside the server");
+                tracing::error!("removing deleted volumes' files failed with an internal error");
             }
         }
     }
@@ -60,7 +62,7 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
     if !catalog.may_remove(condemned) {
         tracing::warn!(
             path = %directory.display(),
-            "a deleted volume's files stay: its pool's mark is not there, or another's is; mount the pool's file system and start the server again"
+            "a deleted volume's files are not removed: the pool's marker file is missing or belongs to another pool; mount the pool's file system and restart the server"
         );
         return;
     }
@@ -68,13 +70,13 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
         Ok(Removal::CutShort) => {}
         Ok(Removal::Done) => {
             if let Err(error) = catalog.forget_condemned(condemned.volume) {
-                tracing::error!(%error, "can't forget a removed tree; it does no harm");
+                tracing::error!(%error, "cannot delete the record of a removed directory tree; this is harmless");
             }
             // The directory's pool may have been deleted meanwhile.
             catalog.release_emptied(directory);
         }
         Err(error) => {
-            tracing::warn!(%error, path = %directory.display(), "can't remove a deleted volume's files yet");
+            tracing::warn!(%error, path = %directory.display(), "cannot remove a deleted volume's files; will retry");
         }
     }
 }

@@ -135,12 +135,13 @@ pub(super) async fn rescan(
             Some(true) => {}
             Some(false) => {
                 let message = format!(
-                    "volume {name:?} is being counted already; `weir volume show {name}` says how far that is"
+                    "a recount of volume {name:?} is already running; `weir volume show {name}` shows its progress"
                 );
                 return Err(Failure::new(StatusCode::CONFLICT, "counting", message));
             }
             None => {
-                let message = format!("volume {name:?} is not served: the server's log says why");
+                let message =
+                    format!("volume {name:?} is not served; the server's log contains the reason");
                 return Err(Failure::new(StatusCode::CONFLICT, "volume_not_served", message));
             }
         }
@@ -148,7 +149,7 @@ pub(super) async fn rescan(
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(begun) => operations::accepted(&state, begun?),
-        Err(_) => Err(Failure::internal("failed", "the rescan failed inside the server")),
+        Err(_) => Err(Failure::internal("failed", "the recount failed with an internal error")),
     }
 }
 
@@ -170,14 +171,14 @@ impl Control {
         self.follow(&undone.snapshot);
         self.remove_condemned();
         let message = format!(
-            "volume {name:?} can't be served, so it was not made: the server's log says why"
+            "volume {name:?} cannot be served, so it was not created; the server's log contains the reason"
         );
         Err(Failure::internal("volume_not_served", message))
     }
 
     fn remove_condemned(&self) {
         if let Err(error) = self.trash.remove_condemned(Arc::clone(&self.catalog)) {
-            tracing::warn!(%error, "trees of deleted volumes stay until the next start");
+            tracing::warn!(%error, "files of deleted volumes are not removed before the next start");
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn report(
 ) -> Result<Response, Failure> {
     let Query(Asked { since, signed }) = asked?;
     if !(1..=REPORT_SECONDS_MAX).contains(&since) {
-        let message = format!("since is in seconds, from 1 to {REPORT_SECONDS_MAX} (14 days)");
+        let message = format!("since must be from 1 to {REPORT_SECONDS_MAX} seconds (14 days)");
         return Err(Failure::bad_request(message));
     }
     let control = Arc::clone(&state.0);
@@ -48,11 +48,11 @@ pub(super) async fn report(
     }
     let Some(signer) = &state.0.signer else {
         let message =
-            "reports can't be signed: the server's log says what is wrong with report.key";
+            "reports cannot be signed: the server's log contains the error about report.key";
         return Err(Failure::internal("no_report_key", message));
     };
     let signed = signer.sign(&report);
-    let signed = signed.map_err(|_| Failure::internal("failed", "the report can't be written"))?;
+    let signed = signed.map_err(|_| Failure::internal("failed", "cannot generate the report"))?;
     Ok(Json(signed).into_response())
 }
 

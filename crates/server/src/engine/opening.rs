@@ -47,7 +47,7 @@ impl Engine {
             all
         });
         // The volumes that a panicked thread had opened are unknown.
-        let lost = |spec: &&Volume| Err(failed(spec, &"opening it failed inside the server"));
+        let lost = |spec: &&Volume| Err(failed(spec, &"opening it failed with an internal error"));
         let mut all: Vec<_> = specs.iter().map(lost).collect();
         for (at, opened) in opened {
             if let Some(place) = all.get_mut(at) {
@@ -93,7 +93,7 @@ impl Engine {
         if !nfs.store.handles_persist() {
             tracing::warn!(
                 volume = %spec.name,
-                "file handles end with this process: run with CAP_DAC_READ_SEARCH for handles that last"
+                "file handles are not persistent: run with CAP_DAC_READ_SEARCH for handles that survive a restart"
             );
         }
         self.remember_calls(&nfs);

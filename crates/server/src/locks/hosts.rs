@@ -85,7 +85,7 @@ impl Hosts {
         if !beyond.is_empty() {
             tracing::warn!(
                 hosts = beyond.len(),
-                "too many hosts to tell of the restart: some are not told"
+                "too many hosts to notify of the restart: some are not notified"
             );
             catalog.forget_hosts(&beyond)?;
         }
@@ -145,7 +145,7 @@ impl Hosts {
         if !self.owed.contains_key(&host) {
             self.catalog.monitor_host(&host).map_err(NotMonitored::Catalog)?;
         }
-        tracing::debug!(peer = %address, "a host is monitored now");
+        tracing::debug!(peer = %address, "a host is now monitored");
         let host = Arc::new(host);
         self.accounts.entry(origin).or_default().hosts += 1;
         self.monitored.insert(Arc::clone(&host), None);
@@ -221,7 +221,7 @@ impl Hosts {
             self.accounts.values().flat_map(|account| account.idle.values()).cloned().collect();
         let forgotten = self.forget_told(&told).and_then(|()| self.forget_unless(&idle, &has));
         if let Err(error) = forgotten {
-            tracing::warn!(%error, "hosts without locks stay monitored");
+            tracing::warn!(%error, "hosts without locks remain monitored");
         }
     }
 

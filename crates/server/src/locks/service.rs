@@ -116,7 +116,7 @@ impl Service {
             tracing::info!(
                 hosts = known.len(),
                 seconds = grace.as_secs(),
-                "grace period: those who held locks before take them again, and new ones wait"
+                "grace period started: locks held before the restart can be reclaimed; new locks are not granted"
             );
         }
         let mut at = self.now;
@@ -159,7 +159,7 @@ impl Service {
         }
         let grace = self.locks.grace_until(self.now).is_some();
         if self.in_grace && !grace {
-            tracing::info!("the grace period is over");
+            tracing::info!("the grace period has ended");
         }
         self.in_grace = grace;
         self.settle();
@@ -268,13 +268,13 @@ impl Service {
         let peer = host.address;
         match why {
             NotMonitored::OriginFull => {
-                tracing::warn!(%peer, "no locks for a host: its address has locks under as many names as it may");
+                tracing::warn!(%peer, "lock refused: its address has reached the maximum number of host names with locks");
             }
             NotMonitored::Full => {
-                tracing::warn!(%peer, limit = MONITORED_HOSTS_MAX, "no locks for a host: too many have some");
+                tracing::warn!(%peer, limit = MONITORED_HOSTS_MAX, "lock refused: the maximum number of hosts with locks is reached");
             }
             NotMonitored::Catalog(error) => {
-                tracing::error!(%peer, %error, "no locks for a host: it can't be remembered");
+                tracing::error!(%peer, %error, "lock refused: the host cannot be recorded for notification after a restart");
             }
         }
         Err(Status::DENIED_NOLOCKS)
@@ -295,14 +295,14 @@ impl Service {
         let served = nsm::serve(&asked.call, self.state, Vec::new());
         let address = asked.peer.address;
         if let Some(procedure) = served.refused {
-            tracing::info!(peer = %address, ?procedure, "refused to monitor hosts for others");
+            tracing::info!(peer = %address, ?procedure, "refused a request to monitor a host on behalf of another");
         }
         let mut callbacks = Vec::new();
         // Whoever else says so has no locks, and is not worth looking for them.
         if let Some(notice) = served.notice
             && self.hosts.any_at(address)
         {
-            tracing::info!(peer = %address, state = notice.state, "a host says that it restarted");
+            tracing::info!(peer = %address, state = notice.state, "a host reports a restart");
             callbacks = self.locks.rebooted(address, notice.name, notice.state);
         }
         self.reply(asked, served.reply);
@@ -352,7 +352,7 @@ impl Service {
         let peer = callback.peer.address;
         let (next, more) = self.locks.delivered(callback, delivery);
         if let Next::Again(callback) = next {
-            tracing::debug!(%peer, "a client is to be called back again");
+            tracing::debug!(%peer, "a lock callback to a client will be retried");
             self.serial += 1;
             self.later.insert((self.now + CALLBACK_PAUSE, self.serial), callback);
         }
@@ -392,11 +392,11 @@ impl Service {
             Purpose::Notice(host) => {
                 match ended {
                     Ended::Answered(_) => {
-                        tracing::info!(peer = %host.address, "a host knows that we restarted");
+                        tracing::info!(peer = %host.address, "a host was notified of the restart");
                     }
                     Ended::Refused | Ended::Silent { .. } => tracing::warn!(
                         peer = %host.address,
-                        "a host could not be told that we restarted; its locks from before are lost to it"
+                        "a host could not be notified of the restart; it has lost its locks"
                     ),
                 }
                 self.hosts.notified(&host);

@@ -109,7 +109,10 @@ impl Log {
     fn report_dropped(&self) {
         let lines = self.queue.take_dropped();
         if lines > 0 {
-            tracing::warn!(lines, "lines of the log were dropped: nobody read those before them");
+            tracing::warn!(
+                lines,
+                "log lines were dropped because standard error was not read fast enough"
+            );
         }
     }
 }
@@ -118,9 +121,11 @@ fn report_left_out(left_out: &[LeftOut]) {
     for LeftOut { like, peer, lines } in left_out {
         match peer {
             Some(peer) => {
-                tracing::info!(lines, %peer, like, "lines were left out: too many alike");
+                tracing::info!(lines, %peer, like, "log lines were suppressed: too many similar lines");
             }
-            None => tracing::info!(lines, like, "lines were left out: too many alike"),
+            None => {
+                tracing::info!(lines, like, "log lines were suppressed: too many similar lines")
+            }
         }
     }
 }

@@ -31,14 +31,14 @@ const RESERVED_PORTS: std::ops::Range<u16> = 600..1024;
 pub enum RegisterError {
     /// Nobody answers.
     #[error(
-        "no rpcbind answers on this machine ({0}): start it, or let Weir be it with --rpcbind serve"
+        "no rpcbind responds on this machine ({0}): start it, or use the built-in portmapper with --rpcbind serve"
     )]
     Absent(#[source] std::io::Error),
     /// Another program serves the same.
     #[error(
-        "RPC program {program} version {version} ({netid}) is served on port {port} by another \
+        "RPC program {program} version {version} ({netid}) is registered on port {port} by another \
          program of this machine, probably the kernel's NFS server or lock manager, or rpc.statd: \
-         stop that, or use --rpcbind off"
+         stop that program, or use --rpcbind off"
     )]
     Taken {
         /// The program.
@@ -64,13 +64,13 @@ pub enum RegisterError {
         netid: &'static str,
     },
     /// The conversation failed.
-    #[error("talking to rpcbind: {0}")]
+    #[error("communication with rpcbind failed: {0}")]
     Io(#[from] std::io::Error),
     /// rpcbind answers something else than was asked.
-    #[error("rpcbind does not understand: {0}")]
+    #[error("rpcbind rejected the request: {0}")]
     Call(#[from] CallError),
     /// rpcbind's answer is no reply.
-    #[error("rpcbind's answer can't be read: {0}")]
+    #[error("cannot parse rpcbind's reply: {0}")]
     Malformed(#[from] XdrError),
 }
 
@@ -121,7 +121,7 @@ impl Drop for Registration {
             self.entries.iter().filter(still).try_for_each(|entry| rpcbind.unset(entry).map(drop))
         });
         if let Err(error) = undone {
-            tracing::warn!(%error, "our registrations with rpcbind stay behind");
+            tracing::warn!(%error, "could not unregister from rpcbind");
         }
     }
 }

@@ -73,7 +73,7 @@ fn one_of(nfs: &[SocketAddr], four: bool) -> Option<SocketAddr> {
     if second.port() != first.port() || of_family.any(|other| other.port() != first.port()) {
         tracing::warn!(
             port = first.port(),
-            "clients that ask a portmapper find only the first port; name the others when mounting"
+            "clients that use a portmapper find only the first port; specify other ports when mounting"
         );
     }
     let all: IpAddr =

@@ -132,7 +132,7 @@ impl Datagrams {
         };
         match self.sockets.iter().find(listens) {
             Some((_, socket)) => socket.send(&datagram.bytes, datagram.to, datagram.from),
-            None => tracing::debug!(from = %datagram.from, "no socket has this address any more"),
+            None => tracing::debug!(from = %datagram.from, "no socket has this address any longer"),
         }
     }
 }

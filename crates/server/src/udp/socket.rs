@@ -104,7 +104,7 @@ impl DatagramSocket {
         let to = SockaddrStorage::from(to);
         let fd = self.socket.as_raw_fd();
         if let Err(error) = sendmsg(fd, &slices, control.as_slice(), flags, Some(&to)) {
-            tracing::debug!(%error, "a datagram was not sent");
+            tracing::debug!(%error, "cannot send a datagram");
         }
     }
 }

@@ -118,17 +118,15 @@ const ADD: &str = "
 pub(crate) enum HistoryError {
     #[error("{0}")]
     Database(#[from] rusqlite::Error),
-    #[error("it has format {found}, this version knows up to {known}")]
+    #[error("it has format {found}, but this version supports formats up to {known}")]
     NewerFormat { found: usize, known: usize },
-    #[error("its tables are not those of its format: {0}")]
+    #[error("its tables do not match its format: {0}")]
     WrongFormat(String),
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error(
-        "there are {SETS_MAX} damaged histories beside it already, {NAME}.broken and those numbered after it"
-    )]
+    #[error("{SETS_MAX} damaged histories already exist, {NAME}.broken and numbered ones")]
     TooManyAside,
-    #[error("what is to be added takes more than {0} bytes")]
+    #[error("the data to add is larger than {0} bytes")]
     TooMuch(u64),
 }
 
@@ -155,18 +153,16 @@ impl HistoryError {
             _ => Self::CHECK_RIGHTS,
         };
         match self {
-            Self::TooManyAside => {
-                "look at the damaged histories, and move them away or remove them"
-            }
+            Self::TooManyAside => "inspect the damaged histories, and move or delete them",
             Self::Io(error) => of_kind(error.kind()),
             Self::Database(error) => match said(error).map(|(error, _)| error.code) {
                 Some(ErrorCode::DiskFull) => Self::MAKE_ROOM,
                 Some(ErrorCode::ReadOnly) => Self::MAKE_WRITABLE,
                 Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                    "end the other process that has history.db open"
+                    "stop the other process that has history.db open"
                 }
                 Some(ErrorCode::SystemIoFailure) => {
-                    "see the kernel's log for errors of the disk, and whether a disk quota is used up"
+                    "check the kernel's log for disk errors, and whether a disk quota is exhausted"
                 }
                 _ => Self::CHECK_RIGHTS,
             },
@@ -174,11 +170,10 @@ impl HistoryError {
         }
     }
 
-    const MAKE_ROOM: &str = "make room on the file system of the data directory";
+    const MAKE_ROOM: &str = "free space on the file system of the data directory";
     const MAKE_WRITABLE: &str =
         "make the file system of the data directory, and history.db, writable";
-    const CHECK_RIGHTS: &str =
-        "see that the server may read and write history.db, and may open enough files";
+    const CHECK_RIGHTS: &str = "check that the server can read and write history.db, and that its limit of open files is high enough";
 }
 
 /// The history of a data directory. The file is opened when it is first used, and again after an
@@ -363,7 +358,7 @@ fn shorten(db: &Connection, now: u64, bytes_max: u64) -> Result<(), HistoryError
     }
     tracing::warn!(
         bytes_max,
-        "the history of contracts has reached its bound: its oldest eighth was removed"
+        "the contract history has reached its maximum size: its oldest eighth was removed"
     );
     Ok(())
 }

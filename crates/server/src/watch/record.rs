@@ -55,7 +55,7 @@ impl Recorder {
         match inner.history.add(&pending, now) {
             Ok(()) => {
                 if std::mem::take(&mut inner.failing) {
-                    tracing::info!("the history of contracts is written again");
+                    tracing::info!("the contract history is being written again");
                 }
                 let ends = pending.iter().map(|(_, period)| period.start + super::MINUTE);
                 inner.written_until = ends.fold(inner.written_until, u64::max);
@@ -85,7 +85,7 @@ impl Inner {
         if !std::mem::replace(&mut self.failing, true) {
             tracing::warn!(
                 %error, advice = error.advice(),
-                "the history of contracts can't be used: what is there is kept, serving goes on, and it is tried again each minute"
+                "cannot use the contract history: existing data is kept, serving continues, and access is retried every minute"
             );
         }
     }
@@ -98,7 +98,7 @@ impl Inner {
         self.told(error);
         let lost = pending.len().saturating_sub(PENDING_MAX);
         if lost > 0 {
-            tracing::warn!(lost, "minutes of the history of contracts are lost");
+            tracing::warn!(lost, "minutes of the contract history are lost");
             pending.drain(..lost);
         }
         pending

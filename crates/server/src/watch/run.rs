@@ -47,7 +47,7 @@ pub(crate) async fn run(
     if lost > 0 {
         tracing::warn!(
             lost,
-            "minutes of the history of contracts could not be written before the end"
+            "minutes of the contract history could not be written before shutdown"
         );
     }
 }

@@ -126,7 +126,7 @@ fn a_report_has_each_minute_once() {
     let report = world.report(3600);
     let starts: Vec<_> = report.periods.iter().map(|period| period.start).collect();
     assert_eq!(starts, [START, START + 60, START + 120]);
-    assert_eq!(report.periods[2].seconds, 30.0, "under way");
+    assert_eq!(report.periods[2].seconds, 30.0, "still running");
     let delivered: Vec<_> = report.periods.iter().map(|p| p.delivered_bytes_per_second).collect();
     // The first look is what the counters show from.
     assert!(delivered.iter().all(|rate| *rate >= LIMIT / 60 * 59), "{delivered:?}");
@@ -184,7 +184,7 @@ fn why_says_what_holds_a_volume_back() {
     world.pass(60, FILED);
     let why = world.watch.why(&world.snapshot, &world.plane, world.home());
     assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);
-    assert!(why.findings[0].contains("files at their ceilings"), "{:?}", why.findings);
+    assert!(why.findings[0].contains("the ceilings of files"), "{:?}", why.findings);
     assert!(why.advice[0].contains("--max-file-throughput"), "{:?}", why.advice);
     let idle = world.snapshot.volume_named("idle").unwrap();
     let why = world.watch.why(&world.snapshot, &world.plane, idle);

@@ -14,14 +14,14 @@ const SECOND: u64 = 1_000_000_000;
 pub(super) fn conditions() -> Vec<String> {
     let reference = REFERENCE_NANOS / 1_000_000;
     [
-        "Every 10 s are judged by what the server completed, in contract time: how long the tightest limit takes to yield it. Allowed are 1 % and one largest request; over less than 10 s 5 % and one.".to_owned(),
-        "Kept: what was delivered comes to the whole time.".to_owned(),
-        "Broken by the gate: more was let through than the limits yield, or less while somebody waited.".to_owned(),
-        "Broken by store, network or processing: requests waited for the contract for longer than what was delivered comes to, and what they were let through to was slow.".to_owned(),
-        format!("Broken the same way: nobody had to wait, but what was under way would have reached the limit in a store that takes {reference} ms for each request and moves data at {REFERENCE_SPEED} times the limit, with the pauses that clients made."),
-        "Not demanded: clients asked for less.".to_owned(),
-        "Store: from the start of an operation to its end. Network: until the client's socket took the reply, and while a request waited because its client took none. Processing: while the server's threads were busy with other requests.".to_owned(),
-        "A longer time is broken if any 10 s of it were, otherwise kept if any were. Its error is over those in which the contract was demanded.".to_owned(),
+        "Each 10-second interval is judged by the completed work in contract time: the time in which the tightest limit permits that work. The tolerance is 1 % plus one request of the maximum size; for intervals shorter than 10 s, 5 % plus one.".to_owned(),
+        "Kept: the delivered work corresponds to the whole interval.".to_owned(),
+        "Broken by the gate: it admitted more than the limits permit, or less while requests were waiting.".to_owned(),
+        "Broken by store, network or processing: requests waited for the contract for longer than the delivered work corresponds to, and the processing of admitted requests was slow.".to_owned(),
+        format!("Also broken by store, network or processing: no request waited, but the requests in flight, with the clients' pauses, would have reached the limit on a store that takes {reference} ms per request and transfers data at {REFERENCE_SPEED} times the limit."),
+        "Not demanded: the clients requested less than the contract.".to_owned(),
+        "Store: from the start of an operation to its end. Network: until the client's socket accepted the reply, and while a request waited because its client accepted no replies. Processing: while the server's threads were busy with other requests.".to_owned(),
+        "A longer period is broken if any of its 10-second intervals is broken; otherwise it is kept if any of them is kept. Its error covers the intervals in which the contract was demanded.".to_owned(),
     ]
     .into()
 }
@@ -90,38 +90,37 @@ fn reason(course: &Course, judgement: Judgement) -> String {
     let Judgement { verdict, reason } = judgement;
     match (reason, verdict) {
         (Reason::TooMuch, _) => {
-            format!(
-                "{} of what the contract yields was let through",
-                of_time(course.let_through_nanos)
-            )
+            format!("the gate admitted {} of the contract", of_time(course.let_through_nanos))
         }
-        (Reason::Delivered, _) => format!("the limit was reached, {delivered} of it"),
+        (Reason::Delivered, _) => {
+            format!("the limit was reached: {delivered} of the contract was delivered")
+        }
         (Reason::HeldBack, Verdict::Broken(Cause::Gate)) => format!(
-            "requests waited for the contract {} of the time, and only {} of it was let through",
+            "requests waited for the contract {} of the time, but only {} of the contract was admitted",
             of_time(course.waited_nanos()),
             of_time(course.passed_nanos),
         ),
         (Reason::HeldBack, Verdict::Broken(cause)) => format!(
-            "requests waited for the contract {} of the time, and {delivered} of it was delivered; {}",
+            "requests waited for the contract {} of the time, but {delivered} of the contract was delivered; {}",
             of_time(course.waited_nanos()),
             where_time_went(course, cause),
         ),
         (Reason::WouldHave, Verdict::Broken(cause)) => format!(
-            "{delivered} of the contract was delivered, and what was under way would have reached it in a store \
-             that takes {} ms for each request; {}",
+            "{delivered} of the contract was delivered, but the requests in flight would have \
+             reached it on a store that takes {} ms per request; {}",
             REFERENCE_NANOS / 1_000_000,
             where_time_went(course, cause),
         ),
-        (Reason::NothingCame, _) => "nothing came".to_owned(),
+        (Reason::NothingCame, _) => "there were no requests".to_owned(),
         _ if waited_for_files(course) => {
-            format!("files at their ceilings let {delivered} of the contract through")
+            format!("{delivered} of the contract was delivered, limited by the ceilings of files")
         }
         _ if course.returned_nanos > course.nanos / 10 => format!(
-            "clients asked for more than there was, or went away: requests moved {delivered} of the contract, and those \
-             that came to nothing had asked for {} of it",
+            "clients requested more data than exists, or disconnected: {delivered} of the contract \
+             was transferred, and requests without a result had asked for {} of it",
             of_time(course.returned_nanos),
         ),
-        _ => format!("clients asked for {delivered} of the contract"),
+        _ => format!("clients requested {delivered} of the contract"),
     }
 }
 
@@ -136,10 +135,10 @@ fn where_time_went(course: &Course, cause: Cause) -> String {
     let (nanos, place) = match cause {
         Cause::Gate => return String::new(),
         Cause::Store => (course.store_nanos, "in the store"),
-        Cause::Network => (course.network_nanos, "until the client took the reply"),
-        Cause::Processing => (course.processing_nanos, "waiting for the server's processors"),
+        Cause::Network => (course.network_nanos, "until the client accepted the reply"),
+        Cause::Processing => (course.processing_nanos, "waiting for the server's CPUs"),
     };
-    format!("behind the gate they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
+    format!("after admission they spent {:.0} % of their time {place}", part(nanos, behind) * 100.0)
 }
 
 /// Adds the findings about a volume, and the advice, to `why`.
@@ -148,14 +147,14 @@ pub(super) fn explain(why: &mut Why) {
     let mut findings = vec![headline(window)];
     findings.extend(mean_time(&window.split));
     if why.waiting > 0 {
-        findings.push(format!("{} wait for the contract now.", requests(why.waiting)));
+        findings.push(format!("{} waiting for the contract now.", requests(why.waiting)));
     }
     let hour = &why.hour;
     if hour.kept + hour.broken + hour.not_demanded > 0 {
         let cause =
             hour.cause.map(|cause| format!(", mostly by {}", by(cause))).unwrap_or_default();
         findings.push(format!(
-            "Of the last hour, in stretches of 10 s: {} kept, {} not demanded, {} broken{cause}.",
+            "In the last hour, by 10-second intervals: {} kept, {} not demanded, {} broken{cause}.",
             hour.kept, hour.not_demanded, hour.broken
         ));
     }
@@ -178,7 +177,7 @@ const fn by(cause: weir_api::Cause) -> &'static str {
         weir_api::Cause::Gate => "the gate",
         weir_api::Cause::Store => "the store",
         weir_api::Cause::Network => "the network or the clients",
-        weir_api::Cause::Processing => "too few processors",
+        weir_api::Cause::Processing => "too little CPU time",
     }
 }
 
@@ -191,15 +190,15 @@ fn mean_time(split: &Split) -> Option<String> {
     let parts = [
         (split.wait_nanos, "waiting for the contract"),
         (split.store_nanos, "in the store"),
-        (split.network_nanos, "until the client took the reply"),
-        (split.processing_nanos, "waiting for the server's processors"),
+        (split.network_nanos, "until the client accepted the reply"),
+        (split.processing_nanos, "waiting for the server's CPUs"),
     ];
     let parts = parts.map(|(nanos, place)| format!("{:.1} % {place}", split.part(nanos) * 100.0));
     let of = parts.join(", ");
     match split.mean_nanos() {
-        Some(mean) => Some(format!("A request takes {} on average: {of}.", time(mean))),
+        Some(mean) => Some(format!("The mean latency of a request is {}: {of}.", time(mean))),
         None if split.total_nanos() > 0 => {
-            Some(format!("Nothing was answered; requests are {of}."))
+            Some(format!("No request was answered; requests are {of}."))
         }
         None => None,
     }
@@ -226,31 +225,31 @@ fn advice(why: &Why) -> Vec<String> {
     let at_the_gate = split.wait_nanos > split.total_nanos() / 2;
     match (window.verdict, window.cause.or(slowest)) {
         (weir_api::Verdict::Broken, Some(weir_api::Cause::Gate)) => vec![
-            "This is a fault of the server, or its clock stood still (a suspended machine). If it lasts, please report it with `weir volume report --output json`.".to_owned(),
+            "This is an error of the server, or its clock stopped (a suspended machine). If it persists, please report it with the output of `weir volume report --output json`.".to_owned(),
         ],
         (weir_api::Verdict::Kept, _) if at_the_gate => {
             let limit = Rate(window.limit_bytes_per_second);
             vec![format!(
-                "The contract of {limit} is what holds it back. For more: a larger quota in an auto pool (`weir volume resize {name}`), more throughput in another (`weir volume set {name} --throughput`), or a ceiling that is raised (`--max-throughput`, `--max-iops`)."
+                "The volume is limited by its contract of {limit}. To get more: increase the quota in an auto pool (`weir volume resize {name}`), the throughput in another pool (`weir volume set {name} --throughput`), or a ceiling (`--max-throughput`, `--max-iops`)."
             )]
         }
         (weir_api::Verdict::NotDemanded, _) if split.total_nanos() == 0 => vec![
-            "Nothing comes to the server: if somebody finds this volume slow, look at the client and at the way to it.".to_owned(),
+            "The server receives no requests: if this volume appears slow, check the client and the network.".to_owned(),
         ],
         (weir_api::Verdict::NotDemanded, _) if at_the_gate && window.waited < 0.01 => vec![format!(
-            "Ceilings of its files are what holds it back. For more: raise them (`weir volume set {name} --max-file-throughput`, `--max-file-iops`), or spread the load over more files."
+            "The volume is limited by the ceilings of its files. To get more: increase them (`weir volume set {name} --max-file-throughput`, `--max-file-iops`), or spread the load over more files."
         )],
         (weir_api::Verdict::NotDemanded, _) => vec![
-            "The clients have too little under way at once to reach the contract: more processes, deeper queues, larger requests (`rsize`, `wsize`) or more connections (`nconnect`) would get more.".to_owned(),
+            "The clients have too few requests in flight to reach the contract: use more processes, deeper queues, larger requests (`rsize`, `wsize`) or more connections (`nconnect`).".to_owned(),
         ],
         (_, Some(weir_api::Cause::Network)) => vec![
-            "Replies wait for the clients to take them: look at the network between, and at what the clients' machines do.".to_owned(),
+            "Replies wait for the clients to accept them: check the network, and the load of the client machines.".to_owned(),
         ],
         (_, Some(weir_api::Cause::Processing)) => vec![
-            "The server's threads are busy: look at the load of its machine, and at `workers`.".to_owned(),
+            "The server's threads are busy: check the CPU load of the server, and the `workers` setting.".to_owned(),
         ],
         _ => vec![
-            format!("The disk or the file system under pool {} is slow: look at it with `iostat -x 1`, and at what else uses it. `weir top` shows other volumes.", why.pool),
+            format!("The disk or the file system of pool {} is slow: check it with `iostat -x 1`, and check what else uses it. `weir top` shows other volumes.", why.pool),
         ],
     }
 }

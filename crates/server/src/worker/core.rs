@@ -278,7 +278,7 @@ impl Core {
     /// A peer broke the protocol beyond what an error reply can say.
     pub(super) fn misbehaved(&self, conn: &Conn, what: &dyn std::fmt::Display) -> Close {
         self.engine.counters.misbehaved();
-        tracing::warn!(peer = %conn.peer, error = %what, "connection closed: the peer broke the protocol");
+        tracing::warn!(peer = %conn.peer, error = %what, "connection closed: protocol error by the peer");
         Close
     }
 
@@ -317,8 +317,9 @@ impl Core {
             self.engine.counters.reading_stopped();
             tracing::info!(
                 peer = %conn.peer, volume = %volume.id, parked = volume.gate.parked(),
-                "reading from a connection stopped: its volume's contract holds back too much; \
-                 give volumes server addresses of their own if others on this connection suffer"
+                "reading from a connection paused: too many of its requests wait for the contract \
+                 of their volume; if other volumes on this connection are affected, use separate \
+                 server addresses for volumes"
             );
         }
         if parked.ask {

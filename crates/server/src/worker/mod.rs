@@ -272,7 +272,7 @@ impl Worker {
                 entry.insert(conn);
             }
             Err(error) => {
-                tracing::warn!(%peer, %error, "connection refused: epoll takes no more");
+                tracing::warn!(%peer, %error, "connection refused: cannot add it to epoll");
                 self.core.connection_gone(from);
             }
         }
@@ -495,10 +495,9 @@ impl Worker {
                 false => PARTIAL_BYTES_ORIGIN_MAX,
             };
             if now.since(since) > Duration::from_secs(RECORD_SECONDS) {
-                self.give_up(token, "a record takes too long to arrive");
+                self.give_up(token, "an RPC record takes too long to arrive");
             } else if holder.get(Holder::PARTIAL_BYTES) > most {
-                let why =
-                    "too many records of its address are unfinished, and this one does not grow";
+                let why = "too many incomplete RPC records from this address, and this one makes no progress";
                 self.give_up(token, why);
             }
         }
@@ -517,7 +516,10 @@ impl Worker {
         for (_, token, holder) in stalled {
             let holds = holder.get(Holder::REPLY_BYTES);
             if holder.is_crowded() || self.core.is_crowded() && holds > REPLY_BYTES_MAX {
-                self.give_up(token, "its address holds too many replies, and this one takes none");
+                self.give_up(
+                    token,
+                    "too many unsent replies for this address, and this connection accepts none",
+                );
             }
         }
     }

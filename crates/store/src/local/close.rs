@@ -67,7 +67,10 @@ impl LocalStore {
     fn record_usage(&self) -> FsResult<()> {
         if self.sync_failures() > 0 {
             let volume = &self.0.label;
-            tracing::warn!(volume, "a sync had failed: the usage is counted at the next start");
+            tracing::warn!(
+                volume,
+                "an earlier sync failed: the usage will be recounted at the next start"
+            );
             return Ok(());
         }
         self.0.usage.close(|| self.sync())

@@ -74,7 +74,7 @@ impl Volume {
             inode.attrs.invalidate();
             if let Err(error) = done {
                 let fileid = inode.fileid;
-                tracing::warn!(%error, fileid, "a file is left as the unclean stop left it");
+                tracing::warn!(%error, fileid, "cannot repair a file after the unclean shutdown");
             }
         }
         Ok(())

@@ -52,7 +52,7 @@ const OWNER_ALONE: u32 = 0o700;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A directory or file of the volume can't be made, opened or written.
-    #[error("can't open the volume at {}: failed to {what}", path.display())]
+    #[error("cannot open the volume at {}: failed to {what}", path.display())]
     Directory {
         /// The volume's directory.
         path: PathBuf,
@@ -64,8 +64,8 @@ pub enum OpenError {
     },
     /// A newer server wrote the volume.
     #[error(
-        "the volume at {} has format {found}, but this server knows formats up to {FORMAT}: \
-         use the server that wrote it, or a newer one",
+        "the volume at {} has format {found}, but this server supports formats up to {FORMAT}: use \
+         the server version that wrote it, or a newer one",
         path.display()
     )]
     NewerFormat {
@@ -75,16 +75,16 @@ pub enum OpenError {
         found: u32,
     },
     /// The format file says nothing that any server wrote.
-    #[error("{}/meta/format is damaged: it must say \"{FORMAT_WORD} {FORMAT}\"", path.display())]
+    #[error("{}/meta/format is damaged: it must contain \"{FORMAT_WORD} {FORMAT}\"", path.display())]
     DamagedFormat {
         /// The volume's directory.
         path: PathBuf,
     },
     /// The volume was made once and there is no word of the format, so more may be lost, too.
     #[error(
-        "the volume at {0} is no new one, but {0}/meta/format is missing: restore it from a copy; \
-         or, if {0}/root is what it was, write \"{FORMAT_WORD} {FORMAT}\" there; or, if no file of \
-         it is to be kept, delete the volume and make it anew",
+        "the volume at {0} is not new, but {0}/meta/format is missing: restore it from a copy; or, \
+         if {0}/root is intact, write \"{FORMAT_WORD} {FORMAT}\" to it; or, if no file is needed, \
+         delete the volume and create it again",
         path.display()
     )]
     NoFormat {
@@ -93,7 +93,7 @@ pub enum OpenError {
     },
     /// The file system has no handles that could be given to clients.
     #[error(
-        "the file system of {} can't make file handles: put the data directory on ext4, XFS \
+        "the file system of {} does not support file handles: put the data directory on ext4, XFS \
          or btrfs",
         path.display()
     )]
@@ -131,7 +131,7 @@ impl LocalStore {
         let (top, is_new) = at.top()?;
         if at.check("read its directory", fstat(&top))?.st_mode & !OWNER_ALONE & 0o777 != 0 {
             let mended = fchmod(&top, Mode::from_raw_mode(OWNER_ALONE));
-            at.check("make its directory the server's alone", mended)?;
+            at.check("restrict its directory to the server's user", mended)?;
         }
         // Needed for every file later, when descriptors may have run out.
         let own = own_descriptors().map(drop).map_err(std::io::Error::other);
@@ -185,7 +185,7 @@ impl LocalStore {
         let store = Self(volume, None);
         store.0.recall();
         if !store.usage_is_known() && store.rescan() {
-            tracing::info!(volume = store.0.label, "counting the usage after an unclean stop");
+            tracing::info!(volume = store.0.label, "counting the usage after an unclean shutdown");
         }
         Ok(store)
     }
@@ -224,7 +224,7 @@ impl Place<'_> {
     fn subdirectory(self, top: &OwnedFd, name: &str, mode: u32) -> Result<OwnedFd, OpenError> {
         match mkdirat(top, name, Mode::from_raw_mode(mode)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(self.cause("make root, snap and meta", errno.into())),
+            Err(errno) => return Err(self.cause("create root, snap and meta", errno.into())),
         }
         self.check("open root, snap and meta", openat(top, name, DIRECTORY, Mode::empty()))
     }
@@ -276,7 +276,7 @@ impl Place<'_> {
         match parents.and_then(|()| make(self.0, false)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(self.cause("make its directory", error)),
+            Err(error) => Err(self.cause("create its directory", error)),
         }
     }
 

@@ -92,7 +92,7 @@ impl Record {
             match replace_file(&meta, FILE, &state.to_string()) {
                 Ok(()) => self.says = Some(state),
                 Err(errno) => {
-                    tracing::warn!(%errno, "can't write meta/usage; after an unclean stop it is counted");
+                    tracing::warn!(%errno, "cannot write meta/usage; the usage will be recounted after an unclean shutdown");
                     remove(&meta)?;
                 }
             }

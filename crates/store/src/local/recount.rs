@@ -95,7 +95,7 @@ impl Recount {
 
     pub(super) fn leave_out(&self, what: &'static str, error: FsError) {
         self.left_out.fetch_add(1, Relaxed);
-        tracing::warn!(%error, what, "left out of the usage count");
+        tracing::warn!(%error, what, "skipped in the usage count");
     }
 
     pub(super) fn progress(&self) -> Counting {

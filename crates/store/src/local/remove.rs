@@ -149,7 +149,7 @@ pub(super) fn take_back(dir: &Inode, name: Name<'_>, directory: bool) -> bool {
     let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     let done = as_root(|_| unlinkat(&dir.fd, name.as_bytes(), flags)) == Ok(Ok(()));
     if !done {
-        tracing::warn!(?name, "can't take back what could not be made whole");
+        tracing::warn!(?name, "rollback of an incomplete create failed");
     }
     done
 }

@@ -229,7 +229,7 @@ impl Usage {
             return self.record_soon();
         }
         if let Err(error) = sync() {
-            tracing::warn!(%error, "what was counted can't be made stable: it is counted again at the next start");
+            tracing::warn!(%error, "cannot store the recounted usage: it will be recounted at the next start");
             return;
         }
         let mut record = self.record.lock();

@@ -60,7 +60,7 @@ fn run(volume: &Weak<Volume>, recount: &Arc<Recount>) {
         Ok(None) => volume.usage.abandon_recount(),
         Err(error) => {
             volume.usage.abandon_recount();
-            tracing::error!(volume = label, %error, "can't count the usage; try a rescan");
+            tracing::error!(volume = label, %error, "cannot count the usage; try a rescan");
         }
     }
 }

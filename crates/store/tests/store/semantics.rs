@@ -473,7 +473,7 @@ fn a_volume_with_files_that_lost_its_format_or_its_root_is_not_taken_for_a_new_o
         std::fs::remove_file(&format).unwrap();
         let refused = open().unwrap_err();
         assert!(matches!(refused, OpenError::NoFormat { .. }), "{refused}");
-        assert!(refused.to_string().contains("write \"weir-volume 1\" there"), "{refused}");
+        assert!(refused.to_string().contains("write \"weir-volume 1\" to it"), "{refused}");
         assert!(!format.exists());
         std::fs::write(&format, "weir-volume 1\n").unwrap();
         open().unwrap();
@@ -518,7 +518,7 @@ fn an_emptied_directory_is_no_new_volume_and_nothing_is_made_in_it() {
         }
         let refused = LocalStore::open(&bed.directory, &bed.options).unwrap_err();
         assert!(matches!(refused, OpenError::NoFormat { .. }), "{refused}");
-        assert!(refused.to_string().contains("delete the volume and make it anew"), "{refused}");
+        assert!(refused.to_string().contains("delete the volume and create it again"), "{refused}");
         assert_eq!(bed.directory.read_dir().unwrap().count(), 0);
     });
 }

@@ -69,7 +69,7 @@ fn line(record: &AuditRecord) -> String {
         line += &format!(": {code}");
     }
     if let Some(count) = record.suppressed {
-        line += &format!(" (and {count} refused requests before it)");
+        line += &format!(" (and {count} earlier refused requests)");
     }
     line
 }

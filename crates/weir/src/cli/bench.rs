@@ -37,14 +37,11 @@ async fn next(signals: &mut [Signal; 2]) {
 /// may be impossible if the server does not respond.
 fn stop_on_interrupt(control: Control) -> Result<()> {
     let runtime =
-        Builder::new_current_thread().enable_io().build().context("can't watch for Ctrl-C")?;
+        Builder::new_current_thread().enable_io().build().context("cannot handle Ctrl-C")?;
     let mut signals = {
         let _inside = runtime.enter();
         let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-        [
-            interrupt.context("can't watch for Ctrl-C")?,
-            terminate.context("can't watch for SIGTERM")?,
-        ]
+        [interrupt.context("cannot handle Ctrl-C")?, terminate.context("cannot handle SIGTERM")?]
     };
     std::thread::Builder::new()
         .name("interrupt".to_owned())
@@ -52,9 +49,9 @@ fn stop_on_interrupt(control: Control) -> Result<()> {
             runtime.block_on(next(&mut signals));
             control.stop();
             runtime.block_on(next(&mut signals));
-            weir_bench::errln!("weir: ended at once; files may be left at the target");
+            weir_bench::errln!("weir: stopped immediately; files may remain on the target");
             std::process::exit(SECOND_SIGNAL);
         })
-        .context("can't watch for Ctrl-C")?;
+        .context("cannot handle Ctrl-C")?;
     Ok(())
 }

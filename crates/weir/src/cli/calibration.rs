@@ -51,7 +51,7 @@ fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
     let line = |what: &str, bound: &str, block: u32| {
         let (directory, block) = (&there.directory, Bytes(block.into()));
         format!(
-            "{directory}: {what} not limited, as nothing usable was measured in blocks of {block} or {bound}."
+            "{directory}: {what} not limited, because there is no usable result for blocks of {block} or {bound}."
         )
     };
     let rate = || line("throughput is", "less", capacity.block_bytes);
@@ -65,21 +65,21 @@ fn missing(capacity: &Capacity, there: &Filesystem) -> Vec<String> {
 /// By which figures it is judged what may be committed, and what is done beyond.
 fn rules(capacity: &Capacity) -> [String; 2] {
     let mix = match capacity.mix.as_str() {
-        "worst" => "at the worst mix measured".to_owned(),
+        "worst" => "at the worst measured mix".to_owned(),
         percent => format!("at {percent} % reads"),
     };
     let done = match capacity.policy {
-        weir_api::Policy::Refuse => "refused, unless --overcommit says that it is meant",
-        weir_api::Policy::Warn => "made, with a warning",
+        weir_api::Policy::Refuse => "refused, unless --overcommit is given",
+        weir_api::Policy::Warn => "made with a warning",
         weir_api::Policy::Off => "made",
     };
     let judged = format!(
-        "Judged {mix}, in blocks of {} for throughput and of {} for IOPS.",
+        "Checked {mix}, with blocks of {} for throughput and of {} for IOPS.",
         Bytes(capacity.block_bytes.into()),
         Bytes(capacity.iops_block_bytes.into())
     );
     let allowed = format!(
-        "Of what a file system holds {} % may be committed; a change beyond that is {done}.",
+        "{} % of the measured capacity may be committed; a change beyond that is {done}.",
         capacity.overcommit_percent
     );
     [judged, allowed]
@@ -117,7 +117,7 @@ pub(crate) async fn show(client: &Client, output: Output, directory: Option<&str
         };
     }
     if all.is_empty() {
-        return print::line("Nothing was calibrated: `weir calibrate` does it.");
+        return print::line("There is no calibration: run `weir calibrate`.");
     }
     for (place, one) in all.iter().enumerate() {
         if place > 0 {
@@ -135,7 +135,7 @@ pub(crate) fn print_one(kept: &Calibration) -> Result<()> {
     let memory = Bytes(machine.memory_bytes);
     let data = match kept.in_memory {
         true => format!(
-            "{}, which fits into memory ({memory:.2}): reads were measured there, not on disks",
+            "{}, which fits into memory ({memory:.2}): reads were served from memory, not from disk",
             Bytes(load.data_bytes)
         ),
         false => format!("{} (memory: {memory:.2})", Bytes(load.data_bytes)),
@@ -147,19 +147,21 @@ pub(crate) fn print_one(kept: &Calibration) -> Result<()> {
         ("host", known(&machine.host)),
         ("processors", format!("{} × {}", machine.processors, known(&machine.processor))),
         ("kernel", known(&machine.kernel)),
-        ("weir", format!("{}, names durable through: {}", machine.version, machine.durability)),
+        ("weir", format!("{}, namespace durability: {}", machine.version, machine.durability)),
         ("load", format!("{} jobs, {} in flight each", load.jobs, load.depth)),
         ("files", data),
         (
             "other volumes",
-            format!("{:.2}, {} IOPS at most", Rate(load.others_bytes_per_second), load.others_iops),
+            format!("at most {:.2}, {} IOPS", Rate(load.others_bytes_per_second), load.others_iops),
         ),
     ])?;
     print::line("")?;
-    let header = ["reads", "block", "throughput", "IOPS", "mean", "p99", "server per request"];
+    let header = ["reads", "block", "throughput", "IOPS", "mean", "p99", "server CPU per request"];
     print::table(&header, kept.cells.iter().map(cell))?;
     if kept.cells.iter().any(|cell| cell.saturated) {
-        print::line("* The load generator could do no more: the server may hold more.")?;
+        print::line(
+            "* The load generator was the bottleneck: the capacity of the server may be higher.",
+        )?;
     }
     Ok(())
 }
@@ -185,7 +187,7 @@ pub(crate) fn print_use(capacity: &Capacity, directory: &str) -> Result<()> {
     let holds = both(there.holds_bytes_per_second, there.holds_iops);
     let committed = committed(there);
     print::line("")?;
-    print::line(format_args!("It holds {holds}; committed are {committed}."))?;
+    print::line(format_args!("Measured capacity: {holds}; committed: {committed}."))?;
     print::lines(rules(capacity))?;
     print::lines(missing(capacity, there))
 }
@@ -235,7 +237,7 @@ mod tests {
         assert!(told(&capacity).starts_with("5 MiB/s, 7 IOPS (too much) committed"));
         let [judged, allowed] = rules(&capacity);
         assert!(judged.contains("64 KiB for throughput and of 8 KiB for IOPS."), "{judged}");
-        assert!(allowed.contains("Of what a file system holds 80 %"), "{allowed}");
+        assert!(allowed.contains("80 % of the measured capacity"), "{allowed}");
         assert!(of_pool(&capacity, "c").is_none());
         capacity.filesystems[0].allowed_iops = None;
         capacity.filesystems[0].calibrated = None;

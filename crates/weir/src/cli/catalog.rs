@@ -83,7 +83,7 @@ pub(crate) fn run(global: &Global, command: &CatalogCommand) -> Result<()> {
 
 fn backup(global: &Global, file: &Path, overwrite: bool) -> Result<()> {
     if !overwrite && file.symlink_metadata().is_ok() {
-        bail!("{} is there already: give another name, or --overwrite", file.display());
+        bail!("{} already exists: use another name, or --overwrite", file.display());
     }
     let bytes = match global.server {
         Some(_) => from_server(global)?,
@@ -117,14 +117,16 @@ fn restore(global: &Global, file: &Path, replace: Replace) -> Result<()> {
     }
     print::line(format_args!("restored {}", told(&info)))?;
     if let Some(kept) = kept {
-        print::line(format_args!("what was there before is in {}", kept.display()))?;
+        print::line(format_args!("the previous catalogue is in {}", kept.display()))?;
     }
     print_findings(&report)
 }
 
 fn check(global: &Global) -> Result<()> {
     if global.server.is_some() {
-        bail!(print::usage("check looks at files: run it on the server's machine, with --data"));
+        bail!(print::usage(
+            "check reads files of the server: run it on the server's machine, with --data"
+        ));
     }
     let directory = data(global)?;
     let report = match weir_server::check(directory, None) {
@@ -147,7 +149,8 @@ fn check(global: &Global) -> Result<()> {
     } else {
         print_findings(&report)?;
         let format = report.format;
-        let outcome = if report.findings.is_empty() { "all is well" } else { "see above" };
+        let outcome =
+            if report.findings.is_empty() { "no problems found" } else { "see the problems above" };
         print::line(format_args!("format {format}, {pools} pools, {volumes} volumes: {outcome}"))?;
     }
     match errors {
@@ -173,7 +176,7 @@ fn from_server(global: &Global) -> Result<Vec<u8>> {
 
 fn data(global: &Global) -> Result<&Path> {
     let data = global.data.as_deref();
-    data.ok_or_else(|| print::usage("which data directory? give --data DIR, or set WEIR_DATA"))
+    data.ok_or_else(|| print::usage("no data directory given: use --data DIR, or set WEIR_DATA"))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {
@@ -182,7 +185,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     opened.take(BACKUP_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(unreadable)?;
     if bytes.len() as u64 > BACKUP_BYTES_MAX {
-        bail!("{} is longer than any backup", file.display());
+        bail!("{} is too large for a backup", file.display());
     }
     Ok(bytes)
 }
@@ -214,13 +217,11 @@ fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn told(info: &BackupInfo) -> String {
     let BackupInfo { weir, format, pools, volumes, sha256, .. } = info;
     let checked = match sha256 {
-        Some(_) => "its checksum is right",
-        None => {
-            "made by an earlier version: it has no checksum, so it can't be checked for damage as a whole"
-        }
+        Some(_) => "checksum correct",
+        None => "made by an earlier version without a checksum, so damage cannot be excluded",
     };
     format!(
-        "catalogue of format {format}, {pools} pools, {volumes} volumes, taken by weir {weir}; {checked}"
+        "catalogue of format {format}, {pools} pools, {volumes} volumes, made by weir {weir}; {checked}"
     )
 }
 

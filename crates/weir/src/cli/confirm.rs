@@ -13,7 +13,7 @@ pub(crate) fn possible() -> Result<()> {
     if std::io::stdin().is_terminal() {
         return Ok(());
     }
-    Err(print::usage("deleting a volume destroys its files: give --yes if you mean it"))
+    Err(print::usage("deleting a volume destroys its files: confirm with --yes"))
 }
 
 /// Passes if whoever sits at the terminal types the volume's name; `held` is what would go.
@@ -22,7 +22,7 @@ pub(crate) fn possible() -> Result<()> {
 /// For any other answer.
 pub(crate) fn deletion(volume: &str, held: &str) -> Result<()> {
     terminal::ask(format_args!(
-        "This destroys volume {volume} and what it holds, {held}. Type its name to go on:"
+        "This destroys volume {volume} with all its data ({held}). Type the name of the volume to continue:"
     ))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

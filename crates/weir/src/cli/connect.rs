@@ -43,7 +43,7 @@ fn any_client(global: &Global) -> Result<Client> {
     let data = global.data.as_deref();
     let data = data.ok_or_else(|| {
         print::usage(
-            "which server? give --data DIR, set WEIR_DATA, or give --server http://HOST:PORT",
+            "no server given: use --data DIR, set WEIR_DATA, or use --server http://HOST:PORT",
         )
     })?;
     Ok(Client::local(data))
@@ -64,7 +64,7 @@ fn trust(global: &Global) -> Result<Trust> {
         (Some(fingerprint), _) => Ok(Trust::Fingerprint(*fingerprint)),
         (None, Some(path)) => Ok(Trust::Authorities(read_small(path, "certificates")?)),
         (None, None) => bail!(print::usage(
-            "by what is the server to be known? give --fingerprint, which its log and, on its machine, `weir health` show, or --cacert"
+            "https:// requires --fingerprint or --cacert: the server logs its fingerprint at startup, and `weir health` on its machine shows it"
         )),
     }
 }
@@ -78,7 +78,7 @@ fn host_and_port(url: &str) -> Result<(bool, String)> {
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
     if !has_port || rest.contains('/') {
-        bail!(print::usage(&format!("{url:?} is no http://HOST:PORT or https://HOST:PORT")));
+        bail!(print::usage(&format!("{url:?} is not http://HOST:PORT or https://HOST:PORT")));
     }
     Ok((secured, rest.to_owned()))
 }
@@ -88,7 +88,7 @@ fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
     let named = || format!("file with {what} {}", path.display());
     let length = path.metadata().with_context(named)?.len();
     if length > SMALL_BYTES_MAX {
-        bail!("{}: it is over {SMALL_BYTES_MAX} bytes", named());
+        bail!("{}: larger than {SMALL_BYTES_MAX} bytes", named());
     }
     std::fs::read(path).with_context(named)
 }
@@ -96,13 +96,13 @@ fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
 fn read_token(path: &Path) -> Result<String> {
     let length = path.metadata().with_context(|| format!("token file {}", path.display()))?.len();
     if length > TOKEN_BYTES_MAX {
-        bail!("token file {}: over {TOKEN_BYTES_MAX} bytes is no token", path.display());
+        bail!("token file {}: larger than {TOKEN_BYTES_MAX} bytes", path.display());
     }
     let token =
         std::fs::read_to_string(path).with_context(|| format!("token file {}", path.display()))?;
     let token = token.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!("token file {} holds no token", path.display());
+        bail!("token file {} does not contain a token", path.display());
     }
     Ok(token.to_owned())
 }
@@ -114,19 +114,19 @@ fn explain(global: &Global, error: anyhow::Error) -> anyhow::Error {
         Some(ClientError::Unreachable { source, .. }) if global.server.is_none() => {
             match source.kind() {
                 ErrorKind::PermissionDenied => anyhow!(
-                    "only the owner of {data} may speak to its server: run this as that user, or use --server with --token-file"
+                    "only the owner of {data} can connect to its server: run this command as that user, or use --server with --token-file"
                 ),
                 _ => anyhow!(
-                    "no server is running on {data}: start it with `weir serve --data {data}`"
+                    "no server is running for {data}: start it with `weir serve --data {data}`"
                 ),
             }
         }
         Some(ClientError::Broken(_)) if global.server.as_ref().is_some_and(|url| !url.starts_with("https://")) => {
-            error.context("if the server speaks TLS there, as it does at addresses other than loopback, write https://")
+            error.context("if the server uses TLS on this address (the default for addresses other than loopback), use https://")
         }
         Some(ClientError::Refused { status: 401, error }) if error.code == "unauthorized" => {
             anyhow!(
-                "the server wants a token that it knows: give --token-file with one that `weir token create` made there, or with a copy of api.token from its data directory"
+                "the server requires a valid token: use --token-file with the output of `weir token create`, or with a copy of api.token from its data directory"
             )
         }
         _ => error,

@@ -22,10 +22,10 @@ pub(crate) struct DemoArgs {
 
 /// Runs the demonstration.
 pub(crate) fn run(global: &Global, args: &DemoArgs) -> Result<()> {
-    let exe = std::env::current_exe().context("can't find this program")?;
+    let exe = std::env::current_exe().context("cannot find the path of this program")?;
     let options = Options { exe, out: args.out.clone(), format: global.output.format() };
     if !demo::run(&options, &Stop::on_signals()?)? {
-        bail!("not every contract was kept: see {}", args.out.join("report.html").display());
+        bail!("at least one contract was not kept: see {}", args.out.join("report.html").display());
     }
     Ok(())
 }

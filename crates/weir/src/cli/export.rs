@@ -101,7 +101,7 @@ pub(crate) async fn run(global: &Global, command: &ExportCommand) -> Result<()> 
 
 fn report(output: Output, changed: &Changed<Volume>) -> Result<()> {
     let name = changed.item.as_ref().map(|volume| volume.name.as_str()).unwrap_or_default();
-    print::changed(output, changed, &format!("rules of volume {name}:"))?;
+    print::changed(output, changed, &format!("export rules of volume {name}:"))?;
     match (&changed.item, output) {
         (Some(volume), Output::Table) => print_rules(&volume.exports),
         _ => Ok(()),

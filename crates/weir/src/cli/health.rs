@@ -23,5 +23,5 @@ pub(crate) async fn run(global: &Global) -> Result<()> {
         return Ok(());
     }
     let names: Vec<_> = health.unserved.into_iter().map(|volume| volume.name).collect();
-    bail!("not served: {}; the server's log says why", names.join(", "))
+    bail!("not served: {}; the server's log contains the reason", names.join(", "))
 }

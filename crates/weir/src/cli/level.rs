@@ -130,9 +130,9 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
 }
 
 const fn kind(published: bool) -> &'static str {
-    if published { "published" } else { "own" }
+    if published { "built-in" } else { "custom" }
 }
 
 fn described(name: &str, rate: u64) -> String {
-    format!("level {name}: {} for each TiB", Rate(rate))
+    format!("level {name}: {} per TiB", Rate(rate))
 }

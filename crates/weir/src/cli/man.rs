@@ -87,7 +87,7 @@ fn page(command: &Command, name: &str, parent: Option<&str>) -> Result<String> {
     }
     if parent.is_some() {
         roff.control("SH", ["EXIT STATUS"]);
-        roff.text([roman("0: done. 1: refused or failed. 2: the command line makes no sense.")]);
+        roff.text([roman("0: success. 1: refused or failed. 2: invalid command line.")]);
     }
     let above = parent.unwrap_or("weir-serve");
     let configured = matches!(name, "weir" | "weir-serve" | "weir-config" | "weir-config-show");
@@ -164,11 +164,12 @@ fn settings() -> Page {
     roff.text([
         roman("A TOML file that "),
         bold("weir serve --config"),
-        roman(" reads at its start. Only "),
+        roman(" reads at startup. Only "),
         bold("data"),
         roman(
-            " must be given. The environment goes before the file, and the command line before \
-             the environment. An unknown key is refused, with its line and the nearest known key.",
+            "is required. The environment overrides the file, and the command line overrides the \
+             environment. An unknown key is an error; the message gives its line and the nearest \
+             known key.",
         ),
     ]);
     roff.control("PP", []);
@@ -176,13 +177,13 @@ fn settings() -> Page {
         bold("weir config template"),
         roman(" prints a file with every key and its default, "),
         bold("weir config show --config"),
-        roman(" what a file comes to, and refuses one that the server would refuse."),
+        roman(" checks a file and prints the resulting configuration."),
     ]);
     roff.control("PP", []);
     roff.text([roman(
-        "Addresses are numeric, without host names. Sizes and rates are written as people write \
-         them, in binary units: 100GiB, 64MiB/s. Pools, volumes, contracts and export rules are \
-         not configuration: they are changed while the server runs.",
+        "Addresses are numeric: host names are not supported. Sizes and rates have binary units: \
+         100GiB, 64MiB/s. Pools, volumes, contracts and export rules are not part of the \
+         configuration: they are changed while the server runs.",
     )]);
     roff.control("SH", ["KEYS"]);
     for key in KEYS {

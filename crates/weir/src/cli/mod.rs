@@ -66,16 +66,18 @@ fn without_values(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   weir serve --data /var/lib/weir
-  export WEIR_DATA=/var/lib/weir
+  export \
+WEIR_DATA=/var/lib/weir
   weir pool create fast --level premium --size 4TiB
-  weir volume create home --pool fast --quota 1TiB
+  weir volume create \
+home --pool fast --quota 1TiB
   weir volume resize home 2TiB
-  weir pool set fast --qos manual --dry-run
+  weir pool set fast --qos manual \
+--dry-run
 
-Exit status: 0 done, 1 refused or failed, 2 the command line makes no sense.";
+Exit status: 0 success, 1 refused or failed, 2 invalid command line.";
 
 /// Options common to all commands.
 #[derive(Args)]

@@ -184,8 +184,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
     let level = match (&args.level, args.qos) {
         (Some(level), _) => level.clone(),
         (None, Qos::Auto | Qos::Manual | Qos::Shared) => {
-            let needed =
-                "an auto, manual or shared pool needs a --level: `weir level list` shows them";
+            let needed = "an auto, manual or shared pool requires --level: `weir level list` lists the levels";
             return Err(print::usage(needed));
         }
         (None, _) => "standard".to_owned(),
@@ -268,7 +267,7 @@ fn described(pool: &Pool) -> String {
     if matches!(qos, Qos::ProvisionedV1 | Qos::ProvisionedV2) {
         return format!("pool {name}: {size}, {qos}");
     }
-    format!("pool {name}: {size} {level}, {qos}, {} in all", budget(pool))
+    format!("pool {name}: {size} {level}, {qos}, {} in total", budget(pool))
 }
 
 fn budget(pool: &Pool) -> String {

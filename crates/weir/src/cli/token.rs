@@ -57,7 +57,7 @@ pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
             let Token { name, role, expires, .. } = &made.token;
             let end = expires.as_deref().unwrap_or("never");
             weir_bench::errln!(
-                "token {name}: {role}, expires: {end}. Its secret is shown this once:"
+                "token {name}: {role}, expires: {end}. The secret is shown only once:"
             );
             print::line(&made.secret)
         }
@@ -73,7 +73,7 @@ pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
             print::table(&["name", "role", "created", "expires"], tokens.into_iter().map(row))
         }
         TokenCommand::Revoke { token } if token == "api.token" => bail!(
-            "api.token is the token of the data directory: stop the server, remove the file, and start it for a new one"
+            "api.token is the token of the data directory: to replace it, stop the server, remove the file, and start the server"
         ),
         TokenCommand::Revoke { token } => {
             let gone = client.revoke_token(token).await?;

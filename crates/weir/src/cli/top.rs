@@ -140,7 +140,7 @@ fn name(sort: Sort) -> &'static str {
 fn drawing(activity: &Activity, sort: Sort) -> Text {
     let mut text = Text::new();
     let (heading, sort_name) = (heading(activity), name(sort));
-    text.line(format_args!("{heading}   sorted by {sort_name} (s), q ends"));
+    text.line(format_args!("{heading}   sorted by {sort_name} (s: change), q: quit"));
     text.blank();
     text.append(&print::columns(&HEADER, rows(activity.clone(), sort)));
     text
@@ -150,7 +150,7 @@ fn heading(activity: &Activity) -> String {
     let sum = |get: fn(&Active) -> u64| activity.volumes.iter().map(get).sum::<u64>();
     let delivered = Rate(sum(|one| one.second.delivered_bytes_per_second));
     format!(
-        "{}   {} of {} volumes active, {delivered:.2}, {} requests wait",
+        "{}   {} of {} volumes active, {delivered:.2}, {} requests waiting",
         utc(activity.at),
         activity.volumes.len(),
         activity.served,

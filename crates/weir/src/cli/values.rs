@@ -33,7 +33,8 @@ pub(crate) struct Own(pub(crate) Option<u64>);
 
 /// Operations per second, such as `1600`.
 pub(crate) fn iops(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{text:?} is no number of operations a second: write 1600"))
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a number of operations per second, such as 1600"))
 }
 
 /// A rate, such as `48MiB/s`, in bytes per second.
@@ -56,7 +57,7 @@ fn moment(
     text: &str,
     away: fn(&SystemTime, Duration) -> Option<SystemTime>,
 ) -> Result<String, String> {
-    let no_time = || format!("{text:?} is no time: write 90d, 12h or 2027-01-31T00:00:00Z");
+    let no_time = || format!("{text:?} is not a time such as 90d, 12h or 2027-01-31T00:00:00Z");
     let at = match humantime::parse_duration(text) {
         Ok(duration) => away(&SystemTime::now(), duration).ok_or_else(no_time)?,
         Err(_) => humantime::parse_rfc3339(text).map_err(|_| no_time())?,
@@ -79,7 +80,7 @@ mod tests {
         assert!(beginning("1h").unwrap() < end("0s").unwrap());
         assert!(end("90d").unwrap() > end("89d").unwrap());
         for wrong in ["", "soon", "2027-01-31", "9999999y"] {
-            assert!(end(wrong).unwrap_err().contains("is no time"), "{wrong}");
+            assert!(end(wrong).unwrap_err().contains("is not a time"), "{wrong}");
         }
     }
 
@@ -90,7 +91,7 @@ mod tests {
         assert_eq!(ceiling_iops("none"), Ok(Ceiling(None)));
         assert_eq!(ceiling_iops("1600"), Ok(Ceiling(Some(1600))));
         assert_eq!((own_iops("auto"), own_iops("16")), (Ok(Own(None)), Ok(Own(Some(16)))));
-        assert!(ceiling_iops("16k").unwrap_err().contains("write 1600"));
+        assert!(ceiling_iops("16k").unwrap_err().contains("such as 1600"));
         assert!(ceiling_rate("10").unwrap_err().contains("no unit"));
     }
 }

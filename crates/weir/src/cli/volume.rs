@@ -387,7 +387,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     ];
     if let Some(weight) = volume.weight {
         let least = Rate(volume.throughput_bytes_per_second.unwrap_or(0));
-        fields.push(("share", format!("weight {weight}, {least} for certain")));
+        fields.push(("share", format!("weight {weight}, {least} guaranteed")));
     }
     if let Some(most) = volume.max_throughput_bytes_per_second {
         fields.push(("most throughput", Rate(most).to_string()));
@@ -401,24 +401,24 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     ];
     if file.iter().any(Option::is_some) {
         fields
-            .push(("most of each file", file.into_iter().flatten().collect::<Vec<_>>().join(", ")));
+            .push(("ceiling per file", file.into_iter().flatten().collect::<Vec<_>>().join(", ")));
     }
     match volume.live {
-        None => fields.push(("served", "no: the server's log says why".to_owned())),
+        None => fields.push(("served", "no; the server's log contains the reason".to_owned())),
         Some(live) => fields.extend([
             ("used", used(&live)),
             ("reads", format!("{}, {}", live.read_ops, counted(live.read_bytes))),
             ("writes", format!("{}, {}", live.write_ops, counted(live.write_bytes))),
             ("other operations", live.other_ops.to_string()),
             ("failed operations", live.failed_ops.to_string()),
-            ("delayed by the limit", live.delayed_ops.to_string()),
+            ("throttled by the limit", live.delayed_ops.to_string()),
             ("waiting now", format!("{}, {}", live.waiting, counted(live.parked_bytes))),
         ]),
     }
     if let (Some(left), Some(most)) =
         (volume.live.and_then(|live| live.credits), volume.credits_max)
     {
-        fields.push(("credits for bursts", format!("{left} of {most}")));
+        fields.push(("burst credits", format!("{left} of {most}")));
     }
     print::fields(&fields)?;
     print::line("")?;
@@ -431,11 +431,11 @@ fn used(live: &VolumeLive) -> String {
     let Some(Counting { files, bytes }) = live.counting else {
         return match live.used_exact {
             true => used,
-            false => format!("{used}, not exact: try weir volume rescan"),
+            false => format!("{used}, not exact: run weir volume rescan"),
         };
     };
     let known = if live.used_exact { "" } else { " when last known" };
-    format!("{used}{known}; being counted: {files} files, {} so far", counted(bytes))
+    format!("{used}{known}; recount running: {files} files, {} so far", counted(bytes))
 }
 
 /// Pause between two requests for a recount's progress.
@@ -448,32 +448,33 @@ async fn rescan(client: &Client, output: Output, name: &str) -> Result<()> {
     let status = Status::new(output == Output::Table);
     let found = loop {
         let volume = client.volume(name).await?;
-        let live =
-            volume.live.context("the volume is no longer served: the server's log says why")?;
+        let live = volume
+            .live
+            .context("the volume is no longer served; the server's log contains the reason")?;
         match live.counting {
             Some(Counting { files, bytes }) => {
                 status.show(format_args!("{files} files, {} so far", counted(bytes)));
             }
             None if number(&volume) == before => {
-                bail!("the volume could not be counted: the server's log says why")
+                bail!("the recount failed; the server's log contains the reason")
             }
             None => break live.counted,
         }
         tokio::time::sleep(RESCAN_POLL).await;
     };
     status.clear();
-    let found = found.context("the server says nothing of what it counted")?;
+    let found = found.context("the server's response lacks the result of the recount")?;
     if output == Output::Json {
         return print::json(&found);
     }
     let (from, to) = (counted(found.before_bytes), counted(found.after_bytes));
     let change = match found.before_bytes == found.after_bytes {
-        true => format!("{to}, as before"),
+        true => format!("{to}, unchanged"),
         false => format!("{from} → {to}"),
     };
     let left_out = match found.left_out {
         0 => String::new(),
-        number => format!("; {number} could not be read: the server's log says which"),
+        number => format!("; {number} could not be read; see the server's log"),
     };
     print::line(format_args!("volume {name}: {change}, files with data: {}{left_out}", found.files))
 }
@@ -504,7 +505,7 @@ fn described(volume: &Volume) -> String {
     let quota = Bytes(volume.quota_bytes);
     let limit = limit(volume);
     let share = volume.weight.map(|weight| match volume.throughput_bytes_per_second {
-        Some(least) => format!(", shared: weight {weight}, {} for certain", Rate(least)),
+        Some(least) => format!(", shared: weight {weight}, {} guaranteed", Rate(least)),
         None => format!(", shared: weight {weight}"),
     });
     format!("volume {}: quota {quota}, limit {limit}{}", volume.name, share.unwrap_or_default())

@@ -55,7 +55,7 @@ fn a_file_at_its_ceiling_delays_nobody_who_wants_another() {
     let [file, other] = [&b"file"[..], b"other"].map(|name| peer.create(name));
     server.weir(&["volume", "set", "good", "--max-file-iops", "20"]);
     let shown = server.weir(&["volume", "show", "good"]);
-    assert!(shown.contains("most of each file"), "{shown}");
+    assert!(shown.contains("ceiling per file"), "{shown}");
     // The requests that wait for the first file came earlier, on the same connection.
     let args = |file| ReadArgs { file: FileHandle3(file), offset: 0, count: 0 };
     let calls = (0..20).map(|call| encoded(call, &args(&file)));

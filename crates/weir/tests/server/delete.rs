@@ -27,7 +27,7 @@ impl Asked {
             .unwrap();
         let mut screen = script.stdout.take().unwrap();
         let mut seen = String::new();
-        while !seen.contains("Type its name to go on: ") {
+        while !seen.contains("Type the name of the volume to continue: ") {
             let mut some = [0; 256];
             let count = screen.read(&mut some).unwrap();
             assert!(count > 0, "it ended without a question: {seen}");
@@ -70,7 +70,7 @@ fn what_was_seen_is_deleted_and_nothing_else() {
     // Without a terminal nobody is asked, and nothing is deleted.
     server.volume("good", "1TiB");
     let refused = server.try_weir(&["volume", "delete", "good"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("give --yes") && exists());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("confirm with --yes") && exists());
     let late = server.try_weir(&["volume", "delete", "good", "--yes", "--if-match", "0123"]);
     assert!(String::from_utf8_lossy(&late.stderr).contains("changed") && exists());
 }

@@ -119,14 +119,14 @@ fn what_a_container_withholds_is_named_with_what_will_not_work() {
     command.args(["--inh-caps", "-all", WEIR]);
     let server = Logged::start(&mut command, data.path(), &["--log-level", "info"]);
     for (capability, consequence) in [
-        ("CAP_CHOWN", "root on a client can't give files away"),
-        ("CAP_MKNOD", "root on a client can't make device nodes"),
+        ("CAP_CHOWN", "root on a client cannot change the owner of files"),
+        ("CAP_MKNOD", "root on a client cannot create device nodes"),
     ] {
         let named = |line: &&String| line.contains("WARN") && line.contains(capability);
         let line = server.start.iter().find(named).unwrap();
         assert!(line.contains(consequence), "{line}");
     }
-    assert!(server.has_said("few open files are allowed"), "{:#?}", server.start);
+    assert!(server.has_said("the limit of open files is low"), "{:#?}", server.start);
     for status in threads(server.process.id()) {
         assert_eq!(set(&status, "CapPrm"), NEEDED & !(CHOWN | MKNOD));
         assert_eq!(field(&status, "NoNewPrivs"), "1");
@@ -147,7 +147,7 @@ fn an_ordinary_user_is_told_the_limits_and_its_memory_is_nobodys() {
     }
     let server = Logged::start(&mut command, &place.path().join("data"), &[]);
     assert!(server.has_said("all files belong to this user"), "{:#?}", server.start);
-    assert!(server.has_said("file handles end with this process"));
+    assert!(server.has_said("file handles are not persistent"));
     // A process that can't be dumped belongs to root, so that its own user can't trace it or read
     // its memory.
     let memory = format!("/proc/{}/mem", server.process.id());
@@ -168,7 +168,7 @@ fn the_filter_can_be_switched_off_and_the_rest_stays() {
         // A process that may raise a limit that is too low does; others say so.
         let own = std::fs::read_to_string("/proc/self/status").unwrap();
         let may = set(&own, "CapEff") & SYS_RESOURCE != 0;
-        assert_eq!(server.has_said("few open files are allowed"), !may);
+        assert_eq!(server.has_said("the limit of open files is low"), !may);
         for status in threads(server.process.id()) {
             assert_eq!(field(&status, "Seccomp"), expected);
             assert_eq!(field(&status, "NoNewPrivs"), "1");
@@ -215,7 +215,7 @@ fn no_log_line_holds_a_token_a_key_or_the_seal_of_a_handle() {
         peer.attributes(handle);
     }
     let log = server.stop();
-    for said in ["asked of the API", "connected", "mounted"] {
+    for said in ["API request", "connected", "mounted"] {
         assert!(log.contains(said), "{said}: not noted");
     }
     let seals = [&handle, &forged].map(|handle| &handle[handle.len() - 8..]);

@@ -11,8 +11,8 @@ use std::time::Instant;
 use weir_nfs::client::Mnt;
 
 /// The server's own words for what is missing.
-const DROPPED: &str = "lines of the log were dropped";
-const LEFT_OUT: &str = "lines were left out";
+const DROPPED: &str = "log lines were dropped";
+const LEFT_OUT: &str = "log lines were suppressed";
 
 fn lines(reader: PipeReader) -> impl Iterator<Item = String> {
     BufReader::new(reader).lines().map(Result::unwrap)

@@ -61,8 +61,9 @@ impl Audit {
             && last.generation != generation
         {
             let note = format!(
-                "the catalogue is at generation {generation}, and the last record left it at {}: it \
-                 was restored, or the server ended between a change and its record",
+                "the catalogue is at generation {generation}, but the last record has generation \
+                 {}: the catalogue was restored, or the server stopped between a change and its \
+                 record",
                 last.generation
             );
             tracing::warn!("{note}");
@@ -133,11 +134,11 @@ impl Audit {
         let work = move || {
             if let Err(error) = log.append(&record, safe) {
                 let record = serde_json::to_string(&record).unwrap_or_default();
-                tracing::error!(%error, record, "the audit log can't be written");
+                tracing::error!(%error, record, "cannot write the audit log");
             }
         };
         if tokio::task::spawn_blocking(work).await.is_err() {
-            tracing::error!("the audit log can't be written: its thread ended");
+            tracing::error!("cannot write the audit log: its thread has ended");
         }
     }
 
@@ -149,11 +150,11 @@ impl Audit {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "audit_unavailable",
                 format!(
-                    "nothing was changed, because the audit log can't record it: {error}; see to the \
-                     disk of the data directory"
+                    "the change was not made, because it cannot be recorded in the audit log: \
+                     {error}; check the disk of the data directory"
                 ),
             )),
-            Err(_) => Err(Failure::internal("failed", "the audit log failed inside the server")),
+            Err(_) => Err(Failure::internal("failed", "internal error in the audit log")),
         }
     }
 }
@@ -235,7 +236,7 @@ pub(super) async fn recorded(
     }
     let request = Request::from_parts(parts, Body::from(body.clone()));
     let Ok(permit) = Arc::clone(&state.0.audit.in_hand).try_acquire_owned() else {
-        let message = "too many changes wait for one another: try again later";
+        let message = "too many changes are pending: try again later";
         return Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).into_response();
     };
     let work = async move {
@@ -245,7 +246,7 @@ pub(super) async fn recorded(
     match tokio::spawn(work).await {
         Ok(response) => response,
         Err(_) => {
-            Failure::internal("failed", "the request failed inside the server").into_response()
+            Failure::internal("failed", "the request failed with an internal error").into_response()
         }
     }
 }
@@ -278,8 +279,7 @@ impl Audit {
         let minded = response.extensions().get::<Minded>();
         record.note = minded.map(|minded| minded.0.clone());
         if response.extensions().get::<Again>().is_some() {
-            record.note =
-                Some("sent again: it was made before, and nothing was made now".to_owned());
+            record.note = Some("replay of an earlier request; nothing was changed".to_owned());
         }
         record.generation = self.catalog.snapshot().generation;
         self.write(record, done).await;

@@ -32,11 +32,11 @@ pub(in super::super) async fn read(
     let Query(Which { since, after, limit }) = which?;
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
     if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Failure::bad_request(format!("limit may be 1 to {LIMIT_MAX}")));
+        return Err(Failure::bad_request(format!("limit must be from 1 to {LIMIT_MAX}")));
     }
     let since = since.as_deref().map(clock::precise).transpose()?;
     let place = |text: String| {
-        let message = "after is none that a page of the audit log gave";
+        let message = "after is not a position returned by a page of the audit log";
         Place::parse(&text).ok_or_else(|| Failure::bad_request(message))
     };
     let after = after.map(place).transpose()?;
@@ -45,11 +45,13 @@ pub(in super::super) async fn read(
         (None, None) => log.newest(limit),
         (after, since) => log.from(after.unwrap_or_default(), &since.unwrap_or_default(), limit),
     };
-    let failed = || Failure::internal("io", "the audit log can't be read: see the server's log");
+    let failed = || {
+        Failure::internal("io", "cannot read the audit log; the server's log contains the reason")
+    };
     let Part { items, next, more } = match tokio::task::spawn_blocking(work).await {
         Ok(Ok(part)) => part,
         Ok(Err(error)) => {
-            tracing::error!(%error, "the audit log can't be read");
+            tracing::error!(%error, "cannot read the audit log");
             return Err(failed());
         }
         Err(_) => return Err(failed()),

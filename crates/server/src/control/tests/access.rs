@@ -68,7 +68,7 @@ async fn a_token_opens_the_api_until_it_is_revoked_or_ends() {
         operator.create_pool(&pool(Qos::Auto), Dry::No).await.unwrap();
         let (status, error) = refusal(operator.tokens().await);
         assert_eq!((status, error.code.as_str()), (403, "forbidden"));
-        assert!(error.message.contains("needs the role admin"), "{}", error.message);
+        assert!(error.message.contains("requires the role admin"), "{}", error.message);
         assert_eq!(running.client.tokens().await.unwrap()[0].name, "ci");
         running.client.revoke_token("ci").await.unwrap();
         assert_eq!(refusal(operator.pools().await).1.code, "unauthorized");
@@ -181,7 +181,7 @@ async fn a_change_without_a_record_is_found_at_the_next_start() {
     let records = running.records().await;
     let gap = records.last().unwrap();
     assert_eq!((gap.event, gap.generation), (AuditEvent::Gap, 3));
-    assert!(gap.note.as_ref().unwrap().contains("the last record left it at 2"), "{gap:?}");
+    assert!(gap.note.as_ref().unwrap().contains("the last record has generation 2"), "{gap:?}");
     let directory = running.stop().await;
     let running = Running::start_in(directory).await;
     assert_eq!(running.records().await.len(), records.len(), "it is said once");

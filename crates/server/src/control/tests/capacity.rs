@@ -89,7 +89,11 @@ async fn what_can_not_be_kept_is_refused_with_the_reason() {
     };
     let (status, error) = keep("/nowhere/at/all", measured()).await;
     assert_eq!((status, error.code.as_str()), (400, "bad_path"));
-    assert!(error.message.contains("can't be calibrated: it is no directory"), "{}", error.message);
+    assert!(
+        error.message.contains("cannot be calibrated: it is not a directory"),
+        "{}",
+        error.message
+    );
     let (status, error) = keep("/", NewCalibration { cells: Vec::new(), ..measured() }).await;
     assert_eq!((status, error.code.as_str()), (400, "bad_calibration"));
     running.stop().await;

@@ -94,7 +94,7 @@ async fn no_etag_is_that_of_what_is_not_there() {
             let header = format!("if-match: {tag}\r\n");
             let (status, _, answer) = send(&running, &line(method), &header, &body).await;
             assert_eq!(status, 412, "{method} {tag}: {answer}");
-            assert!(answer.contains("there is no calibration"), "{answer}");
+            assert!(answer.contains("does not exist"), "{answer}");
         }
     }
     assert_eq!(send(&running, &line("PUT"), "", &measured()).await.0, 200);
@@ -135,7 +135,7 @@ async fn a_change_for_another_state_is_refused() {
     ];
     for (status, error) in refused {
         assert_eq!((status, error.code.as_str()), (412, "changed_meanwhile"));
-        assert!(error.message.contains("look again"), "{}", error.message);
+        assert!(error.message.contains("read it again"), "{}", error.message);
     }
     assert_eq!(refusal(mine.create_volume(&small("new"), Dry::No).await).0, 400);
     client.if_match(&next).add_export("v", &rule, Dry::No).await.unwrap();

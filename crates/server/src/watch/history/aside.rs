@@ -49,7 +49,7 @@ pub(super) fn set(path: &Path, why: &HistoryError) -> Result<(), HistoryError> {
     }
     tracing::warn!(
         error = %why, aside = %aside.display(),
-        "the history of contracts is damaged or of another version: it is set aside, and a new one begun"
+        "the contract history is damaged or has the format of another version: it was moved aside, and a new one was started"
     );
     Ok(())
 }

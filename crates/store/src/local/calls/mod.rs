@@ -184,7 +184,7 @@ impl LocalStore {
             && let Some(file) = state.file()
             && let Err(errno) = fdatasync(&file)
         {
-            tracing::warn!(volume = self.0.label, %errno, "can't sync meta/calls");
+            tracing::warn!(volume = self.0.label, %errno, "cannot sync meta/calls");
         }
     }
 

@@ -38,7 +38,7 @@ impl Volume {
                 let volume = &self.label;
                 tracing::warn!(
                     volume, %errno,
-                    "can't read meta/calls: calls sent again after this restart may act twice"
+                    "cannot read meta/calls: calls retransmitted after this restart may be executed twice"
                 );
             }
         }
@@ -69,7 +69,11 @@ impl Volume {
         }
         if !entries.is_empty() {
             let (volume, count) = (&self.label, entries.len());
-            tracing::info!(volume, count, "calls of before the restart are remembered");
+            tracing::info!(
+                volume,
+                count,
+                "restored calls from before the restart to the duplicate request cache"
+            );
         }
         let mut state = State::found(log, entries);
         // What was decided must not be decided again by names that have changed since.

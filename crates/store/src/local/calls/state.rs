@@ -71,7 +71,7 @@ impl State {
                 self.again = Some(now() + PAUSE);
                 tracing::warn!(
                     %errno,
-                    "can't make meta/calls: calls sent again after a restart may act twice"
+                    "cannot create meta/calls: calls retransmitted after a restart may be executed twice"
                 );
             }
         }
@@ -194,7 +194,7 @@ impl State {
             && let Some(log) = self.log.take()
             && let Err(errno) = log.empty()
         {
-            tracing::warn!(%errno, "can't empty meta/calls");
+            tracing::warn!(%errno, "cannot empty meta/calls");
         }
     }
 
@@ -226,7 +226,7 @@ impl State {
         self.pending.clear();
         tracing::warn!(
             %errno, emptied,
-            "can't write meta/calls: calls sent again after a restart may act twice"
+            "cannot write meta/calls: calls retransmitted after a restart may be executed twice"
         );
     }
 

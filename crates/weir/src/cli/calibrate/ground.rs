@@ -40,7 +40,7 @@ impl Ground {
         let keeps = |path: &Path| path.exists() && !path.join("weir-pool").exists();
         let keeps_directory = new.directory.as_deref().is_some_and(|path| keeps(Path::new(path)));
         let pool = client.overcommitting().create_pool(new, Dry::No).await?;
-        let pool = pool.item.context("the server says nothing of the pool that it made")?;
+        let pool = pool.item.context("the server's response lacks the created pool")?;
         Ok(Self { pool, volume: Some(format!("{NAME}-{random:0DIGITS$x}")), keeps_directory })
     }
 
@@ -67,7 +67,7 @@ impl Ground {
         for _ in 0..QUIET_LOOKS {
             if let Some(why) = is_foreign(&seen.0, &seen.1) {
                 bail!(
-                    "pool {NAME} is in the way, and no calibration made it as it is: {why}. Delete it if nobody needs it (`weir volume delete`, `weir pool delete {NAME}`), or put its volumes into another pool (`weir volume move`) first"
+                    "pool {NAME} already exists and was not created by a calibration: {why}. Delete it if it is not needed (`weir volume delete`, `weir pool delete {NAME}`), or move its volumes to another pool first (`weir volume move`)"
                 );
             }
             tokio::time::sleep(QUIET_WAIT).await;
@@ -79,7 +79,7 @@ impl Ground {
             }
             seen = now;
         }
-        bail!("another `weir calibrate` is under way, in pool {NAME}: wait for its end")
+        bail!("another `weir calibrate` is running in pool {NAME}: wait until it is complete")
     }
 
     /// Takes the volume and the pool away, where they are there and still the same.
@@ -88,14 +88,14 @@ impl Ground {
             && let Some(volume) = absent(client.volume(name).await)?
         {
             if volume.pool != NAME {
-                bail!("volume {name} was moved to pool {}, and stays", volume.pool);
+                bail!("volume {name} was moved to pool {} and is not removed", volume.pool);
             }
             client.if_match(&volume.etag).delete_volume(name, Dry::No).await?;
             self.await_removal(volume.id).await;
         }
         let Some(pool) = absent(client.pool(NAME).await)? else { return Ok(()) };
         if pool.id != self.pool.id {
-            bail!("pool {NAME} is another than was measured in, and stays");
+            bail!("pool {NAME} was replaced during the calibration and is not removed");
         }
         client.if_match(&pool.etag).delete_pool(NAME, Dry::No).await?;
         let directory = self.directory();
@@ -103,7 +103,7 @@ impl Ground {
         // somebody's.
         let made_here = !self.keeps_directory && directory.file_name().is_some_and(|it| it == NAME);
         if made_here && std::fs::remove_dir(directory).is_err() && directory.exists() {
-            bail!("directory {} stays: remove it once it is empty", directory.display());
+            bail!("directory {} is not empty: remove it when it is", directory.display());
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ async fn look(client: &Client) -> Result<Option<(Pool, Vec<Volume>)>> {
 /// Why a calibration can't have made this.
 fn is_foreign(pool: &Pool, volumes: &[Volume]) -> Option<String> {
     if (pool.level.as_str(), pool.qos, pool.size_bytes) != (LEVEL, Qos::Auto, SIZE_BYTES) {
-        return Some("its level, model or size is another".to_owned());
+        return Some("its level, model or size differs".to_owned());
     }
     let is_own = |volume: &&Volume| {
         let digits = volume.name.strip_prefix(NAME).and_then(|rest| rest.strip_prefix('-'));
@@ -143,10 +143,10 @@ fn is_foreign(pool: &Pool, volumes: &[Volume]) -> Option<String> {
         named && volume.quota_bytes == SIZE_BYTES
     };
     if let Some(other) = volumes.iter().find(|volume| !is_own(volume)) {
-        return Some(format!("volume {} is in it", other.name));
+        return Some(format!("it contains volume {}", other.name));
     }
     (volumes.len() > 1 || pool.volumes != volumes.len())
-        .then(|| format!("{} volumes are in it", pool.volumes.max(volumes.len())))
+        .then(|| format!("it contains {} volumes", pool.volumes.max(volumes.len())))
 }
 
 /// Nothing where the server says that there is none.

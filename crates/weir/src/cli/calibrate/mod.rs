@@ -34,7 +34,7 @@ const LOOK_WAIT: Duration = Duration::from_secs(5);
 /// nothing.
 const MISSED_MAX: u32 = 1;
 /// Message after a signal stopped the calibration.
-const INTERRUPTED: &str = "interrupted; nothing was kept";
+const INTERRUPTED: &str = "interrupted; nothing was stored";
 
 /// Measure the performance of this hardware, as the limit for contracts
 ///
@@ -122,20 +122,18 @@ struct Measure {
 fn block_size(text: &str) -> Result<u32, String> {
     let bytes = values::size(text)?;
     let fits = u32::try_from(bytes).ok().filter(|bytes| (512..=1 << 20).contains(bytes));
-    fits.ok_or_else(|| format!("{text:?} is no block size: from 512B to 1MiB is allowed"))
+    fits.ok_or_else(|| format!("{text:?} is not a valid block size: the range is 512B to 1MiB"))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.ok_or_else(|| format!("{text:?} is no time: write 0.1 to 3600, in seconds"))
+    seconds.ok_or_else(|| format!("{text:?} is not a valid time: the range is 0.1 to 3600 seconds"))
 }
 
 /// Runs the command.
 pub(crate) async fn run(global: &Global, args: &CalibrateArgs) -> Result<()> {
     if args.command.is_none() && global.if_match.is_some() {
-        return Err(print::usage(
-            "a calibration changes nothing that is there: leave --if-match out",
-        ));
+        return Err(print::usage("a calibration changes no existing object: omit --if-match"));
     }
     let client = connect::client(global)?;
     match &args.command {
@@ -145,11 +143,7 @@ pub(crate) async fn run(global: &Global, args: &CalibrateArgs) -> Result<()> {
         }
         Some(CalibrateCommand::Forget { directory, dry_run }) => {
             let changed = client.forget_calibration(directory, super::pool::dry(*dry_run)).await?;
-            print::changed(
-                global.output,
-                &changed,
-                &format!("calibration of {directory} forgotten"),
-            )
+            print::changed(global.output, &changed, &format!("calibration of {directory} deleted"))
         }
     }
 }
@@ -194,11 +188,11 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
     let (plan, pool, output) = (args.plan()?, args.pool()?, global.output);
     if !connect::is_here(global)? {
         return Err(print::usage(
-            "that server is on another machine, and its network would be measured: run `weir calibrate` on the machine of the server",
+            "the server is on another machine, so the network would be measured: run `weir calibrate` on the server's machine",
         ));
     }
     if let Some(path) = args.path.as_ref().filter(|path| matches!(path.try_exists(), Ok(false))) {
-        return Err(print::usage(&format!("there is no directory {}", path.display())));
+        return Err(print::usage(&format!("directory {} does not exist", path.display())));
     }
     let server = client.server().await?;
     let _turn = Turn::take(&server)?;
@@ -206,7 +200,7 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
     let others = Others::look(client).await?;
     if !args.force && (others.rate > BUSY.0 || others.iops > BUSY.1) {
         bail!(
-            "other volumes are busy ({:.2}, {} IOPS), and what they use would be missing from what is measured: calibrate when they are quiet, or give --force",
+            "other volumes are busy ({:.2}, {} IOPS), and their load would reduce the measured capacity: calibrate when they are idle, or use --force",
             Rate(others.rate),
             others.iops
         );
@@ -216,14 +210,16 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
         () = stop.asked() => bail!(INTERRUPTED),
     };
     if let Some(ground) = left.take_if(|_| !args.dry_run) {
-        ground.remove(client).await.context("taking away what a calibration before left")?;
+        ground.remove(client).await.context("removing the remains of an earlier calibration")?;
     }
     let place = match &left {
         Some(ground) => ground.directory().to_owned(),
         None => {
             let made = client.overcommitting().create_pool(&pool, Dry::Run).await?;
             PathBuf::from(
-                made.item.context("the server doesn't say where the pool would be")?.directory,
+                made.item
+                    .context("the server's response lacks the directory of the pool")?
+                    .directory,
             )
         }
     };
@@ -243,7 +239,7 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
     if output == Output::Json {
         return print::json(&kept);
     }
-    let kept = kept.item.context("the server says nothing of what it kept")?;
+    let kept = kept.item.context("the server's response lacks the stored calibration")?;
     calibration::print_one(&kept)?;
     calibration::print_use(&client.capacity().await?, &kept.directory)
 }
@@ -269,7 +265,7 @@ fn announce(output: Output, args: &Measure, plan: &Plan) -> Result<()> {
 fn in_words(plan: &Plan) -> String {
     let (jobs, depth, data) = (plan.jobs, plan.depth, Bytes(plan.data_bytes()));
     format!(
-        "{} measurements of {} s, {jobs} jobs with {depth} requests in flight each, files of {data} in all: about {} s.",
+        "{} measurements of {} s, {jobs} jobs with {depth} requests in flight each, files of {data} in total: about {} s.",
         plan.cells().count(),
         plan.seconds,
         plan.expected().as_secs()
@@ -335,7 +331,7 @@ impl Run<'_> {
         let measured = measured.await;
         if let (Err(error), Output::Table) = (ground.remove(client).await, self.output) {
             weir_bench::errln!(
-                "weir: not all of the calibration is gone; the next takes away what it can: {}",
+                "weir: the calibration was not removed completely; the next one removes the remains: {}",
                 print::in_full(&error)
             );
         }
@@ -379,7 +375,7 @@ impl Run<'_> {
         stop: &mut Stop,
     ) -> Result<NewCalibration> {
         let (client, server) = (self.client, self.server);
-        let address = server.nfs.first().context("the server serves no NFS")?;
+        let address = server.nfs.first().context("the server does not serve NFS")?;
         let address = reachable(address.parse().with_context(|| format!("NFS address {address}"))?);
         let name = ground.make_volume(client).await?;
         if !address.ip().is_loopback() {
@@ -404,7 +400,7 @@ impl Run<'_> {
                 Others::look(client).await
             };
             tokio::select! {
-                done = &mut run => break done.context("the measurement failed inside this program")?,
+                done = &mut run => break done.context("the measurement failed with an internal error")?,
                 // The engine stops by the same control when it loses the server.
                 () = stop.asked(), if !control.stopped() => control.stop(),
                 looked = look => match looked {
@@ -429,7 +425,7 @@ impl Run<'_> {
             }),
             (Err(error), None) => Err(error.into()),
             (_, Some(blind)) => {
-                Err(blind.context("it can't be seen what other volumes do; nothing was kept"))
+                Err(blind.context("cannot read the load of other volumes; nothing was stored"))
             }
         }
     }
@@ -480,7 +476,7 @@ mod tests {
     #[test]
     fn values_are_within_what_can_be_measured() {
         assert_eq!(block_size("64KiB"), Ok(65_536));
-        assert!(block_size("2MiB").unwrap_err().contains("from 512B to 1MiB"));
+        assert!(block_size("2MiB").unwrap_err().contains("512B to 1MiB"));
         assert!(block_size("64K").unwrap_err().contains("64KiB"));
         assert_eq!(seconds("0.5"), Ok(0.5));
         for wrong in ["0", "-1", "soon", "NaN", "3601"] {

@@ -22,15 +22,18 @@ pub(super) fn check(directory: &Path, bytes: u64, pid: u32) -> Result<()> {
     let Some(there) = nearest(directory) else { return Ok(()) };
     let Ok(disk) = statvfs(there) else { return Ok(()) };
     if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        bail!("the file system of {} is read-only: nothing can be measured there", there.display());
+        bail!("the file system of {} is read-only and cannot be calibrated", there.display());
     }
     if is_ours(pid) && access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        bail!("the server may not write in {}: let it, or give another --path", there.display());
+        bail!(
+            "the server has no write permission in {}: grant it, or use another --path",
+            there.display()
+        );
     }
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if needed(bytes) > free {
         bail!(
-            "the file system of {} has {:.2} free, and {:.2} are needed: choose smaller files or fewer jobs (--file-size, --jobs), or make room",
+            "the file system of {} has {:.2} free, but {:.2} are needed: use smaller files or fewer jobs (--file-size, --jobs), or free space",
             there.display(),
             Bytes(free),
             Bytes(needed(bytes))

@@ -26,13 +26,13 @@ impl Turn {
     /// If another process has it.
     pub(super) fn take(server: &ServerInfo) -> Result<Self> {
         let name = format!("{NAME}-{}", server.report_key);
-        let address = SocketAddr::from_abstract_name(&name).context("a name for the turn")?;
+        let address = SocketAddr::from_abstract_name(&name).context("creating the lock name")?;
         match UnixListener::bind_addr(&address) {
             Ok(held) => Ok(Self { _held: held }),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                bail!("another `weir calibrate` is under way: wait for its end")
+                bail!("another `weir calibrate` is running: wait until it is complete")
             }
-            Err(error) => Err(error).context("taking the turn to calibrate"),
+            Err(error) => Err(error).context("locking the calibration"),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Stop {
             next(&mut signals).await;
             weir_bench::errln!("");
             weir_bench::errln!(
-                "weir: ended at once: pool {NAME} may be left, and the next calibration takes it away"
+                "weir: stopped immediately: pool {NAME} may remain; the next calibration removes it"
             );
             std::process::exit(ENDED_STATUS);
         });
@@ -98,7 +98,7 @@ mod tests {
         };
         let held = Turn::take(&server("a")).unwrap();
         let _other = Turn::take(&server("b")).unwrap();
-        assert!(Turn::take(&server("a")).err().unwrap().to_string().contains("under way"));
+        assert!(Turn::take(&server("a")).err().unwrap().to_string().contains("is running"));
         drop(held);
         Turn::take(&server("a")).unwrap();
     }

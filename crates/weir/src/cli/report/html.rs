@@ -18,12 +18,12 @@ const BARS_MAX: usize = 450;
 pub(super) fn page(report: &Report) -> String {
     let (whole, axis) = (&report.whole, Axis::of(report));
     let judged = match report.resolution_seconds {
-        1 => "Each second is judged by itself",
-        _ => "Each 10 s are judged by themselves",
+        1 => "Each second is judged separately",
+        _ => "Each 10-second interval is judged separately",
     };
     let lead = format!(
-        "Volume {} of pool {}, from {} to {}. {}: was the contract demanded, and was it \
-         delivered?",
+        "Volume {} of pool {}, from {} to {}. {}: whether the contract was demanded, and whether \
+         it was delivered.",
         report.volume,
         report.pool,
         utc(whole.start),
@@ -36,24 +36,27 @@ pub(super) fn page(report: &Report) -> String {
     page.section("Over time");
     page.figure(
         &throughput(report, &axis).to_svg(),
-        "What was delivered, and what clients asked for (grey), against the limit (dashed). Where they ask for less, \
-         less is delivered: that breaks nothing.",
+        "Delivered and requested throughput (grey) compared with the limit (dashed). If clients \
+         request less than the limit, less is delivered; this does not break the contract.",
     );
     page.figure(
         &verdicts(report, &axis).to_svg(),
-        &format!("By {}, each broken if any stretch of it was.", length(report.resolution_seconds)),
+        &format!(
+            "By {}; a period is broken if any interval in it is broken.",
+            length(report.resolution_seconds)
+        ),
     );
     page.figure(
         &latencies(report, &axis).to_svg(),
-        "Mean time of a READ, WRITE or COMMIT by where it was spent. Time for the contract is the contract at work: \
-         requests in flight divided by what the limit lets through.",
+        "Breakdown of the mean latency of READs, WRITEs and COMMITs. Time waiting for the contract \
+         is intended: it is the number of requests in flight divided by the rate of the limit.",
     );
     page.section("Lately");
     let names = ["last 10 s", "last minute", "last hour"].map(str::to_owned);
     let recent = names.into_iter().zip(&report.recent);
-    page.table(&table(recent.chain([("all of it".to_owned(), whole)])));
+    page.table(&table(recent.chain([("total".to_owned(), whole)])));
     periods(&mut page, report);
-    page.section("By which conditions");
+    page.section("Conditions");
     page.list(report.conditions.iter().cloned());
     page.finish(&format!("Weir {}. Made {}.", report.server, utc(report.made_at)))
 }
@@ -75,16 +78,16 @@ fn facts(whole: &Window) -> [Fact; 4] {
     [
         fact(
             whole.error.map_or_else(|| "–".to_owned(), error_text),
-            "error of the contract while it was demanded",
+            "contract error while it was demanded",
         ),
         fact(format!("{:.2}", Rate(whole.limit_bytes_per_second)), "limit, on average"),
         fact(
             format!("{:.2}", Rate(whole.delivered_bytes_per_second)),
-            "delivered, averaged over all of this time",
+            "delivered, average over the whole period",
         ),
         fact(
             whole.split.mean_nanos().map_or_else(|| "–".to_owned(), nanos_text),
-            "a READ, WRITE or COMMIT, on average",
+            "mean latency of a READ, WRITE or COMMIT",
         ),
     ]
 }
@@ -258,8 +261,8 @@ fn latencies(report: &Report, axis: &Axis) -> StackedChart {
         Stack { span: (from, to), values: Part::ALL.map(value) }
     };
     StackedChart {
-        title: "Time of a request".to_owned(),
-        subtitle: "by where it was spent".to_owned(),
+        title: "Latency of a request".to_owned(),
+        subtitle: "by component".to_owned(),
         unit: "ms".to_owned(),
         time: axis.label.clone(),
         span: axis.span,
@@ -293,7 +296,7 @@ fn periods(page: &mut Page, report: &Report) {
     page.section("Every period");
     let count = rows.len();
     let summary =
-        format!("{count} periods in which anything came, by {}", length(report.resolution_seconds));
+        format!("{count} periods with requests, by {}", length(report.resolution_seconds));
     page.details(&summary, &table(rows.iter().map(|(name, window)| (name.clone(), window))));
 }
 

@@ -95,18 +95,18 @@ pub(crate) async fn check(global: &Global, args: &ReportArgs) -> Result<()> {
     let Some(path) = &args.verify else { return Ok(()) };
     let signed = read(path)?;
     let (key, trust) = match &args.key {
-        Some(key) => (Some(key.clone()), "the key that was asked for"),
+        Some(key) => (Some(key.clone()), "the key given by --key"),
         None if global.names_server() => {
             (Some(connect::client(global)?.server().await?.report_key), "the key of the server")
         }
-        None => (None, "a key that nothing was compared with: give --key, or name the server"),
+        None => (None, "a key that was not verified: use --key, or name the server"),
     };
     let report = signed.verify(key.as_deref()).with_context(|| path.display().to_string())?;
     if args.output(global.output) == Output::Json {
         return print::json(&report);
     }
     print::lines([
-        format!("The signature fits. Signed by {}, {trust}.", signed.public_key),
+        format!("The signature is valid. Signed by {}, {trust}.", signed.public_key),
         format!("Made {}. {}", utc(report.made_at), sentence(&report)),
     ])
 }
@@ -116,7 +116,7 @@ fn read(path: &Path) -> Result<SignedReport> {
     let length = path.metadata().with_context(named)?.len();
     anyhow::ensure!(length <= SIGNED_BYTES_MAX, "{}: too large for a signed report", named());
     let text = std::fs::read_to_string(path).with_context(named)?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no signed report", named()))
+    serde_json::from_str(&text).with_context(|| format!("{} is not a signed report", named()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -136,13 +136,13 @@ fn counts(report: &Report) -> String {
     let Window { kept, not_demanded, broken, .. } = report.whole;
     // Periods told by seconds are judged by seconds.
     let length = report.resolution_seconds.min(10);
-    format!("{kept} stretches of {length} s kept, {not_demanded} not demanded, {broken} broken")
+    format!("{kept} intervals of {length} s kept, {not_demanded} not demanded, {broken} broken")
 }
 
 fn show(report: &Report) -> Result<()> {
     print::lines([sentence(report).as_str(), ""])?;
     let names = ["last 10 s", "last minute", "last hour"];
-    let whole = ("all of it".to_owned(), &report.whole);
+    let whole = ("total".to_owned(), &report.whole);
     let recent = names.into_iter().map(str::to_owned).zip(&report.recent);
     windows(recent.chain([whole]))?;
     let broken: Vec<_> =
@@ -212,7 +212,7 @@ const fn cause_words(cause: Cause) -> &'static str {
         Cause::Gate => "the gate",
         Cause::Store => "the store",
         Cause::Network => "the network or the clients",
-        Cause::Processing => "too few processors",
+        Cause::Processing => "too little CPU time",
     }
 }
 
