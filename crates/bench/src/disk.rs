@@ -62,7 +62,7 @@ impl Disk {
         let device = std::fs::metadata(&self.mount)?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         std::fs::write(file, format!("{major}:{minor} {rate}\n"))
-            .with_context(|| format!("can't throttle {major}:{minor} by {file}"))?;
+            .with_context(|| format!("cannot throttle {major}:{minor} with {file}"))?;
         self.throttled.push((file, format!("{major}:{minor} 0\n")));
         Ok(())
     }
@@ -114,7 +114,7 @@ pub(crate) fn can_throttle() -> bool {
 /// Runs a program to its end; its own words are the error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("can't run {name}"))?;
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {
         bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

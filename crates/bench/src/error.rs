@@ -14,7 +14,7 @@ pub enum BenchError {
     #[error("{0}")]
     Target(String),
     /// A connection could not be opened.
-    #[error("can't connect to {address} from {from}{hint}")]
+    #[error("cannot connect to {address} from {from}{hint}")]
     Connect {
         /// The address.
         address: std::net::SocketAddr,
@@ -55,7 +55,7 @@ pub enum BenchError {
         hint: &'static str,
     },
     /// An operation on a path failed.
-    #[error("can't use {path}{hint}", path = path.display())]
+    #[error("cannot use {path}{hint}", path = path.display())]
     Path {
         /// The file or directory.
         path: PathBuf,

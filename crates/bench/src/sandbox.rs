@@ -22,14 +22,14 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 /// # Errors
 /// Returns only if that fails.
 pub(crate) fn enter() -> Result<()> {
-    let own = std::env::current_exe().context("can't find this program")?;
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
     let error = Command::new("unshare")
         .args(["--net", "--mount", "--propagation", "private", "--"])
         .arg(own)
         .arg("--inside")
         .args(std::env::args_os().skip(1))
         .exec();
-    Err(error).context("can't run unshare")
+    Err(error).context("cannot run unshare")
 }
 
 /// Brings the loopback interface of a fresh network namespace up.

@@ -84,7 +84,9 @@ impl NfsTarget {
                 ),
                 "uid" => target.uid = number,
                 "gid" => target.gid = number,
-                _ => return Err(refuse(url, &format!("{key:?} is none of mountport, uid, gid"))),
+                _ => {
+                    return Err(refuse(url, &format!("{key:?} is not one of mountport, uid, gid")));
+                }
             }
         }
         Ok(target)
@@ -134,7 +136,7 @@ fn resolve_all(url: &str, hosts: &str) -> Result<Vec<SocketAddr>, BenchError> {
     let common = match port_of(last) {
         None => NFS_PORT,
         Some(port) => {
-            port.parse().map_err(|_| refuse(url, &format!("{port:?} is no port number")))?
+            port.parse().map_err(|_| refuse(url, &format!("{port:?} is not a port number")))?
         }
     };
     let addresses: Vec<SocketAddr> =
@@ -164,12 +166,12 @@ fn resolve(url: &str, host: &str, port: u16) -> Result<SocketAddr, BenchError> {
     let named = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
     let mut found = named
         .to_socket_addrs()
-        .map_err(|error| refuse(url, &format!("{host:?} is no address: {error}")))?;
+        .map_err(|error| refuse(url, &format!("{host:?} is not an address: {error}")))?;
     found.next().ok_or_else(|| refuse(url, &format!("{host:?} has no address")))
 }
 
 fn refuse(url: &str, why: &str) -> BenchError {
-    BenchError::Target(format!("{url:?} is no NFS target: {why}"))
+    BenchError::Target(format!("{url:?} is not an NFS target: {why}"))
 }
 
 impl fmt::Display for Target {
@@ -220,10 +222,10 @@ mod tests {
         assert!(message("127.0.0.1:/vol").contains("must start with nfs://"));
         assert!(message("nfs://127.0.0.1").contains("export is missing"));
         assert!(message("nfs://127.0.0.1/v?mountport=x").contains("must be a number"));
-        assert!(message("nfs://127.0.0.1/v?port=1").contains("none of mountport"));
+        assert!(message("nfs://127.0.0.1/v?port=1").contains("not one of mountport"));
         assert!(message("nfs://127.0.0.1,127.0.0.1/v").contains("there twice"));
         assert!(message("nfs://127.0.0.1,,127.0.0.2/v").contains("a host is missing"));
-        assert!(message("nfs://127.0.0.1:x/v").contains("no port number"));
+        assert!(message("nfs://127.0.0.1:x/v").contains("not a port number"));
     }
 
     #[test]

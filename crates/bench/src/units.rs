@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A sentence that says what is accepted.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let (number, suffix) = split(text);
-    let refused = || format!("{text:?} is no time; write it as 30s, 500ms, 250us, 2m, 1h or 14d");
+    let refused = || format!("{text:?} is not a time such as 30s, 500ms, 250us, 2m, 1h or 14d");
     let factor = match suffix {
         "us" | "µs" => 0.000_001,
         "ms" => 0.001,

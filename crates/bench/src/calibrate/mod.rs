@@ -117,10 +117,10 @@ impl Plan {
         }
         let refuse = |message: String| Err(BenchError::Workload(message));
         if let Some(mix) = twice(&self.mixes) {
-            return refuse(format!("the mix of {mix} % reads comes twice: give each once"));
+            return refuse(format!("the mix of {mix} % reads appears twice"));
         }
         if let Some(block) = twice(&self.block_sizes) {
-            return refuse(format!("blocks of {block} bytes come twice: give each size once"));
+            return refuse(format!("the block size of {block} bytes appears twice"));
         }
         let count = self.cells().count();
         if count > CELLS_MAX {
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(plan.workload(0, 1 << 20, false).commit_every, Some(4));
         assert_eq!(plan.workload(0, 1 << 20, false).layout, Layout::Existing);
         let small = Plan { file_bytes: 1 << 16, ..plan.clone() };
-        assert!(small.check().unwrap_err().to_string().contains("holds no block"));
+        assert!(small.check().unwrap_err().to_string().contains("is smaller than a block"));
         assert!(Plan { mixes: Vec::new(), ..plan.clone() }.check().is_err());
         assert!(Plan { mixes: vec![101], ..plan }.check().is_err());
     }

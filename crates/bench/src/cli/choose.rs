@@ -83,10 +83,10 @@ impl Choice {
                 .map(|scenario| vec![scenario])
                 .map_err(|error| CliError::Usage(error.to_string())),
             Err(_) if Path::new(name).exists() => {
-                Err(CliError::Usage(format!("{name} is no regular file: name a text to run")))
+                Err(CliError::Usage(format!("{name} is not a regular file: name a file to run")))
             }
             Err(why) if name.contains(['/', '.']) => {
-                Err(CliError::Usage(format!("there is no file {name}, and {why}")))
+                Err(CliError::Usage(format!("file {name} does not exist, and {why}")))
             }
             Err(why) => Err(CliError::Usage(why)),
         }
@@ -142,7 +142,7 @@ mod tests {
         assert!(told(&["/mnt"]).contains("nothing to run"));
         assert!(told(&["no-such-*", "/mnt"]).contains("weir bench list"));
         assert!(told(&["no-such-test", "/mnt"]).contains("no-such-test"));
-        assert!(told(&["/", "/mnt"]).contains("/ is no regular file"));
+        assert!(told(&["/", "/mnt"]).contains("/ is not a regular file"));
         let waiting = told(&["azure-metadata-cache", "/mnt"]);
         assert!(waiting.contains("azure-metadata-cache waits for SMB"), "{waiting}");
         assert!(choice(&["azure-metadata-cache", "eda", "/mnt"]).scenarios().is_ok());

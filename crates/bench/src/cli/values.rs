@@ -6,8 +6,11 @@ use weir_core::units::parse_rate;
 
 /// A rate: operations a second as a number, or bytes a second with a unit.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
-    let refused =
-        || format!("{text:?} is no rate; write operations a second as 5000, or bytes as 64MiB/s");
+    let refused = || {
+        format!(
+            "{text:?} is not a rate: use operations per second such as 5000, or bytes per second such as 64MiB/s"
+        )
+    };
     if let Ok(operations) = text.parse::<f64>() {
         let sound = operations.is_finite() && operations > 0.0;
         return sound.then_some(Rate::Operations(operations)).ok_or_else(refused);
@@ -22,7 +25,7 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
 
 /// A network distance in microseconds: `200us`, `2ms`.
 pub(super) fn client_delay(text: &str) -> Result<u64, String> {
-    let refused = || format!("{text:?} is no network distance; write it as 200us or 2ms");
+    let refused = || format!("{text:?} is not a network round-trip time such as 200us or 2ms");
     let us = match text.strip_suffix("us").or_else(|| text.strip_suffix("µs")) {
         Some(number) => number.trim().parse().map_err(|_| refused())?,
         None if text.ends_with('s') => {
@@ -45,9 +48,8 @@ pub(super) fn part(text: &str) -> Result<f64, String> {
     } else {
         number(text)
     };
-    part.filter(|part| *part > 0.0 && *part <= 1.0).ok_or_else(|| {
-        format!("{text:?} is no part of a whole; write it as 1/100, 1% or 0.01, or say auto")
-    })
+    part.filter(|part| *part > 0.0 && *part <= 1.0)
+        .ok_or_else(|| format!("{text:?} is not a fraction: use 1/100, 1% or 0.01, or auto"))
 }
 
 #[cfg(test)]

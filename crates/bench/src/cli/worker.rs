@@ -217,7 +217,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let with_port = || bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, PORT));
     text.parse().or_else(|_| with_port()).map_err(|_| {
-        format!("{text:?} is no address of this machine; write it as 192.0.2.1:{PORT} or 0.0.0.0")
+        format!("{text:?} is not a listen address such as 192.0.2.1:{PORT} or 0.0.0.0")
     })
 }
 

@@ -84,7 +84,7 @@ impl Token {
         let refused = |source| BenchError::Path {
             path: path.to_owned(),
             source,
-            hint: ": --secret-file wants a file with the workers' secret",
+            hint: ": --secret-file requires a file with the workers' secret",
         };
         let file = File::open(path).map_err(refused)?;
         if file.metadata().map_err(refused)?.permissions().mode() & 0o077 != 0 {

@@ -123,7 +123,7 @@ fn examine(
 ) -> Result<Option<super::auth::Tag>, GreetError> {
     let Order::Hello { protocol, program, nonce } = receive(&mut halves.read, &[Kind::Greeting])?
     else {
-        return Err(GreetError::Refused("that is no greeting".to_owned()));
+        return Err(GreetError::Refused("invalid greeting".to_owned()));
     };
     if protocol != PROTOCOL {
         return Err(GreetError::Refused(format!(
@@ -136,12 +136,12 @@ fn examine(
         return Ok(None);
     };
     let theirs = nonce.ok_or_else(|| {
-        GreetError::Refused("this worker wants a token: give --secret-file".to_owned())
+        GreetError::Refused("this worker requires a secret: use --secret-file".to_owned())
     })?;
     let own = Nonce::fresh()?;
     send(&mut halves.write, &Report::Challenge { nonce: own })?;
     let Order::Proof { proof } = receive(&mut halves.read, &[Kind::Greeting])? else {
-        return Err(GreetError::Refused("that is no proof".to_owned()));
+        return Err(GreetError::Refused("invalid proof of the secret".to_owned()));
     };
     if !token.accepts(proof, Role::Coordinator, theirs, own) {
         return Err(GreetError::Refused(
@@ -194,7 +194,7 @@ mod tests {
         let (ours, theirs) = meet(Some(&wrong), Some(&right), Ok(()));
         assert!(ours.contains("must hold the same") && ours == theirs, "{ours}");
         let (ours, theirs) = meet(None, Some(&right), Ok(()));
-        assert!(ours.contains("give --secret-file") && ours == theirs, "{ours}");
+        assert!(ours.contains("use --secret-file") && ours == theirs, "{ours}");
         let (ours, _) = meet(Some(&right), None, Ok(()));
         assert!(ours.contains("did not prove"), "{ours}");
     }

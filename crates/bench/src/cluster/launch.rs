@@ -56,8 +56,8 @@ impl FromStr for Wanted {
         let odd = host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace);
         if odd || !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
             return Err(format!(
-                "{text:?} is no worker; write it as host:{PORT} or ssh:user@host, with name= \
-                 before it if it needs one"
+                "{text:?} is not a worker: use host:{PORT} or ssh:user@host, optionally with a \
+                 prefix name="
             ));
         }
         let name = if name.is_empty() { host } else { name }.to_owned();
@@ -156,8 +156,8 @@ impl Launch {
                     outcome = Err(io::Error::new(
                         error.kind(),
                         format!(
-                            "can't connect to {address}: {error}; does `weir bench worker \
-                             --listen` run there?"
+                            "cannot connect to {address}: {error}; check that `weir bench worker \
+                             --listen` is running there"
                         ),
                     ));
                 }
@@ -249,7 +249,7 @@ impl Offspring {
         // Ctrl-C is the coordinator's: a group of its own keeps the terminal's signal away.
         let spawned = command.process_group(0).spawn().map_err(|error| {
             let program = command.get_program().to_string_lossy().into_owned();
-            io::Error::new(error.kind(), format!("can't start {program}: {error}"))
+            io::Error::new(error.kind(), format!("cannot start {program}: {error}"))
         });
         let mut child = spawned?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());

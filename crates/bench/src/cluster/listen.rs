@@ -74,7 +74,7 @@ pub fn listen(
     while door.busy.load(Ordering::Acquire) {
         if told.elapsed() > CLEARING {
             return Err(BenchError::Peer(
-                "files of this worker may be left at the target: removing them took too long"
+                "files of this worker may remain on the target: removing them took too long"
                     .to_owned(),
             ));
         }

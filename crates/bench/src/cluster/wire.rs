@@ -307,7 +307,7 @@ pub enum WireError {
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
     /// A message that is none of ours.
-    #[error("what came is not the protocol of `weir bench` workers (kind {0})")]
+    #[error("the data received is not the protocol of `weir bench` workers (message type {0})")]
     Foreign(u8),
     /// A message that must not come now.
     #[error("a message of kind {0:?} came before its time")]
@@ -323,7 +323,7 @@ pub enum WireError {
         most: usize,
     },
     /// A message that can't be read.
-    #[error("a message can't be read: {}", brief(&.0.to_string()))]
+    #[error("cannot parse a message: {}", brief(&.0.to_string()))]
     Malformed(serde_json::Error),
 }
 

@@ -277,14 +277,14 @@ impl Session<'_> {
         late_ns: u64,
     ) -> Result<(), WireError> {
         if self.end.stopped() {
-            let why = "it was told to end".to_owned();
+            let why = "it was asked to stop".to_owned();
             self.outbox.send(&Report::Leaving { why })?;
         }
         for (load, record) in loads.iter().zip(record.loads) {
             let report = Report::Record { step, load: *load, record: Box::new(record) };
             match self.outbox.send(&report) {
                 Err(error @ (WireError::TooLong { .. } | WireError::Malformed(_))) => {
-                    let why = format!("what came of it can't be sent: {error}");
+                    let why = format!("cannot send the result: {error}");
                     return self.outbox.send(&Report::Failed { step, why });
                 }
                 sent => sent?,
@@ -309,7 +309,7 @@ impl Session<'_> {
 
     /// The worker was told to end by somebody else than its coordinator.
     fn leave(&mut self) -> Farewell {
-        let why = "it was told to end".to_owned();
+        let why = "it was asked to stop".to_owned();
         // The connection is closed in any case.
         drop(self.outbox.send(&Report::Leaving { why }));
         match &self.stage {

@@ -83,7 +83,9 @@ fn judge(
         deciding.map_or(Verdict::NoDifference, verdict)
     };
     if verdict == Verdict::NoDifference && deciding.is_some_and(|ratio| ratio.chance.is_some()) {
-        remarks.push("the ranges do not touch, but there are too few repeats to tell".to_owned());
+        remarks.push(
+            "the ranges do not overlap, but there are too few repeats for a conclusion".to_owned(),
+        );
     }
     Against { side, verdict, ratios, different: differences.work, remarks }
 }

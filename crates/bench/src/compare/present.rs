@@ -20,7 +20,7 @@ pub mod rule {
         "“Faster” and “slower” are said only if the repeats of the two sides do not overlap and chance alone would part them so at most once in \
          ten: three repeats of each, at least. Otherwise no difference is shown, which does not mean that there is none.",
         "A step is judged by its operations a second; a step at a limited rate by its mean latency.",
-        "With one run on a side there is no confidence at all: other runs may give any other ratio.",
+        "With a single run per side there is no confidence: other runs may give any other ratio.",
     ];
 
     /// Everything in a sentence.

@@ -150,7 +150,7 @@ fn check_room(
     let wanted = workload.size_needed().saturating_mul(u64::from(workload.files));
     match room()? {
         Some(room) if room < wanted => Err(BenchError::Workload(format!(
-            "the files hold {} and the target has room for {}: choose fewer or smaller files \
+            "the files need {}, but the target has only {} free: use fewer or smaller files \
              (--files, --size), or make room",
             Bytes(wanted),
             Bytes(room)

@@ -133,8 +133,8 @@ fn ledgers(wanted: &HashMap<Key, Wanted>) -> Result<HashMap<Key, Arc<FileLedger>
         total = total.saturating_add(blocks);
         if total > BLOCKS_MAX {
             return Err(BenchError::Workload(format!(
-                "verification keeps track of at most {BLOCKS_MAX} blocks, and these files hold \
-                 more: use fewer or smaller files, or larger blocks"
+                "verification supports at most {BLOCKS_MAX} blocks, but these files have more: use \
+                 fewer or smaller files, or larger blocks"
             )));
         }
         let base = match file.layout {

@@ -69,8 +69,8 @@ impl Source {
         let language = detect(&name, &text).ok_or_else(|| {
             LangError::whole(
                 &name,
-                "its language can't be told; name it NAME.toml (Weir's own), NAME.fio or \
-                 NAME.vdb, or begin a command line with fio or diskspd",
+                "its language cannot be determined; name it NAME.toml (Weir scenario), NAME.fio or \
+                 NAME.vdb, or start a command line with fio or diskspd",
             )
         })?;
         Ok(Self { name, text, language })
@@ -86,10 +86,11 @@ impl Source {
 /// The text of a file.
 pub(crate) fn read_text(path: &Path) -> Result<String, LangError> {
     let name = path.display().to_string();
-    let failed = |error: std::io::Error| LangError::whole(&name, format!("can't be read: {error}"));
+    let failed =
+        |error: std::io::Error| LangError::whole(&name, format!("cannot be read: {error}"));
     let meta = std::fs::metadata(path).map_err(failed)?;
     if !meta.is_file() {
-        return Err(LangError::whole(&name, "is no regular file"));
+        return Err(LangError::whole(&name, "is not a regular file"));
     }
     if meta.len() > TEXT_BYTES_MAX {
         let why = format!(
@@ -100,7 +101,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, LangError> {
         return Err(LangError::whole(&name, why));
     }
     let text = String::from_utf8(std::fs::read(path).map_err(failed)?);
-    text.map_err(|_| LangError::whole(&name, "is no text: it is not in UTF-8"))
+    text.map_err(|_| LangError::whole(&name, "is not valid UTF-8 text"))
 }
 
 /// The name nearest to `name` among those known, if one is near enough to be meant.
@@ -163,7 +164,7 @@ pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangErro
         Some(Language::Diskspd) => diskspd::command(words, options),
         _ => {
             let first = words.first().map_or("", String::as_str);
-            let why = "it must begin with fio, vdbench or diskspd";
+            let why = "it must start with fio, vdbench or diskspd";
             Err(LangError::whole(COMMAND_LINE, why).option(first))
         }
     }

@@ -99,12 +99,12 @@ fn mapped_prefixes_are_directories_of_the_target() {
 #[test]
 fn what_can_not_be_read_is_named() {
     let error = read(Path::new("/no/such/jobs.fio"), &Options::default()).unwrap_err();
-    assert!(error.to_string().starts_with("/no/such/jobs.fio: can't be read"), "{error}");
+    assert!(error.to_string().starts_with("/no/such/jobs.fio: cannot be read"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("what.txt");
     std::fs::write(&path, "hello").unwrap();
     let error = read(&path, &Options::default()).unwrap_err().to_string();
-    assert!(error.contains("what.txt: its language can't be told"), "{error}");
+    assert!(error.contains("what.txt: its language cannot be determined"), "{error}");
 }
 
 /// `WEIR_LANGUAGES=write` writes the tables into the page.
@@ -143,10 +143,10 @@ fn what_is_no_text_is_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     let told = |name: &str| read(&dir.path().join(name), &Options::default()).unwrap_err().message;
     std::fs::write(dir.path().join("a.fio"), [0xff, 0xfe, 0x00]).unwrap();
-    assert_eq!(told("a.fio"), "is no text: it is not in UTF-8");
+    assert_eq!(told("a.fio"), "is not valid UTF-8 text");
     let large = std::fs::File::create(dir.path().join("b.fio")).unwrap();
     large.set_len(1 << 30).unwrap();
     assert_eq!(told("b.fio"), "holds 1 GiB, and the longest text that is read 4 MiB");
     std::fs::create_dir(dir.path().join("c.fio")).unwrap();
-    assert_eq!(told("c.fio"), "is no regular file");
+    assert_eq!(told("c.fio"), "is not a regular file");
 }

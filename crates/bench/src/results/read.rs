@@ -19,7 +19,7 @@ pub const FILE_BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file can't be opened or read.
-    #[error("can't read {path}", path = path.display())]
+    #[error("cannot read {path}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// The file is no JSON, or no result.
-    #[error("{path} is no result of `weir bench`: write one with --json FILE", path = path.display())]
+    #[error("{path} is not a result file of `weir bench`: write one with --json FILE", path = path.display())]
     Form {
         /// The file.
         path: PathBuf,
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_no_result_is_refused() {
         for text in ["", "{}", "[]", r#"{"version": 1}"#, r#"{"version": -1}"#] {
-            assert!(refused(text).contains("is no result"), "{text}");
+            assert!(refused(text).contains("is not a result"), "{text}");
         }
     }
 

@@ -37,13 +37,13 @@ pub(super) fn proof(wanted: Cache, loads: &[Workload], options: &CacheOptions) -
 fn client(proof: &mut CacheProof, loads: &[Workload], options: &CacheOptions) {
     let memory = proof.client_memory_bytes;
     if !options.on_path {
-        let what = "the client is Weir's own, in user space, and keeps no data it has read";
+        let what = "the client is Weir's own in user space, and does not cache data";
         proof.done.push(what.to_owned());
     } else if loads.iter().all(|load| load.direct) {
         proof.done.push("files are opened with O_DIRECT, past the client's page cache".to_owned());
     } else if proof.data_bytes < memory {
         proof.open.push(format!(
-            "the data set ({}) fits into the client's memory ({}): what was read once may come \
+            "the data set ({}) fits into the client's memory ({}): repeated reads may be served \
              from its page cache; use --direct or a larger --max-data",
             Bytes(proof.data_bytes),
             Bytes(memory)
@@ -61,7 +61,7 @@ fn server(proof: &mut CacheProof, options: &CacheOptions) {
                 .to_owned(),
         ),
         Some(memory) if proof.data_bytes < memory => proof.open.push(format!(
-            "the data set ({}) fits into the server's memory ({}): what was read once may come \
+            "the data set ({}) fits into the server's memory ({}): repeated reads may be served \
              from it; use a larger --max-data",
             Bytes(proof.data_bytes),
             Bytes(memory)
@@ -103,7 +103,7 @@ pub(super) fn empty(proof: &mut CacheProof, options: &CacheOptions) {
         rustix::fs::sync();
         match std::fs::write(DROP, "3") {
             Ok(()) => note(&mut proof.done, "this machine's kernel was told to drop its caches"),
-            Err(error) => note(&mut proof.open, &format!("can't write to {DROP}: {error}")),
+            Err(error) => note(&mut proof.open, &format!("cannot write to {DROP}: {error}")),
         }
     }
     if let Some(command) = &options.command {

@@ -236,7 +236,7 @@ impl Course {
                     return Ok(());
                 }
                 Some(_) if warmup_s >= most_s => {
-                    let said = format!("not steady after {warmup_s:.0} s of warm-up, the most");
+                    let said = format!("not steady after the maximum warm-up of {warmup_s:.0} s");
                     note(&mut result.notes, said);
                     return Ok(());
                 }
@@ -355,7 +355,7 @@ impl Course {
             if verify.mismatches > 0 {
                 let first = verify.details.first().map_or("", String::as_str);
                 failed.push(format!(
-                    "{} blocks did not hold what was written: {first}",
+                    "{} blocks did not contain the written data: {first}",
                     verify.mismatches
                 ));
             }

@@ -86,9 +86,7 @@ impl Place for TargetPlace {
 /// text says.
 fn plain(directory: &str) -> Result<(), BenchError> {
     if directory.is_empty() || directory.starts_with('.') || directory.contains(['/', '\0']) {
-        return Err(BenchError::Workload(format!(
-            "{directory:?} is no plain name of a directory below the target"
-        )));
+        return Err(BenchError::Workload(format!("{directory:?} is not a plain directory name")));
     }
     Ok(())
 }

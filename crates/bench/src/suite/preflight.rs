@@ -39,8 +39,8 @@ pub fn preflight(
         && room < wanted
     {
         return Err(BenchError::Workload(format!(
-            "the files hold {} and the target has room for {}: choose less with --max-data or --scale, \
-             or make room",
+            "the files need {}, but the target has only {} free: reduce the data with --max-data \
+             or --scale, or make room",
             Bytes(wanted),
             Bytes(room)
         )));

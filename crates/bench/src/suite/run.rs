@@ -130,7 +130,7 @@ impl Suite<'_> {
         outcome.results.interrupted =
             self.control.stopped() || whole.over.is_some() || whole.incomplete;
         if self.control.stopped() {
-            let said = "it was interrupted; the figures are of what was measured until then";
+            let said = "it was interrupted; the results cover the time until then";
             outcome.results.warnings.push(said.to_owned());
         }
         outcome.results.warnings.extend(whole.failures.iter().cloned());

@@ -16,7 +16,7 @@ pub(super) fn resolve(
         let mut load = load.clone();
         if let Rate::Share { of, percent } = &load.rate {
             let iops = reached.get(of).filter(|iops| **iops > 0.0).ok_or_else(|| {
-                format!("its rate is {percent} % of that of step {of:?}, which has no figures")
+                format!("its rate is {percent} % of that of step {of:?}, which has no result")
             })?;
             load.rate = Rate::Operations(iops * percent / 100.0);
         }

@@ -101,7 +101,7 @@ fn a_share_is_taken_of_what_the_earlier_step_reached() {
     let refused = Act::Fail(BenchError::Workload("no".to_owned()));
     let mut call = Call::new(Scripted::new(vec![refused]));
     let (test, outcome) = call.test(&scenario);
-    assert!(test.steps[1].skipped.as_ref().unwrap().contains("has no figures"));
+    assert!(test.steps[1].skipped.as_ref().unwrap().contains("has no result"));
     assert_eq!(outcome.failures.len(), 2);
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Mismatch {
     #[error("lost write: the block is all zeros")]
     Lost,
     /// The file ends before the block does.
-    #[error("lost write: the file ends {0} bytes into the block")]
+    #[error("lost write: the file ends after {0} bytes of the block")]
     Short(usize),
     /// No valid stamp: what was there before the run, or damage in the stamp itself.
     #[error(
@@ -29,16 +29,16 @@ pub(crate) enum Mismatch {
     )]
     Unstamped,
     /// The valid content of another place.
-    #[error("misplaced: it holds the block of file {file} at {offset}")]
+    #[error("misplaced: it contains the block of file {file} at {offset}")]
     Misplaced { file: u64, offset: u64 },
     /// An older content of this very place.
-    #[error("stale: it holds write {found}, the last one answered was write {wanted}")]
+    #[error("stale: it contains write {found}, but the last acknowledged write is write {wanted}")]
     Stale { found: u32, wanted: u32 },
     /// From some byte on, an older content of this place.
-    #[error("torn write: from byte {at} on it holds write {older}")]
+    #[error("torn write: from byte {at} on it contains write {older}")]
     Torn { at: usize, older: u32 },
     /// The stamp is right, the body is not.
-    #[error("corrupt: byte {at} is not what was written")]
+    #[error("corrupt: byte {at} differs from the written data")]
     Corrupt { at: usize },
     /// Something where nothing was written.
     #[error("stray data: byte {at} is not zero, and nothing was ever written there")]

@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
         if let Mismatch::Misplaced { file, offset } = mismatch
             && let Some(name) = self.ledger.name_of(file)
         {
-            return format!("misplaced: it holds the block of {name} at {offset}");
+            return format!("misplaced: it contains the block of {name} at {offset}");
         }
         mismatch.to_string()
     }

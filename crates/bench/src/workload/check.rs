@@ -64,7 +64,9 @@ impl Workload {
             && (part.of == 0 || part.index >= part.of || part.of > PARTS_MAX)
         {
             let (index, of) = (part.index, part.of);
-            return refuse(format!("there is no part {index} of {of}: parts count from 0"));
+            return refuse(format!(
+                "part {index} of {of} does not exist: parts are numbered from 0"
+            ));
         }
         Ok(())
     }
@@ -156,7 +158,7 @@ impl Workload {
                 && !name.contains(['/', '\0'])
         };
         if let Some(name) = self.names.iter().find(|name| !plain(name)) {
-            return refuse(format!("{name:?} is no name of a file in a directory"));
+            return refuse(format!("{name:?} is not a file name"));
         }
         let different: HashSet<_> = self.names.iter().collect();
         if different.len() < given {
@@ -194,7 +196,9 @@ impl Workload {
         }
         let (size, block) = (self.file_bytes, u64::from(self.request_bytes_max()));
         if size < block {
-            return refuse(format!("a file of {size} bytes holds no block of {block} bytes"));
+            return refuse(format!(
+                "a file of {size} bytes is smaller than a block of {block} bytes"
+            ));
         }
         let (begins, held) = (self.last_begins(), self.least_room());
         if held < block {
@@ -213,7 +217,9 @@ impl Workload {
         if let Draw::Zipf { theta } = self.draw
             && !(theta > 0.0 && theta <= 5.0 && (theta - 1.0).abs() > 1e-6)
         {
-            return refuse(format!("theta is {theta}; it must be over 0, at most 5, and not 1"));
+            return refuse(format!(
+                "theta is {theta}; it must be greater than 0, at most 5, and not 1"
+            ));
         }
         self.check_starts()
     }
@@ -404,7 +410,7 @@ mod tests {
     fn refusals_name_the_setting_and_the_bound() {
         assert_eq!(message(|w| w.depth = 0), "depth is 0; it must be from 1 to 4096");
         assert_eq!(message(|w| w.clients = 2), "2 clients need at least 2 jobs, not 1");
-        assert!(message(|w| w.file_bytes = 100).contains("holds no block"));
+        assert!(message(|w| w.file_bytes = 100).contains("is smaller than a block"));
         assert!(message(|w| w.directory = "../x".into()).contains("one plain name"));
         assert!(message(|w| w.length = Length::Seconds(0.0)).contains("measures nothing"));
         assert!(message(|w| w.warmup_s = f64::NAN).contains("warm-up"));
@@ -440,7 +446,7 @@ mod tests {
         let twice = OpShare { op: MixOp::Stat, percent: 50 };
         assert_refused(vec![
             ("still open", Box::new(|w| w.rate = share)),
-            ("over 0", Box::new(|w| w.rate = Rate::Operations(0.0))),
+            ("greater than 0", Box::new(|w| w.rate = Rate::Operations(0.0))),
             ("start delay", Box::new(|w| w.start_delay_s = -1.0)),
             ("2 distances for 1", Box::new(|w| w.client_delays_us = vec![1, 2])),
             ("operation mix", Box::new(move |w| w.mix = vec![twice])),
@@ -479,7 +485,7 @@ mod tests {
             ("region of job 0", Box::new(|w| w.region.offset = 1 << 30)),
             ("from 1 to", Box::new(|w| w.align_bytes = Some(0))),
             ("2 names for 1 files", Box::new(|w| w.names = vec!["a".into(), "b".into()])),
-            ("no name of a file", Box::new(|w| w.names = vec!["../a".into()])),
+            ("not a file name", Box::new(|w| w.names = vec!["../a".into()])),
             (
                 "direct I/O",
                 Box::new(|w| {

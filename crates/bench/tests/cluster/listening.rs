@@ -108,7 +108,7 @@ fn without_the_token_nothing_is_done() {
         Launch { token: None, ssh: Vec::new(), program: String::new(), patience: patience() };
     let place = Place::Listening(listener.address.to_string());
     let outcome = launch.all(&[Wanted { name: "far".to_owned(), place }]);
-    assert!(outcome.err().unwrap().to_string().contains("wants a token"));
+    assert!(outcome.err().unwrap().to_string().contains("requires a secret"));
     listener.refused();
     listener.stop();
 }
@@ -130,7 +130,7 @@ fn strangers_are_turned_away_whatever_they_say() {
     assert!(says(b"\x04\x00\x00\x00\x10").contains("before its time"), "a record");
     assert!(says(b"\x02\x00\x00\x00\x05").contains("before its time"), "an order");
     assert!(says(b"\x01\x7f\xff\xff\xff").contains("over the 16384"));
-    assert!(says(b"\x01\x00\x00\x00\x02{}").contains("can't be read"));
+    assert!(says(b"\x01\x00\x00\x00\x02{}").contains("cannot parse"));
     assert!(heard(&hasty, b"\x01\x00\x00").contains("too long"), "and then nothing");
     let version = br#"{"hello":{"protocol":99,"program":"9.9","nonce":null}}"#;
     let mut hello = vec![1, 0, 0, 0, u8::try_from(version.len()).unwrap()];

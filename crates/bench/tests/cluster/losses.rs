@@ -67,7 +67,7 @@ fn one_that_is_told_to_end_gives_what_it_has() {
     .unwrap();
     let sum: u64 = applied.workers.iter().map(|worker| worker.operations).sum();
     assert_eq!(applied.record.measured().0, sum);
-    assert!(applied.workers[0].lost.as_deref().unwrap().contains("told to end"));
+    assert!(applied.workers[0].lost.as_deref().unwrap().contains("asked to stop"));
     assert!(applied.record.results("x").unwrap().0.interrupted);
     let farewells = hands.into_iter().map(|hand| hand.thread);
     drop(workers);
@@ -167,7 +167,7 @@ fn nonsense_from_a_worker_is_told_as_such() {
     let server = Responder::start();
     let (mut workers, _hand) = with_false_worker(&server, patience(), impossible);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
-    assert!(outcome.err().unwrap().to_string().contains("clock makes no sense"));
+    assert!(outcome.err().unwrap().to_string().contains("clock readings are implausible"));
     let (mut workers, _hand) = with_false_worker(&server, patience(), early);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
@@ -220,7 +220,7 @@ fn a_clock_told_too_often_is_a_loss() {
     let mut workers = Workers::new(server.target(), connected, patience()).unwrap();
     let outcome = apply(&mut workers, &[endless(1)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
-    assert!(error.contains("told its time without being asked"), "{error}");
+    assert!(error.contains("sent its time without a request"), "{error}");
 }
 
 /// An empty record of a load with one job.

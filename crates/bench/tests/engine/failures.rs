@@ -16,7 +16,7 @@ fn a_wrong_export_is_answered_with_the_right_ones() {
     let server = Responder::start();
     let target = Target::Nfs(server.nfs_target("/vlo"));
     let message = refusal(&target, &Workload::default());
-    assert!(message.contains("no such export"), "{message}");
+    assert!(message.contains("the export does not exist"), "{message}");
     assert!(message.contains("the server exports /vol"), "{message}");
 }
 

@@ -45,7 +45,7 @@ fn a_flipped_bit_a_lost_write_and_a_swapped_block_are_found() {
         }
         Verdict::Serve
     };
-    assert_found(&reads(Arc::new(flip)), "byte 1000 is not what was written");
+    assert_found(&reads(Arc::new(flip)), "byte 1000 differs from the written data");
     let lose = |procedure, args: &mut Vec<u8>| {
         if procedure == WRITE && offset(args) == VICTIM {
             redirect(args, 1 << 30);

@@ -49,7 +49,7 @@ fn a_flipped_bit_is_found() {
         }
         Verdict::Serve
     };
-    assert_found(&verify(Arc::new(hook)), "byte 1000 is not what was written");
+    assert_found(&verify(Arc::new(hook)), "byte 1000 differs from the written data");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn stale_content_is_found() {
     };
     assert_found(
         &verify(Arc::new(hook)),
-        "stale: it holds write 3, the last one answered was write 4",
+        "stale: it contains write 3, but the last acknowledged write is write 4",
     );
 }
 

@@ -160,15 +160,15 @@ fn what_can_t_be_run_is_told_before_anything_is_made() {
     let (job, url) = (bench.job("4m", 1), bench.url());
     let wrong = format!("nfs://{}/other", bench.server.address());
     let told = bench.refused(&["bench", "run", &job, &wrong]);
-    assert!(told.contains("no such export") && told.contains("/vol"), "{told}");
+    assert!(told.contains("the export does not exist") && told.contains("/vol"), "{told}");
     let (closed, _held) = free_address();
     let told = bench.refused(&["bench", "run", &job, &format!("nfs://{closed}/vol")]);
     assert!(told.contains("nothing listens there"), "{told}");
     let large = bench.job("2g", 1);
     let told = bench.refused(&["bench", "run", &large, &url]);
-    assert!(told.contains("has room for") && told.contains("--max-data"), "{told}");
+    assert!(told.contains("the target has only") && told.contains("--max-data"), "{told}");
     let told = bench.refused(&["bench", &url, "--size", "2GiB", "--time", "1s"]);
-    assert!(told.contains("has room for") && told.contains("--size"), "{told}");
+    assert!(told.contains("the target has only") && told.contains("--size"), "{told}");
     let told = bench.refused(&["bench", "run", &large, &url, "--json", "/proc/no/such.json"]);
     assert!(told.contains("/proc/no/such.json"), "{told}");
     assert!(bench.left().is_empty(), "{:?}", bench.left());

@@ -55,8 +55,7 @@ pub(crate) fn gather(
     for (load, record) in loads.iter().zip(&merged) {
         if record.is_none() {
             let name = &load.name;
-            notes
-                .push(format!("no worker of the load {name:?} came to its end: it has no figures"));
+            notes.push(format!("no worker of the load {name:?} completed: there are no results"));
         }
     }
     let mut records: Vec<Record> = merged.into_iter().flatten().collect();
@@ -103,11 +102,11 @@ fn losses(seat: &Seat, loads: &[Workload]) -> Vec<String> {
     let ended = seat.progress >= Progress::Ended;
     let (operations, bytes) = seat.seen;
     let figures = if ended {
-        "what it did until then is in the figures".to_owned()
+        "its operations until then are included in the results".to_owned()
     } else {
         format!(
-            "what it did until its last sign of life ({operations} operations, {bytes} bytes in \
-             the measured interval) is not in the figures"
+            "its operations until its last message ({operations} operations, {bytes} bytes in the \
+             measured interval) are not included in the results"
         )
     };
     let part = |load: &u32| {
@@ -275,7 +274,11 @@ mod tests {
         seats[3].leaving = Some(Loss { why: "it was told to end".to_owned(), at_s: Some(2.0) });
         let applied = gathered(seats).unwrap();
         assert_eq!(applied.record.measured().0, 20_000);
-        assert!(applied.notes[0].contains("until then is in the figures"), "{:?}", applied.notes);
+        assert!(
+            applied.notes[0].contains("until then are included in the results"),
+            "{:?}",
+            applied.notes
+        );
         assert_eq!(applied.notes.len(), 1);
         assert!(applied.record.results("x").unwrap().0.interrupted);
     }

@@ -207,7 +207,7 @@ fn check(loads: &[Workload]) -> Result<(), BenchError> {
         let seconds = load.warmup_s + load.measured_time().map_or(0.0, |time| time.as_secs_f64());
         if matches!(load.length, Length::Seconds(_)) && seconds > LOAD_SECONDS_MAX {
             return Err(BenchError::Workload(format!(
-                "the load {:?} lasts {seconds:.0} s; over workers it may last a day at most",
+                "the load {:?} takes {seconds:.0} s; with workers the maximum is one day",
                 load.name
             )));
         }

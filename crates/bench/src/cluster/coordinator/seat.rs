@@ -82,13 +82,13 @@ impl Seat {
         match report {
             Report::Pong { sent_ns, received_ns, answered_ns } => {
                 let exchange = Exchange { sent_ns, received_ns, answered_ns, arrived_ns: at_ns };
-                let reading = exchange.reading().ok_or("its clock makes no sense")?;
+                let reading = exchange.reading().ok_or("its clock readings are implausible")?;
                 let readings = match self.progress {
                     Progress::Finished => &mut self.readings_after,
                     _ => &mut self.readings,
                 };
                 if readings.len() >= READINGS_MAX {
-                    return Err("it told its time without being asked".to_owned());
+                    return Err("it sent its time without a request".to_owned());
                 }
                 readings.push(reading);
             }
@@ -104,8 +104,9 @@ impl Seat {
             }
             Report::Record { load, record, .. } => {
                 let own = self.loads.iter().find(|assigned| assigned.load == load);
-                let own =
-                    own.ok_or_else(|| format!("it reported load {load}, in which it has no part"))?;
+                let own = own.ok_or_else(|| {
+                    format!("it reported load {load}, to which it is not assigned")
+                })?;
                 record.check(own.workload.jobs)?;
                 if self.records.insert(load, *record).is_some() {
                     return Err(format!("it reported load {load} twice"));

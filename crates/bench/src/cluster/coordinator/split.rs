@@ -87,8 +87,8 @@ fn takers(
 fn unknown(load: &Workload, host: &str, workers: &[Hand<'_>]) -> BenchError {
     let names: Vec<_> = workers.iter().map(|worker| worker.name).collect();
     BenchError::Peer(format!(
-        "the load {:?} is for the host {host:?}, and no worker has that name; there are: {}. Name \
-         one so, as in --worker {host}=HOST:PORT",
+        "the load {:?} is for the host {host:?}, but no worker has that name; the workers are: {}. \
+         Name one with --worker {host}=HOST:PORT",
         load.name,
         names.join(", ")
     ))

@@ -119,7 +119,7 @@ impl Session {
             let answer = self.answer(|reply| {
                 let Some(item) = pending.remove(&reply.xid) else {
                     let xid = reply.xid;
-                    let detail = format!("a reply to nothing that was asked (xid {xid:#010x})");
+                    let detail = format!("a reply without a request (xid {xid:#010x})");
                     return Err(BenchError::Protocol { address, detail });
                 };
                 if patience.forgives(wants_time(reply)) {

@@ -60,7 +60,7 @@ pub(super) enum Fault {
     Frame(#[from] FrameError),
     #[error("{0}")]
     Xdr(#[from] XdrError),
-    #[error("a reply to nothing that was asked (xid {0:#010x})")]
+    #[error("a reply without a request (xid {0:#010x})")]
     Unasked(u32),
 }
 

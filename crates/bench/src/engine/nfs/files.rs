@@ -246,8 +246,8 @@ fn large_enough(spec: &FileSpec, found: u64) -> Result<(), BenchError> {
         return Ok(());
     }
     Err(BenchError::Workload(format!(
-        "{name} holds {found} bytes and {size} are wanted: run once with --keep and that size, \
-         or leave --reuse out"
+        "{name} has {found} bytes, but {size} are required: run once with --keep and that size, or \
+         omit --reuse"
     )))
 }
 

@@ -39,7 +39,7 @@ impl Limits {
             let largest = largest.unwrap_or(workload.block_bytes);
             if wanted && largest > most {
                 return Err(BenchError::Workload(format!(
-                    "the server takes {what} of at most {most} bytes, and the block size is \
+                    "the server supports {what} of at most {most} bytes, but the block size is \
                      {largest}"
                 )));
             }

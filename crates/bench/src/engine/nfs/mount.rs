@@ -31,9 +31,9 @@ pub(super) fn unmount(target: &NfsTarget, caller: Caller) -> Result<(), BenchErr
 
 fn refused(target: &NfsTarget, status: MountStatus, session: &mut Session) -> BenchError {
     let why = match status {
-        MountStatus::NOENT => "there is no such export",
+        MountStatus::NOENT => "the export does not exist",
         MountStatus::ACCES | MountStatus::PERM => "this address may not mount it",
-        MountStatus::NOTDIR => "it is no directory",
+        MountStatus::NOTDIR => "it is not a directory",
         _ => "the server refused",
     };
     let offered = session.call(&ExportList, |result| {
@@ -47,7 +47,7 @@ fn refused(target: &NfsTarget, status: MountStatus, session: &mut Session) -> Be
     };
     let (export, address) = (&target.export, target.mount_address);
     BenchError::Mount(format!(
-        "can't mount {export} from {address}: {why} (MOUNT status {}){offered}",
+        "cannot mount {export} from {address}: {why} (MOUNT status {}){offered}",
         status.0
     ))
 }

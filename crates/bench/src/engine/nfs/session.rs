@@ -36,8 +36,10 @@ pub(super) fn connect(
             io::ErrorKind::ConnectionRefused => {
                 "; nothing listens there: is the server running, and is this its port?"
             }
-            io::ErrorKind::AddrNotAvailable => "; the source address is none of this machine's",
-            io::ErrorKind::TimedOut => "; no answer within 5 s: is a firewall in between?",
+            io::ErrorKind::AddrNotAvailable => {
+                "; the source address does not belong to this machine"
+            }
+            io::ErrorKind::TimedOut => "; no answer within 5 s: check for a firewall",
             _ => "",
         };
         let from = source.map_or_else(|| "any address".to_owned(), |ip| ip.to_string());
@@ -129,7 +131,7 @@ impl Session {
             let answer = self.answer(|reply| {
                 if reply.xid != asked {
                     let xid = reply.xid;
-                    let detail = format!("a reply to nothing that was asked (xid {xid:#010x})");
+                    let detail = format!("a reply without a request (xid {xid:#010x})");
                     return Err(BenchError::Protocol { address, detail });
                 }
                 if is_patient && patience.forgives(wants_time(reply)) {

@@ -49,7 +49,7 @@ pub(super) const fn hint(status: Status) -> &'static str {
         }
         Status::ROFS => "; the export is read-only: change its rule, or measure reads with --reuse",
         Status::NOSPC | Status::DQUOT => "; choose a smaller --size or fewer --files",
-        Status::NOENT => "; leave --reuse out to create the files",
+        Status::NOENT => "; omit --reuse to create the files",
         Status::STALE => "; the export changed meanwhile, start again",
         _ => "",
     }

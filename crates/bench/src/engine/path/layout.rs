@@ -66,8 +66,8 @@ pub(super) fn check(path: &Path, spec: &FileSpec) -> Result<(), BenchError> {
         return Ok(());
     }
     Err(BenchError::Workload(format!(
-        "{} holds {found} bytes and {size} are wanted: run once with --keep and that size, or \
-         leave --reuse out",
+        "{} has {found} bytes, but {size} are required: run once with --keep and that size, or \
+         omit --reuse",
         path.display()
     )))
 }

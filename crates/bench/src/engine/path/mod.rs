@@ -263,7 +263,7 @@ fn drop_cached(file: &File) -> io::Result<()> {
 
 fn not_opened(path: &Path, source: io::Error, workload: &Workload) -> BenchError {
     if workload.direct && source.kind() == io::ErrorKind::InvalidInput {
-        let hint = "; this file system takes no direct I/O: leave --direct out";
+        let hint = "; this file system does not support direct I/O: omit --direct";
         return BenchError::Path { path: path.to_owned(), source, hint };
     }
     at(path, source)
@@ -294,7 +294,7 @@ fn at(path: &Path, source: io::Error) -> BenchError {
         io::ErrorKind::ReadOnlyFilesystem => {
             "; the file system is read-only: measure reads with --reuse, or mount it for writing"
         }
-        io::ErrorKind::NotFound => "; name an existing directory, or leave --reuse out",
+        io::ErrorKind::NotFound => "; name an existing directory, or omit --reuse",
         io::ErrorKind::NotADirectory => "; name a directory",
         _ => "",
     };

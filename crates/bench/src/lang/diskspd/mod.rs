@@ -169,7 +169,7 @@ fn parallel(settings: &Settings) -> Result<(u32, u32), LangError> {
             Err(refused("-O", "it needs -F; with -t use -o"))
         }
         (Some(_), _) if settings.targets.len() > 1 => {
-            let why = "with several files, threads that draw one for each request can't be applied; \
+            let why = "with several files, threads that draw one for each request cannot be applied; \
                        use -F with -o";
             Err(refused("-O", why))
         }
@@ -223,7 +223,7 @@ fn pace(settings: &Settings, jobs: u32) -> Result<(Rate, Option<Think>), LangErr
         (None, Some(_)) => return Err(refused("-j", "it needs -i: how many requests lie between")),
     };
     if think.is_some() && settings.limit.is_some() {
-        return Err(refused("-g", "limits and pauses (-i, -j) can't be joined; leave one out"));
+        return Err(refused("-g", "limits and pauses (-i, -j) cannot be joined; omit one of them"));
     }
     Ok((rate, think))
 }

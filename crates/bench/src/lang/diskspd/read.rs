@@ -102,7 +102,7 @@ impl Settings {
         // Other sizes may be in blocks, wherever the block size stands.
         for word in words.iter().filter(|word| word.starts_with("-b")) {
             let block = size(word.get(2..).unwrap_or(""), 0).and_then(|size| size.try_into().ok());
-            let wrong = || refused(word, "it is no size; write it as in -b4K");
+            let wrong = || refused(word, "it is not a size; write it as in -b4K");
             settings.block = block.filter(|block| *block > 0).ok_or_else(wrong)?;
         }
         for word in words {
@@ -145,14 +145,14 @@ impl Settings {
 
     fn drive(&mut self, word: &Word, value: &str, written: &str) -> Result<(), LangError> {
         let block = self.block;
-        let bytes = || size(value, block).ok_or_else(|| refused(written, "it is no size"));
+        let bytes = || size(value, block).ok_or_else(|| refused(written, "it is not a size"));
         let count = |most: u32| {
             let found = whole(value).filter(|count| (1..=most).contains(count));
-            found.ok_or_else(|| refused(written, format!("it is no number from 1 to {most}")))
+            found.ok_or_else(|| refused(written, format!("it is not a number from 1 to {most}")))
         };
         let seconds = |least: u32| {
             let found = whole(value).filter(|time| (least..=SECONDS_MAX).contains(time));
-            let why = format!("it is no whole number of seconds from {least} to a week");
+            let why = format!("it is not a whole number of seconds from {least} to a week");
             found.ok_or_else(|| refused(written, why))
         };
         match word.name {
@@ -190,7 +190,7 @@ impl Settings {
             "-r" => {
                 if !value.is_empty() {
                     let align = size(value, self.block).filter(|align| *align > 0);
-                    self.align = Some(align.ok_or_else(|| refused(written, "it is no size"))?);
+                    self.align = Some(align.ok_or_else(|| refused(written, "it is not a size"))?);
                 }
                 if !random {
                     self.order = Order::Random;
@@ -236,17 +236,20 @@ impl Settings {
                 'w' => (None, Some(true)),
                 'h' => (Some(true), Some(true)),
                 'm' => {
-                    return Err(refused(written, "files can't be mapped into memory; leave m out"));
+                    return Err(refused(written, "files cannot be mapped into memory; omit m"));
                 }
                 _ => {
-                    let why = format!("{letter:?} is none of u, w, h, r and b");
+                    let why = format!("{letter:?} is not one of u, w, h, r and b");
                     return Err(refused(written, why));
                 }
             };
             if direct.is_some() && self.direct.is_some()
                 || through.is_some() && self.write_through.is_some()
             {
-                return Err(refused(written, "it says again what was said before; leave one out"));
+                return Err(refused(
+                    written,
+                    "it says again what was said before; omit one of them",
+                ));
             }
             self.direct = self.direct.or(direct);
             self.write_through = self.write_through.or(through);
@@ -280,11 +283,11 @@ fn whole(text: &str) -> Option<u32> {
 
 fn percent(text: &str, written: &str) -> Result<u8, LangError> {
     let found = whole(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 100);
-    found.ok_or_else(|| refused(written, "it is no percentage from 0 to 100"))
+    found.ok_or_else(|| refused(written, "it is not a percentage from 0 to 100"))
 }
 
 fn seed(text: &str, written: &str) -> Result<u32, LangError> {
-    whole(text).ok_or_else(|| refused(written, "it is no number"))
+    whole(text).ok_or_else(|| refused(written, "it is not a number"))
 }
 
 fn limit(value: &str, written: &str) -> Result<Limit, LangError> {

@@ -56,7 +56,7 @@ fn the_published_command_drives_what_it_says() {
     assert_eq!(load.directory, "data");
     assert_eq!(load.names.first().unwrap(), "test1.io");
     assert_eq!(load.names.last().unwrap(), "test10.io");
-    let zeros = "-Z1G has no effect here: every block carries data of its own, never zeros, that can't be compressed";
+    let zeros = "-Z1G has no effect here: every block carries data of its own, never zeros, that cannot be compressed";
     assert!(scenario.changes.iter().any(|change| change == zeros), "{:?}", scenario.changes);
 }
 
@@ -179,18 +179,18 @@ fn what_can_not_be_applied_is_named() {
         ("-c1G -ysname a", "-ysname: there are no Windows events"),
         ("-c1G -rdpct60/10 a", "-rdpct60/10: uneven distributions"),
         ("-c1G -p a", "-p: requests that all go"),
-        ("-c1G -Nv a", "-Nv: files can't be mapped"),
+        ("-c1G -Nv a", "-Nv: files cannot be mapped"),
         ("-c1G -Rpxml a", "-Rpxml: profiles"),
         ("-c1G -q a", "-q: it is not known here"),
-        ("-c1G -d 10 a", "it is no whole number of seconds"),
+        ("-c1G -d 10 a", "it is not a whole number of seconds"),
         ("-c1G #1", "#1: it is a disk"),
         ("-c1G z:", "z:: it is a disk"),
         ("-c1G a -d10", "-d10: options stand before the files"),
         ("-c1G a a", "a: it is named twice"),
         ("-c1G", "it names no file"),
-        ("-c1G -bx a", "-bx: it is no size"),
+        ("-c1G -bx a", "-bx: it is not a size"),
         ("-c1G -b2M a", "block size"),
-        ("-c99999999999T a", "it is no size"),
+        ("-c99999999999T a", "it is not a size"),
     ] {
         let error = error(line);
         assert!(error.contains(wanted), "{line}: {error}");

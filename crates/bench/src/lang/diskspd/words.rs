@@ -18,14 +18,14 @@ const fn word(name: &'static str, treatment: Treatment, says: &'static str) -> W
 }
 
 const WINDOWS: &str = "it is about the Windows machine that diskspd runs on";
-const DATA: &str = "every block carries data of its own, never zeros, that can't be compressed";
+const DATA: &str = "every block carries data of its own, never zeros, that cannot be compressed";
 const EVENTS: &str =
     "there are no Windows events; several machines are started together as workers";
-const MAPPED: &str = "files can't be mapped into memory; leave it out";
+const MAPPED: &str = "files cannot be mapped into memory; omit it";
 
 /// The table.
 pub(super) const WORDS: &[Word] = &[
-    word("-b", Drives, "bytes of a request; 64K if nothing is said"),
+    word("-b", Drives, "bytes of a request; 64K by default"),
     word("-B", Drives, "where the used part of each file begins"),
     word(
         "-c",
@@ -33,7 +33,7 @@ pub(super) const WORDS: &[Word] = &[
         "files of this size are made and written; without it they exist already, and -f says how large they are",
     ),
     word("-C", Drives, "seconds of load after the measured ones"),
-    word("-d", Drives, "measured seconds; 10 if nothing is said"),
+    word("-d", Drives, "measured seconds; 10 by default"),
     word(
         "-f",
         Drives,
@@ -52,7 +52,7 @@ pub(super) const WORDS: &[Word] = &[
     word("-h", Drives, "old name of -Sh"),
     word("-i", Drives, "requests between two pauses of a thread, with -j"),
     word("-j", Drives, "milliseconds of a pause, with -i"),
-    word("-o", Drives, "requests in flight of each thread on each file; 2 if nothing is said"),
+    word("-o", Drives, "requests in flight of each thread on each file; 2 by default"),
     word("-O", Drives, "requests in flight of each of the -F threads; with one file"),
     word("-r", Drives, "random places, on multiples of the block size or of what is said"),
     word(
@@ -63,7 +63,7 @@ pub(super) const WORDS: &[Word] = &[
     word(
         "-s",
         Drives,
-        "one request after the other (also if nothing is said); a distance other than the block size is refused",
+        "one request after the other (also by default); a distance other than the block size is refused",
     ),
     word("-si", Drives, "as -s, with one sequence for all threads of a file"),
     word(
@@ -71,20 +71,20 @@ pub(super) const WORDS: &[Word] = &[
         Drives,
         "as -Su; letters: u: O_DIRECT, w: file-sync writes, h: both, r: O_DIRECT, b: neither",
     ),
-    word("-t", Drives, "threads on each file; 1 if nothing is said"),
+    word("-t", Drives, "threads on each file; 1 by default"),
     word(
         "-T",
         Drives,
         "each thread of a file begins so many bytes behind the one before; in sequential runs",
     ),
-    word("-w", Drives, "writes among a hundred requests; 0 if nothing is said"),
-    word("-W", Drives, "seconds of load before the measured ones; 5 if nothing is said"),
-    word("-z", Drives, "the seed; 0 if nothing is said, and also for -z alone"),
+    word("-w", Drives, "writes among a hundred requests; 0 by default"),
+    word("-W", Drives, "seconds of load before the measured ones; 5 by default"),
+    word("-z", Drives, "the seed; 0 by default, and also for -z alone"),
     word("-D", Reports, "figures of every second are always kept"),
     word("-e", Reports, "event tracing of Windows; leave it to Windows"),
     word("-L", Reports, "latencies are always recorded"),
     word("-P", Reports, "progress is shown by the suite"),
-    word("-R", Reports, "see the suite's own reports"),
+    word("-R", Reports, "see Weir's own reports"),
     word("-v", Reports, "results are always complete"),
     word("-a", Nothing, WINDOWS),
     word("-I", Nothing, WINDOWS),
@@ -94,9 +94,9 @@ pub(super) const WORDS: &[Word] = &[
     word("-Z", Nothing, DATA),
     word("-?", Refused, "see docs/bench-diskspd.md"),
     word("-N", Refused, MAPPED),
-    word("-p", Refused, "requests that all go to the same place tell nothing; leave it out"),
-    word("-rd", Refused, "uneven distributions can't be applied; use -r"),
-    word("-Rp", Refused, "profiles can't be written; use --dry-run"),
+    word("-p", Refused, "requests that all go to the same place tell nothing; omit it"),
+    word("-rd", Refused, "uneven distributions cannot be applied; use -r"),
+    word("-Rp", Refused, "profiles cannot be written; use --dry-run"),
     word("-Sm", Refused, MAPPED),
     word("-X", Refused, "XML profiles are not read; write the options on the command line"),
     word("-y", Refused, EVENTS),

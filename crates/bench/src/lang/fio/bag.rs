@@ -66,7 +66,7 @@ impl Bag {
         let Some(known) = find(JOB, name) else {
             let hint =
                 nearest(name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            let message = format!("is no option of a fio job that is known here{hint}");
+            let message = format!("is not an option of a fio job that is known here{hint}");
             return Err(at.error(&format!("{name} in [{}]", self.section), message));
         };
         let alone = value.as_deref().is_none_or(|value| value.trim().is_empty());

@@ -247,7 +247,7 @@ fn rated(bag: &Bag, direction: Direction, load: Workload) -> Result<Vec<Workload
     let name = match (bag.set("rate"), bag.set("rate_iops")) {
         (None, None) => return Ok(vec![load]),
         (Some(_), Some(_)) => {
-            return Err(bag.error("rate_iops", "and rate are both given; leave one out"));
+            return Err(bag.error("rate_iops", "and rate are both given; omit one of them"));
         }
         (Some(_), None) => "rate",
         (None, Some(_)) => "rate_iops",

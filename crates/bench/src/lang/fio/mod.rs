@@ -52,7 +52,7 @@ pub(crate) fn command(words: &[String], options: &Options) -> Result<Scenario, L
     if !said.sections.is_empty() {
         for wanted in &said.sections {
             if !bags.iter().any(|bag| bag.section == *wanted) {
-                let message = format!("{wanted:?} is no section of the job file");
+                let message = format!("{wanted:?} is not a section of the job file");
                 return Err(LangError::whole("the command line", message).option("section"));
             }
         }

@@ -31,7 +31,7 @@ impl Direction {
 pub(super) fn direction(bag: &Bag) -> Result<Direction, LangError> {
     let text = bag.text("rw").unwrap_or("read");
     if let Some((_, after)) = text.split_once(':') {
-        let why = format!("has the modifier :{after}, which is not supported; leave it out");
+        let why = format!("has the modifier :{after}, which is not supported; omit it");
         return Err(bag.error("rw", why));
     }
     let mix = reads_of_mix(bag)?;
@@ -150,7 +150,9 @@ fn split(bag: &Bag, part: &str) -> Result<Vec<SizeShare>, LangError> {
         let bytes = value::count(size, base).map_err(refused)?;
         let share = match share.trim() {
             "" => None,
-            text => Some(text.parse().map_err(|_| refused(format!("{text:?} is no percentage")))?),
+            text => {
+                Some(text.parse().map_err(|_| refused(format!("{text:?} is not a percentage")))?)
+            }
         };
         given.push((positive(bag, "bssplit", bytes)?, share));
     }
@@ -238,7 +240,7 @@ fn fixed_filesize(bag: &Bag) -> Result<Option<u64>, LangError> {
 fn moved(bag: &Bag, whole: u64, block: Option<u32>) -> Result<u64, LangError> {
     let mut bytes = match bag.text("io_size").and_then(|text| text.strip_suffix('%')) {
         Some(percent) => {
-            let refused = || bag.error("io_size", "is no percentage from 1 to 100");
+            let refused = || bag.error("io_size", "is not a percentage from 1 to 100");
             let percent = percent.parse::<u64>().ok().filter(|p| (1..=100).contains(p));
             whole / 100 * percent.ok_or_else(refused)?
         }
@@ -358,7 +360,7 @@ pub(super) fn commit_every(bag: &Bag) -> Result<Option<u32>, LangError> {
     let all = [bag.count("fsync", 0)?, bag.count("fdatasync", 0)?];
     match all.map(|every| every.filter(|every| *every > 0)) {
         [Some(_), Some(_)] => {
-            Err(bag.error("fdatasync", "and fsync are both given; leave one out"))
+            Err(bag.error("fdatasync", "and fsync are both given; omit one of them"))
         }
         [fsync, fdatasync] => Ok(fsync.or(fdatasync)),
     }

@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
             }
             if let Some(name) = line.strip_prefix('[') {
                 let Some(name) = name.strip_suffix(']').filter(|name| !name.is_empty()) else {
-                    return Err(at.error(line, "is no section; write [name]"));
+                    return Err(at.error(line, "is not a section; write [name]"));
                 };
                 self.section(name, at);
             } else if let Some(name) = line.strip_prefix("include ") {

@@ -40,7 +40,7 @@ pub(crate) fn time_us(text: &str, unit: TimeUnit) -> Result<u64, String> {
         return Arithmetic { rest: text, unit: Unit::Time }.whole(text);
     }
     let (digits, suffix) = split(text);
-    let refused = || format!("{text:?} is no time; write it as 30s, 500ms, 2m or 1h");
+    let refused = || format!("{text:?} is not a time; write it as 30s, 500ms, 2m or 1h");
     let value = digits_value(digits).ok_or_else(refused)?;
     let factor = match (suffix.trim(), unit) {
         ("", TimeUnit::Seconds) => 1_000_000,
@@ -65,9 +65,11 @@ pub(crate) fn parts(text: &str) -> [Option<&str>; 2] {
 
 fn no_number(text: &str) -> String {
     if text.contains('.') {
-        return format!("{text:?} is no whole number; fio has no fractions, write 1536k for 1.5m");
+        return format!(
+            "{text:?} is not a whole number; fio has no fractions, write 1536k for 1.5m"
+        );
     }
-    format!("{text:?} is no number; write it as 4096, 4k, 1m or 0x1000")
+    format!("{text:?} is not a number; write it as 4096, 4k, 1m or 0x1000")
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -130,7 +132,7 @@ struct Arithmetic<'a> {
 
 impl Arithmetic<'_> {
     fn whole(mut self, text: &str) -> Result<u64, String> {
-        let refused = |why: &str| format!("{text:?} can't be worked out: {why}");
+        let refused = |why: &str| format!("{text:?} cannot be worked out: {why}");
         let value = self.sum(0).map_err(refused)?;
         if !self.rest.trim().is_empty() {
             return Err(refused("something follows its end"));

@@ -148,7 +148,7 @@ impl Item {
     pub(crate) fn microseconds(&self) -> Result<u64, String> {
         let text = self.text().map_err(|_| "must be a time in quotes, as in \"2ms\"")?;
         if let Some(digits) = text.strip_suffix("us") {
-            return digits.trim().parse().map_err(|_| format!("{text:?} is no time"));
+            return digits.trim().parse().map_err(|_| format!("{text:?} is not a time"));
         }
         let time = parse_time(text)?;
         u64::try_from(time.as_micros()).map_err(|_| format!("{text:?} is too long"))

@@ -243,7 +243,7 @@ impl Draft {
     /// Takes a key that the table has.
     pub(super) fn take(&mut self, name: &str, item: &Item) -> Result<(), String> {
         let key = KEYS.iter().find(|key| key.name == name);
-        key.map_or_else(|| Err("is no key of a load".to_owned()), |key| (key.take)(self, item))
+        key.map_or_else(|| Err("is not a key of a load".to_owned()), |key| (key.take)(self, item))
     }
 
     /// The load.
@@ -274,7 +274,7 @@ impl Draft {
             (at_most_s, None, Some(per_job)) => Length::Bytes { per_job, at_most_s },
             (None, None, None) => load.length,
             (_, Some(_), _) => {
-                return Err(("operations", "stands alone; leave time and bytes out".into()));
+                return Err(("operations", "stands alone; omit time and bytes".into()));
             }
         };
         let block_bytes = self.layout_block.unwrap_or(1 << 20);
@@ -376,7 +376,7 @@ fn mix(item: &Item) -> Result<Vec<OpShare>, String> {
     let mut all = Vec::new();
     for (name, share) in item.table()? {
         let op: MixOp = serde_json::from_value(serde_json::Value::String(name.clone()))
-            .map_err(|_| format!("{name:?} is no operation of a mix"))?;
+            .map_err(|_| format!("{name:?} is not an operation of a mix"))?;
         all.push(OpShare { op, percent: share.percent()? });
     }
     hundred(all.iter().map(|share| share.percent))?;
@@ -414,7 +414,7 @@ pub(super) fn axis(key: &str, item: &Item) -> Result<(String, f64), String> {
         "think" => return Ok(("think time, ms".to_owned(), item.microseconds()? as f64 / 1e3)),
         other => other,
     };
-    let value = item.number().map_err(|_| "can't be swept: it has no place on an axis")?;
+    let value = item.number().map_err(|_| "cannot be swept: it has no place on an axis")?;
     Ok((label.to_owned(), value))
 }
 

@@ -180,7 +180,7 @@ impl Text<'_> {
             if !names.contains(&key.as_str()) {
                 let near = super::nearest(key, names.iter().copied());
                 let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                return Err(self.error(item.line, key, format!("is no key of {place}{hint}")));
+                return Err(self.error(item.line, key, format!("is not a key of {place}{hint}")));
             }
         }
         Ok(())

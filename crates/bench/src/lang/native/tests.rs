@@ -177,14 +177,14 @@ fn published_figures_and_axes_belong_to_steps() {
 #[test]
 fn refusals_name_file_line_and_key() {
     for (keys, wanted) in [
-        ("dept = 3", "mine.toml:3: dept: is no key of [[step]]; did you mean depth?"),
+        ("dept = 3", "mine.toml:3: dept: is not a key of [[step]]; did you mean depth?"),
         ("block = \"8k\"", "mine.toml:3: block: \"8k\" is ambiguous: write 8KiB"),
         ("block = 8192", "must be a size in quotes"),
         ("depth = 0", "mine.toml:3: depth: must be a whole number of at least 1"),
         ("read-percent = 101", "must be from 0 to 100"),
         ("order = \"odd\"", "it must be one of random, sequential"),
         ("mix = { stat = 50 }", "its shares add up to 50"),
-        ("mix = { fly = 100 }", "\"fly\" is no operation of a mix"),
+        ("mix = { fly = 100 }", "\"fly\" is not an operation of a mix"),
         ("operation = \"mix\"", "mix: is missing"),
         ("operation = \"null\"\norder = \"random\"", "order: belongs to data"),
         ("operation = \"null\"\nread-percent = 3", "read-percent: belongs to data"),
@@ -193,15 +193,15 @@ fn refusals_name_file_line_and_key() {
         ("think-every = 3", "think-every: needs think"),
         ("operations = 3\ntime = \"3s\"", "operations: stands alone"),
         ("sweep = { depth = [1], jobs = [1] }", "must have exactly one key"),
-        ("sweep = { dept = [1] }", "dept: is no key of sweep; did you mean depth?"),
+        ("sweep = { dept = [1] }", "dept: is not a key of sweep; did you mean depth?"),
         ("sweep = { depth = [] }", "needs a list of values"),
         ("sweep = { order = [\"random\"] }", "has no place on an axis"),
         ("sweep = { depth = [1, 2] }\npublished = [{}]", "one table for each of the 2 steps"),
         ("cache = \"cold\"", "it must be any, included or excluded"),
         ("load = []", "load: is an empty list"),
-        ("load = [{ depht = 3 }]", "depht: is no key of [[step.load]]; did you mean depth?"),
+        ("load = [{ depht = 3 }]", "depht: is not a key of [[step.load]]; did you mean depth?"),
         ("depth = 5000", "depth is 5000; it must be from 1 to 4096"),
-        ("size = \"1KiB\"", "holds no block"),
+        ("size = \"1KiB\"", "is smaller than a block"),
         ("depth = 3\ndepth = 4", "mine.toml:4"),
         ("axis = { label = \"x\" }", "needs label and value"),
         ("[[step]]\nname = \"s\"", "name: \"s\" is taken"),
@@ -212,7 +212,7 @@ fn refusals_name_file_line_and_key() {
     }
     assert!(read("").unwrap_err().contains("has no step"));
     assert!(read("titel = \"x\"\n").unwrap_err().contains("did you mean title?"));
-    assert!(read("[defaults]\nname = \"x\"\n").unwrap_err().contains("is no key of [defaults]"));
+    assert!(read("[defaults]\nname = \"x\"\n").unwrap_err().contains("is not a key of [defaults]"));
     assert!(read("chart = \"pie\"\n[[step]]\nname=\"s\"\n").unwrap_err().contains("bars"));
     assert!(read("= 3").unwrap_err().starts_with("mine.toml:1"), "a syntax error has its line");
 }

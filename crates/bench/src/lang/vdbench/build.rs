@@ -88,7 +88,7 @@ impl<'a> Builder<'a> {
     pub(super) fn run(&mut self, run: &Run) -> Result<(), LangError> {
         let chosen = self.chosen(run)?;
         if run.rates == Rates::Curve && chosen.iter().any(|load| load.rate.is_some()) {
-            let why = "a curve and a workload with iorate= of its own can't be joined";
+            let why = "a curve and a workload with iorate= of its own cannot be joined";
             return Err(run.place.error("iorate", why));
         }
         for turns in run.turns() {

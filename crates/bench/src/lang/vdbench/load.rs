@@ -28,7 +28,7 @@ impl Seek {
         match text.as_str() {
             "eof" | "-1" => return Ok(Self::Eof),
             "seqnz" | "sequentialnz" | "poisson" => {
-                let why = "can't be applied; use random, sequential, eof or a percentage";
+                let why = "cannot be applied; use random, sequential, eof or a percentage";
                 return Err(format!("{text:?} {why}"));
             }
             _ if begins("random") => return Ok(Self::Random),
@@ -39,7 +39,7 @@ impl Seek {
             Some(0) => Ok(Self::Sequential),
             Some(100) => Ok(Self::Random),
             Some(percent @ 1..=99) => Ok(Self::Mixed(percent)),
-            _ => Err(format!("{text:?} is none of random, sequential, eof and 0 to 100")),
+            _ => Err(format!("{text:?} is not one of random, sequential, eof and 0 to 100")),
         }
     }
 

@@ -65,7 +65,7 @@ pub(crate) fn command(words: &[String], options: &Options) -> Result<Scenario, L
         whole.push_str(&text);
     }
     if let Some((name, _)) = line.variables.iter().find(|(name, _)| !lines.used.contains(name)) {
-        let why = "no file asks for it; write $NAME there, or leave it out";
+        let why = "no file asks for it; write $NAME there, or omit it";
         return Err(refused(&format!("{name}="), why));
     }
     let source = Source { name: first, text: whole, language: Language::Vdbench };

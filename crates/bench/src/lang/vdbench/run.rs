@@ -250,7 +250,7 @@ fn distribution(param: &Param) -> Result<bool, LangError> {
     } else if begins("deterministic") {
         Ok(true)
     } else {
-        let why = format!("{value:?} can't be applied; use exponential or deterministic");
+        let why = format!("{value:?} cannot be applied; use exponential or deterministic");
         Err(param.error(why))
     }
 }

@@ -118,7 +118,7 @@ fn begins(
             return Err(place.error(&written.key, why));
         }
         "rg" if !inside => {
-            return Err(place.error("rg", "traces can't be replayed; use wd= and rd="));
+            return Err(place.error("rg", "traces cannot be replayed; use wd= and rd="));
         }
         _ => return Ok(None),
     };

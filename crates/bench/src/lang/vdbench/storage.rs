@@ -54,8 +54,9 @@ impl General {
                 "yes" | "y" | "time" | "no_preread" => self.validate = true,
                 "read_after_write" => (self.validate, self.read_back) = (true, true),
                 other => {
-                    let why =
-                        format!("{other:?} is none of yes, no, read_after_write, no_preread, time");
+                    let why = format!(
+                        "{other:?} is not one of yes, no, read_after_write, no_preread, time"
+                    );
                     return Err(param.error(why));
                 }
             }
@@ -115,7 +116,7 @@ impl Flags {
                 "fsync" => flags.end_sync = true,
                 other => {
                     let why = format!(
-                        "{other:?} can't be applied; known are o_direct, directio, o_sync, o_dsync, \
+                        "{other:?} cannot be applied; known are o_direct, directio, o_sync, o_dsync, \
                          o_rsync and fsync"
                     );
                     return Err(param.error(why));
@@ -264,7 +265,7 @@ impl Draft {
             "lun" => {
                 let lun = param.one()?;
                 if self.lun.as_ref().is_some_and(|other| other != lun) {
-                    let why = "hosts can't have different files for one sd=; define one for each";
+                    let why = "hosts cannot have different files for one sd=; define one for each";
                     return Err(param.error(why));
                 }
                 self.lun = Some(lun.to_owned());

@@ -72,7 +72,7 @@ pub(super) fn series(
     read: impl Fn(&str) -> Option<u64>,
 ) -> Result<Vec<u64>, String> {
     let words: Vec<&str> = values.iter().map(String::as_str).collect();
-    let one = |text: &str| read(text).ok_or_else(|| format!("{text:?} is no number"));
+    let one = |text: &str| read(text).ok_or_else(|| format!("{text:?} is not a number"));
     let range = |text: &str| -> Result<Option<(u64, u64)>, String> {
         match text.split_once('-').filter(|(from, _)| !from.is_empty()) {
             Some((from, to)) => Ok(Some((one(from)?, one(to)?))),

@@ -180,7 +180,7 @@ impl LaidOut {
     /// A place of its own: what is there already is somebody else's.
     fn at(target: &Target) -> Result<Self, BenchError> {
         let Target::Path(root) = target else {
-            let why = format!("fio needs a mounted path, and {target} is none");
+            let why = format!("fio requires a mounted path, but {target} is not one");
             return Err(BenchError::Target(why));
         };
         let directory = root.join(DIRECTORY);

@@ -63,7 +63,7 @@ pub(super) fn notes(loads: &[Workload]) -> Vec<String> {
 
 fn refused(load: &str, why: &str) -> BenchError {
     let of = if load.is_empty() { String::new() } else { format!(" for the load {load:?}") };
-    BenchError::Workload(format!("fio{of} {why}; leave --engine fio out"))
+    BenchError::Workload(format!("fio{of} {why}; omit --engine fio"))
 }
 
 fn check(load: &Workload) -> Result<(), BenchError> {

@@ -43,7 +43,7 @@ impl FioExecutor {
         };
         let Some(program) = crate::sandbox::find("fio") else {
             return Err(BenchError::Workload(
-                "fio is not installed: apt-get install fio, or leave --engine fio out".to_owned(),
+                "fio is not installed: apt-get install fio, or omit --engine fio".to_owned(),
             ));
         };
         let output = Command::new(&program)
@@ -120,7 +120,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "can't remove fio's files");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove fio's files");
         }
     }
 }

@@ -67,8 +67,10 @@ pub(super) fn records(
     scratch: &Path,
 ) -> Result<Vec<Foreign>, BenchError> {
     let start = ran.json.find('{').unwrap_or(0);
-    let answer: Answer = serde_json::from_str(ran.json.get(start..).unwrap_or(""))
-        .map_err(|error| BenchError::Workload(format!("fio's answer can't be read: {error}")))?;
+    let answer: Answer =
+        serde_json::from_str(ran.json.get(start..).unwrap_or("")).map_err(|error| {
+            BenchError::Workload(format!("cannot parse the output of fio: {error}"))
+        })?;
     let jobs: BTreeMap<&str, &Job> =
         answer.jobs.iter().map(|job| (job.jobname.as_str(), job)).collect();
     let mut records = Vec::with_capacity(loads.len());
@@ -83,7 +85,7 @@ pub(super) fn records(
         for turn in 0..load.jobs {
             number += 1;
             let Some(job) = jobs.get(section(index, turn).as_str()) else {
-                *record.faults.entry("fio told nothing of a job".to_owned()).or_default() += 1;
+                *record.faults.entry("the output of fio lacks a job".to_owned()).or_default() += 1;
                 continue;
             };
             take(&mut record, usize::try_from(turn).unwrap_or(usize::MAX), job);

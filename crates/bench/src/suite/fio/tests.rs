@@ -149,7 +149,7 @@ fn what_fio_can_t_say_is_refused_by_name() {
         (Workload { jobs: 2000, ..small() }, "at most 1024 jobs"),
     ] {
         let error = refusal(load);
-        assert!(error.contains(wanted) && error.contains("leave --engine fio out"), "{error}");
+        assert!(error.contains(wanted) && error.contains("omit --engine fio"), "{error}");
     }
     let nfs = Target::Nfs(crate::NfsTarget::new("127.0.0.1:2049".parse().unwrap(), "/v"));
     let error = FioExecutor::new(&nfs).err().unwrap().to_string();

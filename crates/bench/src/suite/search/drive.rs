@@ -186,10 +186,10 @@ impl Driver<'_, '_, '_> {
         let (value, words) = match answer {
             Answer::Between { met, missed, noisy, saturated } => {
                 let mut words = format!(
-                    "{met:.0} op/s; {missed:.0} op/s has p99 over {target} or is not kept up with"
+                    "{met:.0} op/s; at {missed:.0} op/s p99 exceeds {target}, or the rate is not reached"
                 );
                 if noisy {
-                    words.push_str(", not each time: the boundary lies within the noise");
+                    words.push_str(", not reproducibly: the boundary is within the noise");
                 }
                 if saturated {
                     words.push_str(
@@ -202,8 +202,8 @@ impl Driver<'_, '_, '_> {
             Answer::Everything(iops) => (
                 iops,
                 format!(
-                    "no limit found: {iops:.0} op/s without a rate have p99 under {target}; ask \
-                     with more --jobs or --depth"
+                    "no limit found: p99 is below {target} at {iops:.0} op/s without a rate limit; \
+                     use more --jobs or --depth"
                 ),
             ),
             Answer::Nothing(rate) => {
@@ -254,7 +254,7 @@ impl Driver<'_, '_, '_> {
                     latency(probe.mean_ms)
                 ),
             ),
-            None => (0.0, format!("none up to {most} requests in flight: the curve does not bend")),
+            None => (0.0, format!("none up to {most} requests in flight: the curve has no knee")),
         };
         Some(Finding {
             question: "knee of the latency curve".to_owned(),
@@ -271,7 +271,8 @@ impl Driver<'_, '_, '_> {
         let words = varied.words();
         let times = three_digits(enough.iops / one.max(f64::MIN_POSITIVE));
         let number = enough.number;
-        let mut answer = format!("{number}: {:.0} op/s, {times} times what one gives", enough.iops);
+        let mut answer =
+            format!("{number}: {:.0} op/s, {times} times the rate of one", enough.iops);
         if enough.bounded {
             answer.push_str(&format!("; more than {most} were not tried and may give more"));
         } else {

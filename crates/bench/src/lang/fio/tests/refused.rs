@@ -11,7 +11,7 @@ fn refusals_name_file_line_option_and_section() {
         ("rw=read:4k", "jobs.fio:3: rw in [a]: has the modifier :4k"),
         ("rw=trim", "TRIM is a matter of devices"),
         ("rw=reed", "it must be read, write"),
-        ("bs=1.5k", "jobs.fio:3: bs in [a]: \"1.5k\" is no whole number"),
+        ("bs=1.5k", "jobs.fio:3: bs in [a]: \"1.5k\" is not a whole number"),
         ("bs=2m", "is over 1048576 bytes"),
         ("bsrange=4k-64k", "say sizes and shares with bssplit"),
         ("bssplit=4k/60:8k/60", "its shares add up to 120"),
@@ -51,8 +51,8 @@ fn refusals_name_file_line_option_and_section() {
         ("nrfiles=2 filename_format=f", "needs $filenum"),
         ("file_service_type=zipf:1.2", "roundrobin, sequential and random"),
         ("numjobs=2 exitall", "needs time_based"),
-        ("io_dept=4", "is no option of a fio job that is known here; did you mean iodepth?"),
-        ("client=host", "client in [a]: is no option of a fio job"),
+        ("io_dept=4", "is not an option of a fio job that is known here; did you mean iodepth?"),
+        ("client=host", "client in [a]: is not an option of a fio job"),
         ("iodepth", "jobs.fio:3: iodepth in [a]: needs a value"),
         ("bs=${NO_SUCH_VARIABLE_HERE}", "the variable NO_SUCH_VARIABLE_HERE is not set"),
         ("size=8*$mb_memory", "$mb_memory is not known"),
@@ -71,9 +71,9 @@ fn texts_without_form_are_refused() {
         ("", "holds no job"),
         ("[global]\nsize=1m\n", "holds no job"),
         ("rw=read\n[a]\n", "jobs.fio:1: rw: stands before the first section"),
-        ("[a\n", "is no section"),
-        ("[]\n", "is no section"),
-        ("[a]\ninclude no-such-file\n", "jobs.fio:2: include: no-such-file: can't be read"),
+        ("[a\n", "is not a section"),
+        ("[]\n", "is not a section"),
+        ("[a]\ninclude no-such-file\n", "jobs.fio:2: include: no-such-file: cannot be read"),
     ] {
         let error = read(text).unwrap_err();
         assert!(error.contains(wanted), "{text:?}: {error}");
@@ -84,7 +84,7 @@ fn texts_without_form_are_refused() {
         ("fio --name=a --size=1m --bogus=1", "bogus in [a]: is no option"),
         ("fio --name=a --bs --rw=read", "bs in [a]: needs a value"),
         ("fio --showcmd --name=a", "showcmd: it asks fio about itself"),
-        ("fio no-such-file.fio", "no-such-file.fio: can't be read"),
+        ("fio no-such-file.fio", "no-such-file.fio: cannot be read"),
         ("fio --name --size=1m", "name: needs a value"),
     ] {
         let error = command_line(line).unwrap_err();

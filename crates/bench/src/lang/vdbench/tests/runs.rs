@@ -383,7 +383,7 @@ fn hosts() {
     };
     assert!(error(&text("", ",host=three")).contains("host: there is no hd=three"));
     assert!(error(&text(",host=one", ",host=two")).contains("none of its hosts has sd=sd1"));
-    assert!(error(&text(",host=one,lun=/v/f2", "")).contains("hosts can't have different files"));
+    assert!(error(&text(",host=one,lun=/v/f2", "")).contains("hosts cannot have different files"));
     let clients =
         "hd=one,clients=5\nsd=sd1,lun=/v/f1,size=1g\nwd=wd1,sd=sd1\nrd=rd1,wd=wd1,iorate=max\n";
     assert_eq!(load(clients).clients, 5);

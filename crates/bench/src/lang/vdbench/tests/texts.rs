@@ -81,7 +81,7 @@ fn includes_are_beside_their_file_and_never_endless() {
     let own = error("vdbench -f DIR/loop.vdb");
     assert!(own.contains("back.vdb:1: include: ./loop.vdb includes itself"), "{own}");
     let lost = error("vdbench -f DIR/lost.vdb");
-    assert!(lost.contains("lost.vdb:1: include") && lost.contains("can't be read"), "{lost}");
+    assert!(lost.contains("lost.vdb:1: include") && lost.contains("cannot be read"), "{lost}");
     let bad = error("vdbench -f DIR/bad.vdb");
     assert!(bad.contains("worse.vdb:2: nonsense: it is not known here"), "{bad}");
     for at in 0..9 {
@@ -153,7 +153,7 @@ fn errors_name_file_line_and_word() {
         ("sd=sd1,lun=/a,size=(1g,(2))\n", ":1: size: parentheses within"),
         ("sd=sd1,lun=\"/a,size=1g\n", ":1: lun: the quote is not closed"),
         ("sd=sd1,lun=(/a)b,size=1g\n", ":1: lun: a comma is missing"),
-        ("sd=sd1,lun=/a,size=1g,openflags=0x40\n", ":1: openflags: \"0x40\" can't be applied"),
+        ("sd=sd1,lun=/a,size=1g,openflags=0x40\n", ":1: openflags: \"0x40\" cannot be applied"),
         ("sd=sd1,lun=/a,size=1g,hitarea=1m\n", ":1: hitarea: only 0"),
         ("sd=sd1,lun=/a,size=1g,count=(1,5)\n", ":1: lun: with count= it holds one %d"),
         ("sd=sd1,lun=/a,size=1g,journal=/tmp\n", ":1: journal: there are no journals"),
@@ -164,8 +164,8 @@ fn errors_name_file_line_and_word() {
         ),
         ("wd=wd1,sd=sd1,hotband=(10,20)\n", ":1: hotband: its distribution"),
         ("wd=wd1,sd=sd1,stride=(1,2)\n", ":1: stride"),
-        ("wd=wd1,sd=sd1,seekpct=poisson\n", ":1: seekpct: \"poisson\" can't be applied"),
-        ("wd=wd1,sd=sd1,seekpct=seqnz\n", ":1: seekpct: \"seqnz\" can't be applied"),
+        ("wd=wd1,sd=sd1,seekpct=poisson\n", ":1: seekpct: \"poisson\" cannot be applied"),
+        ("wd=wd1,sd=sd1,seekpct=seqnz\n", ":1: seekpct: \"seqnz\" cannot be applied"),
         ("wd=wd1,sd=sd1,xfersize=1000\n", ":1: xfersize: sizes of requests are multiples of 512"),
         ("wd=wd1,sd=sd1,xfersize=(4k,50,8k,40)\n", ":1: xfersize: the percentages do not add up"),
         ("wd=wd1,sd=sd1,xfersize=(4k,16k,4608)\n", ":1: xfersize: sizes between two"),
@@ -176,11 +176,11 @@ fn errors_name_file_line_and_word() {
         ("concatenatesds=yes\n", ":1: concatenatesds"),
         ("journal=yes\n", ":1: journal"),
         ("startcmd=\"rm -rf /\"\n", ":1: startcmd: Weir runs no commands"),
-        ("loop=3\n", ":1: loop: leave it out and repeat"),
-        ("validate=maybe\n", ":1: validate: \"maybe\" is none of"),
+        ("loop=3\n", ":1: loop: omit it and repeat"),
+        ("validate=maybe\n", ":1: validate: \"maybe\" is not one of"),
         ("fsd=fsd1,anchor=/a\n", ":1: fsd: file system workloads are not read"),
         ("fwd=fwd1,fsd=fsd1\n", ":1: fwd: file system workloads are not read"),
-        ("rg=rg1,devices=1\n", ":1: rg: traces can't be replayed"),
+        ("rg=rg1,devices=1\n", ":1: rg: traces cannot be replayed"),
         ("hd=hd1,mount=\"mount x\"\n", ":1: mount: nothing is mounted"),
         ("sd=(a,b),lun=/a\n", ":1: sd: a definition has one name"),
         ("wd=wd1,sd=sd1,s=1\n", ":1: s: it is not known here"),
@@ -200,12 +200,12 @@ fn errors_of_runs_name_them_too() {
         ("rd=rd1,wd=wd9,iorate=max", "rd=rd1: there is no wd=wd9"),
         ("rd=rd1,wd=(wd1,wd*),iorate=max", "rd=rd1: wd=wd1 is named twice"),
         ("rd=rd1,wd=wd1,sd=sd9,iorate=max", "there is no sd=sd9"),
-        ("rd=rd1,wd=wd1,iorate=fast", "iorate: \"fast\" is no number"),
+        ("rd=rd1,wd=wd1,iorate=fast", "iorate: \"fast\" is not a number"),
         ("rd=rd1,wd=wd1,iorate=max,elapsed=0", "elapsed: a run of 0 s"),
         ("rd=rd1,wd=wd1,iorate=max,elapsed=30d", "elapsed: \"30d\" is not a time"),
         (
             "rd=rd1,wd=wd1,iorate=5,distribution=uniform",
-            "distribution: \"uniform\" can't be applied",
+            "distribution: \"uniform\" cannot be applied",
         ),
         ("rd=rd1,wd=wd1,iorate=max,forthreads=(0,1)", "forthreads: 0 is not from 1"),
         ("rd=rd1,wd=wd1,iorate=max,forhitarea=(1m,2m)", "forhitarea: only 0"),
