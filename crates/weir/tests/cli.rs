@@ -637,7 +637,7 @@ fn a_volume_that_nobody_uses_is_reported_as_not_demanded() {
     let server = Server::with_volume();
     let why = server.done("volume why home");
     assert!(
-        why.starts_with("The contract is not demanded: nothing came.\n→ Nothing comes"),
+        why.starts_with("The contract is not demanded: there were no requests.\n→ The server receives no requests"),
         "{why}"
     );
     assert!(why.contains("last hour    not demanded  –      64 MiB/s"), "{why}");
