@@ -12,8 +12,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(encoded_again(*selector, &once).as_ref(), Some(&once));
 });
 
-/// What the type that `selector` names makes of `bytes`, encoded: arguments of that procedure, or
-/// its results where the highest bit is set.
+/// The encoding of the type that `selector` names, decoded from `bytes`: arguments of that
+/// procedure, or its results where the highest bit is set.
 fn encoded_again(selector: u8, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = None;
     let procedure = selector & 0x7f;

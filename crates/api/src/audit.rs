@@ -47,7 +47,7 @@ pub struct AuditRecord {
     pub code: Option<String>,
     /// Generation of the catalogue after the request.
     pub generation: u64,
-    /// How many refused attempts before this one have no record, because they came too fast.
+    /// Number of refused attempts before this one without a record, because they came too fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<u64>,
     /// Additional information.

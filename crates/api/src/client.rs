@@ -49,7 +49,7 @@ pub struct AuditQuery {
     pub limit: Option<usize>,
 }
 
-/// How to connect to a server.
+/// A client for one server.
 #[derive(Clone)]
 pub struct Client {
     endpoint: Endpoint,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How a server is authenticated.
+/// The method of authenticating a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// By its certificate, regardless of the name in it.

@@ -11,7 +11,7 @@ use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
 
-/// How loads are measured.
+/// Options of the measurement.
 #[derive(Args, Clone, Debug)]
 pub struct MethodArgs {
     /// Number of repeats per step; results show the median, the minimum and the maximum.

@@ -57,7 +57,7 @@ impl WhoArgs {
     }
 }
 
-/// How a target is reached.
+/// The transport to a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reach {
     /// Description for reports.
@@ -69,7 +69,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// How `target` is reached from this machine.
+    /// The transport from this machine to `target`.
     pub(super) fn of(target: &Target) -> Self {
         match target {
             Target::Nfs(nfs) => Self {

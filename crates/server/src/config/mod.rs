@@ -148,7 +148,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How clients find MOUNT and the lock manager, which they look up at port 111.
+/// The way in which clients find MOUNT and the lock manager at port 111.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpcbindMode {
     /// Not at all: no network locks.

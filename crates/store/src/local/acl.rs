@@ -19,7 +19,7 @@ use weir_core::{Acl, AclKind, Attr, Credentials, FileKind, FsError, FsResult};
 /// Enough for a list of 127 entries; longer ones are read again with as much as there can be.
 const FIRST_BYTES: usize = 1024;
 
-/// How the lists of an object are reached.
+/// The access to the ACLs of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lists {
     /// A symbolic link has none.

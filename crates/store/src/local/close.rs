@@ -44,7 +44,7 @@ impl LocalStore {
             all.extend(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
             all
         });
-        // What a thread that panicked had done isn't known.
+        // The result of a thread that panicked is unknown.
         let mut done = vec![Err(FsError::Io); volumes.len()];
         for (at, closed) in closed {
             if let Some(done) = done.get_mut(at) {

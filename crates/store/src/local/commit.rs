@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use weir_core::attr::Change;
 use weir_core::{FileKind, FsError, FsResult};
 
-/// How much of an object a sync makes stable.
+/// The extent to which a sync makes an object stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     /// The data and what is needed to find it.
@@ -46,7 +46,7 @@ struct Group {
     running: bool,
     extent: Extent,
     waiting: Vec<Promise<FsResult<()>>>,
-    /// What the next round has to report of those before.
+    /// The failure of earlier rounds that the next round has to report.
     failed: Option<FsError>,
 }
 
@@ -173,8 +173,8 @@ fn sync(volume: &Volume, inode: &Inode, extent: Extent) -> Result<(), Failure> {
     })
 }
 
-/// What a failed sync is to who waited for it. Most of what the kernel may say is about the sync
-/// and not about the object; that the device had no room is worth telling.
+/// The error that a failed sync returns to its waiters. Most errors of the kernel concern the sync
+/// and not the object; a lack of space on the device is reported as such.
 fn sync_error(errno: Errno) -> FsError {
     match fs_error(errno) {
         room @ (FsError::NoSpace | FsError::QuotaExceeded | FsError::ReadOnly) => room,

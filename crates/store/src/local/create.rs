@@ -208,7 +208,7 @@ fn hold_made(
     if let Some(kept) = &volume.kept {
         kept.keep(key, &fd)?;
     }
-    // What it inherited from its directory.
+    // The ACL inherited from the directory.
     let lists = Lists::of(attr.kind, Reach::Full);
     let first = (attr, lists.read(&fd, AclKind::Access)?);
     let attrs = Attrs::new(first, lists, volume.cache_metadata);

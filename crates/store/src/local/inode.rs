@@ -11,7 +11,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
 use weir_core::{Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
 
-/// What the descriptor of an object is good for.
+/// The operations that the descriptor of an object permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Reading and writing (a directory: listing).

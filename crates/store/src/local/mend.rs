@@ -13,8 +13,8 @@
 //! take the place of blocks shared with another file. That is why everything is written down
 //! first, under the same lock.
 //!
-//! What can't be mended (read-only, immutable, a file system without holes) stays as it is and
-//! counts by what `SEEK_DATA` says. The time of modification is kept; the change time moves.
+//! A file that can't be mended (read-only, immutable, a file system without holes) stays as it is
+//! and counts by what `SEEK_DATA` says. The time of modification is kept; the change time moves.
 
 use super::attrs::stat;
 use super::inode::{Inode, Reach};
@@ -32,8 +32,8 @@ use rustix::io::{Errno, pread};
 use std::ops::Range;
 use weir_core::{Attr, FileKind, FsError, FsResult, Name, Timestamp};
 
-/// What is read and punched at once, and how much while writers wait. Whole blocks of any file
-/// system.
+/// The bytes that are read and punched at once, and the bytes per pass while writers wait. Whole
+/// blocks of any file system.
 const PIECE_BYTES: usize = 1 << 20;
 const PASS_BYTES: u64 = 256 << 20;
 /// The rights that a program has by its file. A change of data takes them off.
@@ -49,7 +49,7 @@ impl Volume {
         }
         waiting.or_stop()?;
         let found = self.names.get(dir, name).map_or_else(|| self.open_name(dir, name), Ok);
-        // What is wrong with the name is told by whoever works with it.
+        // An error of the name is reported by the operation that uses it.
         found.map_or(Ok(()), |inode| self.mend(&inode, waiting))
     }
 
@@ -70,7 +70,8 @@ impl Volume {
         let size = stat(inode.fd())?.size;
         if self.must_mend(inode.fd(), size) {
             let done = self.mend_now(inode);
-            // What is cached is what clients were told: the same, but for the change time.
+            // The cached attributes are those that clients got: the same, except for the change
+            // time.
             inode.attrs.invalidate();
             if let Err(error) = done {
                 let fileid = inode.fileid;
@@ -145,7 +146,7 @@ fn may_punch(file: &OwnedFd, found: &Attr) -> FsResult<()> {
         Err(Errno::NODATA | Errno::OPNOTSUPP) => false,
         Err(errno) => return Err(fs_error(errno)),
     };
-    // Who is not root loses set-id bits by changing data.
+    // A user other than root loses set-id bits by changing data.
     if programs || (found.mode & SET_IDS != 0 && !switches_identity()) {
         return Err(FsError::NotPermitted);
     }

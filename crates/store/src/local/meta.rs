@@ -56,7 +56,7 @@ pub enum OpenError {
     Directory {
         /// The volume's directory.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
         /// The cause.
         #[source]
@@ -241,7 +241,7 @@ impl Place<'_> {
         }
     }
 
-    /// What a format file says, if this server can read such a volume.
+    /// The format in a format file, if this server can read such a volume.
     fn known_format(self, text: &str) -> Result<u32, OpenError> {
         let version = text.trim_end().strip_prefix(FORMAT_WORD);
         match version.and_then(|v| v.strip_prefix(' ')?.parse::<u32>().ok()) {

@@ -64,7 +64,7 @@ pub enum Durability {
     Process,
 }
 
-/// How a volume is opened.
+/// The options with which a volume is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Bytes that clients may store.
@@ -114,13 +114,13 @@ impl LocalStore {
         self.0.usage.is_known()
     }
 
-    /// How far the recount has come that is under way.
+    /// The progress of a running recount.
     #[must_use]
     pub fn counting(&self) -> Option<Counting> {
         self.0.usage.counting()
     }
 
-    /// What the last recount found since the volume was opened.
+    /// The result of the last recount since the volume was opened.
     #[must_use]
     pub fn last_count(&self) -> Option<Counted> {
         self.0.usage.last_count()
@@ -155,7 +155,7 @@ impl LocalStore {
     pub fn rest(&self) {
         self.rest_calls();
         if self.0.kept.is_some() {
-            // What is closed could not be opened again by its handle.
+            // A closed object could not be opened again by its handle.
             return;
         }
         // Names hold the memory of objects, though not the objects.

@@ -18,10 +18,12 @@ use rustix::io::Errno;
 use std::time::Duration;
 use weir_core::{AclKind, Attr, FileKind, FsError, FsResult, Name, ObjectKey};
 
-/// How long an object may take to be made of which another's handle reminds the kernel.
+/// Pause between attempts to open a handle while its inode number is assigned to a new object.
 const MAKING_PAUSE: Duration = Duration::from_millis(1);
+/// Most such attempts.
 const MAKING_PAUSES_MAX: u32 = 20;
-/// How often the path of a directory is read before it is taken for one outside of the volume.
+/// The number of times that the path of a directory is read before it is taken to be outside the
+/// volume.
 const PATH_LOOKS: u32 = 16;
 
 /// An object opened by path only, and what the kernel says of it.

@@ -17,7 +17,7 @@ use weir_core::{Attr, FsError, FsResult, Name, ObjectKey};
 /// The kernel's entries are read in pieces of this size; it holds at least 100 of them.
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// What part of a directory is asked for.
+/// The requested part of a directory.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub(super) cookie: u64,
@@ -66,7 +66,7 @@ fn names(volume: &Volume, dir: &Inode, part: Part) -> FsResult<(Vec<DirEntry>, b
         {
             return Ok((entries, false));
         }
-        // What is above the volume's root is nobody's business.
+        // The parent of the volume's root is not visible to clients.
         let above_root = name == b".." && dir.key == volume.root.key;
         entries.push(DirEntry {
             name: name.into(),

@@ -25,7 +25,7 @@ const FILE_BESIDE_ROOT: &str = "../meta/usage";
 const WORD: &str = "weir-usage";
 const VERSION: &str = "2";
 
-/// What is on record of a volume's usage, in bytes.
+/// The recorded usage of a volume, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It is exactly this.
@@ -56,7 +56,7 @@ impl<T: AsFd + Debug + Send + Sync> Root for T {}
 #[derive(Debug)]
 pub(super) struct Record {
     root: Box<dyn Root>,
-    /// What it says; nothing while that is in doubt.
+    /// The recorded state; nothing while that is in doubt.
     says: Option<State>,
 }
 
@@ -71,7 +71,7 @@ impl Record {
         self.says == Some(state)
     }
 
-    /// What is on record in `meta`.
+    /// The record in `meta`.
     pub(super) fn read(meta: &OwnedFd) -> State {
         read_file(meta, FILE).ok().and_then(|text| parse(text.trim_end())).unwrap_or(State::Missing)
     }
@@ -85,7 +85,7 @@ impl Record {
         self.says = None;
         as_root(|_| {
             let meta = match openat(&self.root, BESIDE_ROOT, DIRECTORY, Mode::empty()) {
-                // What frees descriptors goes on, too.
+                // Operations that free descriptors continue, too.
                 Err(Errno::MFILE | Errno::NFILE) => return self.remove_by_path(),
                 meta => meta?,
             };

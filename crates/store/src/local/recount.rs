@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Mutex, Relaxed};
 use std::collections::HashMap;
 use weir_core::{FsError, ObjectKey};
 
-/// What a recount has found.
+/// The result of a recount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The usage as it was kept up to the end of the recount, bytes.
@@ -25,11 +25,11 @@ pub struct Counted {
     pub files: u64,
     /// Directories and files that could not be read, and were left out.
     pub left_out: u64,
-    /// How many recounts were completed since the volume was opened, with this one.
+    /// The number of recounts completed since the volume was opened, including this one.
     pub number: u64,
 }
 
-/// How far a recount has come.
+/// The progress of a recount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Files with data counted so far.

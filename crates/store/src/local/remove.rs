@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, unlinkat};
 use weir_core::attr::Change;
 use weir_core::{CallId, Credentials, FileKind, FsError, FsResult, Name};
 
-/// What a name must lead to, to be removed.
+/// The kind of object that a name must lead to, to be removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Directory,
@@ -62,7 +62,7 @@ impl LocalStore {
     }
 }
 
-/// What is put on record of the removal of a name.
+/// The record of the removal of a name.
 fn removal<'a>(dir: &Inode, name: Name<'a>, object: &Inode) -> FsResult<NameChange<'a>> {
     let last = object.kind == FileKind::Directory || object.attr()?.nlink == 1;
     let at = Place { dir: dir.key, name: name.as_bytes() };

@@ -72,7 +72,7 @@ impl LocalStore {
     }
 }
 
-/// What is put on record of a rename.
+/// The record of a rename.
 fn renaming<'a>(from: Side<'a>, to: Side<'a>, object: &Inode) -> NameChange<'a> {
     let place = |side: Side<'a>| Place { dir: side.dir.key, name: side.name.as_bytes() };
     NameChange::Rename { from: place(from), to: place(to), object: object.key }

@@ -198,8 +198,8 @@ fn set_times(
     (atime, mtime): (SetTime, SetTime),
     cred: &Credentials,
 ) -> FsResult<()> {
-    // Who mends the file meanwhile sets the time back that it had (see [`super::mend`]). Once the
-    // usage is known nobody does.
+    // A concurrent mend of the file would restore the old time (see [`super::mend`]). Once the
+    // usage is known, there is none.
     let _shape = (!volume.usage.is_known()).then(|| inode.shape.read());
     let times = Timestamps { last_access: timespec(atime), last_modification: timespec(mtime) };
     let flags = AtFlags::EMPTY_PATH;

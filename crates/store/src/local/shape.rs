@@ -1,4 +1,4 @@
-//! How long a regular file is and how much of it is data: what it counts for in the volume's usage.
+//! The length of a regular file, and the part of it that is data and counts for the volume's usage.
 //!
 //! The shape is right because every change of it goes through Weir and holds the file's lock for
 //! writing. A write that lies within a file without holes changes nothing of it: it holds the lock
@@ -39,7 +39,7 @@ pub(super) struct Shape {
 pub(super) struct Gap {
     start: u64,
     end: u64,
-    /// What of it holds data: its first unit, or nothing.
+    /// The bytes of data in it: its first unit, or nothing.
     data: u64,
 }
 
@@ -51,7 +51,7 @@ impl Shape {
     pub(super) const EMPTY: Self =
         Self { known: true, linked: true, size: 0, data: 0, solid: true };
 
-    /// What it counts for.
+    /// The bytes that the file counts for.
     pub(super) fn counts(&self) -> u64 {
         if self.linked { self.data } else { 0 }
     }
@@ -148,8 +148,9 @@ impl Gap {
 impl Volume {
     /// The shape, to be looked at; nobody changes it meanwhile.
     ///
-    /// Who mends a file holds its shape for as long as the disk needs (see [`super::mend`]), so
-    /// until the usage is known whoever may not wait takes only what is free.
+    /// A thread that mends a file holds its shape for as long as the disk needs (see
+    /// [`super::mend`]). So until the usage is known, a caller that may not wait gets the shape
+    /// only if it is free.
     #[inline]
     pub(super) fn shape<'a>(
         &self,

@@ -36,7 +36,7 @@ type Slots = [Mutex<Slot>; SHARDS];
 struct Slot {
     /// Objects that have left.
     departures: u64,
-    /// Those that are there, if any are.
+    /// The objects of the shard, if there are any.
     shard: Option<Box<Shard>>,
 }
 
@@ -173,7 +173,7 @@ impl Table {
         slot.lock().shard.as_mut().map_or_else(Vec::new, |shard| shard.uncommitted())
     }
 
-    /// How many objects are held open beside the root.
+    /// The number of objects that are held open, without the root.
     pub(super) fn len(&self) -> usize {
         self.slots.get().map_or(0, |slots| slots.iter().map(held).sum())
     }
@@ -266,7 +266,7 @@ impl Shard {
     }
 }
 
-/// What came of making room.
+/// The objects that were evicted to make room.
 struct Shed {
     /// To be dropped, and with that closed.
     closed: Vec<Inode>,

@@ -24,8 +24,8 @@ use weir_core::{FsError, FsResult};
 /// waits behind that many of 1 MiB for each of eight files.
 const ROUND: usize = 8;
 
-/// How long the answer of a change is kept for those of the next ones, while changes are quick:
-/// answers that are given together wake a worker once, which sends the replies together.
+/// The time for which the reply of a change is held back for the next ones, while changes are
+/// quick: replies that are given together wake a worker once, which sends them together.
 const ANSWERS_KEPT: Duration = Duration::from_micros(200);
 
 /// Carries a change out.

@@ -7,7 +7,7 @@
 
 use crate::sync::{AcqRel, Acquire, Arc, AtomicBool, AtomicUsize};
 
-/// How many objects of a volume have uncommitted data, and how many may.
+/// The number of objects of a volume with uncommitted data, and its limit.
 #[derive(Debug)]
 pub(super) struct Crowd {
     objects: AtomicUsize,

@@ -1,5 +1,5 @@
-//! How much of its quota a volume uses: the units of data in its regular files, each file once
-//! however many names it has.
+//! The used space of a volume: the units of data in its regular files, each file once however many
+//! names it has.
 //!
 //! Every change of a file's data (see [`crate::local::shape`]) opens the *books*, announces what
 //! it may add, does its system calls, and settles what it did add or free. What was announced is
@@ -36,12 +36,12 @@ pub(super) struct Usage {
     quota: AtomicU64,
     /// The data in files, and what changes under way may add.
     taken: AtomicI64,
-    /// What `taken` may be short of the truth, until a recount.
+    /// The most by which `taken` may be below the true usage, until a recount.
     margin: AtomicU64,
     known: AtomicBool,
     /// The most that the record allows `taken` to be.
     covered: AtomicI64,
-    /// What `taken` was when the record was written.
+    /// The value of `taken` when the record was written.
     recorded: AtomicI64,
     /// A record is being written or about to be.
     writing: AtomicBool,
@@ -278,12 +278,12 @@ impl Usage {
         self.recount.read().as_ref().is_some_and(|recount| recount.has_visited(fileid))
     }
 
-    /// How far the recount under way has come.
+    /// The progress of the running recount.
     pub(super) fn counting(&self) -> Option<Counting> {
         self.recount.read().as_ref().map(|recount| recount.progress())
     }
 
-    /// What the last recount found since the volume was opened.
+    /// The result of the last recount since the volume was opened.
     pub(super) fn last_count(&self) -> Option<Counted> {
         *self.last_count.lock()
     }

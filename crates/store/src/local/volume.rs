@@ -1,4 +1,5 @@
-//! What all operations of one volume share, and where they run: on the worker or in the pool.
+//! The state that all operations of one volume share, and where they run: on the worker or in the
+//! pool.
 
 use super::calls::Calls;
 use super::inode::Inode;
@@ -37,7 +38,7 @@ pub(super) struct Volume {
     pub(super) syncs: AtomicU64,
     pub(super) sync_failures: AtomicU64,
     pub(super) calls: Calls,
-    /// What data is counted in.
+    /// The unit in which data is counted.
     pub(super) unit: Unit,
     /// The volume's directory, for messages.
     pub(super) label: String,

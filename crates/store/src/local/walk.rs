@@ -22,7 +22,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 use weir_core::{Attr, FileKind, FsError, FsResult, ObjectKey};
 
-/// How often a recount says how far it has come.
+/// The interval at which a recount logs its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(30);
 const LISTING_BYTES: usize = 32 << 10;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -164,7 +164,7 @@ impl Walker<'_> {
         let attr = attr_of(&as_root(|_| look())?.map_err(fs_error)?)?;
         match attr.kind {
             FileKind::Directory => self.subdirectory(directory, name),
-            // What has no data can get some only by a change, which visits it.
+            // A file without data can get some only by a change, which visits it.
             FileKind::Regular if attr.size > 0 => self.file(directory, name, &attr),
             _ => Ok(()),
         }

@@ -43,8 +43,8 @@ impl LocalStore {
         Box::pin(self.write_in_pool(inode, offset, data, stability)).await
     }
 
-    /// What of the stability asked for is possible: without room for more objects with uncommitted
-    /// data, that of this write is synced.
+    /// The stability that is possible: without room for more objects with uncommitted data, the
+    /// data of this write is synced.
     #[inline]
     fn possible(&self, inode: &Inode, asked: Stability) -> Stability {
         if asked > Stability::Unstable || inode.uncommitted.may_be() {

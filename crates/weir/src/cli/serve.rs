@@ -123,7 +123,7 @@ pub(crate) struct ConfigArgs {
     /// Share of the measured capacity that may be committed, in percent, 1 to 10000 [default: 100]
     #[arg(long, env = "WEIR_ADMISSION_OVERCOMMIT_PERCENT", value_name = "PERCENT")]
     admission_overcommit_percent: Option<String>,
-    /// How clients find the lock manager: register (with the local rpcbind), serve (built-in
+    /// Registration of the lock manager: register (with the local rpcbind), serve (built-in
     /// portmapper on port 111) or off (no network locks) [default: off]
     #[arg(long, env = "WEIR_RPCBIND", value_name = "HOW")]
     rpcbind: Option<String>,

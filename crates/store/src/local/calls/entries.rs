@@ -6,10 +6,10 @@ use weir_core::fair::Holdings;
 use weir_core::limits::{CALLS_CLIENT_MAX, CALLS_KEPT, CALLS_VOLUME_MAX};
 use weir_core::{CallId, ObjectKey, Timestamp};
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// What it will do is on record; it has not begun.
+    /// Its intended change is on record; the call has not begun.
     Foreseen,
     /// It may have made its change.
     Begun,
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) stage: Stage,
     /// The intent was made stable before anything else was done.
     pub(super) synced: bool,
-    /// What it changes, as a record has it; not where only the outcome may be asked for.
+    /// The change as it is recorded; absent if only the outcome may be queried.
     pub(super) change: Option<Box<[u8]>>,
     pub(super) made: Option<ObjectKey>,
 }

@@ -148,7 +148,7 @@ impl Log {
         }
         write_all(&self.fd, buffer, half * HALF)?;
         (self.generation, self.half, self.end) = (generation, half, Some(buffer.len()));
-        // What was found is written anew: it may be believed for as long as it is in memory.
+        // The entries found are written again: they are valid for as long as they are in memory.
         if !self.witnessed {
             as_root(|_| witness(&self.fd, true)).map_err(|_| Errno::PERM)??;
             self.witnessed = true;

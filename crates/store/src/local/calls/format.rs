@@ -1,4 +1,4 @@
-//! What the log of calls says, and its form on disk.
+//! The records of the log of calls, and their form on disk.
 //!
 //! The file is two halves that are filled in turns. A half begins with a head, which has its
 //! generation; then come frames, one record each: length (2 bytes), kind (1), content, checksum
@@ -167,7 +167,7 @@ pub(super) struct Half<'a> {
 }
 
 impl<'a> Half<'a> {
-    /// What is written in `bytes`, if it is a half of the file with this key.
+    /// The records in `bytes`, if they are a half of the file with this key.
     pub(super) fn read(bytes: &'a [u8], file: &ObjectKey) -> Option<Self> {
         let mut head = Reader(bytes.get(..40)?);
         let sum = checksum(0, 0, bytes.get(..32)?);

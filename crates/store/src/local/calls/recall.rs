@@ -1,4 +1,4 @@
-//! What a log says at the start of a process: which calls have made their change.
+//! Reading the log of calls at the start of a process: which calls have made their change.
 //!
 //! Where the kernel has kept in memory what the last process wrote, that is believed; and of a call
 //! that had begun, and of which nothing more is known, the names tell: its directories were locked,
@@ -69,14 +69,10 @@ impl Volume {
         }
         if !entries.is_empty() {
             let (volume, count) = (&self.label, entries.len());
-            tracing::info!(
-                volume,
-                count,
-                "restored calls from before the restart to the duplicate request cache"
-            );
+            tracing::info!(volume, count, "restored the log of calls from before the restart");
         }
         let mut state = State::found(log, entries);
-        // What was decided must not be decided again by names that have changed since.
+        // A decision must not be repeated by names that have changed since.
         if undecided
             && state.begin()
             && power

@@ -1,4 +1,4 @@
-//! What is known of calls in memory, and when it is written.
+//! The known calls in memory, and the times at which they are written.
 
 use super::entries::{Entries, Entry, Stage};
 use super::file::Log;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use weir_core::limits::CALLS_VOLUME_MAX;
 use weir_core::{CallId, Mono, ObjectKey, Remembered};
 
-/// How long nothing is recorded after the log could not be written.
+/// Time in which nothing is recorded after the log could not be written.
 const PAUSE: Duration = Duration::from_secs(60);
 /// Most bytes of what a new generation begins with.
 const WHOLE_MAX: usize = HALF / 4 * 3;
 /// Most bytes of the records of one entry, beside its change: an intent and what was made.
 const ENTRY_BYTES_MAX: usize = 128;
 
-/// What is on record of a call that is about to change names.
+/// The record of a call that is about to change names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// Nothing, or something else.
@@ -43,7 +43,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// What was found at the start.
+    /// The state found at the start.
     pub(super) fn found(log: Log, entries: Vec<Entry>) -> Self {
         let mut state = Self { log: Some(log), ..Self::default() };
         for entry in entries {
@@ -81,7 +81,7 @@ impl State {
         self.log.as_ref().map(Log::file)
     }
 
-    /// What is on record of `call`, which is about to make `change`?
+    /// The record of `call`, which is about to make `change`.
     pub(super) fn known(&mut self, call: &CallId, change: &NameChange<'_>) -> Known {
         self.encoded.clear();
         change.encode(&mut self.encoded);
@@ -274,7 +274,7 @@ fn forgotten(pending: &mut Vec<Record<'static>>, entry: &Entry) {
     }
 }
 
-/// What is known of a call, as records.
+/// The records of a known call.
 fn records(entry: &Entry) -> impl Iterator<Item = Record<'_>> {
     let Entry { number, call, at, stage, synced, made, .. } = *entry;
     let acted = stage >= Stage::Acted;

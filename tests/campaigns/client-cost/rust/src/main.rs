@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What to do.
+/// The load to apply.
 pub struct Load {
     pub operation: String,
     pub block: u32,
