@@ -100,7 +100,7 @@ fn all_wait(scenarios: &[Scenario]) -> Option<String> {
         .map(|scenario| Some(format!("{} waits for {}", scenario.name, scenario.waiting.as_ref()?)))
         .collect();
     let first = waiting?.into_iter().next()?;
-    Some(format!("nothing can be run: {first}; `weir bench list` says which tests can"))
+    Some(format!("no test can be run: {first}; `weir bench list` shows the tests that can"))
 }
 
 #[cfg(test)]

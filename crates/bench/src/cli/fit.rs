@@ -138,10 +138,13 @@ impl FitArgs {
         if !self.client_delay.is_empty() {
             let delays: Vec<String> =
                 self.client_delay.iter().map(|us| format!("{us} µs")).collect();
-            say(format!("clients are {} away, dealt in turn", delays.join(", ")));
+            say(format!(
+                "simulated round-trip times of clients: {}, assigned round-robin",
+                delays.join(", ")
+            ));
         }
         if self.verify.is_some() {
-            say("what is read is checked, and what was written is read back".to_owned());
+            say("read data is verified, and written data is read back".to_owned());
         }
         if self.direct {
             say("files are opened with O_DIRECT".to_owned());
@@ -178,7 +181,7 @@ fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64,
     let least = takes(TIME_MIN_S);
     if least > most_s {
         return Err(CliError::Usage(format!(
-            "{} takes {least:.0} s at least, with {TIME_MIN_S} s for each step: raise --max-time, \
+            "{} takes at least {least:.0} s, with {TIME_MIN_S} s for each step: raise --max-time, \
              or choose fewer --repeats",
             scenario.name
         )));

@@ -107,7 +107,7 @@ pub enum CliError {
     #[error(transparent)]
     Report(#[from] report::ReportError),
     /// The process given by `--server-pid` does not exist.
-    #[error("can't read the processor time of --server-pid {pid}")]
+    #[error("cannot read the CPU time of --server-pid {pid}")]
     Server {
         /// The process id given.
         pid: u32,
@@ -115,7 +115,7 @@ pub enum CliError {
         source: std::io::Error,
     },
     /// The result could not be written.
-    #[error("can't write the result to {path}", path = path.display())]
+    #[error("cannot write the result to {path}", path = path.display())]
     Output {
         /// The file, or "standard output".
         path: PathBuf,

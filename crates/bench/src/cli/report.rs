@@ -45,7 +45,7 @@ pub enum ReportError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The output cannot be written.
-    #[error("can't write to {path}", path = path.display())]
+    #[error("cannot write to {path}", path = path.display())]
     Write {
         /// The file, or "standard output".
         path: PathBuf,

@@ -82,7 +82,7 @@ fn failures(result: &RunResult) -> Vec<String> {
         };
         let open = match verify.uncertain {
             0 => String::new(),
-            count => format!(", {count} left open by writes under way"),
+            count => format!(", {count} undecided because of concurrent writes"),
         };
         let unread = match verify.unread {
             0 => String::new(),
@@ -109,7 +109,7 @@ fn failures(result: &RunResult) -> Vec<String> {
         ));
     }
     if result.interrupted {
-        lines.push("ended before its time; the figures are of what was measured".to_owned());
+        lines.push("stopped early; the results cover the time until then".to_owned());
     }
     lines
 }
@@ -167,9 +167,9 @@ mod tests {
             "1 connections lost",
             "1 MISMATCHES",
             "file.00000 at 0",
-            "left open",
+            "undecided",
             "7 NOT READ BACK",
-            "ended before its time",
+            "stopped early",
         ] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }

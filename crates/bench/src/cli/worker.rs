@@ -119,7 +119,7 @@ fn wait_for_coordinators(
             Happened::Refused(peer, why) => format!("{peer} was refused: {why}"),
             Happened::Began(peer) => format!("serving the coordinator at {peer}"),
             Happened::Ended(peer, Farewell::Bye) => format!("the coordinator at {peer} is done"),
-            Happened::Ended(_, Farewell::Told) => "told to end".to_owned(),
+            Happened::Ended(_, Farewell::Told) => "asked to stop".to_owned(),
             Happened::Ended(peer, Farewell::Lost(why)) => {
                 format!("lost the coordinator at {peer}: {why}")
             }

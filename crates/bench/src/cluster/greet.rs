@@ -47,7 +47,7 @@ pub fn greet(halves: &mut Halves, token: Option<&Token>) -> Result<Welcome, Gree
             return Err(GreetError::Refused(versions(protocol, &why)));
         }
         Report::Refused { why, .. } => return Err(GreetError::Refused(why)),
-        _ => return Err(GreetError::Refused("it answered out of turn".to_owned())),
+        _ => return Err(GreetError::Refused("it sent an unexpected message".to_owned())),
     };
     if welcome.protocol != PROTOCOL {
         return Err(GreetError::Refused(versions(welcome.protocol, "")));
@@ -145,7 +145,7 @@ fn examine(
     };
     if !token.accepts(proof, Role::Coordinator, theirs, own) {
         return Err(GreetError::Refused(
-            "the token is not that of this worker: --secret-file must hold the same on both"
+            "the secret differs from that of this worker: --secret-file must contain the same secret on both machines"
                 .to_owned(),
         ));
     }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(meet(Some(&right), Some(&right), Ok(())), good);
         assert_eq!(meet(None, None, Ok(())), good);
         let (ours, theirs) = meet(Some(&wrong), Some(&right), Ok(()));
-        assert!(ours.contains("must hold the same") && ours == theirs, "{ours}");
+        assert!(ours.contains("must contain the same") && ours == theirs, "{ours}");
         let (ours, theirs) = meet(None, Some(&right), Ok(()));
         assert!(ours.contains("use --secret-file") && ours == theirs, "{ours}");
         let (ours, _) = meet(Some(&right), None, Ok(()));

@@ -132,7 +132,7 @@ impl Launch {
         };
         let told = |why: &str| {
             let said = child.as_ref().map(|child| child.last_words(LAST_WORDS)).unwrap_or_default();
-            let said = if said.is_empty() { said } else { format!(" (it said: {said})") };
+            let said = if said.is_empty() { said } else { format!(" (its message: {said})") };
             BenchError::Peer(format!("worker {}: {why}{said}", wanted.name))
         };
         let halves = halves.map_err(|error| told(&error.to_string()))?;

@@ -310,10 +310,10 @@ pub enum WireError {
     #[error("the data received is not the protocol of `weir bench` workers (message type {0})")]
     Foreign(u8),
     /// A message that must not come now.
-    #[error("a message of kind {0:?} came before its time")]
+    #[error("unexpected message of type {0:?}")]
     Early(Kind),
     /// A message over its bound.
-    #[error("a message of {bytes} bytes is over the {most} that are allowed for {kind:?}")]
+    #[error("a message of {bytes} bytes exceeds the maximum of {most} for type {kind:?}")]
     TooLong {
         /// The message's kind.
         kind: Kind,

@@ -201,7 +201,7 @@ impl Session<'_> {
 
     fn out_of_turn(&mut self, step: u32) -> Result<(), WireError> {
         self.clear();
-        let why = "an order came out of turn; the step is given up".to_owned();
+        let why = "an unexpected order arrived; the step is aborted".to_owned();
         self.outbox.send(&Report::Failed { step, why })
     }
 

@@ -15,10 +15,13 @@ pub mod rule {
     /// The rules of [`crate::compare::ratio`] for readers of reports.
     pub const RULE: [&str; 5] = [
         "A ratio is that of the medians of the repeats: the other side's over the first's.",
-        "The interval goes from the least the repeats allow (least over greatest) to the greatest (greatest over least). It holds the true \
-         ratio with a confidence of at least 1 − 2¹⁻ⁿ − 2¹⁻ᵐ for n and m repeats: 50 % with three of each, 87 % with five, 98 % with eight.",
-        "“Faster” and “slower” are said only if the repeats of the two sides do not overlap and chance alone would part them so at most once in \
-         ten: three repeats of each, at least. Otherwise no difference is shown, which does not mean that there is none.",
+        "The interval extends from the minimum ratio that the repeats permit (minimum over \
+         maximum) to the maximum (maximum over minimum). It contains the true ratio with a \
+         confidence of at least 1 − 2¹⁻ⁿ − 2¹⁻ᵐ for n and m repeats: 50 % with three of each, 87 % \
+         with five, 98 % with eight.",
+        "“Faster” and “slower” are reported only if the repeats of the two sides do not overlap, \
+         and such a separation has a probability of at most 10 % by chance: at least three repeats \
+         of each. Otherwise no difference is shown, which does not mean that there is none.",
         "A step is judged by its operations a second; a step at a limited rate by its mean latency.",
         "With a single run per side there is no confidence: other runs may give any other ratio.",
     ];

@@ -28,7 +28,7 @@ pub(super) fn meanwhile(seconds: &[Second], within: Interval) -> String {
     let (busy, stolen) = (most(|one| one.busy_percent), most(|one| one.stolen_percent));
     // The processor load is always reported: a late watchdog means little without it. On busy
     // processors other threads ran; otherwise the host or the kernel kept the processors.
-    let measured = format!("processors at most {busy:.0} % busy, the host took {stolen:.0} %");
+    let measured = format!("processors at most {busy:.0} % busy, {stolen:.0} % taken by the host");
     if found.is_empty() {
         return format!("no hindrance was seen; {measured}");
     }

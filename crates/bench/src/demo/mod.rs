@@ -84,7 +84,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     }
     drop(server);
     if stop.asked() {
-        bail!("interrupted; the server and its data are gone");
+        bail!("interrupted; the server and its data were removed");
     }
     let outcome = Outcome::new(started_unix_s, cases, processors);
     let json = serde_json::to_string_pretty(&outcome)? + "\n";

@@ -124,7 +124,7 @@ pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
     page.section("Error of each contract");
     page.figure(
         &errors(outcome),
-        "Bars span the worst 10 s windows, dots are the whole measured part; shaded is what is allowed, ±1 %.",
+        "Bars span the worst 10 s windows, dots show the whole measured part; the tolerance of ±1 % is shaded.",
     );
     page.section("Throughput over time");
     page.paragraph(

@@ -26,7 +26,7 @@ impl Process {
     pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child =
-            command.process_group(0).spawn().with_context(|| format!("can't start {name}"))?;
+            command.process_group(0).spawn().with_context(|| format!("cannot start {name}"))?;
         Ok(Self { name, child })
     }
 
@@ -52,8 +52,8 @@ impl Process {
     /// Ends it at once (SIGKILL), and waits until nothing of it is left.
     pub(crate) fn kill(&mut self) -> Result<()> {
         let name = &self.name;
-        self.child.kill().with_context(|| format!("can't kill {name}"))?;
-        self.child.wait().with_context(|| format!("can't wait for {name}"))?;
+        self.child.kill().with_context(|| format!("cannot kill {name}"))?;
+        self.child.wait().with_context(|| format!("cannot wait for {name}"))?;
         Ok(())
     }
 

@@ -28,7 +28,7 @@ impl Server {
     /// If the program can't be started, or has ended or not answered within 20 s.
     pub fn start(exe: &Path, data: &Path, log: &Path, extra: &[&str]) -> Result<Self> {
         std::fs::create_dir_all(data)
-            .with_context(|| format!("can't make the data directory {}", data.display()))?;
+            .with_context(|| format!("cannot create the data directory {}", data.display()))?;
         let (nfs, api) = free_addresses()?;
         let output = File::create(log).with_context(|| format!("can't write {}", log.display()))?;
         let mut command = Command::new(exe);
@@ -82,13 +82,13 @@ pub(crate) fn wait_for(process: &mut Process, address: SocketAddr, log: &Path) -
     let begun = Instant::now();
     loop {
         if let Some(status) = process.ended()? {
-            bail!("the server ended at once ({status}); see {}", log.display());
+            bail!("the server exited immediately ({status}); see {}", log.display());
         }
         if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
             return Ok(());
         }
         if begun.elapsed() > PATIENCE {
-            bail!("the server does not answer on {address}; see {}", log.display());
+            bail!("the server does not respond on {address}; see {}", log.display());
         }
         std::thread::sleep(Duration::from_millis(20));
     }

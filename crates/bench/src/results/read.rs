@@ -42,8 +42,8 @@ pub enum ReadError {
     },
     /// A newer program wrote it.
     #[error(
-        "{path} has version {found} of the format, and this program knows {known}: use a weir at \
-         least as new as the one that wrote it",
+        "{path} has format version {found}, but this program supports {known}: use a version of \
+         weir at least as new as the one that wrote it",
         path = path.display()
     )]
     Version {

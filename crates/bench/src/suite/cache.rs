@@ -56,7 +56,7 @@ fn client(proof: &mut CacheProof, loads: &[Workload], options: &CacheOptions) {
 fn server(proof: &mut CacheProof, options: &CacheOptions) {
     match proof.server_memory_bytes {
         None => proof.open.push(
-            "the server's memory is unknown, so its cache may hold the data set; give it with \
+            "the server's memory is unknown, so its cache may contain the data set; set it with \
              --server-memory"
                 .to_owned(),
         ),
@@ -87,7 +87,7 @@ fn compare(proof: &mut CacheProof, memory: u64, whose: &str) {
         let percent = 100.0 / times;
         proof
             .open
-            .push(format!("up to {percent:.0} % of the data set can be in {whose} all the same"));
+            .push(format!("up to {percent:.0} % of the data set can be in {whose} nevertheless"));
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn empty(proof: &mut CacheProof, options: &CacheOptions) {
     if options.drop {
         rustix::fs::sync();
         match std::fs::write(DROP, "3") {
-            Ok(()) => note(&mut proof.done, "this machine's kernel was told to drop its caches"),
+            Ok(()) => note(&mut proof.done, "the kernel caches of this machine were dropped"),
             Err(error) => note(&mut proof.open, &format!("cannot write to {DROP}: {error}")),
         }
     }

@@ -200,7 +200,7 @@ impl Course {
         let go = Go { step, act: Act::Fill, repeat: 1, of: 1 };
         self.apply(suite, whole, &go, &passes, result)?;
         if step.cache == Cache::Included {
-            result.cache.done.push("all data was read once before".to_owned());
+            result.cache.done.push("all data was read once in advance".to_owned());
         }
         self.unless_stopped(suite)
     }
@@ -413,7 +413,7 @@ impl Course {
         {
             let mean = summary.mean_ms.median;
             let why = format!(
-                "left out, because the mean latency of step {} was {mean:.2} ms, over {most} ms",
+                "skipped, because the mean latency of step {} was {mean:.2} ms, above {most} ms",
                 step.name
             );
             self.over.insert(step.group.clone(), why);
@@ -432,7 +432,10 @@ impl Course {
             && !suite.control.stopped()
             && let Err(error) = suite.place.reach()
         {
-            whole.over = Some(format!("left out, because the target is gone: {}", error.in_full()));
+            whole.over = Some(format!(
+                "skipped, because the target is no longer available: {}",
+                error.in_full()
+            ));
         }
     }
 

@@ -94,9 +94,9 @@ fn plain(directory: &str) -> Result<(), BenchError> {
 /// The error of a directory that is not empty.
 fn occupied(directory: &str) -> BenchError {
     BenchError::Workload(format!(
-        "the directory {directory} is at the target already and is not empty: an earlier run with \
-         --keep left it, or one that was killed, or another one is at work. Use its files with \
-         --reuse, name another directory with --dir, or remove it"
+        "the directory {directory} already exists on the target and is not empty: it was left by \
+         an earlier run with --keep or by a killed run, or another run is active. Use its files \
+         with --reuse, use another directory with --dir, or remove it"
     ))
 }
 

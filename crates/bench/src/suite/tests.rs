@@ -168,7 +168,7 @@ fn nothing_more_is_tried_once_the_target_is_gone() {
     let outcome = call.run(&tests);
     assert!(outcome.results.interrupted);
     for step in [&outcome.results.tests[0].steps[1], &outcome.results.tests[1].steps[0]] {
-        assert!(step.skipped.as_ref().unwrap().contains("the target is gone"));
+        assert!(step.skipped.as_ref().unwrap().contains("the target is no longer available"));
     }
     assert_eq!(call.executor.applied.len(), 1);
 }
@@ -294,7 +294,7 @@ fn caches_that_are_to_be_full_are_filled_by_reading_everything() {
     assert_eq!(pass.operation, sequential);
     assert_eq!(call.layouts(), [true, false]);
     assert_eq!(test.steps[0].runs.len(), 1);
-    assert_eq!(test.steps[0].cache.done, ["all data was read once before"]);
+    assert_eq!(test.steps[0].cache.done, ["all data was read once in advance"]);
 }
 
 #[test]

@@ -80,8 +80,8 @@ impl Workload {
                 && !(1..=99).contains(&random_percent)
             {
                 return refuse(format!(
-                    "{random_percent} % of the places at random is no mixture: use 1 to 99, or \
-                     one of the patterns random and sequential"
+                    "{random_percent} % random offsets are not a mix: use 1 to 99, or one of the \
+                     patterns random and sequential"
                 ));
             }
         }
@@ -233,7 +233,7 @@ impl Workload {
         }
         if self.region.job_increment > 0 {
             return refuse(
-                "jobs that share one cursor visit the same region: leave the increment out".into(),
+                "jobs that share one cursor access the same region: omit the increment".into(),
             );
         }
         if !self.parts_are_apart() {
@@ -276,7 +276,7 @@ impl Workload {
         }
         let delays = &self.client_delays_us;
         if delays.iter().any(|delay| *delay > DELAY_US_MAX) {
-            return refuse("clients can be at most an hour away".into());
+            return refuse("the round-trip time of clients can be at most one hour".into());
         }
         if u32::try_from(delays.len()).map_or(true, |count| count > self.clients) {
             let (count, clients) = (delays.len(), self.clients);
@@ -326,7 +326,7 @@ impl Workload {
             return refuse("verification needs a workload that writes".into());
         }
         if self.verify_reads && !self.reads() {
-            return refuse("comparing what is read needs a workload that reads".into());
+            return refuse("verifying reads requires a workload that reads".into());
         }
         let (block, least) = (self.block_bytes, crate::verify::STAMP_BYTES_MIN);
         if block < least {
@@ -500,7 +500,7 @@ mod tests {
     fn what_cannot_be_verified_is_refused_by_its_name() {
         assert_refused(vec![
             (
-                "needs a workload that reads",
+                "requires a workload that reads",
                 Box::new(|w| {
                     w.operation = Operation::Data { pattern: Pattern::Random, read_percent: 0 };
                     w.verify_reads = true;

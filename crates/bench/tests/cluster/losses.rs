@@ -196,7 +196,7 @@ fn what_nobody_asked_for_is_a_loss() {
     let (mut workers, _hand) = with_false_worker(&server, patience(), flood);
     let outcome = apply(&mut workers, &[endless(2)], &Control::new(), |_| {});
     let error = outcome.err().unwrap().to_string();
-    assert!(error.contains("reported a load without being asked"), "{error}");
+    assert!(error.contains("reported a load without a request"), "{error}");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn orders_out_of_turn_are_refused() {
             Report::Alive => {}
             Report::Failed { step, why } => {
                 assert_eq!(step, 9);
-                break assert!(why.contains("out of turn"), "{why}");
+                break assert!(why.contains("unexpected order"), "{why}");
             }
             _ => panic!("it did something"),
         }

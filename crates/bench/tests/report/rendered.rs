@@ -113,7 +113,7 @@ fn a_page_holds_every_part_and_nothing_from_outside() {
         "id=\"test-1-anf-linux-4k-random\"",
         "id=\"commands\"",
         "&#39;nfs://192.0.2.10:2049/vol?uid=0&#39;",
-        "Shape beside the published one",
+        "Shape compared with the published one",
         "Mean latency over rate",
         "requests in flight",
         "Latency of each step",

@@ -131,7 +131,7 @@ fn losses(seat: &Seat, loads: &[Workload]) -> Vec<String> {
     left.dedup();
     if !left.is_empty() {
         let left = left.join(", ");
-        notes.push(format!("files of worker {} may be left at the target, in {left}", seat.name));
+        notes.push(format!("files of worker {} may remain on the target, in {left}", seat.name));
     }
     notes
 }

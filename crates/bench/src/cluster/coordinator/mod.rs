@@ -82,7 +82,7 @@ impl Coordinator {
             let sink: Sink<Order, Report> = Box::new(move |outbox, mut incoming| {
                 if is_record(&incoming) && !take_one(&allowed) {
                     outbox.hang_up();
-                    let why = "it reported a load without being asked".to_owned();
+                    let why = "it reported a load without a request".to_owned();
                     incoming = Incoming::Closed(why);
                 }
                 if !matches!(incoming, Incoming::Message(_, Report::Alive)) {
@@ -160,7 +160,8 @@ impl Coordinator {
         };
         let said =
             worker.child.as_ref().map(|child| child.last_words(LAST_WORDS)).unwrap_or_default();
-        let why = if said.is_empty() { why.clone() } else { format!("{why} (it said: {said})") };
+        let why =
+            if said.is_empty() { why.clone() } else { format!("{why} (its message: {said})") };
         worker.gone = Some(why.clone());
         Some(why)
     }

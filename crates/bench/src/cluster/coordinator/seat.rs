@@ -126,7 +126,7 @@ impl Seat {
             Report::Failed { why, .. } => return Err(why),
             Report::Leaving { why } => self.leaving = Some(Loss { why, at_s }),
             Report::Challenge { .. } | Report::Refused { .. } | Report::Welcome(_) => {
-                return Err("it greeted out of turn".to_owned());
+                return Err("it sent an unexpected greeting".to_owned());
             }
             Report::Alive => {}
         }
@@ -155,7 +155,7 @@ impl Seat {
         if self.progress == Progress::Ended {
             self.failures.push((
                 self.loads.first().map_or(0, |assigned| assigned.load),
-                format!("clean-up: worker {}: {why}; files may be left", self.name),
+                format!("cleanup: worker {}: {why}; files may remain", self.name),
             ));
         }
         self.lost = Some(Loss { why, at_s });

@@ -76,7 +76,7 @@ fn takers(
     if named.len() < wanted {
         notes.push(format!(
             "of the {wanted} workers of the load {:?}, {} were lost before this step; the others \
-             took their part over",
+             took over their part",
             load.name,
             wanted - named.len()
         ));

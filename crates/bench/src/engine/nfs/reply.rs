@@ -101,7 +101,7 @@ fn write(input: &mut Reader<'_>, wanted: u32, stability: Stability) -> Result<Ou
         return Ok(Outcome::Failed(format!("short write: {count} of {wanted} bytes")));
     }
     if (committed as u32) < super::calls::stable_how(stability) as u32 {
-        return Ok(Outcome::Failed("write less stable than asked for".to_owned()));
+        return Ok(Outcome::Failed("write less stable than requested".to_owned()));
     }
     Ok(Outcome::Done(u64::from(count)))
 }

@@ -268,8 +268,7 @@ fn front(buffer: &mut AlignedBuffer, bytes: u32) -> &mut [u8] {
 /// The failure as it is counted.
 fn words(error: &io::Error, direct: bool) -> String {
     if direct && error.kind() == io::ErrorKind::InvalidInput {
-        return "invalid input parameter: direct I/O may want larger multiples than these sizes and \
-                offsets are"
+        return "invalid argument: direct I/O may require a larger alignment of sizes and offsets"
             .to_owned();
     }
     error.kind().to_string()

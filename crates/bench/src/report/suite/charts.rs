@@ -46,11 +46,11 @@ fn bars(sources: &[Source<'_>]) -> Charts {
     charts
 }
 
-const MEASURED: &str = "What was measured. Whiskers, where there are any, go from the least to the greatest of the repeats.";
+const MEASURED: &str = "Measured figures. Whiskers, if present, extend from the minimum to the maximum of the repeats.";
 const SHAPE: &str = "The published figures come from other machines and other sizes, so that only the shape can be compared: \
                      each side as a part of its own figure for the step that was published highest.";
 const SIDES: &str =
-    "Reads and writes together. Whiskers go from the least to the greatest of the repeats.";
+    "Reads and writes together. Whiskers extend from the minimum to the maximum of the repeats.";
 
 /// Reads and writes of each step.
 fn measured_bars(test: &TestResult) -> String {
@@ -145,7 +145,7 @@ fn shape(test: &TestResult) -> Option<String> {
     ];
     let name = step_name(top, groups);
     let chart = SegmentChart {
-        title: "Shape beside the published one".to_owned(),
+        title: "Shape compared with the published one".to_owned(),
         subtitle: format!(
             "100 % is {name}: {} {} measured, {} published",
             figure(base),

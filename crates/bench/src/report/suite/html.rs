@@ -169,7 +169,7 @@ fn write_figures(page: &mut Page, test: &TestResult) {
 fn write_latency(page: &mut Page, test: &TestResult) {
     if let Some(svg) = charts::percentiles(test) {
         page.subsection("Latency");
-        page.figure(&svg, "Of the repeat whose rate is the median.");
+        page.figure(&svg, "For the repeat with the median rate.");
         page.details("Every percentile", &costs::percentiles(test));
     }
 }
@@ -182,7 +182,7 @@ fn write_costs(page: &mut Page, test: &TestResult) {
     let charts = time::charts(test);
     page.details_grid(
         charts.len() <= OPEN_CHARTS_MAX,
-        "A chart for each step; what is shaded does not count",
+        "One chart per step; shaded parts are not included in the figures",
         charts,
     );
     page.details_tables("The same as a table (first repeat)", &time::tables(test));

@@ -20,12 +20,12 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
     let lost = total(runs(), |run| run.total.connections.lost);
     let unread = total(runs(), |run| run.total.verify.as_ref().map_or(0, |v| v.unread));
     if mismatches > 0 {
-        let sentence = format!("{} blocks did not hold what was written.", count(mismatches));
+        let sentence = format!("{} blocks did not contain the written data.", count(mismatches));
         return (Taken::Bad, "Corrupt data", sentence);
     }
     if errors > 0 || lost > 0 {
         let sentence = format!(
-            "{} operations failed and {} connections were lost; figures leave failed operations out.",
+            "{} operations failed and {} connections were lost; the figures do not include failed operations.",
             count(errors),
             count(lost)
         );
@@ -34,7 +34,7 @@ pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
     let workers = runs().any(lost_worker);
     if results.interrupted || workers || unread > 0 {
         let why = if workers { "A worker was lost" } else { "The run ended before its time" };
-        let sentence = format!("{why}; the figures are of what was measured.");
+        let sentence = format!("{why}; the results cover the time until then.");
         return (Taken::WithCare, "Incomplete", sentence);
     }
     if runs().next().is_none() {
@@ -74,8 +74,9 @@ fn gaps(results: &Results) -> Option<String> {
     let steps = || results.tests.iter().flat_map(|test| &test.steps);
     let left_out = steps().filter(|step| step.skipped.is_some()).count();
     let all = steps().count();
-    let sentence =
-        format!("{left_out} of {all} steps were left out or ended early; each says why.");
+    let sentence = format!(
+        "{left_out} of {all} steps were skipped or stopped early; the reason is given for each."
+    );
     (left_out > 0).then_some(sentence)
 }
 
@@ -101,12 +102,12 @@ pub(super) fn facts(results: &Results) -> Vec<Fact> {
         all().max_by(|a, b| value(a.1.1).total_cmp(&value(b.1.1)))
     };
     if let Some((_, (step, summary))) = highest(|summary| summary.iops.median) {
-        facts.push(fact(figure(summary.iops.median), format!("op/s at most, in {}", step.name)));
+        facts.push(fact(figure(summary.iops.median), format!("op/s maximum, in {}", step.name)));
     }
     if let Some((_, (step, summary))) = highest(|summary| summary.mibps.median)
         && summary.mibps.median > 0.0
     {
-        facts.push(fact(figure(summary.mibps.median), format!("MiB/s at most, in {}", step.name)));
+        facts.push(fact(figure(summary.mibps.median), format!("MiB/s maximum, in {}", step.name)));
     }
     let runs = || results.tests.iter().flat_map(|test| &test.steps).flat_map(|step| &step.runs);
     let failed = total(runs(), |run| run.total.error_count());

@@ -112,7 +112,7 @@ pub(super) fn load(load: &Workload) -> String {
         }),
     );
     if let Some(most) = load.client_delays_us.iter().max() {
-        parts.push(format!("up to {most} µs of network distance added"));
+        parts.push(format!("up to {most} µs of simulated network round-trip time"));
     }
     parts.push(length(load));
     parts.extend(
@@ -132,7 +132,7 @@ fn operation(load: &Workload) -> String {
             let order = match pattern {
                 Pattern::Random => match load.draw {
                     Draw::Independent => "random".to_owned(),
-                    Draw::Permuted => "random, every block once before any again".to_owned(),
+                    Draw::Permuted => "random, every block once before any is repeated".to_owned(),
                     Draw::Zipf { theta } => format!("random by Zipf's law with theta {theta}"),
                 },
                 Pattern::Sequential => "sequential".to_owned(),

@@ -278,7 +278,7 @@ fn say(directory: &str, size: u64, set: &Set, several: bool, changes: &mut Chang
     ));
     if after < set.meaningful {
         changes.say(format!(
-            "{:.2} of data says little: {:.2} or more would",
+            "{:.2} of data is not meaningful: {:.2} or more would be",
             Bytes(after),
             Bytes(set.meaningful)
         ));

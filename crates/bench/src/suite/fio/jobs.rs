@@ -73,13 +73,13 @@ fn check(load: &Workload) -> Result<(), BenchError> {
     };
     let sharers = load.jobs.div_ceil(load.files);
     if pattern != Pattern::Random && sharers > 1 && load.starts != Starts::Together {
-        return no("can't let sequential jobs that share a file start anywhere but together");
+        return no("supports only the same start position for sequential jobs that share a file");
     }
     if load.verify.is_some() || load.verify_reads {
-        return no("can't check data as Weir does");
+        return no("does not support Weir's verification");
     }
     if !load.client_delays_us.is_empty() {
-        return no("can't add network distance");
+        return no("does not support network distance");
     }
     if load.part.is_some() || !load.hosts.is_empty() {
         return no("runs on this machine alone");
@@ -191,7 +191,7 @@ fn rate(load: &Workload, put: &mut impl FnMut(&str, String)) -> Result<(), Bench
     };
     let each = (all / f64::from(load.jobs)).round();
     if each < 1.0 {
-        return Err(refused(&load.name, "can't hold a job to less than one a second"));
+        return Err(refused(&load.name, "does not support a rate below one per second for a job"));
     }
     let reads_percent = match load.operation {
         Operation::Data { read_percent, .. } => f64::from(read_percent),
@@ -261,7 +261,9 @@ fn own(load: &Workload, job: u32, root: &Path) -> Result<String, BenchError> {
 fn escaped(load: &Workload, path: &Path) -> Result<String, BenchError> {
     let text = path.to_string_lossy();
     if text.contains(['\n', ';', '#', '$', '\\', '\u{fffd}']) || text.trim() != text {
-        let why = format!("can't be told of {text:?}: it holds a character that job files can't");
+        let why = format!(
+            "does not support {text:?}: it contains a character that job files do not permit"
+        );
         return Err(refused(&load.name, &why));
     }
     Ok(text.replace(':', "\\:"))

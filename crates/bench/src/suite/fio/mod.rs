@@ -37,8 +37,8 @@ impl FioExecutor {
     pub fn new(target: &Target) -> Result<Self, BenchError> {
         let Target::Path(path) = target else {
             return Err(BenchError::Target(format!(
-                "fio reads and writes mounted paths alone: mount {target} and give the path, or \
-                 leave --engine fio out"
+                "fio supports only mounted paths: mount {target} and give the path, or omit \
+                 --engine fio"
             )));
         };
         let Some(program) = crate::sandbox::find("fio") else {
@@ -54,7 +54,7 @@ impl FioExecutor {
         let (major, minor) = VERSION_LEAST;
         if version(&said).is_none_or(|version| version < VERSION_LEAST) {
             return Err(BenchError::Workload(format!(
-                "{} says it is {said:?}; version {major}.{minor} or newer is needed",
+                "{} reports version {said:?}; version {major}.{minor} or newer is required",
                 program.display()
             )));
         }

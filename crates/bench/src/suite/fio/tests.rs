@@ -140,12 +140,12 @@ fn what_fio_can_t_say_is_refused_by_name() {
     let write = data(Pattern::Sequential, 0);
     for (load, wanted) in [
         (Workload { operation: Operation::Getattr, ..small() }, "another operation"),
-        (Workload { operation: write, jobs: 2, ..small() }, "start anywhere but together"),
-        (Workload { operation: write, verify: Some(VerifyScope::All), ..small() }, "as Weir does"),
+        (Workload { operation: write, jobs: 2, ..small() }, "the same start position"),
+        (Workload { operation: write, verify: Some(VerifyScope::All), ..small() }, "Weir's verification"),
         (Workload { client_delays_us: vec![5], ..small() }, "network distance"),
         (Workload { hosts: vec!["a".into()], ..small() }, "this machine alone"),
-        (Workload { rate: Rate::Operations(0.4), ..small() }, "less than one a second"),
-        (Workload { directory: "a#b".into(), ..small() }, "holds a character"),
+        (Workload { rate: Rate::Operations(0.4), ..small() }, "below one per second"),
+        (Workload { directory: "a#b".into(), ..small() }, "contains a character"),
         (Workload { jobs: 2000, ..small() }, "at most 1024 jobs"),
     ] {
         let error = refusal(load);
@@ -153,7 +153,7 @@ fn what_fio_can_t_say_is_refused_by_name() {
     }
     let nfs = Target::Nfs(crate::NfsTarget::new("127.0.0.1:2049".parse().unwrap(), "/v"));
     let error = FioExecutor::new(&nfs).err().unwrap().to_string();
-    assert!(error.contains("mounted paths alone"), "{error}");
+    assert!(error.contains("only mounted paths"), "{error}");
 }
 
 #[test]
