@@ -56,7 +56,7 @@ fn the_published_command_drives_what_it_says() {
     assert_eq!(load.directory, "data");
     assert_eq!(load.names.first().unwrap(), "test1.io");
     assert_eq!(load.names.last().unwrap(), "test10.io");
-    let zeros = "-Z1G has no effect here: every block carries data of its own, never zeros, that cannot be compressed";
+    let zeros = "-Z1G has no effect here: every block contains unique, non-zero data that cannot be compressed";
     assert!(scenario.changes.iter().any(|change| change == zeros), "{:?}", scenario.changes);
 }
 

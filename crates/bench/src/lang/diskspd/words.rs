@@ -17,53 +17,53 @@ const fn word(name: &'static str, treatment: Treatment, says: &'static str) -> W
     Word { name, treatment, says }
 }
 
-const WINDOWS: &str = "it is about the Windows machine that diskspd runs on";
-const DATA: &str = "every block carries data of its own, never zeros, that cannot be compressed";
+const WINDOWS: &str = "it concerns the Windows machine of diskspd";
+const DATA: &str = "every block contains unique, non-zero data that cannot be compressed";
 const EVENTS: &str =
-    "there are no Windows events; several machines are started together as workers";
+    "Windows events are not supported; use workers to start several machines together";
 const MAPPED: &str = "files cannot be mapped into memory; omit it";
 
 /// The table.
 pub(super) const WORDS: &[Word] = &[
     word("-b", Drives, "bytes of a request; 64K by default"),
-    word("-B", Drives, "where the used part of each file begins"),
+    word("-B", Drives, "start of the used part of each file"),
     word(
         "-c",
         Drives,
-        "files of this size are made and written; without it they exist already, and -f says how large they are",
+        "files of this size are created and written; without it they must exist, and -f gives their size",
     ),
-    word("-C", Drives, "seconds of load after the measured ones"),
+    word("-C", Drives, "seconds of load after the measured part"),
     word("-d", Drives, "measured seconds; 10 by default"),
     word(
         "-f",
         Drives,
-        "only so much of each file is used; letters (r, s, t) are hints to Windows and have no effect",
+        "size of the used part of each file; letters (r, s, t) are hints for Windows without effect",
     ),
     word(
         "-F",
         Drives,
-        "threads for each file, in place of -t: every thread of diskspd keeps -o requests in flight on each file",
+        "total threads, instead of -t: each thread keeps -o requests in flight on each file",
     ),
     word(
         "-g",
         Drives,
-        "bytes a millisecond, or requests a second with i (-g500i), of each thread on each file",
+        "limit in bytes per millisecond, or with i in requests per second (-g500i), of each thread on each file",
     ),
     word("-h", Drives, "old name of -Sh"),
     word("-i", Drives, "requests between two pauses of a thread, with -j"),
-    word("-j", Drives, "milliseconds of a pause, with -i"),
+    word("-j", Drives, "duration of a pause in milliseconds, with -i"),
     word("-o", Drives, "requests in flight of each thread on each file; 2 by default"),
     word("-O", Drives, "requests in flight of each of the -F threads; with one file"),
-    word("-r", Drives, "random places, on multiples of the block size or of what is said"),
+    word("-r", Drives, "random offsets, aligned to the block size or to the given value"),
     word(
         "-rs",
         Drives,
-        "so many of a hundred requests at a random place, the others after the one before",
+        "percentage of requests at a random offset; the others follow the previous one",
     ),
     word(
         "-s",
         Drives,
-        "one request after the other (also by default); a distance other than the block size is refused",
+        "sequential requests (the default); a stride other than the block size is refused",
     ),
     word("-si", Drives, "as -s, with one sequence for all threads of a file"),
     word(
@@ -75,12 +75,12 @@ pub(super) const WORDS: &[Word] = &[
     word(
         "-T",
         Drives,
-        "each thread of a file begins so many bytes behind the one before; in sequential runs",
+        "offset in bytes between the start positions of the threads of a file; in sequential runs",
     ),
-    word("-w", Drives, "writes among a hundred requests; 0 by default"),
-    word("-W", Drives, "seconds of load before the measured ones; 5 by default"),
+    word("-w", Drives, "percentage of writes; 0 by default"),
+    word("-W", Drives, "seconds of load before the measured part; 5 by default"),
     word("-z", Drives, "the seed; 0 by default, and also for -z alone"),
-    word("-D", Reports, "figures of every second are always kept"),
+    word("-D", Reports, "figures of every second are always recorded"),
     word("-e", Reports, "event tracing of Windows; leave it to Windows"),
     word("-L", Reports, "latencies are always recorded"),
     word("-P", Reports, "progress is shown by the suite"),
@@ -94,9 +94,9 @@ pub(super) const WORDS: &[Word] = &[
     word("-Z", Nothing, DATA),
     word("-?", Refused, "see docs/bench-diskspd.md"),
     word("-N", Refused, MAPPED),
-    word("-p", Refused, "requests that all go to the same place tell nothing; omit it"),
-    word("-rd", Refused, "uneven distributions cannot be applied; use -r"),
-    word("-Rp", Refused, "profiles cannot be written; use --dry-run"),
+    word("-p", Refused, "requests to a single offset are not meaningful; omit it"),
+    word("-rd", Refused, "non-uniform distributions are not supported; use -r"),
+    word("-Rp", Refused, "profiles are not supported; use --dry-run"),
     word("-Sm", Refused, MAPPED),
     word("-X", Refused, "XML profiles are not read; write the options on the command line"),
     word("-y", Refused, EVENTS),

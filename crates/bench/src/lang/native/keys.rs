@@ -100,12 +100,12 @@ pub(crate) const KEYS: &[Key] = &[
     }),
     key(
         "read-percent",
-        "reads of a hundred requests; the rest are writes",
+        "percentage of reads; the rest are writes",
         put!(own read_percent, percent),
     ),
     key(
         "mix",
-        "operations and how many of a hundred they are: `{ stat = 39, access = 15, … }`",
+        "operations and their percentages: `{ stat = 39, access = 15, … }`",
         |draft, item| {
             draft.load.mix = mix(item)?;
             draft.operation = Some(Operation::Mix);
@@ -115,23 +115,27 @@ pub(crate) const KEYS: &[Key] = &[
     key("block", "size of a request", put!(block_bytes, small_bytes)),
     key(
         "read-sizes",
-        "sizes of reads and how many of a hundred have them: `{ \"4KiB\" = 60, \"8KiB\" = 40 }`",
+        "sizes of reads and their percentages: `{ \"4KiB\" = 60, \"8KiB\" = 40 }`",
         put!(read_sizes, with sizes),
     ),
     key("write-sizes", "the same for writes", put!(write_sizes, with sizes)),
     key(
         "align",
-        "random offsets are multiples of this; of the block without",
+        "alignment of random offsets; default: the block size",
         put!(align_bytes, some small_bytes),
     ),
-    key("depth", "requests in flight of each job", put!(depth, count)),
-    key("jobs", "streams of requests", put!(jobs, count)),
-    key("clients", "source addresses", put!(clients, count)),
-    key("connections", "connections of each client (`nconnect`)", put!(connections, count)),
-    key("files", "files; fewer than jobs: shared, more: several for each job", put!(files, count)),
+    key("depth", "requests in flight per job", put!(depth, count)),
+    key("jobs", "number of parallel request streams", put!(jobs, count)),
+    key("clients", "number of clients, each with its own source address", put!(clients, count)),
+    key("connections", "connections per client (`nconnect`)", put!(connections, count)),
+    key(
+        "files",
+        "number of files; with fewer files than jobs they are shared, with more each job has several",
+        put!(files, count),
+    ),
     key("size", "size of each file", put!(file_bytes, bytes)),
-    key("names", "names of the files, as many as files", put!(names, with texts)),
-    key("directory", "directory of the files, one name below the target", |draft, item| {
+    key("names", "names of the files, one per file", put!(names, with texts)),
+    key("directory", "directory of the files, directly below the target", |draft, item| {
         item.text()?.clone_into(&mut draft.load.directory);
         Ok(())
     }),
@@ -146,23 +150,23 @@ pub(crate) const KEYS: &[Key] = &[
     }),
     key(
         "layout-block",
-        "size of the writes that lay files out",
+        "block size for writing the files before the load",
         put!(own layout_block, small_bytes),
     ),
-    key("keep", "files stay afterwards", put!(keep, truth)),
-    key("time", "how long it is measured; with `bytes`: at most", put!(own time_s, seconds)),
+    key("keep", "keep the files afterwards", put!(keep, truth)),
     key(
-        "operations",
-        "how many operations in all, in place of a time",
-        put!(own operations, whole),
+        "time",
+        "duration of the measurement; with `bytes`: maximum duration",
+        put!(own time_s, seconds),
     ),
-    key("bytes", "how much each job moves, in place of a time", put!(own bytes, bytes)),
-    key("warmup", "load before the measurement", put!(warmup_s, seconds)),
-    key("drain", "longest wait for the last answers", put!(drain_s, seconds)),
-    key("start-delay", "wait when the step starts", put!(start_delay_s, seconds)),
+    key("operations", "total number of operations, instead of a time", put!(own operations, whole)),
+    key("bytes", "bytes to transfer per job, instead of a time", put!(own bytes, bytes)),
+    key("warmup", "duration of the warm-up", put!(warmup_s, seconds)),
+    key("drain", "maximum time to wait for the last replies", put!(drain_s, seconds)),
+    key("start-delay", "delay after the start of the step", put!(start_delay_s, seconds)),
     key(
         "stability",
-        "of writes: `unstable` (the default), `data-sync` or `file-sync`",
+        "stability of writes: `unstable` (the default), `data-sync` or `file-sync`",
         |draft, item| {
             draft.load.stability = match item.text()? {
                 "unstable" => Stability::Unstable,
@@ -173,11 +177,15 @@ pub(crate) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("commit-every", "a COMMIT after so many writes of a job", put!(commit_every, some count)),
-    key("end-sync", "a COMMIT of each file at the end", put!(end_sync, truth)),
+    key(
+        "commit-every",
+        "number of writes of a job after which it sends a COMMIT",
+        put!(commit_every, some count),
+    ),
+    key("end-sync", "send a COMMIT of each file at the end", put!(end_sync, truth)),
     key(
         "draw",
-        "blocks in random order: `independent` (the default), `each-once`, or `zipf 1.2`",
+        "selection of random blocks: `independent` (the default), `each-once`, or `zipf 1.2`",
         |draft, item| {
             draft.load.draw = draw(item.text()?)?;
             Ok(())
@@ -185,58 +193,70 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "starts",
-        "sequential jobs of one file: `apart` (the default), `together`, `interlocked` (one cursor for all), or `stride 1MiB`",
+        "start positions of sequential jobs in one file: `apart` (the default), `together`, `interlocked` (one cursor for all), or `stride 1MiB`",
         |draft, item| {
             draft.load.starts = starts(item.text()?)?;
             Ok(())
         },
     ),
-    key("offset", "where the visited part of each file begins", put!(region.offset, bytes)),
-    key("region", "its length", put!(region.bytes, some bytes)),
-    key("job-offset", "each job begins so much further on", put!(region.job_increment, bytes)),
-    key("rate", "`20k/s`, `64MiB/s`, or `50% of STEP`, an earlier one", |draft, item| {
-        draft.load.rate = rate(item.text()?)?;
-        Ok(())
-    }),
-    key("pacing", "of a rate: `even` (the default) or `poisson`", |draft, item| {
-        draft.load.pacing = match item.text()? {
-            "even" => Pacing::Even,
-            "poisson" => Pacing::Poisson,
-            other => return Err(one_of(other, &["even", "poisson"])),
-        };
-        Ok(())
-    }),
+    key("offset", "start of the accessed part of each file", put!(region.offset, bytes)),
+    key("region", "length of the accessed part", put!(region.bytes, some bytes)),
+    key("job-offset", "additional offset of each following job", put!(region.job_increment, bytes)),
+    key(
+        "rate",
+        "rate limit: `20k/s`, `64MiB/s`, or `50% of STEP` (an earlier step)",
+        |draft, item| {
+            draft.load.rate = rate(item.text()?)?;
+            Ok(())
+        },
+    ),
+    key(
+        "pacing",
+        "intervals of requests at a limited rate: `even` (the default) or `poisson`",
+        |draft, item| {
+            draft.load.pacing = match item.text()? {
+                "even" => Pacing::Even,
+                "poisson" => Pacing::Poisson,
+                other => return Err(one_of(other, &["even", "poisson"])),
+            };
+            Ok(())
+        },
+    ),
     key("think", "pause of a job", put!(own think_us, microseconds)),
-    key("think-every", "requests between two pauses", put!(own think_every, count)),
+    key("think-every", "number of requests between two pauses", put!(own think_every, count)),
     key(
         "client-delays",
-        "network distance, there and back, dealt to the clients: `[\"0us\", \"1ms\"]`",
+        "simulated network round-trip times, assigned to clients round-robin: `[\"0us\", \"1ms\"]`",
         |draft, item| {
             draft.load.client_delays_us =
                 item.list()?.iter().map(Item::microseconds).collect::<Result<_, _>>()?;
             Ok(())
         },
     ),
-    key("verify", "read back what was written: `true`, or how many blocks", |draft, item| {
-        draft.load.verify = match item.truth() {
-            Ok(true) => Some(VerifyScope::All),
-            Ok(false) => None,
-            Err(_) => Some(VerifyScope::Sample(
-                item.whole().map_err(|_| "must be true, false or a number of blocks")?,
-            )),
-        };
-        Ok(())
-    }),
-    key("verify-reads", "compare what is read during the run", put!(verify_reads, truth)),
-    key("direct", "a path's files are opened with `O_DIRECT`", put!(direct, truth)),
     key(
-        "invalidate",
-        "a path's files are dropped from the page cache before",
-        put!(invalidate, truth),
+        "verify",
+        "read back and verify written data: `true`, or a number of blocks",
+        |draft, item| {
+            draft.load.verify = match item.truth() {
+                Ok(true) => Some(VerifyScope::All),
+                Ok(false) => None,
+                Err(_) => Some(VerifyScope::Sample(
+                    item.whole().map_err(|_| "must be true, false or a number of blocks")?,
+                )),
+            };
+            Ok(())
+        },
     ),
-    key("threads", "worker threads over NFS", put!(threads, count)),
-    key("seed", "of the sequences; the same visits the same blocks", put!(seed, whole)),
-    key("hosts", "workers that take part, by name", put!(hosts, with texts)),
+    key("verify-reads", "verify data that is read during the run", put!(verify_reads, truth)),
+    key("direct", "open files with `O_DIRECT` (for a path)", put!(direct, truth)),
+    key("invalidate", "drop files from the page cache first (for a path)", put!(invalidate, truth)),
+    key("threads", "number of worker threads of the NFS engine", put!(threads, count)),
+    key(
+        "seed",
+        "seed of the random sequences; the same seed accesses the same blocks",
+        put!(seed, whole),
+    ),
+    key("hosts", "names of the workers that apply the load", put!(hosts, with texts)),
 ];
 
 impl Draft {

@@ -14,40 +14,40 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys of the text itself.
 pub(crate) const TOP: &[(&str, &str)] = &[
-    ("title", "for headings"),
-    ("about", "what it shows"),
-    ("source", "where published figures stand"),
+    ("title", "title for headings"),
+    ("about", "purpose of the test"),
+    ("source", "source of the published figures"),
     ("chart", "`bars` (the default), `latency-curve` or `lines`"),
-    ("defaults", "keys of loads, for all loads"),
-    ("step", "the steps, one after the other: `[[step]]`"),
+    ("defaults", "defaults for the keys of all loads"),
+    ("step", "the steps, in order: `[[step]]`"),
 ];
 
 /// Keys of a step besides those of loads, which hold for its loads.
 pub(crate) const STEP: &[(&str, &str)] = &[
-    ("name", "of the step; with a sweep, the beginning of the steps' names"),
+    ("name", "name of the step; with a sweep, the prefix of the steps' names"),
     ("group", "steps of one group are one line of a chart"),
-    ("sweep", "a step for each value of one key: `{ depth = [1, 2, 4] }`"),
-    ("groups", "the whole sweep for each value of another key: `{ connections = [1, 8] }`"),
-    ("axis", "place on the axis without a sweep: `{ label = \"…\", value = 1 }`"),
-    ("preparation", "a fill or warm-up, no figure of the test"),
-    ("published", "published figures; with a sweep a list of them"),
-    ("stop-over", "leave the rest of the group out once the mean latency exceeds this time"),
+    ("sweep", "creates a step for each value of one key: `{ depth = [1, 2, 4] }`"),
+    ("groups", "repeats the sweep for each value of another key: `{ connections = [1, 8] }`"),
+    ("axis", "position on the axis without a sweep: `{ label = \"…\", value = 1 }`"),
+    ("preparation", "the step is a fill or warm-up, not a result of the test"),
+    ("published", "published figures; with a sweep, a list of them"),
+    ("stop-over", "skips the rest of the group when the mean latency exceeds this time"),
     ("cache", "`any` (the default), `included` or `excluded`"),
-    ("shares-files", "later steps use the files again"),
-    ("load", "the loads, at the same time: `[[step.load]]`; one without"),
+    ("shares-files", "later steps reuse the files"),
+    ("load", "the loads, which run at the same time: `[[step.load]]`; without it, one load"),
 ];
 
 /// Keys of published figures.
 pub(crate) const PUBLISHED: &[(&str, &str)] = &[
-    ("who", "whose, and of what"),
-    ("read-iops", "reads a second"),
-    ("write-iops", "writes a second"),
+    ("who", "publisher of the figures, and tested system"),
+    ("read-iops", "reads per second"),
+    ("write-iops", "writes per second"),
     ("read-mibps", "MiB/s read"),
     ("write-mibps", "MiB/s written"),
-    ("iops", "operations a second"),
+    ("iops", "operations per second"),
     ("mibps", "MiB/s"),
     ("latency-ms", "mean latency"),
-    ("about", "whether the text says \"about\""),
+    ("about", "whether the source says \"about\""),
 ];
 
 /// Most steps of a scenario.

@@ -141,7 +141,10 @@ fn what_fio_can_t_say_is_refused_by_name() {
     for (load, wanted) in [
         (Workload { operation: Operation::Getattr, ..small() }, "another operation"),
         (Workload { operation: write, jobs: 2, ..small() }, "the same start position"),
-        (Workload { operation: write, verify: Some(VerifyScope::All), ..small() }, "Weir's verification"),
+        (
+            Workload { operation: write, verify: Some(VerifyScope::All), ..small() },
+            "Weir's verification",
+        ),
         (Workload { client_delays_us: vec![5], ..small() }, "network distance"),
         (Workload { hosts: vec!["a".into()], ..small() }, "this machine alone"),
         (Workload { rate: Rate::Operations(0.4), ..small() }, "below one per second"),
