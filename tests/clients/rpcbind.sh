@@ -85,7 +85,7 @@ export WEIR_RPCBIND=register
 start_server 0.0.0.0:2049 || exit 1
 check registers lists 2049
 check is-found-by-the-machines-rpcbind answers
-check leaves-alone-what-another-serves complains 'served on port 2049 by another' second_server register
+check leaves-alone-what-another-serves complains 'registered on port 2049 by another' second_server register
 check still-registered lists 2049
 stop_server KILL
 check leaves-its-registrations-when-killed lists 2049

@@ -429,7 +429,7 @@ mod tests {
         let there = &snapshot.filesystems()[0];
         assert_eq!((there.pools.len(), there.committed), (3, Committed::default()));
         let refused = catalog.create_volume(&volume("v", "a", 4), Mode::Commit).unwrap_err();
-        assert!(refused.to_string().contains("64 MiB/s (0 B/s now)"), "{refused}");
+        assert!(refused.to_string().contains("64 MiB/s (now 0 B/s)"), "{refused}");
         catalog.create_volume(&volume("v", "a", 3), Mode::Commit).unwrap();
     }
 
@@ -442,7 +442,7 @@ mod tests {
             Excess { rate: Some(Beyond { before, after, holds, allowed }), iops: Some(told) };
         let admission = Admission { plan, ..Admission::default() };
         let told = Overcommitment { directory: "/srv".into(), excess, admission }.to_string();
-        assert!(told.contains("in blocks of 512 B at") && told.contains("of 1 MiB at"), "{told}");
+        assert!(told.contains("with blocks of 512 B at") && told.contains("of 1 MiB at"), "{told}");
     }
 
     #[test]

@@ -183,7 +183,7 @@ mod tests {
             let path = if name.is_empty() { data.clone() } else { data.join(name) };
             std::os::unix::fs::chown(&path, Some(1001), None).unwrap();
             let refused = Catalog::open(&data).unwrap_err().to_string();
-            assert!(refused.contains("belongs to user 1001"), "{refused}");
+            assert!(refused.contains("is owned by user 1001"), "{refused}");
             assert!(refused.contains("chown 0 "), "{refused}");
             std::os::unix::fs::chown(&path, Some(0), None).unwrap();
         }

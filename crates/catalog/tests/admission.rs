@@ -173,7 +173,9 @@ fn levels_models_and_operations_count_as_well() {
     let log = |iops| NewVolume { pool: "c".into(), iops: Some(Iops(iops)), ..volume("log", 10) };
     let refused = catalog.create_volume(&log(5001), COMMIT).unwrap_err().to_string();
     assert!(
-        refused.contains("5001 IOPS (0 IOPS now); it holds 5000 IOPS in blocks of 8 KiB"),
+        refused.contains(
+            "5001 IOPS (now 0 IOPS); its measured capacity is 5000 IOPS with blocks of 8 KiB"
+        ),
         "{refused}"
     );
     catalog.create_volume(&log(5000), COMMIT).unwrap();
@@ -195,7 +197,7 @@ fn with_the_policy_warn_it_is_made_and_said_and_with_off_only_made() {
         let told: Vec<_> = beyond.overcommitted.iter().map(ToString::to_string).collect();
         match policy {
             Policy::Off => assert!(told.is_empty()),
-            _ => assert!(told[0].contains("150 MiB/s (100 MiB/s now)"), "{told:?}"),
+            _ => assert!(told[0].contains("150 MiB/s (now 100 MiB/s)"), "{told:?}"),
         }
     }
 }

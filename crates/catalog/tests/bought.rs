@@ -52,7 +52,7 @@ fn a_flexible_pool_gives_what_it_buys_whatever_its_size() {
     catalog.create_volume(&volume("v", 100, None), commit).unwrap();
     let refused = catalog.create_volume(&volume("w", 29, None), commit).unwrap_err();
     assert_eq!(refused.code(), "pool_throughput_exceeded");
-    assert!(refused.to_string().contains("would have to buy 129 MiB/s"), "{refused}");
+    assert!(refused.to_string().contains("would have to purchase 129 MiB/s"), "{refused}");
     let buy = |rate| PoolChange { throughput: Some(mib(rate)), ..PoolChange::default() };
     catalog.change_pool("p", &buy(500), commit).unwrap();
     catalog.create_volume(&volume("w", 400, None), commit).unwrap();

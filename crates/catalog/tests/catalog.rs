@@ -71,7 +71,7 @@ fn every_refusal_says_what_would_be_allowed() {
     let error = ask(&volume("w", 4 * TIB, Some(1)));
     assert_eq!((error.code(), error.fault()), ("pool_capacity_exceeded", Fault::Infeasible));
     assert_eq!(error.allowed().unwrap().max, Some(3 * TIB));
-    assert!(error.to_string().contains("4 TiB asked for, 3 TiB left"), "{error}");
+    assert!(error.to_string().contains("4 TiB requested, 3 TiB left"), "{error}");
 
     let error = ask(&volume("w", TIB, Some(17)));
     assert_eq!(error.code(), "pool_throughput_exceeded");
@@ -272,7 +272,7 @@ fn a_volume_is_only_where_it_was_made() {
     for mode in [Mode::Preview, Mode::Commit] {
         let refused = catalog.create_volume(&volume("w", TIB, None), mode).unwrap_err();
         assert_eq!((refused.code(), refused.fault()), ("pool_away", Fault::Internal));
-        assert!(refused.to_string().contains("mounted"), "{refused}");
+        assert!(refused.to_string().contains("mount the file system"), "{refused}");
     }
     // Another pool's, and another data directory's.
     for foreign in [own.replace(" 1", " 2"), own.replace(&own[..4], "????")] {

@@ -83,7 +83,7 @@ fn a_level_too_slow_for_one_of_its_pools_is_refused_with_the_least_that_is_not()
     let refused = catalog.change_level("own", mib(24), Mode::Commit).unwrap_err();
     assert_eq!((refused.code(), refused.fault()), ("level_below_throughput", Fault::Infeasible));
     assert!(refused.to_string().contains("pool \"n\""), "{refused}");
-    assert!(refused.to_string().contains("30 MiB/s for each TiB"), "{refused}");
+    assert!(refused.to_string().contains("30 MiB/s per TiB"), "{refused}");
     let allowed = refused.allowed().unwrap();
     assert_eq!((allowed.field, allowed.min), ("bytes_per_second_per_tib", Some(30 << 20)));
     let below = BytesPerSecond((30 << 20) - 1);

@@ -395,7 +395,7 @@ fn a_measurement_whose_server_stops_still_has_its_result() {
     assert_eq!(result["connections"]["lost"], 4);
     assert!(result["total"]["operations"].as_u64().unwrap() > 0);
     assert!(result["verify"]["unread"].as_u64().unwrap() > 0);
-    for why in ["lost the connection", "verification: can't connect", "clean-up: can't connect"] {
+    for why in ["lost the connection", "verification: cannot connect", "clean-up: cannot connect"] {
         let errors = result["errors"].as_object().unwrap();
         assert!(errors.keys().any(|error| error.starts_with(why)), "{why}: {errors:?}");
     }

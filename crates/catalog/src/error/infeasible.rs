@@ -97,6 +97,6 @@ const fn budget_of(remedy: Remedy) -> &'static str {
 fn with(remedy: Remedy) -> String {
     match remedy {
         Remedy::Size(bytes) => format!("be {}", Bytes(bytes).at_least()),
-        Remedy::Buy(rate) => format!("buy {}", Rate(rate.0).at_least()),
+        Remedy::Buy(rate) => format!("purchase {}", Rate(rate.0).at_least()),
     }
 }

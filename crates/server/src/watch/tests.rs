@@ -189,7 +189,7 @@ fn why_says_what_holds_a_volume_back() {
     let idle = world.snapshot.volume_named("idle").unwrap();
     let why = world.watch.why(&world.snapshot, &world.plane, idle);
     assert_eq!(why.window.verdict, weir_api::Verdict::NotDemanded);
-    assert_eq!(why.findings, ["The contract is not demanded: nothing came."]);
+    assert_eq!(why.findings, ["The contract is not demanded: there were no requests."]);
     assert_eq!(why.window.limit_bytes_per_second, LIMIT);
 }
 

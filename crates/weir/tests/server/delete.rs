@@ -53,7 +53,7 @@ fn what_was_seen_is_deleted_and_nothing_else() {
 
     let (done, said) = Asked::begin(&server).answer("food\n");
     assert!(
-        !done && said.contains("holds, 0 B") && said.contains("not deleted") && exists(),
+        !done && said.contains("data (0 B)") && said.contains("not deleted") && exists(),
         "{said}"
     );
 

@@ -155,7 +155,7 @@ impl Seat {
         if self.progress == Progress::Ended {
             self.failures.push((
                 self.loads.first().map_or(0, |assigned| assigned.load),
-                format!("cleanup: worker {}: {why}; files may remain", self.name),
+                format!("clean-up: worker {}: {why}; files may remain", self.name),
             ));
         }
         self.lost = Some(Loss { why, at_s });

@@ -106,7 +106,9 @@ async fn what_disks_do_not_hold_is_refused_unless_it_is_meant_and_that_is_record
     for dry in [Dry::Run, Dry::No] {
         let (status, error) = refusal(client.change_volume("v", &given(21), dry).await);
         assert_eq!((status, error.code.as_str()), (422, "hardware_exceeded"));
-        for part in ["21 MiB/s (16 MiB/s now)", "holds 20 MiB/s", &kept.directory, "--overcommit"] {
+        for part in
+            ["21 MiB/s (now 16 MiB/s)", "capacity is 20 MiB/s", &kept.directory, "--overcommit"]
+        {
             assert!(error.message.contains(part), "{}", error.message);
         }
     }
@@ -118,7 +120,7 @@ async fn what_disks_do_not_hold_is_refused_unless_it_is_meant_and_that_is_record
     let changed = meant.change_volume("v", &given(30), Dry::No).await.unwrap();
     assert_eq!(changed.warnings[0].code, "hardware_exceeded");
     let told = &changed.warnings[0].message;
-    assert!(told.contains("30 MiB/s (20 MiB/s now)"), "{told}");
+    assert!(told.contains("30 MiB/s (now 20 MiB/s)"), "{told}");
     let log = client.audit(&weir_api::AuditQuery::default()).await.unwrap();
     let [.., refused, within, last] = &log.items[..] else { panic!("{log:?}") };
     assert_eq!(refused.code.as_deref(), Some("hardware_exceeded"));

@@ -35,7 +35,7 @@ async fn another_server_is_not_trusted_and_learns_no_token() {
         let error = client.pools().await.unwrap_err();
         assert!(matches!(error, ClientError::Handshake { .. }), "{error}");
         if let Trust::Fingerprint(_) = trust {
-            assert!(error.to_string().contains(&format!("{right}, and not {wrong}")), "{error}");
+            assert!(error.to_string().contains(&format!("{right}, expected {wrong}")), "{error}");
         }
     }
     other.stop().await;

@@ -187,7 +187,7 @@ fn only_what_the_file_holds_is_damage() {
     }
     let full = ffi::Error::new(ffi::SQLITE_FULL);
     let full = HistoryError::from(rusqlite::Error::SqliteFailure(full, None));
-    assert!(full.advice().contains("room"));
+    assert!(full.advice().contains("free space"));
 }
 
 #[test]
