@@ -154,7 +154,7 @@ wrong_token_is_refused() {
     head -c 32 /dev/urandom | base64 >"$work/wrong"
     chmod 600 "$work/wrong"
     refused run wrong 1 --workers 10.78.0.11 --secret-file "$work/wrong" >"$work/wrong.log"
-    complains wrong 'the token is not that of this worker'
+    complains wrong 'the secret differs from that of this worker'
 }
 
 # The coordinator is killed in mid-run: workers stop, and serve the next one.
@@ -185,7 +185,7 @@ END
 
 by_ssh_in_vain() {
     refused run vain 1 --worker ssh:nowhere --ssh "$work/ssh" --worker-program "$WEIR" >"$work/vain.log"
-    complains vain 'worker nowhere: .*it said: .*nowhere'
+    complains vain 'worker nowhere: .*its message: .*nowhere'
 }
 
 on_this_machine() { run local 1 --local-workers 3 && holds local '($run.workers | length) == 3'; }
