@@ -265,7 +265,7 @@ mod tests {
         let refused = catalog.create_volume(&volume("x", "b", 1), Mode::Commit).unwrap_err();
         assert_eq!(refused.code(), "hardware_exceeded");
         let message = refused.to_string();
-        for part in ["64 MiB/s (48 MiB/s now)", "holds 48 MiB/s", "64 KiB", "--overcommit"] {
+        for part in ["64 MiB/s (now 48 MiB/s)", "capacity is 48 MiB/s", "64 KiB", "--overcommit"] {
             assert!(message.contains(part), "{message}");
         }
         assert!(message.contains(&aside.display().to_string()), "{message}");

@@ -345,7 +345,7 @@ mod tests {
     fn what_no_server_would_keep_is_not_measured() {
         let refused = |plan: Plan| plan.check().unwrap_err().to_string();
         let mixes = refused(Plan { mixes: vec![0, 70, 0], ..plan() });
-        assert!(mixes.contains("0 % reads comes twice"), "{mixes}");
+        assert!(mixes.contains("0 % reads appears twice"), "{mixes}");
         let sizes = refused(Plan { block_sizes: vec![4096, 4096], ..plan() });
         assert!(sizes.contains("4096 bytes come twice"), "{sizes}");
         let many =

@@ -146,6 +146,6 @@ mod tests {
         let waiting = told(&["azure-metadata-cache", "/mnt"]);
         assert!(waiting.contains("azure-metadata-cache waits for SMB"), "{waiting}");
         assert!(choice(&["azure-metadata-cache", "eda", "/mnt"]).scenarios().is_ok());
-        assert!(told(&["./no-such.fio", "/mnt"]).contains("no file ./no-such.fio"));
+        assert!(told(&["./no-such.fio", "/mnt"]).contains("file ./no-such.fio does not exist"));
     }
 }

@@ -366,7 +366,7 @@ mod tests {
         let (link, events) = open(&ours, Duration::from_secs(60));
         theirs.write_all(b"\x02\xff\xff\xff\xff").unwrap();
         let Incoming::Closed(why) = events.recv().unwrap() else { panic!("a message") };
-        assert!(why.contains("over the 1048576"), "{why}");
+        assert!(why.contains("the maximum of 1048576"), "{why}");
         assert!(matches!(link.outbox().send(&Order::Bye), Err(WireError::Closed)));
     }
 }

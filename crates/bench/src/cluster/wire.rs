@@ -481,6 +481,6 @@ mod tests {
     fn what_is_too_long_to_send_is_not_sent() {
         let why = "x".repeat(1 << 20);
         let error = encode(&Report::Failed { step: 1, why }).unwrap_err();
-        assert!(error.to_string().contains("over the 1048576"), "{error}");
+        assert!(error.to_string().contains("the maximum of 1048576"), "{error}");
     }
 }

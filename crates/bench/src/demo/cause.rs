@@ -96,7 +96,7 @@ mod tests {
         told(|second| second.stalls.push(Longest { what, at_s, ms }))
     }
 
-    const CALM: &str = "processors at most 50 % busy, the host took 0 %";
+    const CALM: &str = "processors at most 50 % busy, 0 % taken by the host";
 
     #[test]
     fn a_calm_machine_is_said_to_be_calm() {
@@ -134,8 +134,8 @@ mod tests {
         };
         let words = "the watchdogs of all processors waited at once for 70 ms at 5.10 s";
         let due = |rest: &str| format!("{words}; processors at most {rest}");
-        assert_eq!(late(100.0, 0.0), due("100 % busy, the host took 0 %"), "others had them");
-        assert_eq!(late(52.0, 6.0), due("52 % busy, the host took 6 %"), "the host had them");
+        assert_eq!(late(100.0, 0.0), due("100 % busy, 0 % taken by the host"), "others had them");
+        assert_eq!(late(52.0, 6.0), due("52 % busy, 6 % taken by the host"), "the host had them");
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn languages_are_told_by_ending_content_and_program() {
 #[test]
 fn a_command_line_must_begin_with_a_known_program() {
     let error = command(&["dd".to_owned()], &Options::default()).unwrap_err().to_string();
-    assert_eq!(error, "the command line: dd: it must begin with fio, vdbench or diskspd");
+    assert_eq!(error, "the command line: dd: it must start with fio, vdbench or diskspd");
 }
 
 #[test]

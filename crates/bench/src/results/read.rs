@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn newer_versions_are_refused_and_say_what_helps() {
         let message = refused(r#"{"version": 2, "tests": [], "what is this": 1}"#);
-        assert!(message.contains("a.json has version 2"), "{message}");
+        assert!(message.contains("a.json has format version 2"), "{message}");
         assert!(message.contains("as new as"), "{message}");
         assert!(refused(r#"{"version": 7, "workload": {}}"#).contains("version 7"));
     }

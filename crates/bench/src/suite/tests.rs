@@ -116,7 +116,7 @@ fn a_group_ends_where_its_latency_is_over_the_bound_and_others_go_on() {
     let mut call = Call::new(Scripted::new(vec![give(1.0), give(3.0)]));
     let (test, outcome) = call.test(&scenario);
     let skipped = test.steps[2].skipped.as_ref().unwrap();
-    assert!(skipped.contains("step a2") && skipped.contains("over 2 ms"), "{skipped}");
+    assert!(skipped.contains("step a2") && skipped.contains("above 2 ms"), "{skipped}");
     assert!(test.steps[3].summary.is_some());
     assert!(outcome.failures.is_empty(), "a rule of the scenario is no failure");
     assert_eq!(call.executor.applied.len(), 3);
@@ -279,7 +279,12 @@ fn a_rate_is_given_longer_to_settle_within_a_bound() {
     call.options.steady_within = Some(Duration::from_secs(15));
     let (test, _) = call.test(&scenario(&["a"]));
     assert_eq!(warmups(&call), [2.0, 10.0, 15.0, 15.0]);
-    assert!(test.steps[0].notes.iter().any(|note| note.contains("not steady after 15 s")));
+    assert!(
+        test.steps[0]
+            .notes
+            .iter()
+            .any(|note| note.contains("not steady after the maximum warm-up of 15 s"))
+    );
 }
 
 #[test]

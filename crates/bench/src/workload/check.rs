@@ -261,7 +261,7 @@ impl Workload {
         };
         if let Some(rate) = rate {
             if !(rate > 0.0 && rate <= RATE_MAX) {
-                return refuse(format!("a rate of {rate} a second; it must be over 0"));
+                return refuse(format!("a rate of {rate} per second; it must be greater than 0"));
             }
             if self.think.is_some() {
                 return refuse(

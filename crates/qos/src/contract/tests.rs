@@ -116,7 +116,7 @@ fn a_manual_volume_must_fit_by_throughput() {
     assert_eq!(refused, Err(error));
     assert_eq!(
         error.to_string(),
-        "17 MiB/s is more than the pool has left of its throughput: ask for at most 16 MiB/s, or \
+        "17 MiB/s exceeds the free throughput of the pool: request at most 16 MiB/s, or \
          enlarge the pool to 4466765987840 bytes"
     );
     let enlarged = Pool { size_bytes: 4 * TIB + 64 * GIB, ..pool };

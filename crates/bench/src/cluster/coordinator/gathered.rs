@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(lost, "12.3 s after the start: the connection was closed");
         assert!(applied.notes[0].contains("25.0 % of the load \"x\" was missing from then on"));
         assert!(applied.notes[0].contains("(123 operations"), "{:?}", applied.notes);
-        assert!(applied.notes[1].contains("left at the target, in weir-bench"));
+        assert!(applied.notes[1].contains("remain on the target, in weir-bench"));
         let (merged, _) = applied.record.results("x").unwrap();
         assert!(merged.interrupted && !merged.is_clean());
         assert_eq!(merged.errors.len(), 1, "{:?}", merged.errors);

@@ -169,7 +169,7 @@ mod tests {
     fn unknown_and_lost_workers_are_said() {
         let mut workers = hands(&["x", "y"]);
         let error = deal(&[load("a", 2, &["hd9"])], &workers).unwrap_err().to_string();
-        assert!(error.contains("there are: x, y") && error.contains("hd9=HOST"), "{error}");
+        assert!(error.contains("the workers are: x, y") && error.contains("hd9=HOST"), "{error}");
         workers[0].there = false;
         let dealt = deal(&[load("a", 2, &[])], &workers).unwrap();
         assert_eq!(parts(&dealt), [vec![], vec![(0, 0, 1)]]);

@@ -176,9 +176,9 @@ fn seeds_times_and_reports() {
 fn what_can_not_be_applied_is_named() {
     for (line, wanted) in [
         ("-c1G -Xprofile.xml a", "-Xprofile.xml: XML profiles are not read"),
-        ("-c1G -ysname a", "-ysname: there are no Windows events"),
-        ("-c1G -rdpct60/10 a", "-rdpct60/10: uneven distributions"),
-        ("-c1G -p a", "-p: requests that all go"),
+        ("-c1G -ysname a", "-ysname: Windows events are not supported"),
+        ("-c1G -rdpct60/10 a", "-rdpct60/10: non-uniform distributions"),
+        ("-c1G -p a", "-p: requests to a single offset"),
         ("-c1G -Nv a", "-Nv: files cannot be mapped"),
         ("-c1G -Rpxml a", "-Rpxml: profiles"),
         ("-c1G -q a", "-q: it is not known here"),

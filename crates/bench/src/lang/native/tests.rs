@@ -178,7 +178,7 @@ fn published_figures_and_axes_belong_to_steps() {
 fn refusals_name_file_line_and_key() {
     for (keys, wanted) in [
         ("dept = 3", "mine.toml:3: dept: is not a key of [[step]]; did you mean depth?"),
-        ("block = \"8k\"", "mine.toml:3: block: \"8k\" is ambiguous: write 8KiB"),
+        ("block = \"8k\"", "mine.toml:3: block: \"8k\" is ambiguous: use 8KiB"),
         ("block = 8192", "must be a size in quotes"),
         ("depth = 0", "mine.toml:3: depth: must be a whole number of at least 1"),
         ("read-percent = 101", "must be from 0 to 100"),

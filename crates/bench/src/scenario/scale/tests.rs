@@ -90,7 +90,9 @@ fn a_proportion_leaves_what_a_test_needs_and_a_bound_says_when_it_does_not() {
     let bounded = Scale { max_data_bytes: Some(64 * MIB), ..Scale::default() };
     let scaled = scale(&one(Workload { operation, ..load }), &bounded);
     assert_eq!((only(&scaled).files, only(&scaled).file_bytes), (16, 4 * MIB));
-    assert!(scaled.changes.iter().any(|change| change.contains("64 MiB of data says little")));
+    assert!(
+        scaled.changes.iter().any(|change| change.contains("64 MiB of data is not meaningful"))
+    );
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn texts_without_form_are_refused() {
     for (line, wanted) in [
         ("fio", "the command line: holds no job"),
         ("fio --name=a --size=1m --client=x", "client: spread the load with weir bench worker"),
-        ("fio --name=a --size=1m --bogus=1", "bogus in [a]: is no option"),
+        ("fio --name=a --size=1m --bogus=1", "bogus in [a]: is not an option"),
         ("fio --name=a --bs --rw=read", "bs in [a]: needs a value"),
         ("fio --showcmd --name=a", "showcmd: it asks fio about itself"),
         ("fio no-such-file.fio", "no-such-file.fio: cannot be read"),
