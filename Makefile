@@ -20,7 +20,7 @@ help: ## list the targets
 
 demo: ## build, then show contracts of every model kept under load (about three minutes; target/demo)
 	cargo build --release --locked
-	target/release/weir demo --out $(DEMO_OUT)
+	target/release/weir-lab demo --out $(DEMO_OUT)
 
 test: ## everything CI runs: checks, unit and property tests, fuzzing, real clients
 	cargo xtask test
@@ -37,12 +37,12 @@ bench: ## microbenchmarks (the gate's cost per admission)
 peers: ## Weir beside NFS-Ganesha, a bare loop and, with BEFORE=, an earlier weir (needs root; docs/performance)
 	cargo xtask preflight peers
 	cargo build --release --locked
-	target/release/weir-peers --out $(PEERS_OUT) $(if $(BEFORE),--before $(BEFORE))
+	target/release/weir-lab peers --out $(PEERS_OUT) $(if $(BEFORE),--before $(BEFORE))
 
 crash: ## KILLS kills in each durability mode, CUTS power cuts on each file system (needs root; docs/crash)
 	cargo xtask preflight
 	cargo build --release --locked
-	target/release/weir-crash --kills $(KILLS) --cuts $(CUTS) --files 0,1000,10000,100000 --out $(CRASH_OUT)
+	target/release/weir-lab crash --kills $(KILLS) --cuts $(CUTS) --files 0,1000,10000,100000 --out $(CRASH_OUT)
 
 client-cost: ## what an operation costs weir bench and other NFS clients in user space (docs/performance)
 	cargo build --release --locked
@@ -62,21 +62,21 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each
 
 many: ## a server of 10,000 volumes, 1,000 of them at their limits (docs/performance)
 	cargo build --release --locked
-	target/release/weir-many --out $(MANY_OUT)
+	target/release/weir-lab many --out $(MANY_OUT)
 
 live: ## shared pools, and buckets of credits drained and refilled, watched live (eight minutes; LIVE=--full: three hours; docs/performance)
 	cargo build --release --locked
-	target/release/weir-live --out $(LIVE_OUT) $(LIVE)
+	target/release/weir-lab live --out $(LIVE_OUT) $(LIVE)
 
 replay: ## the published tests against Weir and NFS-Ganesha, in turns (needs root; REPLAY=--only NAME; docs/performance/replay)
 	cargo xtask preflight peers
 	cargo build --release --locked
-	target/release/weir-replay --out $(REPLAY_OUT) $(REPLAY)
+	target/release/weir-lab replay --out $(REPLAY_OUT) $(REPLAY)
 
 agree: ## our load generator beside the real fio, by turns (AGREE_PATH=; AGREE="--throttle 2000": a device of its own, as root; docs/bench-languages.md)
 	cargo build --release --locked
 	mkdir -p $(AGREE_PATH)
-	target/release/weir-agree $(AGREE_PATH) $(AGREE)
+	target/release/weir-lab agree $(AGREE_PATH) $(AGREE)
 
 wide: ## a directory of a million entries on ext4 and XFS (needs root)
 	tests/campaigns/wide.sh

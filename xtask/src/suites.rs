@@ -260,8 +260,8 @@ fn run_report() -> Result<Tally> {
 /// Kills that binary and cuts its power; `make crash` does so for longer.
 fn run_crash() -> Result<Tally> {
     let weir = built("weir-weir", "weir")?;
-    let mut crash = Command::new(built("weir-bench", "weir-crash")?);
-    crash.args(["--kills", CRASH_KILLS, "--cuts", CRASH_CUTS, "--weir"]).arg(weir);
+    let mut crash = Command::new(built("weir-lab", "weir-lab")?);
+    crash.args(["crash", "--kills", CRASH_KILLS, "--cuts", CRASH_CUTS, "--weir"]).arg(weir);
     count_lines(&mut crash, tap_line)
 }
 

@@ -25,6 +25,7 @@ pub mod place;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod text;
 pub mod time;
 pub mod units;
 

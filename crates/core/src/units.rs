@@ -1,6 +1,10 @@
 //! Sizes and rates as people write them: `100GiB`, `1.5TiB`, `48MiB/s`. Binary units only, because
 //! contracts are binary; anything that two people may read differently is refused.
 
+mod time;
+
+pub use time::{latency, parse_time, span, three_digits};
+
 use alloc::string::{String, ToString};
 use core::fmt;
 

@@ -30,7 +30,7 @@ const BEHIND_THE_DOOR: [&str; 7] = [
 ];
 
 /// The only code that prints: what it is given can't command a terminal.
-const PRINT_DOOR: &str = "crates/bench/src/terminal";
+const PRINT_DOOR: &str = "crates/report/src/terminal";
 
 /// Names that print, or lead to printing.
 const PRINTS: [&str; 17] = [
@@ -114,7 +114,7 @@ fn objections(path: &Path, text: &str) -> Vec<String> {
             wrong.push(format!("line {number}: locks and channels come from the `sync` module"));
         }
         if !is_tests && number <= product_lines && prints_beside_the_door(path, code) {
-            wrong.push(format!("line {number}: printing goes through `weir_bench::terminal`"));
+            wrong.push(format!("line {number}: printing goes through `weir_report::terminal`"));
         }
     }
     wrong
@@ -188,18 +188,18 @@ mod tests {
             r#"File::create("/dev/tty")?;"#,
             "error.exit();",
             "command.print_help()?;",
-            "use weir_bench::terminal::{Text, document};",
+            "use weir_report::terminal::{Text, document};",
             "terminal::document(&name)?;",
         ] {
             assert!(found(pool, code), "{code}");
             assert!(found("crates/server/src/serve.rs", code), "{code}");
-            assert!(!found("crates/bench/src/terminal/mod.rs", code), "{code}");
+            assert!(!found("crates/report/src/terminal/mod.rs", code), "{code}");
             assert!(!found("crates/weir/tests/cli.rs", code), "{code}");
             assert!(!found("xtask/src/main.rs", code), "{code}");
         }
         for code in [
             r#"outln!("{name}");"#,
-            r#"weir_bench::errln!("{name}");"#,
+            r#"weir_report::errln!("{name}");"#,
             "print::line(name)?;",
             "print::table(&header, rows)",
             "command.stdout(Stdio::null()).stderr(Stdio::piped());",
@@ -211,7 +211,7 @@ mod tests {
         assert!(found(pool, "let mut out = io::stdout();"));
         assert!(!found("crates/bench/src/cluster/link.rs", "write: Box::new(io::stdout()),"));
         assert!(found("crates/bench/src/cluster/link.rs", "write: Box::new(io::stderr()),"));
-        assert!(!found("crates/weir/src/cli/config.rs", "use weir_bench::terminal::document;"));
+        assert!(!found("crates/weir/src/cli/config.rs", "use weir_report::terminal::document;"));
     }
 
     #[test]

@@ -4,13 +4,13 @@
 //! Not here: the measured volume, which the caller makes with a contract that binds nowhere, and
 //! the use of the figures.
 
-use crate::Control;
+use weir_load::Control;
 use crate::cli::sampler::ServerSampler;
-use crate::engine::{Window, prepare_with};
-use crate::error::BenchError;
-use crate::stats::result::{OpResult, RunResult};
-use crate::target::{NfsTarget, Target};
-use crate::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
+use weir_load::engine::{Window, prepare_with};
+use weir_load::error::BenchError;
+use weir_load::stats::result::{OpResult, RunResult};
+use weir_load::target::{NfsTarget, Target};
+use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -278,7 +278,7 @@ fn whole(figure: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::result::{Connections, Generator, Interval, Latency, RESULT_VERSION};
+    use weir_load::stats::result::{Connections, Generator, Interval, Latency, RESULT_VERSION};
     use std::collections::BTreeMap;
 
     fn plan() -> Plan {

@@ -2,10 +2,10 @@
 
 use super::place::WhoArgs;
 use super::values::{client_delay, rate};
-use crate::error::BenchError;
-use crate::target::Target;
-use crate::units::parse_time;
-use crate::workload::{Layout, Length, Operation, Pattern, Rate, Stability, VerifyScope, Workload};
+use weir_load::error::BenchError;
+use weir_load::target::Target;
+use weir_core::units::parse_time;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Stability, VerifyScope, Workload};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;

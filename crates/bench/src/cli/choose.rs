@@ -1,9 +1,9 @@
 //! The selection of tests and target.
 
 use super::CliError;
-use crate::catalogue;
-use crate::lang::{self, Map};
-use crate::scenario::Scenario;
+use weir_scenario::catalogue;
+use weir_scenario::lang::{self, Map};
+use weir_scenario::scenario::Scenario;
 use clap::Args;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use super::Format;
 use super::report::{ReportError, print, print_json, read_all, write};
 use crate::compare::{compare, json, terminal};
-use crate::report::suite;
+use crate::pages;
 use clap::Args;
 use std::io;
 use std::path::PathBuf;

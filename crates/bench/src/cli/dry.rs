@@ -1,10 +1,10 @@
 //! The output of a dry run.
 
-use crate::scenario::{Cache, Scenario, Step};
+use weir_scenario::scenario::{Cache, Scenario, Step};
 use crate::suite::{Options, Plan, step_seconds};
-use crate::terminal::Text;
-use crate::units::span;
-use crate::workload::{Length, Operation, Pattern, Rate, Workload};
+use weir_report::terminal::Text;
+use weir_core::units::span;
+use weir_load::workload::{Length, Operation, Pattern, Rate, Workload};
 use weir_core::units::Bytes;
 
 /// The text about running `scenarios` with `options`.

@@ -2,11 +2,11 @@
 
 use super::CliError;
 use super::values::{client_delay, part};
-use crate::scenario::Scenario;
-use crate::scenario::scale::{Facts, Scale, scale};
+use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::scale::{Facts, Scale, scale};
 use crate::suite::{Options, Plan};
-use crate::units::parse_time;
-use crate::workload::{VerifyScope, Workload};
+use weir_core::units::parse_time;
+use weir_load::workload::{VerifyScope, Workload};
 use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
@@ -198,7 +198,7 @@ fn shortened(scenario: &Scenario, most_s: f64, options: &Options) -> Result<f64,
 mod tests {
     use super::*;
     use crate::suite::testing::scenario;
-    use crate::workload::{Length, Operation, Pattern};
+    use weir_load::workload::{Length, Operation, Pattern};
 
     fn fit(args: &FitArgs, scenario: &Scenario) -> Scenario {
         args.fit(scenario, Facts::default(), &Options::default()).unwrap()

@@ -1,9 +1,9 @@
 //! `weir bench list`: the published tests.
 
 use super::{CliError, Format, output};
-use crate::catalogue::{self, Entry};
-use crate::terminal::{Grid, Text};
-use crate::units::span;
+use weir_scenario::catalogue::{self, Entry};
+use weir_report::terminal::{Grid, Text};
+use weir_core::units::span;
 use clap::Args;
 use serde::Serialize;
 

@@ -3,10 +3,10 @@
 use super::CliError;
 use super::place::Reach;
 use crate::cluster::this_machine;
-use crate::stats::cpu;
+use weir_load::stats::cpu;
 use crate::suite::{CacheOptions, Options};
-use crate::target::Target;
-use crate::units::parse_time;
+use weir_load::target::Target;
+use weir_core::units::parse_time;
 use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;

@@ -23,8 +23,8 @@ pub mod worker;
 
 pub use args::{BenchArgs, LoadArgs};
 
-use crate::control::Control;
-use crate::error::BenchError;
+use weir_load::control::Control;
+use weir_load::error::BenchError;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -86,7 +86,7 @@ pub enum BenchSubcommand {
 }
 
 /// Format of the result on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Text for people.
     Table,

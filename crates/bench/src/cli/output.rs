@@ -1,9 +1,9 @@
 //! The destination of results.
 
 use super::{CliError, Format};
-use crate::report::suite;
+use crate::pages;
 use crate::results::Results;
-use crate::terminal::{self, Text};
+use weir_report::terminal::{self, Text};
 use clap::Args;
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -90,7 +90,7 @@ impl OutputArgs {
             Format::Table => print(&suite::terminal(results))?,
         }
         if !written.is_empty() && !self.quiet {
-            crate::errln!("written: {}", written.join(", "));
+            weir_report::errln!("written: {}", written.join(", "));
         }
         Ok(())
     }

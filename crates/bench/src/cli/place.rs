@@ -1,7 +1,7 @@
 //! The target as given on the command line: user, group, addresses and transport.
 
-use crate::error::BenchError;
-use crate::target::{NfsTarget, Target};
+use weir_load::error::BenchError;
+use weir_load::target::{NfsTarget, Target};
 use clap::Args;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! `weir bench report`: shows stored results in any format.
 
 use super::Format;
-use crate::report::suite;
+use crate::pages;
 use crate::results::Results;
 use crate::results::read::{ReadError, read};
-use crate::terminal::{self, Text};
+use weir_report::terminal::{self, Text};
 use clap::Args;
 use serde::Serialize;
 use std::io;

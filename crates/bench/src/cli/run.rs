@@ -8,12 +8,12 @@ use super::place::WhoArgs;
 use super::show::Show;
 use super::worker::WorkersArgs;
 use super::{CliError, Format, dry, output};
-use crate::control::Control;
-use crate::scenario::Scenario;
-use crate::scenario::scale::Facts;
+use weir_load::control::Control;
+use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::scale::Facts;
 use crate::suite::fio::FioExecutor;
 use crate::suite::{Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight};
-use crate::target::Target;
+use weir_load::target::Target;
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The resources used by the server process during a measurement.
 
 use super::CliError;
-use crate::engine::{Phase, Window};
-use crate::stats::cpu;
-use crate::stats::result::{RunResult, ServerCpu};
+use weir_load::engine::{Phase, Window};
+use weir_load::stats::cpu;
+use weir_load::stats::result::{RunResult, ServerCpu};
 use std::time::Duration;
 
 /// Samples a process at the beginning and the end of the measured interval, to the nearest window.

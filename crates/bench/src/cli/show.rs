@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::results::StepResult;
 use crate::suite::{Act, Event};
-use crate::units::{latency, three_digits};
+use weir_core::units::{latency, three_digits};
 
 /// Shows events on standard error.
 pub(super) struct Show {

@@ -3,10 +3,10 @@
 use super::args::BenchArgs;
 use super::sampler::ServerSampler;
 use super::{CliError, Format, output, table};
-use crate::control::Control;
-use crate::engine::prepare_with;
+use weir_load::control::Control;
+use weir_load::engine::prepare_with;
 use crate::progress::Progress;
-use crate::stats::result::RunResult;
+use weir_load::stats::result::RunResult;
 
 /// Applies the load and prints the result in the format `format`. Returns the problems found.
 pub(super) fn run(

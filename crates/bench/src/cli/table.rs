@@ -1,8 +1,8 @@
 //! The result of a run for people.
 
-use crate::stats::result::{OpResult, RunResult};
-use crate::terminal::{Grid, Text};
-use crate::units::{latency, three_digits};
+use weir_load::stats::result::{OpResult, RunResult};
+use weir_report::terminal::{Grid, Text};
+use weir_core::units::{latency, three_digits};
 
 const COLUMNS: [&str; 10] =
     ["", "op/s", "MiB/s", "mean", "p5", "p50", "p95", "p99", "p99.9", "max"];
@@ -117,8 +117,8 @@ fn failures(result: &RunResult) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::result::VerifyResult;
-    use crate::workload::Workload;
+    use weir_load::stats::result::VerifyResult;
+    use weir_load::workload::Workload;
 
     fn result() -> RunResult {
         let json = serde_json::json!({

@@ -1,7 +1,7 @@
 //! Parsers for option values other than numbers.
 
-use crate::units::parse_time;
-use crate::workload::Rate;
+use weir_core::units::parse_time;
+use weir_load::workload::Rate;
 use weir_core::units::parse_rate;
 
 /// A rate: operations a second as a number, or bytes a second with a unit.

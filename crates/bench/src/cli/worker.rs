@@ -5,10 +5,10 @@ use crate::cluster::{
     Clock, Farewell, Halves, Happened, Identity, Launch, PORT, Patience, Place, Token, Wanted,
     Worker, listen, this_machine, welcome,
 };
-use crate::control::Control;
-use crate::error::BenchError;
+use weir_load::control::Control;
+use weir_load::error::BenchError;
 use crate::suite::Workers;
-use crate::target::Target;
+use weir_load::target::Target;
 use clap::{ArgGroup, Args};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -124,7 +124,7 @@ fn wait_for_coordinators(
                 format!("lost the coordinator at {peer}: {why}")
             }
         };
-        crate::errln!("{what}");
+        weir_report::errln!("{what}");
     })
 }
 

@@ -2,7 +2,7 @@
 //! that it has it: by HMAC-SHA-256 over numbers that both have drawn for this one connection. The
 //! secret never crosses the wire. What is said afterwards is neither encrypted nor signed.
 
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Sha256;

@@ -4,9 +4,9 @@
 use super::auth::{Nonce, Role, Token};
 use super::link::Halves;
 use super::wire::{Kind, Order, PROTOCOL, Report, Welcome, WireError, receive, send};
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use crate::results::Machine;
-use crate::text::brief;
+use weir_core::text::brief;
 
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 

@@ -4,7 +4,7 @@ use super::auth::Token;
 use super::greet::greet;
 use super::link::{Halves, Patience, Slot};
 use super::wire::Welcome;
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use std::io::{self, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::process::CommandExt as _;

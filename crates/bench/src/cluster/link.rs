@@ -4,7 +4,7 @@
 
 use super::clock::Clock;
 use super::wire::{self, Kind, Message, WireError};
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -3,11 +3,11 @@
 //! anything is allocated. The order of messages is the business of the two sides.
 
 use super::auth::{Nonce, Tag};
-use crate::engine::{Record, Window};
+use weir_load::engine::{Record, Window};
 use crate::results::Machine;
-use crate::target::Target;
-use crate::text::brief;
-use crate::workload::Workload;
+use weir_load::target::Target;
+use weir_core::text::brief;
+use weir_load::workload::Workload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};

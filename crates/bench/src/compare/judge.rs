@@ -3,8 +3,8 @@
 use super::ratio::Ratio;
 use super::{Against, Figure, Side, StepComparison, same};
 use crate::results::{StepResult, StepRun, Summary};
-use crate::scenario::Cache;
-use crate::workload::Rate;
+use weir_scenario::scenario::Cache;
+use weir_load::workload::Rate;
 use serde::{Deserialize, Serialize};
 
 /// The result of comparing the deciding figure of a step.

@@ -15,7 +15,7 @@ pub use present::{json, rule, terminal};
 pub use ratio::Ratio;
 
 use crate::results::{Results, StepResult, TestResult};
-use crate::scenario::{Axis, Chart};
+use weir_scenario::scenario::{Axis, Chart};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form of a comparison.

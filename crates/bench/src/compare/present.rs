@@ -2,10 +2,10 @@
 
 use super::{Against, Comparison, Difference, Figure, StepComparison, TestComparison, Verdict};
 use crate::compare::Ratio;
-use crate::report::{Cell, Column, Table, Tone, figure};
+use weir_report::{Cell, Column, Table, Tone, figure};
 use crate::results::Spread;
-use crate::terminal::{Text, shows_output};
-use crate::units::latency;
+use weir_report::terminal::{Text, shows_output};
+use weir_core::units::latency;
 use std::collections::BTreeSet;
 
 /// The reading of a comparison, in words.

@@ -2,7 +2,7 @@
 
 use super::Difference;
 use crate::results::{StepResult, StepRun};
-use crate::workload::Workload;
+use weir_load::workload::Workload;
 use serde_json::{Map, Value};
 
 /// Settings that don't change what is measured.
@@ -100,7 +100,7 @@ fn text(value: &Option<Value>) -> String {
         None | Some(Value::Null) => "none".to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => match number.as_f64() {
-            Some(value) if number.is_f64() => crate::report::figure(value),
+            Some(value) if number.is_f64() => weir_report::figure(value),
             _ => number.to_string(),
         },
         Some(Value::Object(parts)) => {
@@ -120,7 +120,7 @@ fn text(value: &Option<Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Layout;
+    use weir_load::workload::Layout;
 
     #[test]
     fn files_that_were_there_are_not_other_work_and_files_of_holes_are() {

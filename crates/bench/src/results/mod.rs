@@ -7,8 +7,8 @@ mod summary;
 
 pub(crate) use summary::median;
 
-use crate::scenario::{Axis, Cache, Chart, Language, Published};
-use crate::stats::result::RunResult;
+use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
+use weir_load::stats::result::RunResult;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON schema.

@@ -4,9 +4,9 @@
 use super::{
     CacheProof, Environment, RESULTS_VERSION, Results, StepResult, StepRun, Summary, TestResult,
 };
-use crate::scenario::{Chart, Language};
-use crate::stats::result::{RESULT_VERSION, RunResult};
-use crate::text::plain;
+use weir_scenario::scenario::{Chart, Language};
+use weir_load::stats::result::{RESULT_VERSION, RunResult};
+use weir_core::text::plain;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Read as _};

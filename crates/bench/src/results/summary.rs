@@ -1,7 +1,7 @@
 //! The repeats of a step together: medians, and what lies around them.
 
 use super::{Spread, StepRun, Summary};
-use crate::stats::result::{OpResult, RunResult};
+use weir_load::stats::result::{OpResult, RunResult};
 
 impl Summary {
     /// Of these repeats; `None` if there is none.

@@ -3,8 +3,8 @@
 use super::data;
 use super::options::CacheOptions;
 use crate::results::CacheProof;
-use crate::scenario::Cache;
-use crate::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
+use weir_scenario::scenario::Cache;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
 use std::process::{Command, Stdio};
 use weir_core::units::Bytes;
 
@@ -169,7 +169,7 @@ pub(super) fn pass(load: &Workload) -> Workload {
         rate: Rate::Unlimited,
         think: None,
         client_delays_us: Vec::new(),
-        region: crate::workload::Region::default(),
+        region: weir_load::workload::Region::default(),
         verify: None,
         verify_reads: load.verifies(),
         commit_every: None,

@@ -9,11 +9,11 @@ use super::plan::{applications, step_seconds};
 use super::run::{Suite, Whole};
 use super::shares;
 use super::steady::steady;
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult};
-use crate::scenario::{Cache, Step};
-use crate::stats::result::RunResult;
-use crate::workload::{Length, Workload};
+use weir_scenario::scenario::{Cache, Step};
+use weir_load::stats::result::RunResult;
+use weir_load::workload::{Length, Workload};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The files that loads use: how much they hold, and which of them are laid out already.
 
-use crate::workload::{Layout, Workload};
+use weir_load::workload::{Layout, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The known properties of a file.
@@ -97,7 +97,7 @@ pub(super) fn with_files(loads: &[Workload], laid: &Laid, reuse: bool) -> Vec<Wo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Operation, Pattern};
+    use weir_load::workload::{Operation, Pattern};
 
     fn load(directory: &str, files: u32, file_bytes: u64) -> Workload {
         Workload { directory: directory.to_owned(), files, file_bytes, ..Workload::default() }

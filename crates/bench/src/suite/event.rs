@@ -1,8 +1,8 @@
 //! The runner's events for the display of its progress.
 
-use crate::engine::Window;
+use weir_load::engine::Window;
 use crate::results::StepResult;
-use crate::scenario::{Scenario, Step};
+use weir_scenario::scenario::{Scenario, Step};
 
 /// The purpose of applying a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! The executor that applies the loads of a step: this process, several workers, or another
 //! program.
 
-use crate::control::Control;
-use crate::engine::{StepRecord, Window, prepare_step};
-use crate::error::BenchError;
+use weir_load::control::Control;
+use weir_load::engine::{StepRecord, Window, prepare_step};
+use weir_load::error::BenchError;
 use crate::results::WorkerResult;
-use crate::target::Target;
-use crate::workload::Workload;
+use weir_load::target::Target;
+use weir_load::workload::Workload;
 use std::time::Instant;
 
 /// The environment of a step besides its loads.

@@ -4,9 +4,9 @@
 
 use crate::cli::CliError;
 use crate::cli::sampler::ServerSampler;
-use crate::engine::{Phase, Window};
+use weir_load::engine::{Phase, Window};
 use crate::results::Network;
-use crate::stats::result::{RunResult, ServerCpu};
+use weir_load::stats::result::{RunResult, ServerCpu};
 use std::fs::read_to_string;
 
 /// Reads the counters through one application of a load.

@@ -4,9 +4,9 @@
 mod nfs;
 mod path;
 
-use crate::engine::path_room;
-use crate::error::BenchError;
-use crate::target::Target;
+use weir_load::engine::path_room;
+use weir_load::error::BenchError;
+use weir_load::target::Target;
 
 /// Looks after the directories of a target.
 pub trait Place {

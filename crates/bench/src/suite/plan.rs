@@ -2,8 +2,8 @@
 
 use super::data::{self, Laid};
 use super::options::Options;
-use crate::scenario::{Scenario, Step};
-use crate::workload::Workload;
+use weir_scenario::scenario::{Scenario, Step};
+use weir_load::workload::Workload;
 
 /// The demands of running scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,7 +76,7 @@ impl Plan {
 mod tests {
     use super::super::testing::{scenario, step};
     use super::*;
-    use crate::workload::Length;
+    use weir_load::workload::Length;
 
     #[test]
     fn a_step_lasts_as_long_as_its_longest_load() {

@@ -4,9 +4,9 @@ use super::data;
 use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
-use crate::error::BenchError;
-use crate::scenario::Scenario;
-use crate::workload::{Rate, Workload};
+use weir_load::error::BenchError;
+use weir_scenario::scenario::Scenario;
+use weir_load::workload::{Rate, Workload};
 use std::collections::BTreeSet;
 use weir_core::units::Bytes;
 

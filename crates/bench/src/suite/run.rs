@@ -7,9 +7,9 @@ use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
 use crate::cluster::this_machine;
-use crate::control::Control;
+use weir_load::control::Control;
 use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
-use crate::scenario::Scenario;
+use weir_scenario::scenario::Scenario;
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 

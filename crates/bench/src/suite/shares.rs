@@ -1,6 +1,6 @@
 //! Rates that are a share of what an earlier step reached.
 
-use crate::workload::{Rate, Workload};
+use weir_load::workload::{Rate, Workload};
 use std::collections::BTreeMap;
 
 /// The loads with numbers in place of shares. `reached` has the operations a second of the steps

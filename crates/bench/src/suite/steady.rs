@@ -4,7 +4,7 @@
 //! applied to seconds.
 
 use crate::results::Steady;
-use crate::stats::result::{Interval, Point};
+use weir_load::stats::result::{Interval, Point};
 
 /// Most that the fitted line may change over the interval, in percent of the mean.
 const DRIFT_PERCENT_MAX: f64 = 10.0;

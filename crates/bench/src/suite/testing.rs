@@ -3,13 +3,13 @@
 
 use super::executor::{Applied, Context, Executor};
 use super::place::Place;
-use crate::engine::{Phase, Record, StepRecord, Window};
-use crate::error::BenchError;
+use weir_load::engine::{Phase, Record, StepRecord, Window};
+use weir_load::error::BenchError;
 use crate::results::{StepResult, StepRun, Summary, WorkerResult};
-use crate::scenario::{Chart, Language, Scenario, Step};
-use crate::stats::result::RunResult;
-use crate::stats::{OpKind, Recorder, Span};
-use crate::workload::Workload;
+use weir_scenario::scenario::{Chart, Language, Scenario, Step};
+use weir_load::stats::result::RunResult;
+use weir_load::stats::{OpKind, Recorder, Span};
+use weir_load::workload::Workload;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::channel;
 

@@ -2,11 +2,11 @@
 
 use super::testing::{Act, Figures, Ground, Scripted, scenario};
 use super::*;
-use crate::control::Control;
-use crate::error::BenchError;
+use weir_load::control::Control;
+use weir_load::error::BenchError;
 use crate::results::{StepResult, TestResult};
-use crate::scenario::{Cache, Scenario};
-use crate::workload::{Layout, Length, Operation, Pattern, Rate};
+use weir_scenario::scenario::{Cache, Scenario};
+use weir_load::workload::{Layout, Length, Operation, Pattern, Rate};
 use std::time::Duration;
 
 /// One call of the suite.
@@ -51,7 +51,7 @@ impl Call {
     }
 
     fn layouts(&self) -> Vec<bool> {
-        let laid = |loads: &Vec<crate::Workload>| loads[0].layout != Layout::Existing;
+        let laid = |loads: &Vec<weir_load::Workload>| loads[0].layout != Layout::Existing;
         self.executor.applied.iter().map(laid).collect()
     }
 }

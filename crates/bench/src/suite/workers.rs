@@ -2,10 +2,10 @@
 
 use super::{Applied, Context, Executor};
 use crate::cluster::{Clock, Connected, Coordinator, Patience};
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use crate::results::Machine;
-use crate::target::Target;
-use crate::workload::Workload;
+use weir_load::target::Target;
+use weir_load::workload::Workload;
 
 /// Workers and what they load.
 pub struct Workers {

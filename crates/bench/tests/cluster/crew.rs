@@ -8,7 +8,7 @@ use weir_bench::cluster::{
     Clock, Connected, Farewell, Halves, Identity, Patience, Worker, greet, this_machine, welcome,
 };
 use weir_bench::suite::{Applied, Context, Executor, Workers};
-use weir_bench::{BenchError, Control, Length, Operation, Target, Window, Workload};
+use weir_load::{BenchError, Control, Length, Operation, Target, Window, Workload};
 
 /// Clocks that disagree by as much.
 const HOUR_NS: u64 = 3_600_000_000_000;

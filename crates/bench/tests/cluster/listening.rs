@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use weir_bench::Control;
+use weir_load::Control;
 use weir_bench::cluster::{
     Clock, Connected, Farewell, Happened, Identity, Launch, Patience, Place, Token, Wanted, Worker,
     listen, this_machine,

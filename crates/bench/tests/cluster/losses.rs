@@ -11,7 +11,7 @@ use weir_bench::cluster::{
     this_machine, welcome,
 };
 use weir_bench::suite::Workers;
-use weir_bench::{Control, Layout, Operation, Pattern, Workload};
+use weir_load::{Control, Layout, Operation, Pattern, Workload};
 
 const ANY: [Kind; 3] = [Kind::Control, Kind::Prepare, Kind::Record];
 

@@ -4,7 +4,7 @@ use crate::crew::{apply, counted, crew, endless};
 use crate::responder::Responder;
 use weir_bench::cluster::Farewell;
 use weir_bench::suite::Executor;
-use weir_bench::{Control, Layout, Length, Operation, Pattern, VerifyScope, Workload};
+use weir_load::{Control, Layout, Length, Operation, Pattern, VerifyScope, Workload};
 
 #[test]
 fn what_eight_workers_did_is_the_sum_of_what_each_did() {
@@ -142,7 +142,7 @@ fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
 #[test]
 fn a_target_that_is_not_there_is_told_as_the_worker_saw_it() {
     let server = Responder::start();
-    let target = weir_bench::Target::Nfs(server.nfs_target("/absent"));
+    let target = weir_load::Target::Nfs(server.nfs_target("/absent"));
     let (mut workers, _hands) = crew(target, 2);
     let error = apply(&mut workers, &[endless(2)], &Control::new(), |_| {}).err().unwrap();
     let error = error.to_string();

@@ -2,9 +2,9 @@
 
 use crate::example;
 use weir_bench::compare::{Against, Comparison, Verdict, compare, json, terminal};
-use weir_bench::report::suite::html;
+use weir_bench::pages::html;
 use weir_bench::results::{Results, Summary};
-use weir_bench::{Rate, Workload};
+use weir_load::{Rate, Workload};
 
 fn of(comparison: &Comparison, test: &str, step: &str) -> Against {
     let test = comparison.tests.iter().find(|one| one.name == test).unwrap();

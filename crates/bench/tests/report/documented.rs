@@ -4,7 +4,7 @@ use crate::example;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_bench::compare::compare;
-use weir_bench::report::suite::csv_columns;
+use weir_bench::pages::csv_columns;
 
 const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-results.md"));

@@ -6,7 +6,7 @@ use weir_bench::results::{
     CacheProof, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Steady,
     StepResult, StepRun, Summary, TestResult, WorkerResult,
 };
-use weir_bench::scenario::{Axis, Cache, Chart, Language, Published};
+use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
 use weir_bench::{
     Connections, Generator, Interval, JobResult, Latency, Length, Mark, OpResult, Operation,
     Pattern, Point, RESULT_VERSION, Rate, RunResult, ServerCpu, VerifyResult, Workload,

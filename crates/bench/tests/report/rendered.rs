@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_bench::cli::Format;
 use weir_bench::cli::report::{ReportArgs, ReportError, run};
 use weir_bench::compare::{self, compare};
-use weir_bench::report::suite::{csv, csv_columns, html, terminal_within};
+use weir_bench::pages::{csv, csv_columns, html, terminal_within};
 use weir_bench::results::read::{parse, read};
 use weir_bench::results::{Results, StepRun};
 

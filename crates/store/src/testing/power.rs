@@ -3,7 +3,7 @@
 //! than that, because they write their journals in order; so a store that passes here owes nothing
 //! to them. A failed sync loses the data that it should have covered: the kernel holds the pages
 //! for written from then on, and a later sync does not cover them unless they are written again.
-//! For cuts of a real device see `weir-crash`.
+//! For cuts of a real device see `make crash`.
 
 use super::call::{Kind, Seen};
 use super::rules::Fault;

@@ -372,7 +372,7 @@ fn cut(change: Change, syncs: u64) -> bool {
 #[test]
 fn after_a_power_cut_a_change_is_known_just_where_it_is_there() {
     // A directory that is gone can't be brought back here as the object that it was, by which the
-    // store tells that it is there; `weir-crash` cuts the power of real devices for that.
+    // store tells that it is there; `make crash` cuts the power of real devices for that.
     for change in ALL.into_iter().filter(|change| *change != Change::Rmdir) {
         let syncs = (0..20).take_while(|syncs| cut(change, *syncs)).count();
         assert!(syncs >= 2, "its intent, and the change");

@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use std::time::Duration;
 use weir_api::{AuditEvent, AuditQuery, AuditRecord};
-use weir_bench::terminal::json_line;
+use weir_report::terminal::json_line;
 
 /// Polling interval of `--follow`.
 const FOLLOW_WAIT: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use super::print::usage;
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_bench::Control;
+use weir_load::Control;
 use weir_bench::cli::{self, BenchCommand, CliError};
 
 /// Runs `command`; fails if the run was not clean.
@@ -49,7 +49,7 @@ fn stop_on_interrupt(control: Control) -> Result<()> {
             runtime.block_on(next(&mut signals));
             control.stop();
             runtime.block_on(next(&mut signals));
-            weir_bench::errln!("weir: stopped immediately; files may remain on the target");
+            weir_report::errln!("weir: stopped immediately; files may remain on the target");
             std::process::exit(SECOND_SIGNAL);
         })
         .context("cannot handle Ctrl-C")?;

@@ -5,7 +5,7 @@ use super::Cli;
 use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
-use weir_bench::terminal::document;
+use weir_report::terminal::document;
 
 /// Print a shell completion script.
 ///

@@ -5,7 +5,7 @@ use super::{Global, Output, print};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
-use weir_bench::terminal::document;
+use weir_report::terminal::document;
 use weir_server::ServerConfig;
 use weir_server::config::{KEYS, Key};
 

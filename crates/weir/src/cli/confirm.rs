@@ -3,7 +3,7 @@
 use super::print;
 use anyhow::Result;
 use std::io::{BufRead, IsTerminal};
-use weir_bench::terminal;
+use weir_report::terminal;
 
 /// Passes where there is somebody to ask.
 ///

@@ -7,7 +7,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer, debug_fn};
 use tracing_subscriber::registry::LookupSpan;
-use weir_bench::text::{Escaped, escaped_json};
+use weir_core::text::{Escaped, escaped_json};
 
 /// Fields as text, `name=value`, with values escaped. tracing-subscriber's own writes values that
 /// are logged by their `Display` as they are.
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex, PoisonError};
-    use weir_bench::text::commands;
+    use weir_core::text::commands;
 
     const EVIL: &str = "x\u{1b}[31m\nFAKE\r\u{202e}\u{9b}\u{7f}\u{2028}\u{200b}";
 

@@ -11,7 +11,6 @@ mod completions;
 mod config;
 mod confirm;
 mod connect;
-mod demo;
 mod export;
 mod health;
 mod level;
@@ -182,7 +181,6 @@ enum Command {
     Health,
     Top(top::TopArgs),
     Bench(Box<weir_bench::cli::BenchCommand>),
-    Demo(demo::DemoArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -205,7 +203,6 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Token(command) => connect::with_client(&global, token::run(&global, &command)),
         Command::Audit(args) => connect::with_client(&global, audit::run(&global, &args)),
         Command::Bench(args) => bench::run(&global, &args),
-        Command::Demo(args) => demo::run(&global, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Top(args) => connect::with_client(&global, top::run(&global, &args)),

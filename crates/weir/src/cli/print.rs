@@ -1,5 +1,5 @@
 //! The output of commands to standard output and standard error, through the one door for both
-//! ([`weir_bench::terminal`]).
+//! ([`weir_report::terminal`]).
 
 use super::Output;
 use serde::Serialize;
@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 use weir_api::{ApiError, Changed, ClientError, LimitChange};
-use weir_bench::errln;
-use weir_bench::terminal::{self, Grid, Text};
+use weir_report::errln;
+use weir_report::terminal::{self, Grid, Text};
 use weir_catalog::CatalogError;
 use weir_core::units::Rate;
 

@@ -56,7 +56,7 @@ pub(crate) async fn run(global: &Global, command: &TokenCommand) -> Result<()> {
             // The secret alone on standard output, so that it can go into a file.
             let Token { name, role, expires, .. } = &made.token;
             let end = expires.as_deref().unwrap_or("never");
-            weir_bench::errln!(
+            weir_report::errln!(
                 "token {name}: {role}, expires: {end}. The secret is shown only once:"
             );
             print::line(&made.secret)

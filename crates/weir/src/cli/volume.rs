@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use std::net::SocketAddr;
 use std::time::Duration;
 use weir_api::{Client, Counting, NewVolume, Volume, VolumeChange, VolumeLive};
-use weir_bench::terminal::Status;
+use weir_report::terminal::Status;
 use weir_core::units::{Bytes, Rate};
 
 /// Create, show, change and delete volumes.

@@ -3,11 +3,11 @@
 
 use super::seat::{Progress, Seat};
 use crate::cluster::clock::{Reading, best};
-use crate::control::Control;
-use crate::engine::{Record, StepRecord};
-use crate::error::BenchError;
+use weir_load::control::Control;
+use weir_load::engine::{Record, StepRecord};
+use weir_load::error::BenchError;
 use crate::suite::Applied;
-use crate::workload::Workload;
+use weir_load::workload::Workload;
 
 /// Clocks that moved by more than so many milliseconds against each other are worth a sentence.
 const DRIFT_MS: f64 = 10.0;
@@ -162,9 +162,9 @@ mod tests {
     use super::super::seat::Loss;
     use super::*;
     use crate::cluster::wire::Assigned;
-    use crate::rng::Rng;
-    use crate::stats::{OpKind, Recorder, Span};
-    use crate::workload::Part;
+    use weir_load::rng::Rng;
+    use weir_load::stats::{OpKind, Recorder, Span};
+    use weir_load::workload::Part;
 
     const JOBS: u32 = 16;
 

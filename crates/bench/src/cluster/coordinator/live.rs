@@ -1,6 +1,6 @@
 //! The windows of all workers added up, for live display.
 
-use crate::engine::{Phase, Window};
+use weir_load::engine::{Phase, Window};
 
 /// Windows of several workers since the last look.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use super::split::jobs_of;
 use crate::cluster::clock::{Exchange, Reading};
 use crate::cluster::wire::{Assigned, Report};
-use crate::engine::{Phase, Record, Window};
+use weir_load::engine::{Phase, Record, Window};
 use crate::results::WorkerResult;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Dealing the loads of a step to workers. Arithmetic: no connection is touched.
 
 use crate::cluster::wire::Assigned;
-use crate::error::BenchError;
-use crate::workload::{Part, Workload};
+use weir_load::error::BenchError;
+use weir_load::workload::{Part, Workload};
 
 /// A worker as far as dealing is concerned.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,10 @@ use super::seat::{Progress, Seat};
 use crate::cluster::clock::{Reading, best, lead_ns};
 use crate::cluster::link::Incoming;
 use crate::cluster::wire::{Assigned, Order, Preparation, Report};
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use crate::suite::{Applied, Context};
-use crate::target::Target;
-use crate::workload::Workload;
+use weir_load::target::Target;
+use weir_load::workload::Workload;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

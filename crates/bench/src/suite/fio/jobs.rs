@@ -1,8 +1,8 @@
 //! Loads as a job file of fio. Each job of a load becomes a section of its own, so that it gets its
 //! own files, seed and figures.
 
-use crate::error::BenchError;
-use crate::workload::{
+use weir_load::error::BenchError;
+use weir_load::workload::{
     Draw, Length, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Starts, Workload,
 };
 use std::fmt::Write;

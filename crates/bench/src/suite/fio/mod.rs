@@ -10,10 +10,10 @@ mod output;
 mod process;
 
 use super::{Applied, Context, Executor};
-use crate::engine::{StepRecord, prepare_step};
-use crate::error::BenchError;
-use crate::target::Target;
-use crate::workload::Workload;
+use weir_load::engine::{StepRecord, prepare_step};
+use weir_load::error::BenchError;
+use weir_load::target::Target;
+use weir_load::workload::Workload;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,7 +41,7 @@ impl FioExecutor {
                  --engine fio"
             )));
         };
-        let Some(program) = crate::sandbox::find("fio") else {
+        let Some(program) = weir_lab::sandbox::find("fio") else {
             return Err(BenchError::Workload(
                 "fio is not installed: apt-get install fio, or omit --engine fio".to_owned(),
             ));

@@ -2,10 +2,10 @@
 
 use super::jobs::section;
 use super::process::Ran;
-use crate::engine::Foreign;
-use crate::error::BenchError;
-use crate::stats::OpKind;
-use crate::workload::Workload;
+use weir_load::engine::Foreign;
+use weir_load::error::BenchError;
+use weir_load::stats::OpKind;
+use weir_load::workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

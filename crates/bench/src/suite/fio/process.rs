@@ -1,11 +1,11 @@
 //! Running fio: started, watched, interrupted when the run is stopped.
 
 use super::at;
-use crate::control::Control;
-use crate::engine::{Phase, Window};
-use crate::error::BenchError;
+use weir_load::control::Control;
+use weir_load::engine::{Phase, Window};
+use weir_load::error::BenchError;
 use crate::suite::Context;
-use crate::workload::Workload;
+use weir_load::workload::Workload;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,6 +1,6 @@
 use super::*;
-use crate::control::Control;
-use crate::workload::{
+use weir_load::control::Control;
+use weir_load::workload::{
     Draw, Length, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability, Starts, Think,
     VerifyScope,
 };
@@ -154,7 +154,7 @@ fn what_fio_can_t_say_is_refused_by_name() {
         let error = refusal(load);
         assert!(error.contains(wanted) && error.contains("omit --engine fio"), "{error}");
     }
-    let nfs = Target::Nfs(crate::NfsTarget::new("127.0.0.1:2049".parse().unwrap(), "/v"));
+    let nfs = Target::Nfs(weir_load::NfsTarget::new("127.0.0.1:2049".parse().unwrap(), "/v"));
     let error = FioExecutor::new(&nfs).err().unwrap().to_string();
     assert!(error.contains("only mounted paths"), "{error}");
 }
@@ -302,7 +302,7 @@ fn jobs_move_the_same_in_both_engines_and_in_fio_itself() {
     ] {
         let line = format!("fio --name=a {options}");
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let scenario = crate::lang::command(&words, &crate::lang::Options::default()).unwrap();
+        let scenario = weir_scenario::lang::command(&words, &weir_scenario::lang::Options::default()).unwrap();
         let loads = &scenario.steps[0].loads;
         let ours = moved(&mut native, loads);
         assert_eq!(moved(&mut fio, loads), ours, "{options}");

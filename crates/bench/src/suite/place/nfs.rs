@@ -1,10 +1,10 @@
 //! Directories of an NFSv3 export.
 
 use super::occupied;
-use crate::control::Control;
-use crate::engine::{Answer, Session, mount, room, status_name};
-use crate::error::BenchError;
-use crate::target::NfsTarget;
+use weir_load::control::Control;
+use weir_load::engine::{Answer, Session, mount, room, status_name};
+use weir_load::error::BenchError;
+use weir_load::target::NfsTarget;
 use weir_core::Credentials;
 use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::{

@@ -1,7 +1,7 @@
 //! Directories of a mounted file system.
 
 use super::occupied;
-use crate::error::BenchError;
+use weir_load::error::BenchError;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 
@@ -70,7 +70,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("bench");
         reach(place.path()).unwrap();
-        assert!(crate::engine::path_room(place.path()).unwrap() > 0);
+        assert!(weir_load::engine::path_room(place.path()).unwrap() > 0);
         assert!(claim(&directory).unwrap());
         assert!(!claim(&directory).unwrap(), "an empty one is found");
         std::fs::create_dir_all(directory.join("a/b")).unwrap();

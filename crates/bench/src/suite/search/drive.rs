@@ -5,12 +5,12 @@ use super::knee::{Point, knee};
 use super::rate::{Answer, Next, RateSearch};
 use super::scale::{Enough, ScaleSearch};
 use crate::results::{Finding, TestResult};
-use crate::scenario::{Axis, Chart, Language, Scenario, Step};
+use weir_scenario::scenario::{Axis, Chart, Language, Scenario, Step};
 use crate::suite::course::Course;
 use crate::suite::event::Event;
 use crate::suite::run::{Outcome, Suite, Whole, blank};
-use crate::units::{latency, three_digits};
-use crate::workload::{Rate, Workload};
+use weir_core::units::{latency, three_digits};
+use weir_load::workload::{Rate, Workload};
 
 /// Doublings without a gain that a curve goes on for, so that it shows the rise after its knee.
 const BEYOND: usize = 2;
@@ -299,7 +299,7 @@ fn exact(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Control;
+    use weir_load::control::Control;
     use crate::suite::Options;
     use crate::suite::testing::{Act, Figures, Ground, Scripted};
 
@@ -347,7 +347,7 @@ mod tests {
         let laid = executor
             .applied
             .iter()
-            .filter(|loads| loads[0].layout != crate::workload::Layout::Existing);
+            .filter(|loads| loads[0].layout != weir_load::workload::Layout::Existing);
         assert_eq!(laid.count(), 1, "files are laid out once");
         assert!(ground.there.is_empty() && outcome.failures.is_empty());
     }

@@ -145,7 +145,7 @@ impl RateSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use weir_load::rng::Rng;
 
     /// One server after M/M/1: the time in it is exponential with mean 1/(capacity - rate). Closed
     /// loops of `depth` answer at its capacity. `noise` is the part by which percentiles vary.

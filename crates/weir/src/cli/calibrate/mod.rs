@@ -23,7 +23,7 @@ use weir_api::{
     NewCalibration, NewPool, Qos, ServerInfo, Squash,
 };
 use weir_bench::calibrate::{Cell, Plan, Step, measure};
-use weir_bench::{Control, NfsTarget};
+use weir_load::{Control, NfsTarget};
 use weir_core::units::{Bytes, Rate};
 
 /// Load above which other volumes count as busy: bytes per second, READs and WRITEs per second.
@@ -232,7 +232,7 @@ async fn calibrate(global: &Global, client: &Client, args: &Measure) -> Result<(
         return announce(output, args, &plan);
     }
     if output == Output::Table {
-        weir_bench::errln!("{}", in_words(&plan));
+        weir_report::errln!("{}", in_words(&plan));
     }
     let run = Run { client, server: &server, output, plan: &plan };
     let kept = run.on_ground(&pool, others, &mut stop).await?;
@@ -330,7 +330,7 @@ impl Run<'_> {
         };
         let measured = measured.await;
         if let (Err(error), Output::Table) = (ground.remove(client).await, self.output) {
-            weir_bench::errln!(
+            weir_report::errln!(
                 "weir: the calibration was not removed completely; the next one removes the remains: {}",
                 print::in_full(&error)
             );

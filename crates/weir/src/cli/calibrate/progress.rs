@@ -2,8 +2,9 @@
 
 use super::Output;
 use weir_bench::calibrate::Step;
-use weir_bench::terminal::Status;
-use weir_bench::{Phase, errln};
+use weir_report::terminal::Status;
+use weir_load::Phase;
+use weir_report::errln;
 use weir_core::units::{Bytes, Rate};
 
 pub(super) struct Progress {

@@ -50,8 +50,8 @@ impl Stop {
             next(&mut signals).await;
             asked.send_replace(true);
             next(&mut signals).await;
-            weir_bench::errln!("");
-            weir_bench::errln!(
+            weir_report::errln!("");
+            weir_report::errln!(
                 "weir: stopped immediately: pool {NAME} may remain; the next calibration removes it"
             );
             std::process::exit(ENDED_STATUS);

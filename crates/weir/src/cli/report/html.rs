@@ -2,7 +2,7 @@
 
 use super::{cause_words, counts, error_text, nanos_text, utc, verdict};
 use weir_api::{Report, Split, Verdict, Window};
-use weir_bench::report::{
+use weir_report::{
     Cell, Column, Fact, Line, Outcome, Page, Part, Series, Stack, StackedChart, Stretch, Strip,
     Table, Timeline, Tone, figure,
 };

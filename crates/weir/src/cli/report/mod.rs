@@ -9,8 +9,8 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_api::{Cause, Client, Report, SignedReport, Verdict, Why, Window};
-use weir_bench::report::percent;
-use weir_bench::units::{latency, parse_time};
+use weir_report::percent;
+use weir_core::units::{latency, parse_time};
 use weir_core::units::Rate;
 
 pub(crate) use time::utc;

@@ -1,0 +1,335 @@
+//! The steps of a test as a table: measured, published beside it, spread, and marks.
+
+use super::words::{bytes, load, spread, step_name};
+use weir_report::{Cell, Column, Table, Tone, figure};
+use crate::results::{StepResult, StepRun, Summary, TestResult};
+use weir_scenario::scenario::{Cache, Published};
+use weir_core::units::latency;
+use std::collections::BTreeSet;
+
+/// Steps that are figures of the test.
+pub(super) fn shown(test: &TestResult) -> impl Iterator<Item = &StepResult> {
+    test.steps.iter().filter(|step| !step.preparation)
+}
+
+/// Steps that were measured, with their figures.
+pub(super) fn measured(test: &TestResult) -> impl Iterator<Item = (&StepResult, &Summary)> {
+    shown(test).filter_map(|step| step.summary.as_ref().map(|summary| (step, summary)))
+}
+
+/// Does the test have several groups of steps?
+pub(super) fn grouped(test: &TestResult) -> bool {
+    shown(test).map(|step| step.group.as_str()).collect::<BTreeSet<_>>().len() > 1
+}
+
+/// Is the test about MiB/s rather than operations? It is if its blocks are of 32 KiB or more.
+pub(super) fn about_bytes(test: &TestResult) -> bool {
+    let first = measured(test).next();
+    first.is_some_and(|(_, summary)| {
+        summary.iops.median > 0.0 && summary.mibps.median / summary.iops.median >= 1.0 / 33.0
+    })
+}
+
+/// The published figure of a step, in the unit that it was published in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Whole {
+    /// Reads; all kinds where they were not told apart.
+    pub(super) read: f64,
+    /// Writes.
+    pub(super) write: f64,
+    /// The figure is of all kinds together.
+    pub(super) together: bool,
+    /// MiB/s, not operations a second.
+    pub(super) bytes: bool,
+}
+
+impl Whole {
+    pub(super) fn of(published: &Published) -> Option<Self> {
+        let pair = |read: Option<f64>, write: Option<f64>, bytes| {
+            (read.is_some() || write.is_some()).then(|| Self {
+                read: read.unwrap_or(0.0),
+                write: write.unwrap_or(0.0),
+                together: false,
+                bytes,
+            })
+        };
+        let one = |all: Option<f64>, bytes| {
+            all.map(|read| Self { read, write: 0.0, together: true, bytes })
+        };
+        pair(published.read_iops, published.write_iops, false)
+            .or_else(|| pair(published.read_mibps, published.write_mibps, true))
+            .or_else(|| one(published.iops, false))
+            .or_else(|| one(published.mibps, true))
+    }
+
+    pub(super) fn sum(&self) -> f64 {
+        self.read + self.write
+    }
+
+    pub(super) const fn unit(&self) -> &'static str {
+        if self.bytes { "MiB/s" } else { "op/s" }
+    }
+
+    /// The measured figure, in the same unit.
+    pub(super) const fn measured(&self, summary: &Summary) -> f64 {
+        if self.bytes { summary.mibps.median } else { summary.iops.median }
+    }
+
+    fn text(&self, about: bool) -> String {
+        let about = if about { "about " } else { "" };
+        let figures = match (self.read > 0.0, self.write > 0.0) {
+            (true, true) => format!("{} + {}", figure(self.read), figure(self.write)),
+            (false, true) => figure(self.write),
+            _ => figure(self.read),
+        };
+        format!("{about}{figures} {}", self.unit())
+    }
+}
+
+/// The columns that a test needs.
+#[derive(Clone, Copy)]
+struct Needs {
+    groups: bool,
+    reads: bool,
+    writes: bool,
+    others: bool,
+    published: bool,
+    repeats: bool,
+    marks: bool,
+    narrow: bool,
+}
+
+impl Needs {
+    fn of(test: &TestResult, narrow: bool) -> Self {
+        let any =
+            |want: &dyn Fn(&Summary) -> bool| measured(test).any(|(_, summary)| want(summary));
+        let reads = any(&|one| one.read_iops.median > 0.0);
+        let writes = any(&|one| one.write_iops.median > 0.0);
+        let others = any(&|one| {
+            let data = one.read_iops.median + one.write_iops.median;
+            one.iops.median - data > one.iops.median * 0.02
+        });
+        Self {
+            groups: grouped(test),
+            reads,
+            writes,
+            others: others || !(reads || writes),
+            published: shown(test).any(|step| step.published.is_some()),
+            repeats: any(&|one| one.repeats > 1),
+            marks: shown(test).any(|step| !marks(step).is_empty()),
+            narrow,
+        }
+    }
+
+    /// Are MiB/s told in one column, reads and writes together?
+    const fn together(self) -> bool {
+        self.narrow || !(self.reads && self.writes)
+    }
+}
+
+/// The table of a test; `narrow` leaves out what a terminal has no room for.
+pub(super) fn table(test: &TestResult, narrow: bool) -> Table {
+    let needs = Needs::of(test, narrow);
+    let mut columns = vec![Column::words("step")];
+    let heads = [
+        (needs.others, "op/s"),
+        (needs.reads, "reads/s"),
+        (needs.writes, "writes/s"),
+        (needs.together(), "MiB/s"),
+        (needs.reads && !needs.together(), "MiB/s read"),
+        (needs.writes && !needs.together(), "MiB/s written"),
+        (true, "mean"),
+        (true, "p99"),
+        (needs.published, "published"),
+        (needs.published, "of it"),
+        (needs.repeats, "repeats"),
+        (needs.repeats, "spread"),
+    ];
+    let wanted = heads.into_iter().filter(|(wanted, _)| *wanted);
+    columns.extend(wanted.map(|(_, head)| match head {
+        "published" => Column::mixed(head),
+        _ => Column::figures(head),
+    }));
+    if needs.marks {
+        columns.push(Column::prose("marks"));
+    }
+    Table { columns, rows: shown(test).map(|step| row(step, needs)).collect() }
+}
+
+fn row(step: &StepResult, needs: Needs) -> Vec<Cell> {
+    let name = step_name(step, needs.groups);
+    let summary = step.summary.as_ref();
+    let dash = || Cell::new("–", Tone::Muted);
+    let with = |text: &dyn Fn(&Summary) -> String| {
+        summary.map_or_else(dash, |summary| Cell::from(text(summary)))
+    };
+    let rate = |value: f64| if value > 0.0 { figure(value) } else { "–".to_owned() };
+    let mut cells = vec![name.into()];
+    if needs.others {
+        cells.push(with(&|one| rate(one.iops.median)));
+    }
+    let apart = !needs.together();
+    let rates = [
+        (needs.reads, summary.map(|one| one.read_iops)),
+        (needs.writes, summary.map(|one| one.write_iops)),
+        (needs.together(), summary.map(|one| one.mibps)),
+        (needs.reads && apart, summary.map(|one| one.read_mibps)),
+        (needs.writes && apart, summary.map(|one| one.write_mibps)),
+    ];
+    for (_, value) in rates.into_iter().filter(|(wanted, _)| *wanted) {
+        cells.push(value.map_or_else(dash, |value| Cell::from(rate(value.median))));
+    }
+    cells.push(with(&|one| latency(one.mean_ms.median)));
+    cells.push(with(&|one| latency(one.p99_ms.median)));
+    if needs.published {
+        cells.extend(published(step));
+    }
+    if needs.repeats {
+        cells.push(with(&|one| one.repeats.to_string()));
+        cells.push(with(&|one| spread(&one.iops, one.repeats)));
+    }
+    if needs.marks {
+        cells.push(marks_cell(step));
+    }
+    cells
+}
+
+/// The published figure, and the part of it that was measured.
+fn published(step: &StepResult) -> [Cell; 2] {
+    let dash = || Cell::new("–", Tone::Muted);
+    let Some(published) = &step.published else { return [dash(), dash()] };
+    let whole = Whole::of(published);
+    let mut text: Vec<String> = whole.iter().map(|whole| whole.text(published.about)).collect();
+    text.extend(published.latency_ms.map(|ms| format!("at {}", latency(ms))));
+    let part = whole.zip(step.summary.as_ref()).filter(|(whole, _)| whole.sum() > 0.0);
+    let part = part.map_or_else(dash, |(whole, summary)| {
+        Cell::from(part_of(whole.measured(summary), whole.sum()))
+    });
+    [text.join(" ").into(), part]
+}
+
+/// `measured` over `published`: in percent, or as a factor where it is twice or more.
+fn part_of(measured: f64, published: f64) -> String {
+    let ratio = measured / published;
+    if ratio >= 2.0 {
+        return format!("{} ×", figure(ratio));
+    }
+    format!("{} %", figure(ratio * 100.0))
+}
+
+fn marks_cell(step: &StepResult) -> Cell {
+    let marks = marks(step);
+    let bad = marks.iter().any(|mark| mark.bad);
+    let words: Vec<&str> = marks.iter().map(|mark| mark.word).collect();
+    Cell::new(words.join(", "), if bad { Tone::Bad } else { Tone::Muted })
+}
+
+/// A word about a step's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) word: &'static str,
+    /// The figures are not to be relied on.
+    pub(super) bad: bool,
+}
+
+/// The marks beside the figures of a step.
+pub(super) fn marks(step: &StepResult) -> Vec<Mark> {
+    let any = |what: fn(&StepRun) -> bool| step.runs.iter().any(what);
+    let mismatch =
+        |run: &StepRun| run.total.verify.as_ref().is_some_and(|verify| verify.mismatches > 0);
+    let all = [
+        (any(mismatch), "MISMATCH", true),
+        (any(|run| run.total.error_count() > 0), "errors", true),
+        (any(|run| run.total.connections.lost > 0), "lost connection", true),
+        (any(lost_worker), "lost worker", true),
+        (any(|run| run.total.interrupted), "interrupted", true),
+        (any(|run| run.total.generator.saturated), "generator limit", true),
+        (any(|run| run.steady.is_some_and(|steady| !steady.steady)), "not steady", true),
+        (step.cache.wanted == Cache::Excluded && !step.cache.open.is_empty(), "caches open", false),
+        (step.skipped.is_some() && step.runs.is_empty(), "skipped", false),
+        (step.skipped.is_some() && !step.runs.is_empty(), "ended early", false),
+        (!step.notes.is_empty(), "see notes", false),
+    ];
+    let found = all.into_iter().filter(|(there, _, _)| *there);
+    let mut marks: Vec<Mark> = found.map(|(_, word, bad)| Mark { word, bad }).collect();
+    // A note usually says what a mark is about.
+    if marks.len() > 1 {
+        marks.retain(|mark| mark.word != "see notes");
+    }
+    marks
+}
+
+/// Did a worker get lost?
+pub(super) fn lost_worker(run: &StepRun) -> bool {
+    run.workers.iter().any(|worker| worker.lost.is_some())
+}
+
+/// The load of each step, in words.
+pub(super) fn loads(test: &TestResult) -> Table {
+    let groups = grouped(test);
+    let columns = vec![Column::words("step"), Column::prose("load"), Column::figures("data set")];
+    let mut rows = Vec::new();
+    for step in &test.steps {
+        let Some(run) = step.runs.first() else { continue };
+        let mut name = step_name(step, groups);
+        if step.preparation {
+            name.push_str(" (preparation)");
+        }
+        let data = step.cache.data_bytes;
+        for one in run.workloads() {
+            let text = load(one);
+            let data = if data > 0 { bytes(data) } else { String::new() };
+            rows.push(vec![name.as_str().into(), text.into(), data.into()]);
+        }
+    }
+    Table { columns, rows }
+}
+
+/// Sentences of steps, each once, with the steps it is about.
+pub(super) fn notes(test: &TestResult) -> Vec<String> {
+    let groups = grouped(test);
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for step in &test.steps {
+        let skipped = step.skipped.as_deref();
+        for note in step.notes.iter().map(String::as_str).chain(skipped) {
+            let name = step_name(step, groups);
+            match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, steps)) => steps.push(name),
+                None => notes.push((note, vec![name])),
+            }
+        }
+    }
+    let told = notes.into_iter().map(|(note, steps)| match steps.as_slice() {
+        all if all.len() == test.steps.len() && all.len() > 1 => format!("All steps: {note}"),
+        [first, .., last] if steps.len() > 4 => {
+            format!("{} steps, {first} to {last}: {note}", steps.len())
+        }
+        few => format!("{}: {note}", few.join(", ")),
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_figures_keep_their_unit_and_their_parts() {
+        let pair =
+            Published { read_iops: Some(3.0), write_iops: Some(1.0), ..Published::default() };
+        let whole = Whole::of(&pair).unwrap();
+        assert_eq!((whole.sum(), whole.unit(), whole.together), (4.0, "op/s", false));
+        assert_eq!(whole.text(true), "about 3.00 + 1.00 op/s");
+        let one = Published { mibps: Some(4500.0), ..Published::default() };
+        let whole = Whole::of(&one).unwrap();
+        assert!(whole.together && whole.text(false).ends_with("500 MiB/s"));
+        assert_eq!(Whole::of(&Published::default()), None);
+    }
+
+    #[test]
+    fn parts_of_what_was_published_are_percents_or_factors() {
+        assert_eq!(part_of(2.1, 100.0), "2.10 %");
+        assert_eq!(part_of(150.0, 100.0), "150 %");
+        assert_eq!(part_of(250.0, 100.0), "2.50 ×");
+    }
+}

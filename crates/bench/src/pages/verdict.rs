@@ -1,0 +1,124 @@
+//! The outcome of all results in a sentence, and the figures that stand out.
+
+use super::steps::{lost_worker, measured, shown};
+use weir_report::{Fact, figure};
+use crate::results::{Results, StepRun};
+
+/// The way in which the results are to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Sound,
+    WithCare,
+    Bad,
+}
+
+/// The outcome: how to take it, in a word, in a sentence.
+pub(super) fn of(results: &Results) -> (Taken, &'static str, String) {
+    let runs = || results.tests.iter().flat_map(|test| &test.steps).flat_map(|step| &step.runs);
+    let mismatches = total(runs(), |run| run.total.verify.as_ref().map_or(0, |v| v.mismatches));
+    let errors = total(runs(), |run| run.total.error_count());
+    let lost = total(runs(), |run| run.total.connections.lost);
+    let unread = total(runs(), |run| run.total.verify.as_ref().map_or(0, |v| v.unread));
+    if mismatches > 0 {
+        let sentence = format!("{} blocks did not contain the written data.", count(mismatches));
+        return (Taken::Bad, "Corrupt data", sentence);
+    }
+    if errors > 0 || lost > 0 {
+        let sentence = format!(
+            "{} operations failed and {} connections were lost; the figures do not include failed operations.",
+            count(errors),
+            count(lost)
+        );
+        return (Taken::Bad, "Failures", sentence);
+    }
+    let workers = runs().any(lost_worker);
+    if results.interrupted || workers || unread > 0 {
+        let why = if workers { "A worker was lost" } else { "The run ended before its time" };
+        let sentence = format!("{why}; the results cover the time until then.");
+        return (Taken::WithCare, "Incomplete", sentence);
+    }
+    if runs().next().is_none() {
+        return (Taken::WithCare, "Nothing measured", "No step was applied.".to_owned());
+    }
+    let saturated = runs().filter(|run| run.total.generator.saturated).count();
+    let limited = (saturated > 0).then(|| {
+        format!(
+            "In {saturated} of {} runs the load generator was the limit: the target can do more.",
+            runs().count()
+        )
+    });
+    match (gaps(results), limited) {
+        (Some(gaps), None) => return (Taken::WithCare, "With gaps", gaps),
+        (Some(gaps), Some(limited)) => {
+            return (Taken::WithCare, "With gaps", format!("{gaps} {limited}"));
+        }
+        (None, Some(limited)) => return (Taken::WithCare, "Complete, with limits", limited),
+        (None, None) => {}
+    }
+    let unsteady = runs().filter(|run| run.steady.is_some_and(|steady| !steady.steady)).count();
+    if unsteady > 0 {
+        let all = runs().count();
+        let sentence = format!("In {unsteady} of {all} runs the rate was not steady.");
+        return (Taken::WithCare, "Complete, with care", sentence);
+    }
+    let checked = total(runs(), |run| run.total.verify.as_ref().map_or(0, |v| v.checked));
+    let verified = match checked {
+        0 => String::new(),
+        blocks => format!(" {} blocks were read back as written.", count(blocks)),
+    };
+    (Taken::Sound, "Sound", format!("Every step ran to its end and no operation failed.{verified}"))
+}
+
+/// Says that steps are missing, whether they failed or a rule of their test ended it.
+fn gaps(results: &Results) -> Option<String> {
+    let steps = || results.tests.iter().flat_map(|test| &test.steps);
+    let left_out = steps().filter(|step| step.skipped.is_some()).count();
+    let all = steps().count();
+    let sentence = format!(
+        "{left_out} of {all} steps were skipped or stopped early; the reason is given for each."
+    );
+    (left_out > 0).then_some(sentence)
+}
+
+fn total<'a>(runs: impl Iterator<Item = &'a StepRun>, figure: impl Fn(&StepRun) -> u64) -> u64 {
+    runs.map(figure).fold(0, u64::saturating_add)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with thousands told apart")]
+fn count(number: u64) -> String {
+    if number < 1000 { number.to_string() } else { figure(number as f64) }
+}
+
+/// The figures that stand out.
+pub(super) fn facts(results: &Results) -> Vec<Fact> {
+    let fact = |value: String, label: String| Fact { value, label };
+    let all = || results.tests.iter().flat_map(|test| measured(test).map(move |one| (test, one)));
+    let steps = results.tests.iter().flat_map(shown).count();
+    let mut facts = vec![
+        fact(results.tests.len().to_string(), plural(results.tests.len(), "test")),
+        fact(format!("{} of {steps}", all().count()), "steps measured".to_owned()),
+    ];
+    let highest = |value: fn(&crate::results::Summary) -> f64| {
+        all().max_by(|a, b| value(a.1.1).total_cmp(&value(b.1.1)))
+    };
+    if let Some((_, (step, summary))) = highest(|summary| summary.iops.median) {
+        facts.push(fact(figure(summary.iops.median), format!("op/s maximum, in {}", step.name)));
+    }
+    if let Some((_, (step, summary))) = highest(|summary| summary.mibps.median)
+        && summary.mibps.median > 0.0
+    {
+        facts.push(fact(figure(summary.mibps.median), format!("MiB/s maximum, in {}", step.name)));
+    }
+    let runs = || results.tests.iter().flat_map(|test| &test.steps).flat_map(|step| &step.runs);
+    let failed = total(runs(), |run| run.total.error_count());
+    facts.push(fact(count(failed), "operations failed".to_owned()));
+    if runs().any(|run| run.total.verify.is_some()) {
+        let checked = total(runs(), |run| run.total.verify.as_ref().map_or(0, |v| v.checked));
+        facts.push(fact(count(checked), "blocks verified".to_owned()));
+    }
+    facts
+}
+
+fn plural(count: usize, one: &str) -> String {
+    if count == 1 { one.to_owned() } else { format!("{one}s") }
+}

@@ -1,0 +1,128 @@
+//! An operator who changes the catalogue while the server is killed, and looks whether what was
+//! answered is so: a volume's quota, and whether another volume exists.
+
+use super::world::{TICK, World};
+use weir_load::rng::Rng;
+use std::path::Path;
+use weir_api::{Client, ClientError, Dry, NewVolume, VolumeChange};
+
+const GIB: u64 = 1 << 30;
+
+/// The volume whose quota is changed.
+pub(super) const RESIZED: &str = "resized";
+/// The volume that is made and removed.
+const FLEETING: &str = "fleeting";
+
+/// The possible content of the catalogue.
+struct Facts {
+    quota: Vec<u64>,
+    exists: Vec<bool>,
+}
+
+/// Changes the catalogue of the server on `data` until the run is over; gives how many changes were
+/// answered.
+pub(super) fn run(world: &World, data: &Path, pool: &str, quota_bytes: u64) -> u64 {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        world.found("operator".to_owned(), vec!["no runtime".to_owned()], Vec::new());
+        return 0;
+    };
+    let client = Client::local(data);
+    let mut facts = Facts { quota: vec![quota_bytes], exists: vec![false] };
+    let (mut rng, mut changes) = (Rng::new(world.run ^ 0x0b0e), 0);
+    while !world.stopped() {
+        let cuts = world.cuts();
+        let turn = async {
+            // A machine without power answers nobody.
+            let alive = || if world.cuts_begun() == cuts { Ok(()) } else { Err(Trouble::Away) };
+            facts.compare(&client, alive).await?;
+            facts.change(&client, pool, &mut rng, alive).await?;
+            changes += 1;
+            Ok(())
+        };
+        match runtime.block_on(turn) {
+            Ok(()) | Err(Trouble::Away) => {}
+            Err(Trouble::Wrong(_)) if cuts != world.cuts_begun() => {}
+            Err(Trouble::Wrong(what)) => {
+                world.found("operator".to_owned(), vec![what], Vec::new());
+            }
+        }
+        std::thread::sleep(TICK * 5);
+    }
+    changes
+}
+
+/// Why a turn came to nothing.
+enum Trouble {
+    /// The server was killed.
+    Away,
+    Wrong(String),
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Unreachable { .. } | ClientError::Broken(_) | ClientError::Timeout(_) => {
+                Self::Away
+            }
+            other => Self::Wrong(other.to_string()),
+        }
+    }
+}
+
+impl Facts {
+    /// Looks at the catalogue: what it says is what was in doubt.
+    async fn compare(
+        &mut self,
+        client: &Client,
+        alive: impl Fn() -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        let volumes = client.volumes().await?;
+        alive()?;
+        let resized = volumes.iter().find(|volume| volume.name == RESIZED);
+        let quota = resized.map_or(0, |volume| volume.quota_bytes);
+        let exists = volumes.iter().any(|volume| volume.name == FLEETING);
+        if !self.quota.contains(&quota) || !self.exists.contains(&exists) {
+            return Err(Trouble::Wrong(format!(
+                "the catalogue says {quota} and {exists}, not {:?} and {:?}",
+                self.quota, self.exists
+            )));
+        }
+        (self.quota, self.exists) = (vec![quota], vec![exists]);
+        Ok(())
+    }
+
+    /// Makes one change; until it is answered the state before it is right as well.
+    async fn change(
+        &mut self,
+        client: &Client,
+        pool: &str,
+        rng: &mut Rng,
+        alive: impl Fn() -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        if rng.below(3) > 0 {
+            let quota_bytes = (1 + rng.below(1000)) * GIB;
+            self.quota.push(quota_bytes);
+            let change = VolumeChange { quota_bytes: Some(quota_bytes), ..VolumeChange::default() };
+            client.change_volume(RESIZED, &change, Dry::No).await?;
+            alive()?;
+            self.quota = vec![quota_bytes];
+        } else if self.exists == [false] {
+            self.exists.push(true);
+            let new = NewVolume {
+                name: FLEETING.to_owned(),
+                pool: pool.to_owned(),
+                quota_bytes: GIB,
+                ..NewVolume::default()
+            };
+            client.create_volume(&new, Dry::No).await?;
+            alive()?;
+            self.exists = vec![true];
+        } else {
+            self.exists.push(false);
+            client.delete_volume(FLEETING, Dry::No).await?;
+            alive()?;
+            self.exists = vec![false];
+        }
+        Ok(())
+    }
+}

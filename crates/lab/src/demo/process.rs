@@ -1,0 +1,138 @@
+//! A child process that ends with its owner.
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Longest time that a process may take to leave before it is killed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A child process. Dropping it asks the process to end, and kills it if it does not.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`, out of the terminal's process group: an interrupt reaches the owner alone,
+    /// which then ends the child in order.
+    ///
+    /// # Errors
+    /// If the program can't be started.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child =
+            command.process_group(0).spawn().with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name, child })
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process's exit status, if it has ended.
+    ///
+    /// # Errors
+    /// If the system can't tell.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().with_context(|| format!("can't watch {}", self.name))
+    }
+
+    /// The child itself, to take its output from.
+    pub(crate) const fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Ends it at once (SIGKILL), and waits until nothing of it is left.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        let name = &self.name;
+        self.child.kill().with_context(|| format!("cannot kill {name}"))?;
+        self.child.wait().with_context(|| format!("cannot wait for {name}"))?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.ended()?.is_some() {
+            return Ok(());
+        }
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            kill_process(pid, Signal::TERM)?;
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if self.ended()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+/// The directories in `/proc` of the threads of process `pid` whose names begin with `prefix`.
+pub(super) fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    let paths = tasks.filter_map(|task| Some(task.ok()?.path()));
+    let named = |path: &PathBuf| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with(prefix))
+    };
+    paths.filter(named).collect()
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            weir_report::errln!(
+                "{} (process {}) could not be ended: {error}",
+                self.name,
+                self.child.id()
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_with_its_owner() {
+        let mut process = Process::start(Command::new("sleep").arg("1000")).unwrap();
+        assert_eq!(process.ended().unwrap(), None);
+        let path = format!("/proc/{}", process.pid());
+        assert!(std::path::Path::new(&path).exists());
+        drop(process);
+        assert!(!std::path::Path::new(&path).exists());
+    }
+
+    #[test]
+    fn threads_are_found_by_their_names() {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (started, starting) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("found-by-name".to_owned());
+        let thread = thread.spawn(move || {
+            started.send(()).unwrap();
+            stopped.recv().unwrap_err();
+        });
+        starting.recv().unwrap();
+        let pid = std::process::id();
+        assert_eq!(threads_named(pid, "found-by-").len(), 1);
+        assert_eq!(threads_named(pid, "no-such-").len(), 0);
+        drop(stop);
+        thread.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let error = Process::start(&mut Command::new("no-such-program-here")).unwrap_err();
+        assert!(error.to_string().contains("no-such-program-here"));
+    }
+}

@@ -1,0 +1,174 @@
+//! The three servers, on the same directory.
+
+use crate::demo::{Operator, Process, Server, wait_for};
+use crate::disk::Disk;
+use weir_report::Series;
+use weir_load::{NfsTarget, Target};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Ganesha's ports; nothing else listens in the namespace.
+const GANESHA: (u16, u16) = (12_049, 12_050);
+/// The port mapper's port (RFC 1833 §1).
+const PORT_MAPPER: u16 = 111;
+/// A pool and a volume whose contract never binds: 16,000 MiB/s at the Ultra level.
+const POOL_TEBIBYTES: u64 = 256;
+const VOLUME_GIBIBYTES: u64 = 125 * 1024;
+
+/// A server under comparison, running.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// Which it is.
+    pub(crate) series: Series,
+    /// The server's target.
+    pub(crate) target: Target,
+    /// The server's process id.
+    pub(crate) pid: u32,
+    _guards: Vec<Process>,
+    _server: Option<Server>,
+}
+
+/// Weir on a data directory `name` in `disk`, with one volume, and the directory of that volume.
+pub(crate) fn weir(
+    exe: &Path,
+    disk: &Disk,
+    logs: &Path,
+    name: &str,
+    durability: &str,
+) -> Result<(Peer, PathBuf)> {
+    let data = disk.path().join(name);
+    let log = logs.join(format!("{name}.log"));
+    let server = Server::start(exe, &data, &log, &["--namespace-durability", durability])?;
+    let operator = Operator::connect(server.data())?;
+    operator.make_pool("peers", POOL_TEBIBYTES, None)?;
+    operator.make_volume("peer", "peers", VOLUME_GIBIBYTES)?;
+    let directory = volume_directory(&data)?;
+    let peer = Peer {
+        series: Series::Weir,
+        target: Target::Nfs(NfsTarget::new(server.nfs(), "/peer")),
+        pid: server.pid(),
+        _guards: Vec::new(),
+        _server: Some(server),
+    };
+    Ok((peer, directory))
+}
+
+/// The directory that holds the files of the only volume under `data`.
+fn volume_directory(data: &Path) -> Result<PathBuf> {
+    let mut pending = vec![data.to_owned()];
+    while let Some(dir) = pending.pop() {
+        if dir.file_name().is_some_and(|name| name == "volumes") {
+            for entry in std::fs::read_dir(&dir)?.flatten() {
+                let root = entry.path().join("root");
+                if root.is_dir() {
+                    return Ok(root);
+                }
+            }
+        }
+        let inner = std::fs::read_dir(&dir)?.flatten().map(|entry| entry.path());
+        pending.extend(inner.filter(|path| path.is_dir()));
+    }
+    bail!("no volume directory under {}", data.display())
+}
+
+/// Ganesha on `directory`, and the port mapper it asks for.
+pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
+    let log = work.join("ganesha.log");
+    let mapper_log = work.join("rpcbind.log");
+    let output = File::create(&mapper_log)?;
+    let mut mapper = Process::start(
+        Command::new("rpcbind")
+            .arg("-f")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output),
+    )?;
+    wait_for(&mut mapper, loopback(PORT_MAPPER), &mapper_log)?;
+    let state = work.join("ganesha-state");
+    std::fs::create_dir_all(&state)?;
+    let configuration = work.join("ganesha.conf");
+    std::fs::write(&configuration, configure(directory, &state))?;
+    let mut server = Process::start(
+        Command::new("ganesha.nfsd")
+            .arg("-F")
+            .arg("-f")
+            .arg(&configuration)
+            .arg("-L")
+            .arg(&log)
+            .arg("-p")
+            .arg(work.join("ganesha.pid"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    )?;
+    wait_for(&mut server, loopback(GANESHA.1), &log)?;
+    wait_for(&mut server, loopback(GANESHA.0), &log)?;
+    let mut target = NfsTarget::new(loopback(GANESHA.0), "/peer");
+    target.mount_address = loopback(GANESHA.1);
+    Ok(Peer {
+        series: Series::Ganesha,
+        target: Target::Nfs(target),
+        pid: server.pid(),
+        _guards: vec![server, mapper],
+        _server: None,
+    })
+}
+
+fn configure(directory: &Path, state: &Path) -> String {
+    include_str!("ganesha.conf")
+        .replace("@NFS_PORT@", &GANESHA.0.to_string())
+        .replace("@MOUNT_PORT@", &GANESHA.1.to_string())
+        .replace("@STATE@", &state.to_string_lossy())
+        .replace("@EXPORT@", &directory.to_string_lossy())
+}
+
+/// The bare loop on `directory`.
+pub(super) fn bare(exe: &Path, directory: &Path) -> Result<Peer> {
+    let mut command = Command::new(exe);
+    command.args(["bare", "--dir"]).arg(directory).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut process = Process::start(&mut command)?;
+    let output = process.child().stdout.take().context("the bare loop has no output")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line)?;
+    let address: SocketAddr = line
+        .trim()
+        .strip_prefix("listening on ")
+        .and_then(|address| address.parse().ok())
+        .with_context(|| format!("the bare loop said {line:?} and not where it listens"))?;
+    Ok(Peer {
+        series: Series::Bare,
+        target: Target::Nfs(NfsTarget::new(address, "/")),
+        pid: process.pid(),
+        _guards: vec![process],
+        _server: None,
+    })
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ganesha_is_configured_completely() {
+        let text = configure(Path::new("/srv/here"), Path::new("/var/state"));
+        assert!(!text.contains('@') && text.contains("Path = \"/srv/here\";"));
+        assert!(text.contains("NFS_Port = 12049;") && text.contains("MNT_Port = 12050;"));
+    }
+
+    #[test]
+    fn finds_the_volume_wherever_the_pool_lies() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(volume_directory(data.path()).is_err());
+        let root = data.path().join("pools/1/volumes/7/root");
+        std::fs::create_dir_all(&root).unwrap();
+        assert_eq!(volume_directory(data.path()).unwrap(), root);
+    }
+}

@@ -1,0 +1,372 @@
+//! `make replay`: the catalogue of published tests against Weir and against NFS-Ganesha, on one
+//! file system of one machine, in turns.
+//!
+//! Every test is made to fit the machine by the same scale for both servers, and applied in rounds:
+//! Weir, Ganesha, Ganesha, Weir, so that what else the machine does meets both. Weir runs on;
+//! Ganesha is started for each turn. What is written is what `weir bench run` writes: a document of
+//! results for each server, and reports of them. Nothing is judged here.
+
+mod command;
+
+use weir_scenario::catalogue;
+use weir_bench::cluster::this_machine;
+use weir_load::control::Control;
+use crate::demo::Stop;
+use crate::disk::Disk;
+use crate::peers::{Filesystem, Peer, furnish, ganesha, requirements, weir};
+use weir_report;
+use weir_bench::results::{Results, StepResult, Summary, TestResult};
+use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::scale::{Facts, Scale, scale};
+use weir_bench::suite::Plan;
+use weir_bench::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use weir_report::terminal;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+pub(crate) use command::Command;
+
+/// Room beside the data set: the catalogue, journals, and Weir's own files.
+const SPARE_BYTES: u64 = 2 << 30;
+
+/// Places of the two servers.
+const WEIR: usize = 0;
+const GANESHA: usize = 1;
+
+/// A remark that a reader has to know first.
+const ONE_MACHINE: &str = "The load generator, the server and its disk share one machine: what it \
+    can do bounds both servers, and its figures are not those of a server that has a machine to \
+    itself.";
+
+/// The tests to replay, their size, and the destination of the results.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `weir` program.
+    pub weir: PathBuf,
+    /// For the file system's image and logs.
+    pub work: PathBuf,
+    /// For the results and reports.
+    pub out: PathBuf,
+    /// Names of tests contain one of these; empty: all that can be run.
+    pub only: Vec<String>,
+    /// Rounds; in each the servers take turns, test by test.
+    pub rounds: u32,
+    /// Most seconds measured of a step.
+    pub time_s: f64,
+    /// Most seconds of warm-up of a step.
+    pub warmup_s: f64,
+    /// Most bytes of files at a time.
+    pub data_bytes: u64,
+    /// The program runs inside its namespaces already.
+    pub inside: bool,
+}
+
+/// Replays and writes. `true` if everything could be run and no operation failed.
+///
+/// # Errors
+/// Says what is missing on the machine, or what failed.
+pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+    requirements()?;
+    if !options.inside {
+        crate::sandbox::enter()?;
+    }
+    furnish()?;
+    std::fs::create_dir_all(&options.work)?;
+    std::fs::create_dir_all(&options.out)?;
+    let work = options.work.canonicalize()?;
+    let scenarios = chosen(options)?;
+    let size = options.data_bytes.saturating_mul(2).saturating_add(SPARE_BYTES);
+    let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
+    let (weir, directory) = weir(&options.weir, &disk, &work, "weir", "process")?;
+    let mut sides = [
+        Side::new(
+            ("weir", "Weir"),
+            version(&options.weir.to_string_lossy(), "--version"),
+            "runs on from the first turn to the last",
+        ),
+        Side::new(
+            ("ganesha", "NFS-Ganesha"),
+            version("ganesha.nfsd", "-v"),
+            "is started for each turn; the other is idle meanwhile",
+        ),
+    ];
+    for (number, scenario) in scenarios.iter().enumerate() {
+        weir_report::errln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
+        for round in 0..options.rounds.max(1) {
+            // The server that comes second meets the state that the first left behind: each does so
+            // in turn.
+            let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
+            for place in order {
+                let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else { continue };
+                weir_report::errln!("  {}, round {}", side.label, round + 1);
+                // Ganesha 4.3 gives no descriptor back once it has used all it may have, and says
+                // NFS3ERR_JUKEBOX from then on: it begins anew each time.
+                let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose();
+                disk.sync()?;
+                match &fresh {
+                    Ok(fresh) => {
+                        let peer = fresh.as_ref().unwrap_or(&weir);
+                        side.apply(scenario, peer, options, stop);
+                    }
+                    Err(error) => side.failures.push(format!("{}: {error:#}", side.label)),
+                }
+            }
+        }
+        write(options, &sides)?;
+        if stop.asked() {
+            bail!("interrupted; what was measured until then is in {}", options.out.display());
+        }
+    }
+    for side in &sides {
+        weir_report::outln!("{}", side.label);
+        terminal::show(&report::suite::terminal(&side.results));
+        weir_report::outln!("");
+    }
+    weir_report::outln!("Reports: {}", options.out.join("replay.html").display());
+    let failures: Vec<&String> = sides.iter().flat_map(|side| &side.failures).collect();
+    for failure in &failures {
+        weir_report::errln!("{failure}");
+    }
+    Ok(failures.is_empty())
+}
+
+/// The tests that can be run and are wanted, made to fit.
+fn chosen(options: &Options) -> Result<Vec<Scenario>> {
+    let wanted = |name: &str| {
+        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
+    };
+    let scenarios: Vec<Scenario> = catalogue::all()
+        .iter()
+        .filter(|entry| entry.waiting.is_none() && wanted(&entry.name))
+        .map(|entry| catalogue::scenario(&entry.name).map(|scenario| fitted(&scenario, options)))
+        .collect::<Result<_, String>>()
+        .map_err(anyhow::Error::msg)?;
+    if scenarios.is_empty() {
+        bail!("no test that can be run is called like {}", options.only.join(" or "));
+    }
+    Ok(scenarios)
+}
+
+fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let facts = Facts {
+        client_memory_bytes: this_machine().memory_bytes,
+        server_memory_bytes: Some(this_machine().memory_bytes),
+        same_machine: true,
+        free_bytes: Some(options.data_bytes.saturating_mul(2)),
+        processors: u32::try_from(processors).unwrap_or(1),
+    };
+    let fit = Scale {
+        max_data_bytes: Some(options.data_bytes),
+        time_s: Some(options.time_s),
+        warmup_s: Some(options.warmup_s),
+        ..Scale::automatic(scenario, facts)
+    };
+    scale(scenario, &fit)
+}
+
+/// One server, and what came of it so far.
+struct Side {
+    /// Of its files.
+    name: &'static str,
+    label: &'static str,
+    /// The program's own version text.
+    program: String,
+    /// The lifetime of its process.
+    process: &'static str,
+    results: Results,
+    failures: Vec<String>,
+}
+
+impl Side {
+    fn new(
+        (name, label): (&'static str, &'static str),
+        program: String,
+        process: &'static str,
+    ) -> Self {
+        let (results, failures) = (Results::default(), Vec::new());
+        Self { name, label, program, process, results, failures }
+    }
+
+    /// Applies `scenario` once and adds what came of it.
+    fn apply(&mut self, scenario: &Scenario, peer: &Peer, options: &Options, stop: &Stop) {
+        let suite_options = self.options(peer);
+        let seconds = Plan::of(std::slice::from_ref(scenario), &suite_options).seconds;
+        weir_report::errln!("  about {seconds:.0} s of load");
+        let control = Control::new();
+        let mut observer = |event: &Event<'_>| {
+            if stop.asked() {
+                control.stop();
+            }
+            if let Event::Done(step) = event
+                && let Some(summary) = &step.summary
+            {
+                let (iops, mibps) = (summary.iops.median, summary.mibps.median);
+                weir_report::errln!("    {:<28} {iops:>9.0} op/s {mibps:>8.1} MiB/s", step.name);
+            }
+        };
+        let outcome = Suite {
+            executor: &mut Local::new(peer.target.clone()),
+            place: &mut TargetPlace::new(peer.target.clone()),
+            options: &suite_options,
+            control: &control,
+            observer: &mut observer,
+        }
+        .run(std::slice::from_ref(scenario));
+        let prefixed = outcome.failures.into_iter().map(|why| format!("{}: {why}", self.label));
+        self.failures.extend(prefixed);
+        self.add(outcome.results, options);
+    }
+
+    fn options(&self, peer: &Peer) -> SuiteOptions {
+        SuiteOptions {
+            label: self.label.to_owned(),
+            target: peer.target.to_string(),
+            command: command(),
+            transport: "NFSv3 in user space, over loopback".to_owned(),
+            server_pid: Some(peer.pid),
+            cache: CacheOptions {
+                client_memory: this_machine().memory_bytes,
+                server_memory: Some(this_machine().memory_bytes),
+                drop: true,
+                server_is_here: true,
+                ..CacheOptions::default()
+            },
+            ..SuiteOptions::default()
+        }
+    }
+
+    fn add(&mut self, new: Results, options: &Options) {
+        if self.results.tests.is_empty() {
+            self.results = Results { tests: Vec::new(), ..new.clone() };
+            let rounds = format!("{}, in turns with the other server", options.rounds.max(1));
+            let facts = [
+                ("server's program", self.program.clone()),
+                ("server's process", self.process.to_owned()),
+                (
+                    "file system",
+                    "XFS in a file of this machine's disk, the same for both".to_owned(),
+                ),
+                ("rounds", rounds),
+            ];
+            let facts = facts.map(|(name, value)| (name.to_owned(), value));
+            self.results.environment.facts.extend(facts);
+            self.results.warnings.push(ONE_MACHINE.to_owned());
+        }
+        self.results.interrupted |= new.interrupted;
+        for warning in new.warnings {
+            if !self.results.warnings.contains(&warning) {
+                self.results.warnings.push(warning);
+            }
+        }
+        for test in new.tests {
+            match self.results.tests.iter_mut().find(|own| own.name == test.name) {
+                Some(own) => join(own, test),
+                None => self.results.tests.push(test),
+            }
+        }
+    }
+}
+
+/// Adds another round of the same test.
+fn join(own: &mut TestResult, other: TestResult) {
+    for step in other.steps {
+        match own.steps.iter_mut().find(|kept| kept.name == step.name) {
+            Some(kept) => join_step(kept, step),
+            None => own.steps.push(step),
+        }
+    }
+}
+
+fn join_step(own: &mut StepResult, other: StepResult) {
+    own.runs.extend(other.runs);
+    own.summary = Summary::of(&own.runs);
+    own.skipped = own.skipped.take().or(other.skipped);
+    for note in other.notes {
+        if !own.notes.contains(&note) {
+            own.notes.push(note);
+        }
+    }
+}
+
+/// The command line, with the program by its name alone: results travel.
+fn command() -> Vec<String> {
+    let words = std::env::args().skip(1).filter(|word| word != "--inside");
+    std::iter::once("weir-lab".to_owned()).chain(words).collect()
+}
+
+/// The first line of what `program` says of its version; its name if it says nothing.
+fn version(program: &str, flag: &str) -> String {
+    let said = std::process::Command::new(program).arg(flag).output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let first = said.ok().and_then(|text| text.lines().next().map(str::to_owned));
+    first.filter(|line| !line.is_empty()).unwrap_or_else(|| program.to_owned())
+}
+
+fn write(options: &Options, sides: &[Side]) -> Result<()> {
+    let put = |name: String, text: String| {
+        let path = options.out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
+    };
+    for side in sides {
+        put(format!("{}.json", side.name), serde_json::to_string(&side.results)? + "\n")?;
+        put(format!("{}.html", side.name), report::suite::html(&[&side.results]))?;
+        put(format!("{}.csv", side.name), report::suite::csv(&side.results))?;
+    }
+    let all: Vec<&Results> = sides.iter().map(|side| &side.results).collect();
+    put("replay.html".to_owned(), report::suite::html(&all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(only: &[&str]) -> Options {
+        Options {
+            weir: PathBuf::new(),
+            work: PathBuf::new(),
+            out: PathBuf::new(),
+            only: only.iter().map(|&name| name.to_owned()).collect(),
+            rounds: 2,
+            time_s: 2.0,
+            warmup_s: 0.5,
+            data_bytes: 1 << 30,
+            inside: true,
+        }
+    }
+
+    #[test]
+    fn tests_are_chosen_by_name_and_made_to_fit() {
+        let some = chosen(&options(&["anf-linux-4k"])).unwrap();
+        assert!(!some.is_empty() && some.iter().all(|test| test.name.contains("anf-linux-4k")));
+        assert!(some.iter().all(|test| !test.changes.is_empty()));
+        assert!(chosen(&options(&["no such test"])).is_err());
+        assert!(chosen(&options(&[])).unwrap().iter().all(|test| test.waiting.is_none()));
+    }
+
+    #[test]
+    fn programs_say_their_version_or_are_named() {
+        assert_eq!(version("echo", "one"), "one");
+        assert_eq!(version("/no/such/program", "-v"), "/no/such/program");
+    }
+
+    #[test]
+    fn rounds_of_a_test_are_its_repeats() {
+        let step = |note: &str| StepResult {
+            name: "a".to_owned(),
+            group: String::new(),
+            axis: None,
+            preparation: false,
+            published: None,
+            runs: Vec::new(),
+            summary: None,
+            skipped: None,
+            notes: vec!["same".to_owned(), note.to_owned()],
+            cache: weir_bench::results::CacheProof::default(),
+        };
+        let mut own = step("one");
+        join_step(&mut own, StepResult { skipped: Some("why".to_owned()), ..step("two") });
+        assert_eq!(own.notes, ["same", "one", "two"]);
+        assert_eq!(own.skipped.as_deref(), Some("why"));
+    }
+}

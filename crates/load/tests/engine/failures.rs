@@ -1,0 +1,177 @@
+//! The messages to the user when things go wrong.
+
+use crate::responder::{Responder, Verdict, nobody};
+use crate::{MKDIR, READ, REMOVE, SETATTR, Site, WRITE, workload};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use weir_load::{Control, Layout, NfsTarget, Pattern, Target, VerifyScope, Workload, prepare};
+use weir_nfs::v3::wire::Status;
+
+fn refusal(target: &Target, workload: &Workload) -> String {
+    prepare(target, workload).err().unwrap().to_string()
+}
+
+#[test]
+fn a_wrong_export_is_answered_with_the_right_ones() {
+    let server = Responder::start();
+    let target = Target::Nfs(server.nfs_target("/vlo"));
+    let message = refusal(&target, &Workload::default());
+    assert!(message.contains("the export does not exist"), "{message}");
+    assert!(message.contains("the server exports /vol"), "{message}");
+}
+
+#[test]
+fn a_refused_connection_asks_whether_the_server_runs() {
+    let (closed, _held) = nobody();
+    let target = Target::Nfs(NfsTarget::new(closed, "/vol"));
+    let message = refusal(&target, &Workload::default());
+    assert!(message.contains("is the server running"), "{message}");
+}
+
+#[test]
+fn a_further_address_that_is_not_served_is_told_before_anything_is_made() {
+    let server = Responder::start();
+    let (closed, _held) = nobody();
+    let target = NfsTarget { more: vec![closed], ..server.nfs_target("/vol") };
+    let message = refusal(&Target::Nfs(target), &workload(Pattern::Random, 100, 10));
+    assert!(message.contains(&closed.to_string()), "{message}");
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_user_without_rights_is_told_which_option_helps() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        MKDIR => Verdict::Fail(Status::ACCES),
+        _ => Verdict::Serve,
+    }));
+    let message = refusal(&server.target(), &workload(Pattern::Random, 0, 10));
+    assert!(message.contains("NFS3ERR_ACCES") && message.contains("--uid"), "{message}");
+}
+
+#[test]
+fn a_full_server_is_named_and_what_was_made_is_removed() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        WRITE => Verdict::Fail(Status::NOSPC),
+        _ => Verdict::Serve,
+    }));
+    let message = refusal(&server.target(), &workload(Pattern::Random, 0, 10));
+    assert!(message.contains("NFS3ERR_NOSPC") && message.contains("--size"), "{message}");
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_cannot_have_its_size_is_removed_again() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        SETATTR => Verdict::Fail(Status::FBIG),
+        _ => Verdict::Serve,
+    }));
+    let load = Workload { layout: Layout::Sparse, ..workload(Pattern::Random, 0, 10) };
+    let message = refusal(&server.target(), &load);
+    assert!(message.contains("NFS3ERR_FBIG"), "{message}");
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_by_count_that_is_stopped_says_so() {
+    let load = workload(Pattern::Random, 100, 50_000_000);
+    for site in Site::both() {
+        let control = Control::new();
+        let hand = control.clone();
+        let prepared = prepare(&site.target(), &load).unwrap();
+        let result = prepared.run(&control, |_| hand.stop()).unwrap();
+        assert!(result.interrupted && result.total.operations < 50_000_000);
+    }
+}
+
+#[test]
+fn failed_operations_are_counted_by_status_and_not_as_completed() {
+    let reads = AtomicU32::new(0);
+    let server = Responder::with_hook(Arc::new(move |procedure, _| {
+        if procedure == READ && reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(4) {
+            return Verdict::Fail(Status::JUKEBOX);
+        }
+        Verdict::Serve
+    }));
+    let prepared = prepare(&server.target(), &workload(Pattern::Random, 100, 400)).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert_eq!(result.errors["NFS3ERR_JUKEBOX"], 100);
+    assert_eq!(result.total.operations, 300);
+    assert!(!result.is_clean());
+}
+
+#[test]
+fn a_lost_connection_ends_the_run_and_is_reported() {
+    let reads = AtomicU32::new(0);
+    let server = Responder::with_hook(Arc::new(move |procedure, _| {
+        if procedure == READ && reads.fetch_add(1, Ordering::Relaxed) > 100 {
+            return Verdict::Close;
+        }
+        Verdict::Serve
+    }));
+    let prepared = prepare(&server.target(), &workload(Pattern::Random, 100, 100_000)).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert_eq!(result.connections.lost, 1);
+    assert!(result.interrupted && !result.is_clean());
+    assert!(result.errors.keys().any(|error| error.contains("lost the connection")));
+    assert!(result.total.operations < 200, "{}", result.total.operations);
+}
+
+#[test]
+fn an_end_that_comes_with_the_last_reply_is_not_waited_for() {
+    let reads = AtomicU32::new(0);
+    let server = Responder::with_hook(Arc::new(move |procedure, _| {
+        if procedure == READ && reads.fetch_add(1, Ordering::Relaxed) == 1 {
+            return Verdict::Close;
+        }
+        Verdict::Serve
+    }));
+    let load = Workload { depth: 2, drain_s: 0.1, ..workload(Pattern::Random, 100, 2) };
+    let prepared = prepare(&server.target(), &load).unwrap();
+    let control = Control::new();
+    let patience = control.clone();
+    let result = prepared
+        .run(&control, |window| {
+            if window.at_s > 10.0 {
+                patience.stop();
+            }
+        })
+        .unwrap();
+    assert_eq!((result.connections.lost, result.connections.unanswered), (1, 0));
+    assert_eq!(result.total.operations, 1);
+}
+
+#[test]
+fn a_server_that_is_gone_at_the_verification_leaves_a_result() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        READ => Verdict::Close,
+        _ => Verdict::Serve,
+    }));
+    let load = Workload {
+        verify: Some(VerifyScope::Sample(50)),
+        layout: Layout::Sparse,
+        ..workload(Pattern::Sequential, 0, 256)
+    };
+    let prepared = prepare(&server.target(), &load).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert_eq!(result.total.operations, 256);
+    let verify = result.verify.as_ref().unwrap();
+    assert_eq!((verify.checked, verify.unread), (0, 50));
+    assert!(result.interrupted && !result.is_clean());
+    let why = "verification: lost the connection";
+    assert!(result.errors.keys().any(|error| error.starts_with(why)), "{:?}", result.errors);
+    assert_eq!(server.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_is_gone_at_the_clean_up_leaves_a_result() {
+    let server = Responder::with_hook(Arc::new(|procedure, _| match procedure {
+        REMOVE => Verdict::Close,
+        _ => Verdict::Serve,
+    }));
+    let prepared = prepare(&server.target(), &workload(Pattern::Random, 100, 100)).unwrap();
+    let result = prepared.run(&Control::new(), |_| {}).unwrap();
+    assert_eq!(result.total.operations, 100);
+    assert!(!result.is_clean());
+    let why = "clean-up: lost the connection";
+    assert!(result.errors.keys().any(|error| error.starts_with(why)), "{:?}", result.errors);
+}

@@ -1,0 +1,307 @@
+//! The catalogue against the published figures, written down here a second time.
+
+use super::*;
+use crate::scenario::{Cache, Chart};
+use weir_load::workload::{Length, MixOp, Operation, Pattern, Rate, Stability, Workload};
+
+const GIB: u64 = 1 << 30;
+
+fn get(name: &str) -> Scenario {
+    scenario(name).unwrap()
+}
+
+fn loads(scenario: &Scenario) -> impl Iterator<Item = &Workload> {
+    scenario.steps.iter().flat_map(|step| &step.loads)
+}
+
+/// The published figures of a test's steps, as "read+write" in the order of the steps.
+fn figures(name: &str) -> Vec<String> {
+    let text = |figure: Option<f64>| figure.map(|figure| figure.to_string()).unwrap_or_default();
+    let of = |step: &Step| {
+        let row = step.published.as_ref()?;
+        let read = text(row.read_iops.or(row.read_mibps));
+        let write = text(row.write_iops.or(row.write_mibps));
+        Some(format!("{read}+{write}"))
+    };
+    get(name).steps.iter().filter_map(of).collect()
+}
+
+/// Reads a table of the reference, as it stands there.
+#[rustfmt::skip]
+const GCNV: [(&str, &str); 10] = [
+    ("gcnv-flex-64k-sequential", "4,304 | 2,963+989 | 1,345+1,344 | 464+1,390 | 1,476"),
+    ("gcnv-flex-8k-random", "126,397 | 101,740+33,916 | 57,223+57,217 | 23,600+70,751 | 78,582"),
+    ("gcnv-extreme-64k-sequential", "5,237 | 2,284+764 | 1,415+1,416 | 610+1,835 | 2,172"),
+    ("gcnv-extreme-256k-sequential", "4,928 | 2,522+839 | 1,638+1,640 | 677+2,036 | 2,440"),
+    ("gcnv-extreme-4k-random", "380,000 | 172,000+57,300 | 79,800+79,800 | 32,000+96,200 | 118,000"),
+    ("gcnv-extreme-8k-random", "265,000 | 132,000+44,100 | 66,900+66,900 | 30,200+90,500 | 104,000"),
+    ("gcnv-extreme-64k-sequential-smb", "5,128 | 2,675+892 | 1,455+1,454 | 559+1,676 | 1,781"),
+    ("gcnv-extreme-256k-sequential-smb", "4,617 | 2,708+900 | 1,533+1,534 | 584+1,744 | 1,826"),
+    ("gcnv-extreme-4k-random-smb", "390,900 | 164,700+54,848 | 84,200+84,200 | 32,822+98,500 | 109,300"),
+    ("gcnv-extreme-8k-random-smb", "271,800 | 135,900+45,293 | 65,700+65,900 | 28,093+84,400 | 85,500"),
+];
+
+#[test]
+fn the_rows_of_gcnv_are_those_published() {
+    for (name, row) in GCNV {
+        let mut expected: Vec<String> =
+            row.replace(',', "").split(" | ").map(str::to_owned).collect();
+        expected[0].push('+');
+        expected[4].insert(0, '+');
+        assert_eq!(figures(name), expected, "{name}");
+        let test = get(name);
+        let percents: Vec<_> = test.steps.iter().map(|s| s.axis.as_ref().unwrap().value).collect();
+        assert_eq!(percents, [100.0, 75.0, 50.0, 25.0, 0.0], "{name}");
+        let random = name.contains("random");
+        for step in &test.steps {
+            let row = step.published.as_ref().unwrap();
+            let iops = row.read_iops.is_some() || row.write_iops.is_some();
+            assert_eq!(iops, random, "{name}");
+            assert!(!row.about);
+            let load = &step.loads[0];
+            assert_eq!((load.clients, load.jobs, load.connections), (6, 48, 16));
+            let data: u64 = if name.contains("flex") { 576 } else { 6 * 1024 };
+            assert_eq!(load.file_bytes * u64::from(load.files), data * GIB, "{name}");
+        }
+        assert_eq!(test.waiting.is_some(), name.ends_with("-smb"));
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn the_rows_of_anf_on_linux_are_those_published() {
+    let rows = [
+        ("anf-linux-4k-random", 4, "460000+", "+130000", 11, Cache::Included),
+        ("anf-linux-4k-random-uncached", 4, "388000+", "+120000", 5, Cache::Excluded),
+        ("anf-linux-8k-random-uncached", 8, "293000+", "+111000", 5, Cache::Excluded),
+        ("anf-linux-64k-sequential", 64, "4500+", "+1600", 11, Cache::Included),
+        ("anf-linux-64k-sequential-uncached", 64, "3600+", "+2400", 5, Cache::Excluded),
+        ("anf-linux-256k-sequential-uncached", 256, "3500+", "+2500", 5, Cache::Excluded),
+    ];
+    for (name, kib, read, write, steps, cache) in rows {
+        let test = get(name);
+        assert_eq!(figures(name), [read, write], "{name}");
+        assert_eq!((test.steps.len(), test.chart), (steps, Chart::Bars));
+        for step in &test.steps {
+            assert_eq!(step.cache, cache);
+            let load = &step.loads[0];
+            assert_eq!(load.block_bytes, kib * 1024);
+            assert_eq!((load.clients, load.connections), (6, 8));
+            let data = load.file_bytes * u64::from(load.files);
+            assert_eq!(data.next_multiple_of(GIB), 1024 * GIB);
+            let random = matches!(load.operation, Operation::Data { pattern: Pattern::Random, .. });
+            assert_eq!(random, name.contains("random"));
+        }
+        let about = test.steps.iter().filter_map(|step| step.published.as_ref());
+        assert!(about.into_iter().all(|row| row.about));
+    }
+}
+
+#[test]
+fn one_client_is_compared_with_and_without_nconnect() {
+    for name in ["anf-nconnect-4k-random", "anf-nconnect-64k-sequential"] {
+        let test = get(name);
+        assert_eq!(test.chart, Chart::Lines);
+        for step in &test.steps {
+            let load = &step.loads[0];
+            let connections = if step.group == "nconnect=8" { 8 } else { 1 };
+            assert_eq!((load.clients, load.connections), (1, connections));
+            let axis = step.axis.as_ref().unwrap();
+            assert_eq!(axis.value, f64::from(load.jobs * load.depth));
+        }
+        let groups = |name| test.steps.iter().filter(|step| step.group == name).count();
+        assert_eq!((groups("nconnect=1"), groups("nconnect=8")), (8, 8));
+    }
+}
+
+#[test]
+fn the_vdbench_script_has_its_parameters() {
+    let test = get("anf-vdbench");
+    for load in loads(&test) {
+        assert_eq!((load.files, load.jobs, load.file_bytes), (144, 144, 693 * GIB));
+        assert_eq!((load.length, load.warmup_s), (Length::Seconds(600.0), 60.0));
+        assert!(load.direct && load.stability == Stability::FileSync);
+    }
+    let threads: Vec<_> = test
+        .steps
+        .iter()
+        .map(|step| {
+            let load = &step.loads[0];
+            let Operation::Data { read_percent, .. } = load.operation else { panic!() };
+            (load.block_bytes / 1024, read_percent, load.depth)
+        })
+        .collect();
+    let random = [(8, 100, 25), (8, 0, 20), (8, 50, 25)];
+    let sequential =
+        [(64, 100, 20), (64, 0, 26), (64, 0, 32), (64, 0, 40), (64, 50, 6), (64, 50, 7)];
+    assert_eq!(threads, [random.as_slice(), &sequential].concat());
+    let published: Vec<_> = test.steps.iter().filter_map(|step| step.published.as_ref()).collect();
+    assert_eq!((published[0].read_iops, published[1].mibps), (Some(300_000.0), Some(4.5 * 1024.0)));
+    assert_eq!(published.len(), 2);
+}
+
+#[test]
+fn a_curve_runs_at_parts_of_its_own_maximum() {
+    let test = get("anf-vdbench-curve");
+    assert_eq!(test.chart, Chart::LatencyCurve);
+    for group in ["near", "far"] {
+        let steps: Vec<_> = test.steps.iter().filter(|step| step.group == group).collect();
+        assert_eq!(steps[0].loads[0].rate, Rate::Unlimited);
+        let rates: Vec<_> = steps[1..].iter().map(|step| step.loads[0].rate.clone()).collect();
+        let expected = [10.0, 50.0, 70.0, 80.0, 90.0, 100.0]
+            .map(|percent| Rate::Share { of: steps[0].name.clone(), percent });
+        assert_eq!(rates, expected);
+        let far = steps.iter().all(|step| !step.loads[0].client_delays_us.is_empty());
+        assert_eq!(far, group == "far");
+    }
+}
+
+#[test]
+fn the_diskspd_command_has_its_parameters() {
+    for (name, files) in [("azure-files-multifile", 10), ("azure-files-singlefile", 1)] {
+        for name in [name.to_owned(), format!("{name}-nfs")] {
+            let test = get(&name);
+            assert_eq!(test.waiting.is_none(), name.ends_with("-nfs"));
+            let load = &test.steps[0].loads[0];
+            let random_write = Operation::Data { pattern: Pattern::Random, read_percent: 0 };
+            assert_eq!(load.operation, random_write);
+            assert_eq!((load.block_bytes, load.depth, load.jobs), (4096, 8, 8 * files));
+            assert_eq!((load.files, load.file_bytes), (files, 2 * GIB));
+            assert_eq!((load.length, load.warmup_s), (Length::Seconds(60.0), 300.0));
+            assert_eq!(load.stability, Stability::FileSync);
+        }
+    }
+}
+
+#[test]
+fn the_mix_of_eda_is_the_public_one() {
+    let shares = |name: &str| -> Vec<_> {
+        get(name).steps[0].loads[0].mix.iter().map(|share| (share.op, share.percent)).collect()
+    };
+    let front = shares("eda-frontend");
+    for (op, percent) in [
+        (MixOp::Stat, 39),
+        (MixOp::Access, 15),
+        (MixOp::WriteRandom, 15),
+        (MixOp::WriteFile, 10),
+        (MixOp::ReadRandom, 8),
+        (MixOp::ReadFile, 7),
+        (MixOp::Create, 2),
+        (MixOp::Chmod, 1),
+        (MixOp::Mkdir, 1),
+        (MixOp::Unlink, 1),
+        (MixOp::Unlink2, 1),
+    ] {
+        assert!(front.contains(&(op, percent)), "{op:?}");
+    }
+    assert_eq!(front.len(), 11);
+    assert_eq!(shares("eda-backend"), [(MixOp::ReadSequential, 50), (MixOp::WriteSequential, 50)]);
+    let both = get("eda");
+    let row = both.steps[0].published.as_ref().unwrap();
+    assert_eq!((row.iops, row.mibps), (Some(1_350_000.0), Some(22_016.0)));
+    assert_eq!(both.steps[0].loads.len(), 2);
+    for name in ["eda", "eda-frontend", "eda-backend"] {
+        assert!(loads(&get(name)).all(|load| load.clients % 6 == 0), "six addresses, evenly");
+    }
+}
+
+#[test]
+fn shares_of_every_mix_add_up() {
+    for entry in all() {
+        for load in loads(&get(&entry.name)).filter(|load| load.operation == Operation::Mix) {
+            let sum: u32 = load.mix.iter().map(|share| u32::from(share.percent)).sum();
+            assert_eq!(sum, 100, "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn every_test_is_sound_and_every_name_means_one() {
+    let mut names = Vec::new();
+    for entry in all() {
+        let test = get(&entry.name);
+        assert!(!names.contains(&entry.name), "{} twice", entry.name);
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(entry.name.chars().all(plain), "{}", entry.name);
+        let mut steps: Vec<_> = test.steps.iter().map(|step| &step.name).collect();
+        steps.sort();
+        steps.dedup();
+        assert_eq!(steps.len(), test.steps.len(), "{}", entry.name);
+        for load in loads(&test) {
+            // A rate that is a part of another step's is open until that has run.
+            let open = matches!(load.rate, Rate::Share { .. });
+            let load = if open {
+                Workload { rate: Rate::Unlimited, ..load.clone() }
+            } else {
+                load.clone()
+            };
+            load.check().unwrap();
+        }
+        assert!(test.about.len() > 80 && !test.steps.is_empty() && entry.minutes > 0.0);
+        assert_eq!(test.waiting.is_some(), entry.protocol == Protocol::Smb);
+        // Only what is like for like stands beside a published row.
+        assert!(!entry.published || test.source.is_some());
+        names.push(entry.name);
+    }
+    assert_eq!(names.len(), 36);
+}
+
+#[test]
+fn a_wrong_name_suggests_the_nearest() {
+    assert!(scenario(" ANF-Linux-4K-random").is_ok());
+    let told = |name: &str| scenario(name).unwrap_err();
+    assert!(told("anf-linux-4k-randm").contains("did you mean anf-linux-4k-random?"));
+    assert!(told("eda-front").contains("did you mean eda-frontend?"));
+    assert!(told("something else entirely").contains("weir bench list"));
+    assert_eq!(distance("kitten", "sitting"), 3);
+    assert_eq!(distance("", "abc"), 3);
+}
+
+#[test]
+fn the_document_lists_every_test_with_its_figures() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-catalogue.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let mut expected = String::from(
+        "| name | test | speaks | steps | minutes | published |\n|---|---|---|---|---|---|\n",
+    );
+    for entry in all() {
+        expected.push_str(&line(&entry));
+    }
+    assert!(
+        document.contains(&expected),
+        "docs/bench-catalogue.md must contain this table:\n{expected}"
+    );
+}
+
+/// The line of the document's table.
+fn line(entry: &Entry) -> String {
+    let test = get(&entry.name);
+    let mut published = Vec::new();
+    for step in &test.steps {
+        let Some(row) = &step.published else { continue };
+        let mut parts = Vec::new();
+        for (figure, unit) in [
+            (row.read_iops, " IOPS read"),
+            (row.write_iops, " IOPS written"),
+            (row.read_mibps, " MiB/s read"),
+            (row.write_mibps, " MiB/s written"),
+            (row.iops, " IOPS"),
+            (row.mibps, " MiB/s"),
+        ] {
+            if let Some(figure) = figure {
+                parts.push(format!("{figure}{unit}"));
+            }
+        }
+        let about = if row.about { "~" } else { "" };
+        published.push(format!("{}: {about}{}", step.name, parts.join(" + ")));
+    }
+    let published = if published.is_empty() { "–".to_owned() } else { published.join("; ") };
+    let speaks = match entry.waiting {
+        Some(_) => format!("{}, waiting", entry.protocol.name()),
+        None => entry.protocol.name().to_owned(),
+    };
+    format!(
+        "| `{}` | {} | {speaks} | {} | {:.0} | {published} |\n",
+        entry.name, entry.title, entry.steps, entry.minutes
+    )
+}

@@ -1,0 +1,136 @@
+//! Measurements, in steps: the one form that every language and the catalogue end in, and that the
+//! suite runs.
+//!
+//! A scenario is data. Reading it from a text is the languages' work, making it fit a machine is
+//! the scaling's, applying it the suite's.
+
+pub mod scale;
+
+use weir_load::workload::Workload;
+use serde::{Deserialize, Serialize};
+
+/// In which language a scenario was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// Weir's own, in TOML.
+    Native,
+    /// A fio job file or command line.
+    Fio,
+    /// A Vdbench parameter file.
+    Vdbench,
+    /// A diskspd command line.
+    Diskspd,
+    /// The catalogue of published tests.
+    Catalogue,
+}
+
+/// Steps that belong together: one test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scenario {
+    /// Short, for command lines and file names: `anf-linux-4k-random`.
+    pub name: String,
+    /// For headings: "ANF, Linux scale-out: 4 KiB random, cache excluded".
+    pub title: String,
+    /// The purpose, in a sentence or two.
+    pub about: String,
+    /// The source of the published figures, if there are any.
+    pub source: Option<String>,
+    /// The language in which it was written.
+    pub language: Language,
+    /// The chart of its figures.
+    pub chart: Chart,
+    /// One after the other. Names are unique.
+    pub steps: Vec<Step>,
+    /// Differences from the written or published test, a sentence each: sizes that were scaled,
+    /// options that mean nothing here.
+    pub changes: Vec<String>,
+    /// Why it can't be run yet ("SMB …"); it is listed all the same.
+    pub waiting: Option<String>,
+    /// The text it was read from, for engines that read the language themselves.
+    pub text: Option<String>,
+}
+
+/// The best chart for the figures of a test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chart {
+    /// Bars of reads and writes, a bar for each step.
+    #[default]
+    Bars,
+    /// Latency over operations per second, a line for each group of steps.
+    LatencyCurve,
+    /// Operations per second, and latency, over the axis, a line for each group of steps.
+    Lines,
+}
+
+/// Loads applied at the same time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Step {
+    /// Unique within the scenario.
+    pub name: String,
+    /// Steps of one group are one line of a chart; empty: the scenario's only group.
+    pub group: String,
+    /// The axis that the step varies, where the test is a sweep.
+    pub axis: Option<Axis>,
+    /// The loads; they start together and the step ends with the last.
+    pub loads: Vec<Workload>,
+    /// A fill or warm-up: applied, but no figure of the test.
+    pub preparation: bool,
+    /// The figures published for it.
+    pub published: Option<Published>,
+    /// Leave the rest of the group out once the mean latency of a step of it exceeds this many
+    /// milliseconds (Vdbench's `stopcurve`).
+    pub stop_over_ms: Option<f64>,
+    /// The state of caches before it starts.
+    pub cache: Cache,
+    /// Files that steps after this one use again: they are not laid out anew nor removed between.
+    pub shares_files: bool,
+}
+
+/// The quantity that a sweep varies, and its value in this step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The quantity, with its unit: "reads %", "requests in flight", "connections", "threads".
+    pub label: String,
+    /// The value.
+    pub value: f64,
+}
+
+/// The state of caches that a step wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// Nothing.
+    #[default]
+    Any,
+    /// The caches are filled before the figures count ("cache included").
+    Included,
+    /// The caches are emptied before, and can't hold the data set ("cache excluded").
+    Excluded,
+}
+
+/// Figures somebody published for a step. What was not published is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Published {
+    /// The owner and the system: "ANF Ultra, 100 TiB, six D32s_v5".
+    pub who: String,
+    /// Reads a second.
+    pub read_iops: Option<f64>,
+    /// Writes a second.
+    pub write_iops: Option<f64>,
+    /// MiB/s read.
+    pub read_mibps: Option<f64>,
+    /// MiB/s written.
+    pub write_mibps: Option<f64>,
+    /// Operations of all kinds a second.
+    pub iops: Option<f64>,
+    /// MiB/s of all kinds.
+    pub mibps: Option<f64>,
+    /// Mean latency in milliseconds.
+    pub latency_ms: Option<f64>,
+    /// The figures are read off a text that says "about".
+    pub about: bool,
+}
