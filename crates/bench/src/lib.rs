@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod compare;
 pub mod machine;
 pub mod pages;
+pub mod program;
 pub mod progress;
 pub mod results;
 pub mod suite;

@@ -1,9 +1,9 @@
 //! Live progress on standard error: a bar on a terminal, plain lines otherwise.
 
+use weir_core::units::{latency, span, three_digits};
 use weir_load::engine::{Phase, Window};
 use weir_load::stats::result::mibps;
 use weir_report::terminal::{self, Spinner};
-use weir_core::units::{latency, span, three_digits};
 
 /// Windows gathered for one line: a second of them.
 const SECONDS: f64 = 1.0;

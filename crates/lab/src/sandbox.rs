@@ -4,18 +4,7 @@
 use crate::disk::run;
 use anyhow::{Context, Result};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
-
-/// The path of a program, if it is installed.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path)
-        .chain(system)
-        .map(|dir| dir.join(program))
-        .find(|file| file.exists())
-}
 
 /// Becomes this very program again, inside namespaces of its own, with `--inside` added.
 ///
@@ -35,15 +24,4 @@ pub(crate) fn enter() -> Result<()> {
 /// Brings the loopback interface of a fresh network namespace up.
 pub(crate) fn loopback_up() -> Result<()> {
     run(Command::new("ip").args(["link", "set", "lo", "up"]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_found_in_the_usual_places() {
-        assert!(find("ls").is_some());
-        assert!(find("no-such-program-here").is_none());
-    }
 }

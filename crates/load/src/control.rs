@@ -58,13 +58,13 @@ impl Control {
         state.started.map(|started| started.elapsed().as_secs_f64())
     }
 
-    pub(crate) fn begin(&self, at: Instant) {
+    pub fn begin(&self, at: Instant) {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.started = Some(at);
         state.marks.clear();
     }
 
-    pub(crate) fn take_marks(&self) -> Vec<Mark> {
+    pub fn take_marks(&self) -> Vec<Mark> {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.marks)
     }

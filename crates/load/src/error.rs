@@ -82,7 +82,7 @@ pub enum BenchError {
 
 impl BenchError {
     /// The message and what the system said, for where only text is kept.
-    pub(crate) fn in_full(&self) -> String {
+    pub fn in_full(&self) -> String {
         std::error::Error::source(self)
             .map_or_else(|| self.to_string(), |source| format!("{self}: {source}"))
     }

@@ -14,19 +14,19 @@ const IO_BYTES: usize = IO_BYTES_MAX as usize;
 
 /// The name of a verified block's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BlockName {
+pub struct BlockName {
     /// The run that wrote it, so that blocks of earlier runs in the same file are told apart.
-    pub(crate) run: u64,
+    pub run: u64,
     /// The file's number.
-    pub(crate) file: u64,
+    pub file: u64,
     /// Position in the file, in bytes.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The number of times that this run had written the block, this time included.
-    pub(crate) generation: u32,
+    pub generation: u32,
 }
 
 /// The buffer; made once and shared by all workers.
-pub(crate) struct Payload {
+pub struct Payload {
     bytes: Box<[u8]>,
     /// The digest of the first so many words, so that the one of any part takes no look at it.
     digests: Box<[u64]>,
@@ -38,7 +38,7 @@ const WEIGHT: u64 = 0x9E37_79B9_7F4A_7C15;
 const WORD: usize = 8;
 
 /// The digest of `bytes`: their words as digits of a number to the base [`WEIGHT`], modulo 2^64.
-pub(crate) fn digest(bytes: &[u8]) -> u64 {
+pub fn digest(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(WORD);
     let sum = words.by_ref().fold(0, step);
     seal(sum, words.remainder(), bytes.len())
@@ -59,7 +59,7 @@ fn seal(sum: u64, rest: &[u8], len: usize) -> u64 {
 
 impl Payload {
     /// A payload with the same bytes every time.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let mut rng = Rng::new(0x5745_4952);
         let len = IO_BYTES + usize::try_from(STARTS).unwrap_or(0) * 8;
         let bytes: Box<[u8]> = (0..len / WORD).flat_map(|_| rng.next().to_le_bytes()).collect();
@@ -73,7 +73,7 @@ impl Payload {
 
     /// The digest of the `len` bytes that follow the stamp of the block `name`, which costs the
     /// same whatever their number.
-    pub(crate) fn body_digest(&self, name: BlockName, len: usize) -> u64 {
+    pub fn body_digest(&self, name: BlockName, len: usize) -> u64 {
         let start = Self::body_start(name);
         let (first, words) = (start / WORD, len / WORD);
         let at = |index: usize| self.digests.get(index).copied().unwrap_or(0);
@@ -84,13 +84,13 @@ impl Payload {
     }
 
     /// The start of bytes that need not be told apart; `turn` varies it a little.
-    pub(crate) fn plain_start(turn: u64) -> usize {
+    pub fn plain_start(turn: u64) -> usize {
         usize::try_from(turn % PLAIN_STARTS).unwrap_or(0) * PLAIN_STRIDE
     }
 
     /// The start of the bytes that follow the stamp of the block `name`. Successive generations of
     /// a block never have the same body.
-    pub(crate) fn body_start(name: BlockName) -> usize {
+    pub fn body_start(name: BlockName) -> usize {
         let place = mix(name.run ^ mix(name.offset ^ mix(name.file)));
         // An odd stride visits all starts before one comes again.
         let start = place.wrapping_add(u64::from(name.generation).wrapping_mul(0x9E37_79B1));
@@ -98,17 +98,17 @@ impl Payload {
     }
 
     /// The `len` bytes (at most 1 MiB) from one of these starts on.
-    pub(crate) fn slice(&self, start: usize, len: usize) -> &[u8] {
+    pub fn slice(&self, start: usize, len: usize) -> &[u8] {
         self.bytes.get(start..start + len).unwrap_or(&self.bytes)
     }
 
     /// `len` bytes that need not be told apart.
-    pub(crate) fn plain(&self, turn: u64, len: usize) -> &[u8] {
+    pub fn plain(&self, turn: u64, len: usize) -> &[u8] {
         self.slice(Self::plain_start(turn), len)
     }
 
     /// The `len` bytes that follow the stamp of the block `name`.
-    pub(crate) fn body(&self, name: BlockName, len: usize) -> &[u8] {
+    pub fn body(&self, name: BlockName, len: usize) -> &[u8] {
         self.slice(Self::body_start(name), len)
     }
 }

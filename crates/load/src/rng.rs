@@ -2,17 +2,17 @@
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
     /// The sequence that starts at `seed`.
-    pub(crate) const fn new(seed: u64) -> Self {
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
     #[inline]
-    pub(crate) const fn next(&mut self) -> u64 {
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
     }
@@ -20,21 +20,21 @@ impl Rng {
     /// A number below `bound`, which is not zero, by multiplication (Lemire 2019) without the
     /// rejection step: the bias is below 2^-32 for bounds below 2^32.
     #[inline]
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+    pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }
 
     /// A number from 0 up to but not including 1, in steps of 2^-53.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    pub(crate) const fn unit(&mut self) -> f64 {
+    pub const fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 }
 
 /// Spreads every bit of `value` over the whole word; one to one.
 #[inline]
-pub(crate) const fn mix(value: u64) -> u64 {
+pub const fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     value ^ (value >> 31)

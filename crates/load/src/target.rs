@@ -93,7 +93,7 @@ impl NfsTarget {
     }
 
     /// The address that client `index` talks to.
-    pub(crate) fn address_of(&self, index: u32) -> SocketAddr {
+    pub fn address_of(&self, index: u32) -> SocketAddr {
         let place = usize::try_from(index).unwrap_or(0) % (self.more.len() + 1);
         let further = place.checked_sub(1).and_then(|place| self.more.get(place));
         further.copied().unwrap_or(self.address)
@@ -103,7 +103,7 @@ impl NfsTarget {
     ///
     /// # Errors
     /// [`BenchError::Workload`] if there are fewer addresses than clients.
-    pub(crate) fn source(&self, index: u32, clients: u32) -> Result<Option<IpAddr>, BenchError> {
+    pub fn source(&self, index: u32, clients: u32) -> Result<Option<IpAddr>, BenchError> {
         let position = usize::try_from(index).unwrap_or(usize::MAX);
         if let Some(address) = self.sources.get(position) {
             return Ok(Some(*address));

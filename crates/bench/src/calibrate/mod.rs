@@ -4,15 +4,15 @@
 //! Not here: the measured volume, which the caller makes with a contract that binds nowhere, and
 //! the use of the figures.
 
-use weir_load::Control;
 use crate::cli::sampler::ServerSampler;
+use serde::Serialize;
+use std::time::Duration;
+use weir_load::Control;
 use weir_load::engine::{Window, prepare_with};
 use weir_load::error::BenchError;
 use weir_load::stats::result::{OpResult, RunResult};
 use weir_load::target::{NfsTarget, Target};
 use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
-use serde::Serialize;
-use std::time::Duration;
 
 /// Bytes that a job writes between two COMMITs. What clients write comes to the disks in the end,
 /// so it is made sure of while it is measured; otherwise it would be memory that is.
@@ -278,8 +278,8 @@ fn whole(figure: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_load::stats::result::{Connections, Generator, Interval, Latency, RESULT_VERSION};
     use std::collections::BTreeMap;
+    use weir_load::stats::result::{Connections, Generator, Interval, Latency, RESULT_VERSION};
 
     fn plan() -> Plan {
         Plan {

@@ -2,14 +2,16 @@
 
 use super::place::WhoArgs;
 use super::values::{client_delay, rate};
-use weir_load::error::BenchError;
-use weir_load::target::Target;
-use weir_core::units::parse_time;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Stability, VerifyScope, Workload};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
+use weir_core::units::parse_time;
+use weir_load::error::BenchError;
+use weir_load::target::Target;
+use weir_load::workload::{
+    Layout, Length, Operation, Pattern, Rate, Stability, VerifyScope, Workload,
+};
 
 /// One load, described by options.
 #[derive(Args, Clone, Debug)]

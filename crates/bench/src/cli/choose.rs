@@ -1,11 +1,11 @@
 //! The selection of tests and target.
 
 use super::CliError;
+use clap::Args;
+use std::path::Path;
 use weir_scenario::catalogue;
 use weir_scenario::lang::{self, Map};
 use weir_scenario::scenario::Scenario;
-use clap::Args;
-use std::path::Path;
 
 /// Tests to run, and their target.
 #[derive(Args, Clone, Debug)]

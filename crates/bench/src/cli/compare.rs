@@ -45,7 +45,7 @@ pub fn run(args: &CompareArgs, format: Format) -> Result<(), ReportError> {
     let sides: Vec<_> = results.iter().collect();
     let comparison = compare(&sides);
     if let Some(path) = &args.html {
-        write(path, &suite::html(&sides))?;
+        write(path, &pages::html(&sides))?;
     }
     if let Some(path) = &args.json {
         let failed =

@@ -1,11 +1,11 @@
 //! The output of a dry run.
 
-use weir_scenario::scenario::{Cache, Scenario, Step};
 use crate::suite::{Options, Plan, step_seconds};
-use weir_report::terminal::Text;
+use weir_core::units::Bytes;
 use weir_core::units::span;
 use weir_load::workload::{Length, Operation, Pattern, Rate, Workload};
-use weir_core::units::Bytes;
+use weir_report::terminal::Text;
+use weir_scenario::scenario::{Cache, Scenario, Step};
 
 /// The text about running `scenarios` with `options`.
 pub(super) fn text(scenarios: &[Scenario], options: &Options) -> Text {

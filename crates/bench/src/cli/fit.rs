@@ -2,14 +2,14 @@
 
 use super::CliError;
 use super::values::{client_delay, part};
-use weir_scenario::scenario::Scenario;
-use weir_scenario::scenario::scale::{Facts, Scale, scale};
 use crate::suite::{Options, Plan};
-use weir_core::units::parse_time;
-use weir_load::workload::{VerifyScope, Workload};
 use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
+use weir_core::units::parse_time;
+use weir_load::workload::{VerifyScope, Workload};
+use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::scale::{Facts, Scale, scale};
 
 /// Minimum measured time that a bound on the total time leads to.
 const TIME_MIN_S: f64 = 1.0;

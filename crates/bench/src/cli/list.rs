@@ -1,11 +1,11 @@
 //! `weir bench list`: the published tests.
 
 use super::{CliError, Format, output};
-use weir_scenario::catalogue::{self, Entry};
-use weir_report::terminal::{Grid, Text};
-use weir_core::units::span;
 use clap::Args;
 use serde::Serialize;
+use weir_core::units::span;
+use weir_report::terminal::{Grid, Text};
+use weir_scenario::catalogue::{self, Entry};
 
 /// List the published tests that `weir bench run` knows by name
 ///

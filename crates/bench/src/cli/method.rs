@@ -3,13 +3,13 @@
 use super::CliError;
 use super::place::Reach;
 use crate::cluster::this_machine;
-use weir_load::stats::cpu;
 use crate::suite::{CacheOptions, Options};
-use weir_load::target::Target;
-use weir_core::units::parse_time;
 use clap::Args;
 use std::time::Duration;
 use weir_core::units::parse_bytes;
+use weir_core::units::parse_time;
+use weir_load::stats::cpu;
+use weir_load::target::Target;
 
 /// Options of the measurement.
 #[derive(Args, Clone, Debug)]

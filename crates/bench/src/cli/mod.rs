@@ -23,10 +23,10 @@ pub mod worker;
 
 pub use args::{BenchArgs, LoadArgs};
 
-use weir_load::control::Control;
-use weir_load::error::BenchError;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use weir_load::control::Control;
+use weir_load::error::BenchError;
 
 const EXAMPLES: &str = "\
 Examples:

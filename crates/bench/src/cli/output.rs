@@ -3,11 +3,11 @@
 use super::{CliError, Format};
 use crate::pages;
 use crate::results::Results;
-use weir_report::terminal::{self, Text};
 use clap::Args;
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+use weir_report::terminal::{self, Text};
 
 /// Output of the results, and their label.
 #[derive(Args, Clone, Debug, Default)]
@@ -79,15 +79,15 @@ impl OutputArgs {
         for (form, path) in self.files() {
             let text = match form {
                 Form::Json => json(results)?,
-                Form::Csv => suite::csv(results),
-                Form::Html => suite::html(&[results]),
+                Form::Csv => pages::csv(results),
+                Form::Html => pages::html(&[results]),
             };
             write(&path, &text)?;
             written.push(path.display().to_string());
         }
         match format {
             Format::Json => print_json(results)?,
-            Format::Table => print(&suite::terminal(results))?,
+            Format::Table => print(&pages::terminal(results))?,
         }
         if !written.is_empty() && !self.quiet {
             weir_report::errln!("written: {}", written.join(", "));

@@ -1,10 +1,10 @@
 //! The target as given on the command line: user, group, addresses and transport.
 
-use weir_load::error::BenchError;
-use weir_load::target::{NfsTarget, Target};
 use clap::Args;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use weir_load::error::BenchError;
+use weir_load::target::{NfsTarget, Target};
 
 /// User, group and addresses of the client.
 #[derive(Args, Clone, Debug, Default)]

@@ -4,11 +4,11 @@ use super::Format;
 use crate::pages;
 use crate::results::Results;
 use crate::results::read::{ReadError, read};
-use weir_report::terminal::{self, Text};
 use clap::Args;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+use weir_report::terminal::{self, Text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,11 +62,11 @@ pub enum ReportError {
 pub fn run(args: &ReportArgs, format: Format) -> Result<(), ReportError> {
     let results = read_all(&args.results)?;
     if let Some(path) = &args.html {
-        write(path, &suite::html(&results.iter().collect::<Vec<_>>()))?;
+        write(path, &pages::html(&results.iter().collect::<Vec<_>>()))?;
     }
     if let Some(path) = &args.csv {
         // One head, then the rows of all.
-        let tables: Vec<String> = results.iter().map(suite::csv).collect();
+        let tables: Vec<String> = results.iter().map(pages::csv).collect();
         let rows = tables.iter().skip(1).filter_map(|table| table.split_once("\r\n"));
         let rest: String = rows.map(|(_, rows)| rows).collect();
         write(path, &(tables.first().cloned().unwrap_or_default() + &rest))?;
@@ -85,7 +85,7 @@ fn shown(results: &[Results]) -> Text {
         if number > 0 {
             text.blank();
         }
-        text.append(&suite::terminal(one));
+        text.append(&pages::terminal(one));
     }
     text
 }

@@ -8,14 +8,14 @@ use super::place::WhoArgs;
 use super::show::Show;
 use super::worker::WorkersArgs;
 use super::{CliError, Format, dry, output};
-use weir_load::control::Control;
-use weir_scenario::scenario::Scenario;
-use weir_scenario::scenario::scale::Facts;
 use crate::suite::fio::FioExecutor;
 use crate::suite::{Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight};
-use weir_load::target::Target;
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
+use weir_load::control::Control;
+use weir_load::target::Target;
+use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::scale::Facts;
 
 const EXAMPLES: &str = "\
 Examples:

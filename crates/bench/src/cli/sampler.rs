@@ -1,10 +1,10 @@
 //! The resources used by the server process during a measurement.
 
 use super::CliError;
+use std::time::Duration;
 use weir_load::engine::{Phase, Window};
 use weir_load::stats::cpu;
 use weir_load::stats::result::{RunResult, ServerCpu};
-use std::time::Duration;
 
 /// Samples a process at the beginning and the end of the measured interval, to the nearest window.
 pub(crate) struct ServerSampler {

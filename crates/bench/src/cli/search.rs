@@ -5,14 +5,14 @@ use super::method::{Files, MethodArgs};
 use super::output::OutputArgs;
 use super::run::{ByArgs, with_suite};
 use super::{CliError, Format};
-use weir_load::control::Control;
-use weir_scenario::scenario::{Chart, Language, Scenario, Step};
 use crate::suite::search::{Question, Varied, search};
-use weir_load::target::Target;
-use weir_core::units::parse_time;
-use weir_load::workload::Length;
 use clap::{ArgGroup, Args, ValueEnum};
 use std::time::Duration;
+use weir_core::units::parse_time;
+use weir_load::control::Control;
+use weir_load::target::Target;
+use weir_load::workload::Length;
+use weir_scenario::scenario::{Chart, Language, Scenario, Step};
 
 const EXAMPLES: &str = "\
 Examples:

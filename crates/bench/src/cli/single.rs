@@ -3,9 +3,9 @@
 use super::args::BenchArgs;
 use super::sampler::ServerSampler;
 use super::{CliError, Format, output, table};
+use crate::progress::Progress;
 use weir_load::control::Control;
 use weir_load::engine::prepare_with;
-use crate::progress::Progress;
 use weir_load::stats::result::RunResult;
 
 /// Applies the load and prints the result in the format `format`. Returns the problems found.

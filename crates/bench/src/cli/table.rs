@@ -1,8 +1,8 @@
 //! The result of a run for people.
 
+use weir_core::units::{latency, three_digits};
 use weir_load::stats::result::{OpResult, RunResult};
 use weir_report::terminal::{Grid, Text};
-use weir_core::units::{latency, three_digits};
 
 const COLUMNS: [&str; 10] =
     ["", "op/s", "MiB/s", "mean", "p5", "p50", "p95", "p99", "p99.9", "max"];

@@ -1,8 +1,8 @@
 //! Parsers for option values other than numbers.
 
+use weir_core::units::parse_rate;
 use weir_core::units::parse_time;
 use weir_load::workload::Rate;
-use weir_core::units::parse_rate;
 
 /// A rate: operations a second as a number, or bytes a second with a unit.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {

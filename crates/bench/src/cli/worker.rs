@@ -5,15 +5,15 @@ use crate::cluster::{
     Clock, Farewell, Halves, Happened, Identity, Launch, PORT, Patience, Place, Token, Wanted,
     Worker, listen, this_machine, welcome,
 };
-use weir_load::control::Control;
-use weir_load::error::BenchError;
 use crate::suite::Workers;
-use weir_load::target::Target;
 use clap::{ArgGroup, Args};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
+use weir_load::control::Control;
+use weir_load::error::BenchError;
+use weir_load::target::Target;
 
 const EXAMPLES: &str = "\
 Examples:

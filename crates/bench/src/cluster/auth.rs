@@ -2,7 +2,6 @@
 //! that it has it: by HMAC-SHA-256 over numbers that both have drawn for this one connection. The
 //! secret never crosses the wire. What is said afterwards is neither encrypted nor signed.
 
-use weir_load::error::BenchError;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Sha256;
@@ -11,6 +10,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use weir_load::error::BenchError;
 
 /// Least and most bytes of a secret.
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;

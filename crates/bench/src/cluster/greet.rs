@@ -4,9 +4,9 @@
 use super::auth::{Nonce, Role, Token};
 use super::link::Halves;
 use super::wire::{Kind, Order, PROTOCOL, Report, Welcome, WireError, receive, send};
-use weir_load::error::BenchError;
 use crate::results::Machine;
 use weir_core::text::brief;
+use weir_load::error::BenchError;
 
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 

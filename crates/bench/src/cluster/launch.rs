@@ -4,7 +4,6 @@ use super::auth::Token;
 use super::greet::greet;
 use super::link::{Halves, Patience, Slot};
 use super::wire::Welcome;
-use weir_load::error::BenchError;
 use std::io::{self, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::process::CommandExt as _;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
+use weir_load::error::BenchError;
 
 /// The default port of workers.
 pub const PORT: u16 = 7420;

@@ -4,7 +4,6 @@
 
 use super::clock::Clock;
 use super::wire::{self, Kind, Message, WireError};
-use weir_load::error::BenchError;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
+use weir_load::error::BenchError;
 
 /// Messages that wait to be sent. A sender of what must arrive waits when they are so many; what
 /// is only shown is dropped then.

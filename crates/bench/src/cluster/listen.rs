@@ -5,14 +5,14 @@ use super::auth::Token;
 use super::greet::welcome;
 use super::link::Halves;
 use super::worker::{Farewell, Worker};
-use weir_load::control::Control;
-use weir_load::error::BenchError;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
+use weir_load::control::Control;
+use weir_load::error::BenchError;
 
 /// Connections at the same time, greeted or not; others are closed at once.
 const CONNECTIONS_MAX: usize = 16;

@@ -3,14 +3,14 @@
 //! anything is allocated. The order of messages is the business of the two sides.
 
 use super::auth::{Nonce, Tag};
-use weir_load::engine::{Record, Window};
 use crate::results::Machine;
-use weir_load::target::Target;
-use weir_core::text::brief;
-use weir_load::workload::Workload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
+use weir_core::text::brief;
+use weir_load::engine::{Record, Window};
+use weir_load::target::Target;
+use weir_load::workload::Workload;
 
 /// Version of what is said. Greetings are understood across versions; nothing else is.
 pub const PROTOCOL: u32 = 1;

@@ -6,14 +6,14 @@ use super::clock::Clock;
 use super::greet::Identity;
 use super::link::{Halves, Incoming, Link, Outbox, Patience, Sink, Slot};
 use super::wire::{Order, Preparation, Report, WireError};
-use weir_load::control::Control;
-use weir_load::engine::{PreparedStep, StepRecord, prepare_step};
-use weir_load::error::BenchError;
-use weir_load::workload::Workload;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use weir_load::control::Control;
+use weir_load::engine::{PreparedStep, StepRecord, prepare_step};
+use weir_load::error::BenchError;
+use weir_load::workload::Workload;
 
 /// Orders that wait to be carried out; the connection is read no further then.
 const ORDERS: usize = 64;

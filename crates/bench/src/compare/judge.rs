@@ -3,9 +3,9 @@
 use super::ratio::Ratio;
 use super::{Against, Figure, Side, StepComparison, same};
 use crate::results::{StepResult, StepRun, Summary};
-use weir_scenario::scenario::Cache;
-use weir_load::workload::Rate;
 use serde::{Deserialize, Serialize};
+use weir_load::workload::Rate;
+use weir_scenario::scenario::Cache;
 
 /// The result of comparing the deciding figure of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,8 +15,8 @@ pub use present::{json, rule, terminal};
 pub use ratio::Ratio;
 
 use crate::results::{Results, StepResult, TestResult};
-use weir_scenario::scenario::{Axis, Chart};
 use serde::{Deserialize, Serialize};
+use weir_scenario::scenario::{Axis, Chart};
 
 /// Version of the JSON form of a comparison.
 pub const COMPARISON_VERSION: u32 = 1;

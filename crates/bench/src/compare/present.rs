@@ -2,11 +2,11 @@
 
 use super::{Against, Comparison, Difference, Figure, StepComparison, TestComparison, Verdict};
 use crate::compare::Ratio;
-use weir_report::{Cell, Column, Table, Tone, figure};
 use crate::results::Spread;
-use weir_report::terminal::{Text, shows_output};
-use weir_core::units::latency;
 use std::collections::BTreeSet;
+use weir_core::units::latency;
+use weir_report::terminal::{Text, shows_output};
+use weir_report::{Cell, Column, Table, Tone, figure};
 
 /// The reading of a comparison, in words.
 pub mod rule {

@@ -2,8 +2,8 @@
 
 use super::Difference;
 use crate::results::{StepResult, StepRun};
-use weir_load::workload::Workload;
 use serde_json::{Map, Value};
+use weir_load::workload::Workload;
 
 /// Settings that don't change what is measured.
 const BESIDE_THE_POINT: [&str; 6] = ["name", "directory", "seed", "keep", "part", "hosts"];

@@ -2,13 +2,14 @@
 
 use super::steps::{Whole, about_bytes, grouped, measured};
 use super::words::step_name;
-use weir_report::{
-    PercentileChart, PercentileRow, SegmentBar, SegmentChart, SegmentRow, Series, XyAxis, XyChart,
-    XyLine, XyPoint, figure,
-};
 use crate::results::{Spread, StepResult, Summary, TestResult};
-use weir_scenario::scenario::Chart;
 use weir_core::units::latency;
+use weir_load::Latency;
+use weir_report::{
+    PercentileChart, PercentileRow, Percentiles, SegmentBar, SegmentChart, SegmentRow, Series,
+    XyAxis, XyChart, XyLine, XyPoint, figure,
+};
+use weir_scenario::scenario::Chart;
 
 /// A test of one of several results.
 pub(super) struct Source<'a> {
@@ -330,7 +331,7 @@ pub(super) fn percentiles(test: &TestResult) -> Option<String> {
         rows.push(PercentileRow {
             label: step_name(step, groups),
             series: Series::Nth(group),
-            latency: percentiles(&run.total.total.latency_ms),
+            latency: distribution(&run.total.total.latency_ms),
         });
     }
     let any = rows.iter().any(|row| row.latency.max > 0.0);
@@ -374,7 +375,7 @@ pub(super) const fn unit(bytes: bool) -> &'static str {
 }
 
 /// The figures of a distribution that its row shows.
-fn percentiles(latency: &Latency) -> Percentiles {
+fn distribution(latency: &Latency) -> Percentiles {
     let &Latency { mean, p50, p95, p99, p99_9, p99_99, max, .. } = latency;
     Percentiles { mean, p50, p95, p99, p99_9, p99_99, max }
 }

@@ -4,11 +4,11 @@
 use super::charts::middle;
 use super::steps::{grouped, measured};
 use super::words::{bytes, step_name};
-use weir_report::{Cell, Column, Table, Tone, figure, percent};
 use crate::results::{CacheProof, StepResult, StepRun, TestResult};
-use weir_scenario::scenario::Cache;
-use weir_load::stats::result::mibps;
 use weir_core::units::latency;
+use weir_load::stats::result::mibps;
+use weir_report::{Cell, Column, Table, Tone, figure, percent};
+use weir_scenario::scenario::Cache;
 
 fn dash() -> Cell {
     Cell::new("–", Tone::Muted)

@@ -4,9 +4,9 @@
 //! Texts that a spreadsheet would take for a formula get an apostrophe in front.
 
 use crate::results::{Results, StepResult, StepRun, TestResult};
-use weir_scenario::scenario::Published;
-use weir_load::stats::result::{Latency, OpResult};
 use std::fmt::Write as _;
+use weir_load::stats::result::{Latency, OpResult};
+use weir_scenario::scenario::Published;
 
 /// The subject of a row.
 struct Row<'a> {

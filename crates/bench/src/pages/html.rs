@@ -6,8 +6,8 @@ use super::terminal::{in_words, published_by};
 use super::verdict::{self, Taken};
 use super::words::{machine, shell, when};
 use super::{costs, time};
-use weir_report::{Column, Page, Table};
 use crate::results::{Environment, Machine, Results, TestResult};
+use weir_report::{Column, Page, Table};
 
 /// Up to so many steps their charts over time are shown without being asked for.
 const OPEN_CHARTS_MAX: usize = 6;

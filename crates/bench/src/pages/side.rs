@@ -7,8 +7,8 @@ use super::words::when;
 use crate::compare::{
     Comparison, RatioRow, TestComparison, Verdict, compare, differences, rows, rule,
 };
-use weir_report::{Cell, Column, Fact, Page, Table, Tone};
 use crate::results::Results;
+use weir_report::{Cell, Column, Fact, Page, Table, Tone};
 
 /// The whole file.
 pub(super) fn page(results: &[&Results]) -> String {

@@ -1,11 +1,11 @@
 //! The steps of a test as a table: measured, published beside it, spread, and marks.
 
 use super::words::{bytes, load, spread, step_name};
-use weir_report::{Cell, Column, Table, Tone, figure};
 use crate::results::{StepResult, StepRun, Summary, TestResult};
-use weir_scenario::scenario::{Cache, Published};
-use weir_core::units::latency;
 use std::collections::BTreeSet;
+use weir_core::units::latency;
+use weir_report::{Cell, Column, Table, Tone, figure};
+use weir_scenario::scenario::{Cache, Published};
 
 /// Steps that are figures of the test.
 pub(super) fn shown(test: &TestResult) -> impl Iterator<Item = &StepResult> {

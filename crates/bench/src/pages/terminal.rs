@@ -3,9 +3,9 @@
 use super::steps::{notes, table};
 use super::verdict;
 use super::words::when;
-use weir_report::figure;
 use crate::results::{Finding, Results, TestResult};
 use weir_load::stats::result::VerifyResult;
+use weir_report::figure;
 use weir_report::terminal::{Text, shows_output};
 
 /// For the terminal that standard output is, if it is one: coloured, and as wide as it.

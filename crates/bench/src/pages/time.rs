@@ -3,9 +3,9 @@
 use super::charts::unit;
 use super::steps::{about_bytes, grouped, measured};
 use super::words::step_name;
-use weir_report::{Cell, Column, Series, Table, XyAxis, XyChart, XyLine, XyPoint, figure};
 use crate::results::{StepResult, TestResult};
 use weir_load::stats::result::{Point, RunResult};
+use weir_report::{Cell, Column, Series, Table, XyAxis, XyChart, XyLine, XyPoint, figure};
 
 /// Most points of a line and rows of the table: longer runs are shown as means of several seconds.
 const POINTS_MAX: usize = 120;

@@ -1,8 +1,8 @@
 //! The outcome of all results in a sentence, and the figures that stand out.
 
 use super::steps::{lost_worker, measured, shown};
-use weir_report::{Fact, figure};
 use crate::results::{Results, StepRun};
+use weir_report::{Fact, figure};
 
 /// The way in which the results are to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Figures, times, commands and loads in words.
 
-use weir_report::figure;
 use crate::results::{Machine, Spread, StepResult};
+use std::time::{Duration, UNIX_EPOCH};
 use weir_load::workload::{
     Draw, Layout, Length, MixOp, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Workload,
 };
-use std::time::{Duration, UNIX_EPOCH};
+use weir_report::figure;
 
 /// `count` bytes as people write them: `4 KiB`, `1.50 TiB`.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
@@ -53,7 +53,7 @@ pub(super) fn shell(command: &[String]) -> String {
 }
 
 /// A machine in a line.
-pub(in weir_report) fn machine(machine: &Machine) -> String {
+pub(crate) fn machine(machine: &Machine) -> String {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let processors = match machine.processors {
         0 => None,

@@ -5,11 +5,11 @@
 pub mod read;
 mod summary;
 
-pub(crate) use summary::median;
+pub use summary::median;
 
-use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
-use weir_load::stats::result::RunResult;
 use serde::{Deserialize, Serialize};
+use weir_load::stats::result::RunResult;
+use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
 
 /// Version of the JSON schema.
 pub const RESULTS_VERSION: u32 = 1;

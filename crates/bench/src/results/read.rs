@@ -4,13 +4,13 @@
 use super::{
     CacheProof, Environment, RESULTS_VERSION, Results, StepResult, StepRun, Summary, TestResult,
 };
-use weir_scenario::scenario::{Chart, Language};
-use weir_load::stats::result::{RESULT_VERSION, RunResult};
-use weir_core::text::plain;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use weir_core::text::plain;
+use weir_load::stats::result::{RESULT_VERSION, RunResult};
+use weir_scenario::scenario::{Chart, Language};
 
 /// Most bytes of a file of results.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;

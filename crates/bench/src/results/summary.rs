@@ -49,7 +49,7 @@ impl Spread {
 }
 
 /// The median of `values`, as [`Spread::of`] has it.
-pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values.into_iter()).median
 }
 

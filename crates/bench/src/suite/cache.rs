@@ -3,10 +3,10 @@
 use super::data;
 use super::options::CacheOptions;
 use crate::results::CacheProof;
-use weir_scenario::scenario::Cache;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
 use std::process::{Command, Stdio};
 use weir_core::units::Bytes;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Rate, Workload};
+use weir_scenario::scenario::Cache;
 
 /// The file that makes the kernel drop its caches (proc_sys_vm(5)).
 const DROP: &str = "/proc/sys/vm/drop_caches";

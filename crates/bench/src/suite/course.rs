@@ -9,13 +9,13 @@ use super::plan::{applications, step_seconds};
 use super::run::{Suite, Whole};
 use super::shares;
 use super::steady::steady;
-use weir_load::error::BenchError;
 use crate::results::{CacheProof, StepResult, StepRun, Summary, WorkerResult};
-use weir_scenario::scenario::{Cache, Step};
-use weir_load::stats::result::RunResult;
-use weir_load::workload::{Length, Workload};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use weir_load::error::BenchError;
+use weir_load::stats::result::RunResult;
+use weir_load::workload::{Length, Workload};
+use weir_scenario::scenario::{Cache, Step};
 
 /// The state that steps leave for those after them.
 pub(super) struct Course {

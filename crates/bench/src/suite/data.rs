@@ -1,7 +1,7 @@
 //! The files that loads use: how much they hold, and which of them are laid out already.
 
-use weir_load::workload::{Layout, Workload};
 use std::collections::{BTreeMap, BTreeSet};
+use weir_load::workload::{Layout, Workload};
 
 /// The known properties of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

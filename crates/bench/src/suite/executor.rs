@@ -1,13 +1,13 @@
 //! The executor that applies the loads of a step: this process, several workers, or another
 //! program.
 
+use crate::results::WorkerResult;
+use std::time::Instant;
 use weir_load::control::Control;
 use weir_load::engine::{StepRecord, Window, prepare_step};
 use weir_load::error::BenchError;
-use crate::results::WorkerResult;
 use weir_load::target::Target;
 use weir_load::workload::Workload;
-use std::time::Instant;
 
 /// The environment of a step besides its loads.
 pub struct Context<'a> {

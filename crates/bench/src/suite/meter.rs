@@ -4,10 +4,10 @@
 
 use crate::cli::CliError;
 use crate::cli::sampler::ServerSampler;
-use weir_load::engine::{Phase, Window};
 use crate::results::Network;
-use weir_load::stats::result::{RunResult, ServerCpu};
 use std::fs::read_to_string;
+use weir_load::engine::{Phase, Window};
+use weir_load::stats::result::{RunResult, ServerCpu};
 
 /// Reads the counters through one application of a load.
 pub(super) struct Meter {

@@ -2,8 +2,8 @@
 
 use super::data::{self, Laid};
 use super::options::Options;
-use weir_scenario::scenario::{Scenario, Step};
 use weir_load::workload::Workload;
+use weir_scenario::scenario::{Scenario, Step};
 
 /// The demands of running scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,11 +4,11 @@ use super::data;
 use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
-use weir_load::error::BenchError;
-use weir_scenario::scenario::Scenario;
-use weir_load::workload::{Rate, Workload};
 use std::collections::BTreeSet;
 use weir_core::units::Bytes;
+use weir_load::error::BenchError;
+use weir_load::workload::{Rate, Workload};
+use weir_scenario::scenario::Scenario;
 
 /// Checks that the loads make sense, that the target is there, that its directories can be made and
 /// are free, and that there is room for the files. Nothing is left behind.

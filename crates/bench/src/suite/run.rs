@@ -7,11 +7,11 @@ use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
 use crate::cluster::this_machine;
-use weir_load::control::Control;
 use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
-use weir_scenario::scenario::Scenario;
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
+use weir_load::control::Control;
+use weir_scenario::scenario::Scenario;
 
 /// Everything that running scenarios takes.
 pub struct Suite<'a> {

@@ -1,7 +1,7 @@
 //! Rates that are a share of what an earlier step reached.
 
-use weir_load::workload::{Rate, Workload};
 use std::collections::BTreeMap;
+use weir_load::workload::{Rate, Workload};
 
 /// The loads with numbers in place of shares. `reached` has the operations a second of the steps
 /// before.

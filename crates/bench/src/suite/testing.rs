@@ -3,15 +3,15 @@
 
 use super::executor::{Applied, Context, Executor};
 use super::place::Place;
+use crate::results::{StepResult, StepRun, Summary, WorkerResult};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::mpsc::channel;
 use weir_load::engine::{Phase, Record, StepRecord, Window};
 use weir_load::error::BenchError;
-use crate::results::{StepResult, StepRun, Summary, WorkerResult};
-use weir_scenario::scenario::{Chart, Language, Scenario, Step};
 use weir_load::stats::result::RunResult;
 use weir_load::stats::{OpKind, Recorder, Span};
 use weir_load::workload::Workload;
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::channel;
+use weir_scenario::scenario::{Chart, Language, Scenario, Step};
 
 /// A step of one small load.
 pub(super) fn step(name: &str) -> Step {

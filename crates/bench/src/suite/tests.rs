@@ -2,12 +2,12 @@
 
 use super::testing::{Act, Figures, Ground, Scripted, scenario};
 use super::*;
+use crate::results::{StepResult, TestResult};
+use std::time::Duration;
 use weir_load::control::Control;
 use weir_load::error::BenchError;
-use crate::results::{StepResult, TestResult};
-use weir_scenario::scenario::{Cache, Scenario};
 use weir_load::workload::{Layout, Length, Operation, Pattern, Rate};
-use std::time::Duration;
+use weir_scenario::scenario::{Cache, Scenario};
 
 /// One call of the suite.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use super::{Applied, Context, Executor};
 use crate::cluster::{Clock, Connected, Coordinator, Patience};
-use weir_load::error::BenchError;
 use crate::results::Machine;
+use weir_load::error::BenchError;
 use weir_load::target::Target;
 use weir_load::workload::Workload;
 

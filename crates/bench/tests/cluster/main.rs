@@ -7,6 +7,6 @@ mod crew;
 mod listening;
 mod losses;
 #[expect(dead_code, reason = "shared with the tests of the engines, which use all of it")]
-#[path = "../engine/responder.rs"]
+#[path = "../../../load/tests/engine/responder.rs"]
 mod responder;
 mod together;

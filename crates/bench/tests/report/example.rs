@@ -6,11 +6,11 @@ use weir_bench::results::{
     CacheProof, Environment, Finding, Machine, Network, RESULTS_VERSION, Results, Steady,
     StepResult, StepRun, Summary, TestResult, WorkerResult,
 };
-use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
-use weir_bench::{
+use weir_load::{
     Connections, Generator, Interval, JobResult, Latency, Length, Mark, OpResult, Operation,
     Pattern, Point, RESULT_VERSION, Rate, RunResult, ServerCpu, VerifyResult, Workload,
 };
+use weir_scenario::scenario::{Axis, Cache, Chart, Language, Published};
 
 const MIB: f64 = 1_048_576.0;
 const SECONDS: u32 = 30;

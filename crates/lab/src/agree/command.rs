@@ -1,10 +1,10 @@
 //! Compares our engine with the real fio on a path, alternating, with medians and ratios.
 
+use super::{BAR_PERCENT, Options, Row, compare, compare_throttled};
+use crate::demo::Stop;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::PathBuf;
-use crate::demo::Stop;
-use super::{BAR_PERCENT, Options, Row, compare, compare_throttled};
 use weir_load::{Control, Target};
 
 /// Apply the same loads to a path with our engine and with fio, alternating, and compare the
@@ -60,12 +60,8 @@ impl Command {
             weir_report::errln!("{load:34} {who:14} {rate:>10.0} op/s");
         };
         let rows = match self.throttle {
-            None => {
-                compare(&Target::Path(self.path.clone()), &options, &control, &mut tell)?
-            }
-            Some(rate) => {
-                compare_throttled(&self.path, rate, &options, &control, &mut tell)?
-            }
+            None => compare(&Target::Path(self.path.clone()), &options, &control, &mut tell)?,
+            Some(rate) => compare_throttled(&self.path, rate, &options, &control, &mut tell)?,
         };
         if let Some(path) = &self.json {
             let text = serde_json::to_string_pretty(&rows)?;

@@ -2,17 +2,17 @@
 
 mod command;
 
-use super::FioExecutor;
-use weir_load::control::Control;
 use crate::disk::Disk;
-use weir_load::error::BenchError;
 use crate::peers::Filesystem;
-use weir_bench::results::Spread;
-use weir_bench::suite::{Context, Executor, Local};
-use weir_load::target::Target;
-use weir_load::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Workload};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use weir_bench::results::Spread;
+use weir_bench::suite::fio::FioExecutor;
+use weir_bench::suite::{Context, Executor, Local};
+use weir_load::control::Control;
+use weir_load::error::BenchError;
+use weir_load::target::Target;
+use weir_load::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Workload};
 
 pub(crate) use command::Command;
 
@@ -272,6 +272,6 @@ mod tests {
     fn all_loads_can_be_said_to_fio() {
         let loads = loads(&Options::default());
         assert_eq!(loads.len(), 5);
-        super::super::jobs::job_file(&loads, Path::new("/t")).unwrap();
+        weir_bench::suite::fio::jobs::job_file(&loads, Path::new("/t")).unwrap();
     }
 }

@@ -270,8 +270,8 @@ fn fsinfo(file: u32, known: &mut Known, batch: &mut Batch) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::call::tests::{call, handle};
+    use super::*;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 

@@ -3,9 +3,9 @@
 use super::content::{BLOCK, BLOCKS_MAX};
 use super::op::Source;
 use super::tree::{Handle, Id, Kind, Object, TOP, Tree};
+use std::collections::BTreeMap;
 use weir_load::engine::Session;
 use weir_load::error::BenchError;
-use std::collections::BTreeMap;
 use weir_nfs::v3::wire::{
     Fattr3, FileHandle3, FileType, GetattrArgs, ReadArgs, ReaddirplusArgs, ReadlinkArgs, Res,
     Status,

@@ -9,12 +9,12 @@ use super::choose::choose;
 use super::op::{Answer, Op, Place, location};
 use super::tree::{Handle, Id, TOP, Tree};
 use super::world::{TICK, World};
-use weir_load::engine::{Session, status_name};
-use weir_load::error::BenchError;
-use weir_load::rng::Rng;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
+use weir_load::engine::{Session, status_name};
+use weir_load::error::BenchError;
+use weir_load::rng::Rng;
 use weir_nfs::client::{CallError, Caller};
 use weir_nfs::v3::wire::{
     DirOpArgs3, FileHandle3, LookupArgs, MkdirArgs, Res, Sattr3, StableHow, Status,

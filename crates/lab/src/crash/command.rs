@@ -1,11 +1,11 @@
 //! `make crash`: kills the server and simulates power failures under load, and checks for data
 //! loss.
 
+use super::Options;
+use crate::demo::Stop;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
-use super::{Options};
-use crate::demo::Stop;
 
 /// Kill a server and simulate power failures at random moments under mixed load, and check that no
 /// acknowledged data is lost.

@@ -5,9 +5,9 @@
 //! both the old and the new content right; an UNSTABLE one that was answered does so for the power
 //! cut alone, until a COMMIT with the same verifier covers it.
 
+use std::collections::BTreeMap;
 use weir_load::payload::{BlockName, Payload};
 use weir_load::verify::{STAMP_BYTES, inspect, stamp};
-use std::collections::BTreeMap;
 
 /// Bytes of a block: a page, so that what a killed write leaves behind is whole blocks.
 pub(super) const BLOCK: u64 = 4096;

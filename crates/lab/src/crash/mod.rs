@@ -10,10 +10,10 @@
 //!
 //! The load follows from the seed; when exactly it is struck depends on the machine.
 
-mod command;
 mod audit;
 mod choose;
 mod client;
+mod command;
 mod content;
 mod held;
 mod op;
@@ -28,7 +28,6 @@ mod world;
 use crate::demo::Stop;
 use crate::disk::Disk;
 use crate::peers::Filesystem;
-use weir_bench::machine;
 use crate::sandbox;
 use anyhow::{Context, Result, bail};
 use phase::{Event, Outcome, Phase};
@@ -36,6 +35,7 @@ use recovery::Recovery;
 use serde::Serialize;
 use std::path::PathBuf;
 use victim::Setup;
+use weir_bench::machine;
 
 pub(crate) use command::Command;
 
@@ -213,8 +213,10 @@ fn cuts(
 }
 
 fn check(root: bool) -> Result<()> {
-    let missing: Vec<_> =
-        FOR_CUTS.iter().filter(|(program, _)| sandbox::find(program).is_none()).collect();
+    let missing: Vec<_> = FOR_CUTS
+        .iter()
+        .filter(|(program, _)| weir_bench::program::find(program).is_none())
+        .collect();
     if !missing.is_empty() {
         let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
         bail!("power cuts need {missing:?}: apt-get install {}", packages.join(" "));

@@ -2,9 +2,9 @@
 //! answered is so: a volume's quota, and whether another volume exists.
 
 use super::world::{TICK, World};
-use weir_load::rng::Rng;
 use std::path::Path;
 use weir_api::{Client, ClientError, Dry, NewVolume, VolumeChange};
+use weir_load::rng::Rng;
 
 const GIB: u64 = 1 << 30;
 

@@ -6,15 +6,15 @@ use super::held;
 use super::operator;
 use super::victim::{self, Setup, Victim};
 use super::world::{Finding, TICK, World};
-use weir_load::NfsTarget;
 use crate::demo::{Operator, Stop};
 use crate::disk::Disk;
-use weir_load::rng::Rng;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
+use weir_load::NfsTarget;
+use weir_load::rng::Rng;
 
 const POOL: &str = "crash";
 const POOL_TEBIBYTES: u64 = 256;

@@ -1,8 +1,8 @@
 //! The report for people: lines while it runs, a page when it is done.
 
 use super::{Event, Part, Report};
-use weir_bench::results::median;
 use std::fmt::Write as _;
+use weir_bench::results::median;
 
 /// A line for the phase, and all that was found in it.
 pub(super) fn tell(part: &Part, seed: u64) {

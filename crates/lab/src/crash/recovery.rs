@@ -2,11 +2,11 @@
 
 use super::victim::{self, Setup, Victim, session};
 use crate::demo::{Operator, Stop};
-use weir_load::engine::Session;
-use weir_bench::results::median;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::time::Instant;
+use weir_bench::results::median;
+use weir_load::engine::Session;
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, FileHandle3, MkdirArgs, Res, Sattr3, StableHow, Status,
     WriteArgs,

@@ -1,9 +1,7 @@
 //! The server that is killed: `weir serve` on a data directory and an address that stay.
 
 use super::world::TICK;
-use weir_load::NfsTarget;
 use crate::demo::Process;
-use weir_load::engine::{Session, mount};
 use anyhow::{Context, Result, bail};
 use std::fs::OpenOptions;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -11,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weir_core::Credentials;
+use weir_load::NfsTarget;
+use weir_load::engine::{Session, mount};
 use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::{FileHandle3, FsStatArgs, GetattrArgs, Res};
 

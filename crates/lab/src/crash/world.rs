@@ -1,12 +1,12 @@
 //! The state that the clients of a run share with the killer of their server.
 
 use super::op::Source;
-use weir_load::payload::Payload;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use weir_load::payload::Payload;
 
 /// Longest time that a client waits for a server that nobody has killed to come back.
 const PATIENCE: Duration = Duration::from_secs(60);

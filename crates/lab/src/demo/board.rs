@@ -1,10 +1,10 @@
 //! The demo's display while it runs: the present rate of each volume.
 
 use super::cases::Case;
-use weir_load::engine::{Phase, Window};
-use weir_report::terminal::{self, Bars};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use weir_load::engine::{Phase, Window};
+use weir_report::terminal::{self, Bars};
 
 /// Time between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);

@@ -4,9 +4,9 @@
 //! or prints.
 
 use super::rate::{Rate, STEP_S};
-use weir_report::percent;
-use weir_load::stats::result::{Interval, RunResult};
 use serde::Serialize;
+use weir_load::stats::result::{Interval, RunResult};
+use weir_report::percent;
 
 /// Largest error over any 10 s, and over any 1 s, as a part of the due; one request more is
 /// allowed.

@@ -22,15 +22,15 @@ mod server;
 mod stalls;
 mod stop;
 
-use weir_bench::cli::Format;
-use weir_bench::machine;
-use weir_report::terminal;
 use anyhow::{Context, Result, bail};
 use cases::{CASES, POOLS};
 use outcome::{CaseOutcome, Outcome};
 use phase::Phase;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use weir_bench::cli::Format;
+use weir_bench::machine;
+use weir_report::terminal;
 
 pub(crate) use cases::Given;
 pub(crate) use command::Command;

@@ -5,8 +5,8 @@ use super::cause;
 use super::judge::{self, Change, Check};
 use super::processors::Second;
 use super::rate::Rate;
-use weir_load::stats::result::{Interval, Point, RunResult};
 use serde::Serialize;
+use weir_load::stats::result::{Interval, Point, RunResult};
 
 /// The whole demo.
 #[derive(Clone, Debug, Serialize)]

@@ -7,11 +7,11 @@ use super::judge::Change;
 use super::operator::Operator;
 use super::processors::{Second, Watch};
 use super::server::Server;
+use anyhow::{Context, Result, bail};
+use std::time::Duration;
 use weir_load::stats::result::RunResult;
 use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, VerifyScope, Workload};
 use weir_load::{Control, NfsTarget, RunHandle, Target, prepare};
-use anyhow::{Context, Result, bail};
-use std::time::Duration;
 
 const JOBS: u32 = 40;
 const DEPTH: u32 = 32;

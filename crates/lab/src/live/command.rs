@@ -1,10 +1,10 @@
 //! `make live`: measures contracts whose limits change over time.
 
+use super::Options;
+use crate::demo::Stop;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
-use crate::demo::Stop;
-use super::{Options};
 
 /// Time for which an empty bucket earns credits (s): in 40 s a burst of more than 10 s.
 const REFILL_S: f64 = 40.0;

@@ -4,8 +4,8 @@
 use super::site::Sample;
 use crate::demo::judge::{Check, windows};
 use crate::demo::rate::Rate;
-use weir_report::percent;
 use weir_load::stats::result::Interval;
+use weir_report::percent;
 
 /// Largest error of a volume's part of a shared pool over 10 s, as a part of it.
 const FAIRNESS: f64 = 0.05;

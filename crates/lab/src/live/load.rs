@@ -1,14 +1,14 @@
 //! Clients that ask for more than a contract gives, and how far they are.
 
 use crate::demo::Stop;
-use weir_load::stats::result::RunResult;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
-use weir_load::{Control, NfsTarget, Prepared, RunHandle, Target, prepare};
 use anyhow::{Context, Result, bail, ensure};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use weir_load::stats::result::RunResult;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
+use weir_load::{Control, NfsTarget, Prepared, RunHandle, Target, prepare};
 
 /// Streams of requests on a volume, each from a source address of its own.
 const JOBS: u32 = 4;

@@ -7,8 +7,8 @@
 //! engine, and judges what its clients and the API's gauges saw, by the same error rule as the
 //! demo. Not here: contracts that only hold a rate, which `make demo` shows.
 
-mod command;
 mod burst;
+mod command;
 mod judge;
 mod load;
 mod part;
@@ -17,13 +17,13 @@ mod shared;
 mod site;
 
 use crate::demo::Stop;
-use weir_report::terminal;
 use anyhow::{Context, Result, ensure};
 use part::Part;
 use serde::Serialize;
 use site::Site;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use weir_report::terminal;
 
 pub(crate) use command::Command;
 

@@ -2,10 +2,10 @@
 
 use super::Report;
 use super::part::{Course, Figure, Part};
+use std::fmt::Write as _;
 use weir_report::{
     Cell, Column, Fact, Line, Page, Series, Stretch, Table, Timeline, figure, percent,
 };
-use std::fmt::Write as _;
 
 /// The due and the measured figures of a part.
 pub(super) fn figures(part: &Part) -> Table {

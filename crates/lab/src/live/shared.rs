@@ -8,10 +8,10 @@ use super::site::Site;
 use crate::demo::judge::Check;
 use crate::demo::rate::Rate;
 use crate::demo::{Given, Stop};
-use weir_load::stats::result::{Point, RunResult};
 use anyhow::{Context, Result};
 use std::time::Duration;
 use weir_api::Qos;
+use weir_load::stats::result::{Point, RunResult};
 
 const LEVEL: &str = "standard";
 /// At 16 MiB/s for each.

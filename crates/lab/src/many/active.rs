@@ -3,13 +3,13 @@
 use super::house::{CONTRACT, House, name, resident_mib};
 use super::{CONTRACT_ERROR_MAX, Options};
 use crate::demo::Stop;
-use weir_load::stats::result::RunResult;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
-use weir_load::{Control, NfsTarget, RunHandle, Target, prepare};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
+use weir_load::stats::result::RunResult;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
+use weir_load::{Control, NfsTarget, RunHandle, Target, prepare};
 
 const BLOCK_BYTES: u32 = 4096;
 const DEPTH: u32 = 8;
@@ -44,7 +44,11 @@ pub(super) fn load(house: &mut House, options: &Options, stop: &Stop) -> Result<
             .with_context(|| format!("preparing {}", name(number * step)))?;
         ready.push(prepared);
     }
-    weir_report::outln!("# {} volumes at their limits for {:.0} s", options.active, options.seconds);
+    weir_report::outln!(
+        "# {} volumes at their limits for {:.0} s",
+        options.active,
+        options.seconds
+    );
     let runs: Vec<RunHandle> = ready
         .into_iter()
         .map(|prepared| prepared.spawn(Control::new(), |_| {}))

@@ -1,10 +1,10 @@
 //! `make many`: measures a server with ten thousand volumes.
 
+use super::Options;
+use crate::demo::Stop;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
-use crate::demo::Stop;
-use super::{Options};
 
 /// Create a server with many volumes, load some of them, and measure startup, memory, contracts and
 /// the cost per operation.

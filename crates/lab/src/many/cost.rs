@@ -5,13 +5,13 @@ use super::Options;
 use super::house::{ALONE, House, Hut};
 use crate::demo::Stop;
 use crate::peers::cpu::Reading;
-use weir_bench::results::median;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
-use weir_load::{Control, NfsTarget, Target, prepare};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
+use weir_bench::results::median;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Workload};
+use weir_load::{Control, NfsTarget, Target, prepare};
 
 const CONNECTIONS: u32 = 4;
 const DEPTH: u32 = 16;

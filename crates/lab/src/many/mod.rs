@@ -7,8 +7,8 @@
 //!
 //! Not here: the gate alone, by the nanosecond, which `make bench` measures.
 
-mod command;
 mod active;
+mod command;
 mod cost;
 mod house;
 mod present;

@@ -1,10 +1,10 @@
 //! `make peers`: compares Weir with NFS-Ganesha and the bare loop on this machine.
 
+use super::{Filesystem, Options, Times};
+use crate::demo::Stop;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::PathBuf;
-use crate::demo::Stop;
-use super::{Filesystem, Options, Times};
 
 /// Compare Weir with NFS-Ganesha and the bare loop, as root, and write peers.json and peers.html.
 ///
@@ -72,7 +72,7 @@ impl Command {
         let options = Options {
             weir: crate::weir_program(None)?,
             bare: crate::this_program()?,
-            before: arguments
+            before: self
                 .before
                 .map(|path| path.canonicalize().with_context(|| format!("{}", path.display())))
                 .transpose()?,

@@ -5,13 +5,13 @@ use super::measure::{Times, measure};
 use super::plan::Filesystem;
 use crate::demo::{Operator, Server, Stop};
 use crate::disk::{self, Disk};
-use weir_load::engine::prepare;
-use weir_bench::results::median;
-use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
-use weir_load::{Control, NfsTarget, Target, mibps};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::time::Duration;
+use weir_bench::results::median;
+use weir_load::engine::prepare;
+use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
+use weir_load::{Control, NfsTarget, Target, mibps};
 
 /// Speed of the slow disk, in bytes per second.
 const SLOW_BYTES_PER_SECOND: u64 = 20 << 20;

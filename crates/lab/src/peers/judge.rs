@@ -2,8 +2,8 @@
 
 use super::measure::Sample;
 use super::plan::{Filesystem, InFlight, Trial};
-use weir_bench::results::median;
 use serde::Serialize;
+use weir_bench::results::median;
 
 /// The outcome of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -2,11 +2,11 @@
 
 use super::cpu::{Reading, Used};
 use super::plan::{TRIALS, Trial};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
 use weir_load::engine::{Phase, Window, prepare};
 use weir_load::workload::{Layout, Length, Operation, Pattern, Stability, Workload};
 use weir_load::{Control, Target};
-use anyhow::{Context, Result, ensure};
-use serde::Serialize;
 
 /// Files that the connections share out, and their size.
 const FILES: u32 = 4;

@@ -6,8 +6,8 @@
 //! Kernel workers count for the server they work for: before each measurement everything is
 //! written back, so that none inherits the write-back of another.
 
-pub(crate) mod cpu;
 mod command;
+pub(crate) mod cpu;
 mod isolation;
 mod judge;
 mod measure;
@@ -18,14 +18,14 @@ mod servers;
 
 use crate::demo::{Operator, Server, Stop};
 use crate::disk::Disk;
-use weir_bench::machine;
-use weir_load::{Control, NfsTarget, Target};
 use anyhow::{Context, Result, bail};
 use judge::{Figures, Isolation, Row, Same, Verdict};
 use plan::{CREATE_REMOVE, TRIALS, Trial};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+use weir_bench::machine;
+use weir_load::{Control, NfsTarget, Target};
 
 pub(crate) use command::Command;
 

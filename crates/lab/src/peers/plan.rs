@@ -1,7 +1,7 @@
 //! The comparisons, and the bars that Weir has to meet.
 
-use weir_load::workload::{Operation, Pattern};
 use serde::Serialize;
+use weir_load::workload::{Operation, Pattern};
 
 /// A file system that the same comparison is made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -3,9 +3,9 @@
 use super::Report;
 use super::judge::{CPU_RATIO, DEARER, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
 use super::plan::{Filesystem, InFlight};
-use weir_report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
 use weir_bench::results::median;
 use weir_report::terminal;
+use weir_report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
 
 /// One row in one line, for progress.
 pub(super) fn line(row: &Row) -> String {

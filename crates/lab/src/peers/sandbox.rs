@@ -2,10 +2,11 @@
 //! which must not meet the machine's.
 
 use crate::disk::run;
-use crate::sandbox::{find, loopback_up};
+use crate::sandbox::loopback_up;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
+use weir_bench::program::find;
 
 /// The programs that the runner needs besides Weir, and the Debian packages that bring them.
 const PROGRAMS: [(&str, &str); 8] = [

@@ -2,14 +2,14 @@
 
 use crate::demo::{Operator, Process, Server, wait_for};
 use crate::disk::Disk;
-use weir_report::Series;
-use weir_load::{NfsTarget, Target};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use weir_load::{NfsTarget, Target};
+use weir_report::Series;
 
 /// Ganesha's ports; nothing else listens in the namespace.
 const GANESHA: (u16, u16) = (12_049, 12_050);

@@ -1,11 +1,11 @@
 //! `make replay`: runs the catalogue of published tests against Weir and NFS-Ganesha on this
 //! machine.
 
+use super::Options;
+use crate::demo::Stop;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::PathBuf;
-use crate::demo::Stop;
-use super::{Options};
 use weir_core::units::parse_bytes;
 
 /// Run published tests, scaled, against Weir and NFS-Ganesha, alternating, as root, and write

@@ -8,21 +8,21 @@
 
 mod command;
 
-use weir_scenario::catalogue;
-use weir_bench::cluster::this_machine;
-use weir_load::control::Control;
 use crate::demo::Stop;
 use crate::disk::Disk;
 use crate::peers::{Filesystem, Peer, furnish, ganesha, requirements, weir};
-use weir_report;
-use weir_bench::results::{Results, StepResult, Summary, TestResult};
-use weir_scenario::scenario::Scenario;
-use weir_scenario::scenario::scale::{Facts, Scale, scale};
-use weir_bench::suite::Plan;
-use weir_bench::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
-use weir_report::terminal;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
+use weir_bench::cluster::this_machine;
+use weir_bench::pages;
+use weir_bench::results::{Results, StepResult, Summary, TestResult};
+use weir_bench::suite::Plan;
+use weir_bench::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use weir_load::control::Control;
+use weir_report::terminal;
+use weir_scenario::catalogue;
+use weir_scenario::scenario::Scenario;
+use weir_scenario::scenario::scale::{Facts, Scale, scale};
 
 pub(crate) use command::Command;
 
@@ -119,7 +119,7 @@ pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
     }
     for side in &sides {
         weir_report::outln!("{}", side.label);
-        terminal::show(&report::suite::terminal(&side.results));
+        terminal::show(&pages::terminal(&side.results));
         weir_report::outln!("");
     }
     weir_report::outln!("Reports: {}", options.out.join("replay.html").display());
@@ -310,11 +310,11 @@ fn write(options: &Options, sides: &[Side]) -> Result<()> {
     };
     for side in sides {
         put(format!("{}.json", side.name), serde_json::to_string(&side.results)? + "\n")?;
-        put(format!("{}.html", side.name), report::suite::html(&[&side.results]))?;
-        put(format!("{}.csv", side.name), report::suite::csv(&side.results))?;
+        put(format!("{}.html", side.name), pages::html(&[&side.results]))?;
+        put(format!("{}.csv", side.name), pages::csv(&side.results))?;
     }
     let all: Vec<&Results> = sides.iter().map(|side| &side.results).collect();
-    put("replay.html".to_owned(), report::suite::html(&all))
+    put("replay.html".to_owned(), pages::html(&all))
 }
 
 #[cfg(test)]

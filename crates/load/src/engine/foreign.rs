@@ -8,31 +8,31 @@ use crate::workload::Workload;
 use std::collections::BTreeMap;
 
 /// Another program's record of a load.
-pub(crate) struct Foreign {
+pub struct Foreign {
     /// The measured target, as the user wrote it.
-    pub(crate) target: String,
+    pub target: String,
     /// The load.
-    pub(crate) workload: Workload,
+    pub workload: Workload,
     /// Start of the load, in seconds since 1970-01-01 UTC.
-    pub(crate) started_unix_s: f64,
+    pub started_unix_s: f64,
     /// Start of the measured interval, in nanoseconds since then.
-    pub(crate) measure_ns: u64,
+    pub measure_ns: u64,
     /// End of the load, in nanoseconds since its start.
-    pub(crate) ended_ns: u64,
+    pub ended_ns: u64,
     /// The load was ended before its time.
-    pub(crate) stopped: bool,
+    pub stopped: bool,
     /// Processor time in seconds.
-    pub(crate) cpu_s: f64,
+    pub cpu_s: f64,
     /// Share of the time that the busiest of its processes computed, 0 to 100.
-    pub(crate) busiest_percent: f64,
+    pub busiest_percent: f64,
     /// The faults, in words.
-    pub(crate) faults: BTreeMap<String, u64>,
+    pub faults: BTreeMap<String, u64>,
     notes: Notes,
 }
 
 impl Foreign {
     /// Of `workload` on `target`; nothing noted yet.
-    pub(crate) fn new(target: String, workload: Workload) -> Self {
+    pub fn new(target: String, workload: Workload) -> Self {
         let mut notes = Notes::default();
         notes.jobs.resize(usize::try_from(workload.jobs).unwrap_or(0), JobCount::default());
         Self {
@@ -51,7 +51,7 @@ impl Foreign {
 
     /// Adds what `job` did of one kind: its bytes, and how many operations took how many
     /// nanoseconds.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         kind: OpKind,
         job: usize,
@@ -67,12 +67,12 @@ impl Foreign {
 
     /// Adds completions that another program noted as a rate, evenly over the time from `from_ns`
     /// until `to_ns`.
-    pub(crate) fn add_span(&mut self, from_ns: u64, to_ns: u64, operations: u64, bytes: u64) {
+    pub fn add_span(&mut self, from_ns: u64, to_ns: u64, operations: u64, bytes: u64) {
         self.notes.series.add_span(from_ns, to_ns, operations, bytes);
     }
 
     /// The record.
-    pub(crate) fn record(mut self, marks: Vec<Mark>) -> Record {
+    pub fn record(mut self, marks: Vec<Mark>) -> Record {
         self.notes.last_done_ns = self.ended_ns;
         Record {
             target: self.target,

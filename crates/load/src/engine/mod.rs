@@ -38,9 +38,9 @@ use usage::Usage;
 use weir_core::units::Bytes;
 
 pub use collect::{Phase, Window};
-pub(crate) use foreign::Foreign;
-pub(crate) use nfs::{Answer, Session, mount, room, status_name};
-pub(crate) use path::room as path_room;
+pub use foreign::Foreign;
+pub use nfs::{Answer, Session, mount, room, status_name};
+pub use path::room as path_room;
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};
 
@@ -60,16 +60,16 @@ pub struct Prepared {
 
 /// The state that all workers of a run share.
 #[derive(Clone)]
-pub(crate) struct Plan {
-    pub(crate) workload: Arc<Workload>,
-    pub(crate) payload: Arc<Payload>,
+pub struct Plan {
+    pub workload: Arc<Workload>,
+    pub payload: Arc<Payload>,
     /// The files, by number.
     files: Arc<[FileSpec]>,
     /// The directory stays when the step is over.
     keep_directory: bool,
     common: Common,
     /// Tells the blocks of this step from those of others.
-    pub(crate) run: u64,
+    pub run: u64,
 }
 
 enum Backend {

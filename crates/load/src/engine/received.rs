@@ -2,8 +2,8 @@
 //! process can still lie about what it measured; who wants to rule that out must own its machine.
 
 use super::Record;
-use weir_core::text::brief;
 use std::collections::BTreeMap;
+use weir_core::text::brief;
 
 /// Most of anything that is counted: the sums of a thousand processes fit into 64 bits.
 const COUNT_MAX: u64 = 1 << 54;
@@ -14,7 +14,7 @@ const TEXTS_MAX: usize = 1000;
 
 impl Record {
     /// Makes its texts harmless, and keeps so many of them as people read.
-    pub(crate) fn tame(&mut self) {
+    pub fn tame(&mut self) {
         self.target = brief(&self.target);
         self.clients.iter_mut().for_each(|client| *client = brief(client));
         for texts in [&mut self.addresses, &mut self.faults, &mut self.notes.errors] {
@@ -32,7 +32,7 @@ impl Record {
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn check(&self, jobs: u32) -> Result<(), String> {
+    pub fn check(&self, jobs: u32) -> Result<(), String> {
         let counted = self.notes.jobs.len();
         if u32::try_from(counted).map_or(true, |counted| counted > jobs) {
             return Err(format!("it reported {counted} jobs of a load that has {jobs}"));

@@ -76,19 +76,19 @@ impl Record {
     }
 
     /// Notes that a process which had a part in the load was lost: its figures are incomplete.
-    pub(crate) fn lose(&mut self, what: String) {
+    pub fn lose(&mut self, what: String) {
         *self.faults.entry(what).or_default() += 1;
         self.broken = true;
     }
 
     /// Notes that something that follows the load failed.
-    pub(crate) fn fail(&mut self, what: String) {
+    pub fn fail(&mut self, what: String) {
         *self.faults.entry(what).or_default() += 1;
     }
 
     /// Makes records of parts one of the whole: when it began by the clock of who asked for it,
     /// and what was noted there meanwhile.
-    pub(crate) fn settle(&mut self, started_unix_s: f64, marks: Vec<Mark>) {
+    pub fn settle(&mut self, started_unix_s: f64, marks: Vec<Mark>) {
         self.workload.part = None;
         self.started_unix_s = started_unix_s;
         self.marks.extend(marks);

@@ -5,23 +5,23 @@ use std::time::{Duration, Instant};
 
 /// The times of a load, in nanoseconds since its step started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     start: Instant,
     /// The first request is sent.
-    pub(crate) begin_ns: u64,
+    pub begin_ns: u64,
     /// The measured interval begins.
-    pub(crate) measure_ns: u64,
+    pub measure_ns: u64,
     /// The measured interval ends; `u64::MAX` for a run that ends by a count.
-    pub(crate) end_ns: u64,
+    pub end_ns: u64,
     /// No request is sent any more: the end and the cool-down after it.
-    pub(crate) stop_ns: u64,
+    pub stop_ns: u64,
     /// Longest wait after the end for operations in flight (ns).
-    pub(crate) drain_ns: u64,
+    pub drain_ns: u64,
 }
 
 impl Schedule {
     /// The schedule of `workload` in a step that starts at `start`.
-    pub(crate) fn starting_at(start: Instant, workload: &Workload) -> Self {
+    pub fn starting_at(start: Instant, workload: &Workload) -> Self {
         let begin_ns = nanos(Duration::from_secs_f64(workload.start_delay_s));
         let measure_ns = begin_ns.saturating_add(nanos(workload.warmup()));
         let length = workload.measured_time();
@@ -38,14 +38,14 @@ impl Schedule {
 
     /// The present, in nanoseconds since the step started.
     #[inline]
-    pub(crate) fn now_ns(&self) -> u64 {
+    pub fn now_ns(&self) -> u64 {
         nanos(self.start.elapsed())
     }
 }
 
 /// A duration in whole nanoseconds; what exceeds 584 years is cut off.
 #[inline]
-pub(crate) fn nanos(duration: Duration) -> u64 {
+pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

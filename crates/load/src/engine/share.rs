@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The provider of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// This load makes it and lays it out.
     Make,
     /// The file was there before.
@@ -21,23 +21,23 @@ pub(crate) enum Role {
 
 /// One file of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileSpec {
-    pub(crate) name: String,
+pub struct FileSpec {
+    pub name: String,
     /// Bytes it is laid out with, or has to hold already.
-    pub(crate) size: u64,
-    pub(crate) role: Role,
+    pub size: u64,
+    pub role: Role,
     /// The file stays when the step is over.
-    pub(crate) keep: bool,
+    pub keep: bool,
     /// The file's number in stamps, and the size of stamped blocks, if it is laid out in such.
-    pub(crate) stamp: Option<(u64, u32)>,
+    pub stamp: Option<(u64, u32)>,
 }
 
 /// The files of one load, by number.
-pub(crate) struct Files {
-    pub(crate) specs: Vec<FileSpec>,
-    pub(crate) ledger: Option<Arc<Ledger>>,
+pub struct Files {
+    pub specs: Vec<FileSpec>,
+    pub ledger: Option<Arc<Ledger>>,
     /// The directory stays when the step is over.
-    pub(crate) keep_directory: bool,
+    pub keep_directory: bool,
 }
 
 /// The demands of all loads together on one file.
@@ -63,7 +63,7 @@ type Key = (String, String);
 /// # Errors
 /// [`BenchError::Workload`] if loads that share files can't be verified together, or there are too
 /// many blocks to keep track of.
-pub(crate) fn share(loads: &[Workload]) -> Result<Vec<Files>, BenchError> {
+pub fn share(loads: &[Workload]) -> Result<Vec<Files>, BenchError> {
     let mut wanted: HashMap<Key, Wanted> = HashMap::new();
     for (place, load) in loads.iter().enumerate() {
         for number in numbers(load) {

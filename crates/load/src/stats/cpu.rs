@@ -49,13 +49,13 @@ pub fn this_thread() -> Duration {
 
 /// The time that all processors of the machine together were busy, and their total time, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MachineTime {
+pub struct MachineTime {
     busy: u64,
     all: u64,
 }
 
 /// The time of all processors so far, from `/proc/stat`.
-pub(crate) fn machine() -> io::Result<MachineTime> {
+pub fn machine() -> io::Result<MachineTime> {
     let stat = std::fs::read_to_string("/proc/stat")?;
     MachineTime::parse(&stat).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "/proc/stat is not as proc(5) says")
@@ -75,7 +75,7 @@ impl MachineTime {
 
     /// Share of the time since `before` that they were busy, 0 to 100.
     #[expect(clippy::cast_precision_loss, reason = "a percentage")]
-    pub(crate) fn busy_percent_since(self, before: Self) -> f64 {
+    pub fn busy_percent_since(self, before: Self) -> f64 {
         let all = self.all.saturating_sub(before.all);
         let busy = self.busy.saturating_sub(before.busy);
         if all == 0 { 0.0 } else { busy as f64 * 100.0 / all as f64 }

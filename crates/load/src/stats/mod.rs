@@ -7,4 +7,4 @@ pub mod result;
 mod series;
 mod sparse;
 
-pub(crate) use recorder::{JobCount, Notes, OpKind, Recorder, Span, WindowReport, histogram};
+pub use recorder::{JobCount, Notes, OpKind, Recorder, Span, WindowReport, histogram};

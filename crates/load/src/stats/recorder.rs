@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 /// Length of a live window, in nanoseconds.
-pub(crate) const WINDOW_NS: u64 = 100_000_000;
+pub const WINDOW_NS: u64 = 100_000_000;
 /// Longest latency told apart: two hours.
 const LATENCY_NS_MAX: u64 = 7_200_000_000_000;
 /// Ways to fail that are counted apart.
@@ -18,7 +18,7 @@ const FURTHER_STATUSES: &str = "failures of further kinds";
 
 /// The kinds of operation that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpKind {
+pub enum OpKind {
     Read,
     Write,
     Commit,
@@ -38,7 +38,7 @@ pub(crate) enum OpKind {
 }
 
 impl OpKind {
-    pub(crate) const ALL: [Self; 14] = [
+    pub const ALL: [Self; 14] = [
         Self::Read,
         Self::Write,
         Self::Commit,
@@ -56,7 +56,7 @@ impl OpKind {
     ];
 
     /// The kind's key in results.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -77,18 +77,18 @@ impl OpKind {
 }
 
 /// The observations of one worker in one window, for live display.
-pub(crate) struct WindowReport {
-    pub(crate) operations: u64,
-    pub(crate) bytes: u64,
-    pub(crate) errors: u64,
-    pub(crate) latency: Histogram<u32>,
+pub struct WindowReport {
+    pub operations: u64,
+    pub bytes: u64,
+    pub errors: u64,
+    pub latency: Histogram<u32>,
 }
 
 /// Counts of one job within the measured interval.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct JobCount {
-    pub(crate) operations: u64,
-    pub(crate) bytes: u64,
+pub struct JobCount {
+    pub operations: u64,
+    pub bytes: u64,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -100,13 +100,13 @@ struct KindCount {
 
 /// Times of a completed operation, in nanoseconds since the load started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) queued_ns: u64,
-    pub(crate) done_ns: u64,
+pub struct Span {
+    pub queued_ns: u64,
+    pub done_ns: u64,
 }
 
 /// Takes the notes of one worker while it runs.
-pub(crate) struct Recorder {
+pub struct Recorder {
     measured_from_ns: u64,
     measured_to_ns: u64,
     notes: Notes,
@@ -118,7 +118,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Notes about `jobs` jobs; only completions from `measured_from_ns` until `measured_to_ns`
     /// count in distributions and shares.
-    pub(crate) fn new(
+    pub fn new(
         jobs: usize,
         measured_from_ns: u64,
         measured_to_ns: u64,
@@ -135,7 +135,7 @@ impl Recorder {
     }
 
     /// An operation of `job` succeeded and moved `bytes` of payload.
-    pub(crate) fn complete(&mut self, kind: OpKind, job: usize, span: Span, bytes: u64) {
+    pub fn complete(&mut self, kind: OpKind, job: usize, span: Span, bytes: u64) {
         let latency = span.done_ns.saturating_sub(span.queued_ns);
         let notes = &mut self.notes;
         notes.last_done_ns = notes.last_done_ns.max(span.done_ns);
@@ -158,13 +158,13 @@ impl Recorder {
     }
 
     /// An operation failed with `status`.
-    pub(crate) fn fail(&mut self, status: &str) {
+    pub fn fail(&mut self, status: &str) {
         self.window.errors += 1;
         self.notes.fail(status, 1);
     }
 
     /// Hands the current window over if it is past. Called once per turn of the worker's loop.
-    pub(crate) fn tick(&mut self, now_ns: u64) {
+    pub fn tick(&mut self, now_ns: u64) {
         if now_ns < self.window_end_ns {
             return;
         }
@@ -175,18 +175,18 @@ impl Recorder {
     }
 
     /// Due time of the next window, in nanoseconds since the load started.
-    pub(crate) const fn window_end_ns(&self) -> u64 {
+    pub const fn window_end_ns(&self) -> u64 {
         self.window_end_ns
     }
 
     /// The notes. With this the worker has nothing more to report, and whoever shows its windows
     /// learns that.
-    pub(crate) fn finish(self) -> Notes {
+    pub fn finish(self) -> Notes {
         self.notes
     }
 
     /// Closes the measured interval early, at `now_ns`.
-    pub(crate) fn close(&mut self, now_ns: u64) {
+    pub fn close(&mut self, now_ns: u64) {
         self.measured_to_ns = self.measured_to_ns.min(now_ns);
     }
 }
@@ -204,28 +204,28 @@ impl KindCount {
 }
 
 #[expect(clippy::expect_used, reason = "the bounds are constants that the constructor accepts")]
-pub(crate) fn histogram<C: Counter>(digits: u8) -> Histogram<C> {
+pub fn histogram<C: Counter>(digits: u8) -> Histogram<C> {
     Histogram::new_with_bounds(128, LATENCY_NS_MAX, digits).expect("constant bounds")
 }
 
 /// The notes of one worker, or of several together.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Notes {
+pub struct Notes {
     /// By kind, in the order of [`OpKind::ALL`].
     kinds: [Option<Box<KindCount>>; OpKind::ALL.len()],
     /// By job number.
-    pub(crate) jobs: Vec<JobCount>,
+    pub jobs: Vec<JobCount>,
     /// All completions.
-    pub(crate) series: Series,
+    pub series: Series,
     /// Failures by status.
-    pub(crate) errors: BTreeMap<String, u64>,
+    pub errors: BTreeMap<String, u64>,
     /// The last completion.
-    pub(crate) last_done_ns: u64,
+    pub last_done_ns: u64,
 }
 
 impl Notes {
     /// Adds another worker's notes.
-    pub(crate) fn merge(&mut self, from: Self) {
+    pub fn merge(&mut self, from: Self) {
         for (to, from) in self.kinds.iter_mut().zip(from.kinds) {
             match (to.as_mut(), from) {
                 (Some(to), Some(from)) => to.add(&from),
@@ -260,7 +260,7 @@ impl Notes {
 
     /// Adds what another program noted of one kind: bytes, and pairs of a latency in nanoseconds
     /// and how many operations had it. Returns how many operations these are.
-    pub(crate) fn gather(
+    pub fn gather(
         &mut self,
         kind: OpKind,
         bytes: u64,
@@ -282,7 +282,7 @@ impl Notes {
     }
 
     /// Do all counts, added up kind by kind and step by step, stay at `most` or below?
-    pub(crate) fn sums_stay_under(&self, most: u64) -> bool {
+    pub fn sums_stay_under(&self, most: u64) -> bool {
         let jobs = self.jobs.iter().flat_map(|job| [job.operations, job.bytes]);
         let kinds = self.kinds.iter().flatten().map(|kind| kind.bytes);
         let counts = jobs.chain(kinds).chain(self.errors.values().copied());
@@ -291,7 +291,7 @@ impl Notes {
     }
 
     /// The distribution of each kind that occurred, over `seconds`.
-    pub(crate) fn by_operation(&self, seconds: f64) -> BTreeMap<String, OpResult> {
+    pub fn by_operation(&self, seconds: f64) -> BTreeMap<String, OpResult> {
         let mut all = BTreeMap::new();
         for (kind, count) in OpKind::ALL.iter().zip(&self.kinds) {
             if let Some(count) = count {
@@ -302,7 +302,7 @@ impl Notes {
     }
 
     /// All kinds together, over `seconds`.
-    pub(crate) fn total(&self, seconds: f64) -> OpResult {
+    pub fn total(&self, seconds: f64) -> OpResult {
         let mut sum = KindCount::empty();
         for count in self.kinds.iter().flatten() {
             sum.add(count);

@@ -263,7 +263,7 @@ const TOLD_MAX: usize = 20;
 
 impl VerifyResult {
     /// Adds what another process found; at most `details_max` mismatches are told in words.
-    pub(crate) fn merge(&mut self, other: Self, details_max: usize) {
+    pub fn merge(&mut self, other: Self, details_max: usize) {
         self.checked += other.checked;
         self.in_passing += other.in_passing;
         self.in_passing_mismatches += other.in_passing_mismatches;
@@ -278,7 +278,7 @@ impl VerifyResult {
     }
 
     /// The first of the details, for people; the last line says how many more there are.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub fn told(&self) -> Vec<String> {
         let mut told: Vec<String> = self.details.iter().take(TOLD_MAX).cloned().collect();
         if let Some(more @ 1..) = self.details.len().checked_sub(TOLD_MAX) {
             told.push(format!("and {more} more, all of them in the JSON results"));

@@ -4,7 +4,7 @@ use super::result::Point;
 use serde::{Deserialize, Serialize};
 
 /// Width of the finest step, in nanoseconds.
-pub(crate) const STEP_NS: u64 = 10_000_000;
+pub const STEP_NS: u64 = 10_000_000;
 /// Steps kept: ten minutes. Later completions count in coarser series only.
 const FINE_STEPS_MAX: usize = 60_000;
 /// Most 100 ms steps over which a sum is spread: a day.
@@ -12,7 +12,7 @@ const SPAN_STEPS_MAX: u64 = 864_000;
 
 /// Counts of completions: 10 ms steps up to ten minutes, 100 ms steps for as long as it lasts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Series {
+pub struct Series {
     fine: Vec<Count>,
     coarse: Vec<Count>,
     overflowed: bool,
@@ -26,7 +26,7 @@ struct Count {
 
 impl Series {
     /// One completion `at_ns` after the start.
-    pub(crate) fn add(&mut self, at_ns: u64, bytes: u64) {
+    pub fn add(&mut self, at_ns: u64, bytes: u64) {
         let step = usize::try_from(at_ns / STEP_NS).unwrap_or(usize::MAX - 1);
         if step >= FINE_STEPS_MAX {
             self.overflow();
@@ -37,7 +37,7 @@ impl Series {
     }
 
     /// Completions known only as a sum, spread evenly over a time; there are no 10 ms steps then.
-    pub(crate) fn add_span(&mut self, from_ns: u64, to_ns: u64, operations: u64, bytes: u64) {
+    pub fn add_span(&mut self, from_ns: u64, to_ns: u64, operations: u64, bytes: u64) {
         self.overflow();
         let first = from_ns / (STEP_NS * 10);
         let steps = (to_ns / (STEP_NS * 10)).saturating_sub(first).clamp(1, SPAN_STEPS_MAX);
@@ -58,7 +58,7 @@ impl Series {
     }
 
     /// Adds what another worker saw.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         if other.overflowed {
             self.overflow();
         } else if !self.overflowed {
@@ -68,7 +68,7 @@ impl Series {
     }
 
     /// Do all counts of each kind of step, added up, stay at `most` or below?
-    pub(crate) fn sums_stay_under(&self, most: u64) -> bool {
+    pub fn sums_stay_under(&self, most: u64) -> bool {
         [&self.fine, &self.coarse].into_iter().all(|counts| {
             let mut all = counts.iter().flat_map(|count| [count.operations, count.bytes]);
             all.try_fold(0_u64, u64::checked_add).is_some_and(|sum| sum <= most)
@@ -85,17 +85,17 @@ impl Series {
     }
 
     /// 10 ms steps; nothing if the run outlasted them.
-    pub(crate) fn points_10ms(&self) -> Vec<Point> {
+    pub fn points_10ms(&self) -> Vec<Point> {
         if self.overflowed { Vec::new() } else { points(&self.fine, 1, 0.01) }
     }
 
     /// 100 ms steps.
-    pub(crate) fn points_100ms(&self) -> Vec<Point> {
+    pub fn points_100ms(&self) -> Vec<Point> {
         points(&self.coarse, 1, 0.1)
     }
 
     /// 1 s steps.
-    pub(crate) fn points_1s(&self) -> Vec<Point> {
+    pub fn points_1s(&self) -> Vec<Point> {
         points(&self.coarse, 10, 1.0)
     }
 }

@@ -5,7 +5,7 @@ use crate::payload::{BlockName, Payload, digest};
 use crate::rng::mix;
 
 /// Bytes of the stamp at the front of a block.
-pub(crate) const STAMP_BYTES: usize = 56;
+pub const STAMP_BYTES: usize = 56;
 const MAGIC: u64 = u64::from_be_bytes(*b"weirblk2");
 const SEALED_WORDS: usize = 6;
 /// The number of earlier writes that are tried to explain a part of a block.
@@ -15,7 +15,7 @@ const PIECE_BYTES_MIN: usize = 8;
 
 /// The difference of a block from the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Mismatch {
+pub enum Mismatch {
     /// All zeros: the write is lost, or went elsewhere.
     #[error("lost write: the block is all zeros")]
     Lost,
@@ -46,7 +46,7 @@ pub(crate) enum Mismatch {
 }
 
 /// The stamp of the block `name`, which is `length` bytes long with it.
-pub(crate) fn stamp(name: BlockName, length: usize, payload: &Payload) -> [u8; STAMP_BYTES] {
+pub fn stamp(name: BlockName, length: usize, payload: &Payload) -> [u8; STAMP_BYTES] {
     seal(name, length, payload.body_digest(name, length.saturating_sub(STAMP_BYTES)))
 }
 
@@ -83,7 +83,7 @@ fn read_stamp(block: &[u8], length: usize) -> Option<Stamp> {
 
 /// Compares what was read at the place of `wanted` with what was written there last. `length` is
 /// the block size; `block` may be shorter if the file is.
-pub(crate) fn inspect(
+pub fn inspect(
     block: &[u8],
     length: usize,
     wanted: BlockName,
@@ -105,7 +105,7 @@ pub(crate) fn inspect(
 /// Compares a block that was read while it was written: any write from `oldest` up to the one that
 /// `newest` names is right, and so are pieces of several, because a read may meet a write half
 /// done. `Ok(false)` says that it is of pieces. The write before the first is a hole.
-pub(crate) fn inspect_racing(
+pub fn inspect_racing(
     block: &[u8],
     length: usize,
     newest: BlockName,
@@ -160,7 +160,7 @@ fn first_of_none(body: &[u8], candidates: &[&[u8]]) -> Option<usize> {
 
 /// Judges a block that an earlier run wrote by what it says itself: its place is right, and the
 /// body is the one that its stamp was made for.
-pub(crate) fn inspect_alone(
+pub fn inspect_alone(
     block: &[u8],
     length: usize,
     (file, offset): (u64, u64),
@@ -179,7 +179,7 @@ pub(crate) fn inspect_alone(
 }
 
 /// Is it a hole of `length` bytes still?
-pub(crate) fn inspect_hole(block: &[u8], length: usize) -> Result<(), Mismatch> {
+pub fn inspect_hole(block: &[u8], length: usize) -> Result<(), Mismatch> {
     if block.len() < length {
         return Err(Mismatch::Short(block.len()));
     }

@@ -11,11 +11,11 @@ const UNSURE: u32 = 1 << 30;
 /// The rest counts writes.
 const GENERATION: u32 = UNSURE - 1;
 /// Most blocks that are kept track of in one step: 1 GiB of memory.
-pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
+pub const BLOCKS_MAX: u64 = 1 << 28;
 
 /// The content of a file's blocks before the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Base {
+pub enum Base {
     /// The earlier content.
     Unknown,
     /// Nothing: it is one hole.
@@ -26,7 +26,7 @@ pub(crate) enum Base {
 
 /// The expected content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub enum Expected {
     /// Nobody wrote it: what was there before.
     Untouched(Base),
     /// The content of its last answered write.
@@ -37,11 +37,11 @@ pub(crate) enum Expected {
 
 /// For each block of one file how often it was written, and whether a write is under way. There
 /// is never more than one write of a block in flight, so that its last content is certain.
-pub(crate) struct FileLedger {
+pub struct FileLedger {
     /// The file's name in the directory.
-    pub(crate) name: String,
+    pub name: String,
     /// The file's number in stamps.
-    pub(crate) id: u64,
+    pub id: u64,
     base: Base,
     blocks: Box<[AtomicU32]>,
     checked: AtomicBool,
@@ -49,14 +49,14 @@ pub(crate) struct FileLedger {
 
 impl FileLedger {
     /// The file `name`, of `blocks` blocks.
-    pub(crate) fn new(name: String, id: u64, base: Base, blocks: u64) -> Self {
+    pub fn new(name: String, id: u64, base: Base, blocks: u64) -> Self {
         let first = u32::from(base == Base::Stamped);
         let blocks = (0..blocks).map(|_| AtomicU32::new(first)).collect();
         Self { name, id, base, blocks, checked: AtomicBool::new(false) }
     }
 
     /// Takes it over for reading back; `false` if another load of the step has done so.
-    pub(crate) fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         !self.checked.swap(true, Ordering::Relaxed)
     }
 
@@ -67,54 +67,49 @@ impl FileLedger {
 
 /// The state of a block at one time, kept until a read of it is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen(u32);
+pub struct Seen(u32);
 
 /// The files of one load, by number.
-pub(crate) struct Ledger {
+pub struct Ledger {
     files: Vec<Arc<FileLedger>>,
     block_bytes: u32,
 }
 
 impl Ledger {
     /// A ledger of these files, in blocks of `block_bytes` bytes.
-    pub(crate) const fn new(files: Vec<Arc<FileLedger>>, block_bytes: u32) -> Self {
+    pub const fn new(files: Vec<Arc<FileLedger>>, block_bytes: u32) -> Self {
         Self { files, block_bytes }
     }
 
     /// File `number`.
-    pub(crate) fn file(&self, number: u32) -> Option<&FileLedger> {
+    pub fn file(&self, number: u32) -> Option<&FileLedger> {
         self.files.get(usize::try_from(number).ok()?).map(AsRef::as_ref)
     }
 
     /// The name of the file that `id` stands for in stamps, if it is one of these.
-    pub(crate) fn name_of(&self, id: u64) -> Option<&str> {
+    pub fn name_of(&self, id: u64) -> Option<&str> {
         self.files.iter().find(|file| file.id == id).map(|file| file.name.as_str())
     }
 
     /// Bytes of a block.
-    pub(crate) const fn block_bytes(&self) -> u32 {
+    pub const fn block_bytes(&self) -> u32 {
         self.block_bytes
     }
 
     /// The block at `offset`.
-    pub(crate) fn block(&self, offset: u64) -> u64 {
+    pub fn block(&self, offset: u64) -> u64 {
         offset / u64::from(self.block_bytes.max(1))
     }
 
     /// The offset at which `block` begins.
-    pub(crate) fn offset(&self, block: u64) -> u64 {
+    pub fn offset(&self, block: u64) -> u64 {
         block * u64::from(self.block_bytes)
     }
 
     /// Claims `block` of `file` for a write, or the next one after it among the `count` blocks
     /// from `first` on that has none in flight. Returns the block and the generation to write.
     /// `None` only if a write of every one of them is in flight.
-    pub(crate) fn begin(
-        &self,
-        file: u32,
-        block: u64,
-        (first, count): (u64, u64),
-    ) -> Option<(u64, u32)> {
+    pub fn begin(&self, file: u32, block: u64, (first, count): (u64, u64)) -> Option<(u64, u32)> {
         let at = block.saturating_sub(first);
         (0..count).map(|step| first + (at + step) % count).find_map(|candidate| {
             self.begin_this(file, candidate).map(|generation| (candidate, generation))
@@ -123,7 +118,7 @@ impl Ledger {
 
     /// Claims `block` of `file` for a write and gives the generation to write: the same again if
     /// the last one failed. `None` if one is in flight, or there are no more generations.
-    pub(crate) fn begin_this(&self, file: u32, block: u64) -> Option<u32> {
+    pub fn begin_this(&self, file: u32, block: u64) -> Option<u32> {
         let claim = |state: u32| match state {
             state if state & IN_FLIGHT != 0 => None,
             state if state & UNSURE != 0 => Some(state | IN_FLIGHT),
@@ -136,14 +131,14 @@ impl Ledger {
     }
 
     /// The write of `block` was answered with success.
-    pub(crate) fn done(&self, file: u32, block: u64) {
+    pub fn done(&self, file: u32, block: u64) {
         if let Some(cell) = self.cell(file, block) {
             cell.fetch_and(GENERATION, Ordering::Relaxed);
         }
     }
 
     /// The write of `block` was answered with a failure: nobody knows whether it was done.
-    pub(crate) fn failed(&self, file: u32, block: u64) {
+    pub fn failed(&self, file: u32, block: u64) {
         let fail = |state: u32| (state & IN_FLIGHT != 0).then_some((state & GENERATION) | UNSURE);
         if let Some(cell) = self.cell(file, block) {
             // Without a claim there is nothing that could have failed.
@@ -152,7 +147,7 @@ impl Ledger {
     }
 
     /// The claimed write of `block` was never sent.
-    pub(crate) fn cancel(&self, file: u32, block: u64) {
+    pub fn cancel(&self, file: u32, block: u64) {
         if let Some(cell) = self.cell(file, block) {
             let undo = |state: u32| match state {
                 state if state & IN_FLIGHT == 0 => None,
@@ -165,12 +160,12 @@ impl Ledger {
     }
 
     /// The state of `block` of `file` now.
-    pub(crate) fn look(&self, file: u32, block: u64) -> Seen {
+    pub fn look(&self, file: u32, block: u64) -> Seen {
         Seen(self.cell(file, block).map_or(0, |cell| cell.load(Ordering::Relaxed)))
     }
 
     /// The expected content of `block` of `file`.
-    pub(crate) fn expected(&self, file: u32, block: u64) -> Expected {
+    pub fn expected(&self, file: u32, block: u64) -> Expected {
         match self.look(file, block).0 {
             0 => Expected::Untouched(self.base(file)),
             state if state & !GENERATION != 0 => Expected::Uncertain(state & GENERATION),
@@ -179,19 +174,19 @@ impl Ledger {
     }
 
     /// The earlier content of `file`.
-    pub(crate) fn base(&self, file: u32) -> Base {
+    pub fn base(&self, file: u32) -> Base {
         self.file(file).map_or(Base::Unknown, |file| file.base)
     }
 
     /// Every block of `file` of which the content is known by a write, in order.
-    pub(crate) fn written(&self, file: u32) -> impl Iterator<Item = u64> + '_ {
+    pub fn written(&self, file: u32) -> impl Iterator<Item = u64> + '_ {
         let cells = self.file(file).map_or(&[][..], |file| &file.blocks);
         let touched = |(_, cell): &(u64, &AtomicU32)| cell.load(Ordering::Relaxed) != 0;
         (0..).zip(cells).filter(touched).map(|(block, _)| block)
     }
 
     /// The number of files.
-    pub(crate) fn files(&self) -> u32 {
+    pub fn files(&self) -> u32 {
         u32::try_from(self.files.len()).unwrap_or(u32::MAX)
     }
 
@@ -202,11 +197,11 @@ impl Ledger {
 
 impl Seen {
     /// Nothing was looked at.
-    pub(crate) const NONE: Self = Self(0);
+    pub const NONE: Self = Self(0);
 
     /// The oldest and the newest write that a read may show that was sent at `self` and answered
     /// at `after`.
-    pub(crate) const fn until(self, after: Self) -> (u32, u32) {
+    pub const fn until(self, after: Self) -> (u32, u32) {
         let before = self.0 & GENERATION;
         let is_sure = self.0 & !GENERATION == 0;
         let oldest = if is_sure { before } else { before.saturating_sub(1) };

@@ -4,14 +4,14 @@
 mod block;
 mod ledger;
 
-pub(crate) use block::{STAMP_BYTES, inspect, stamp};
-pub(crate) use ledger::{BLOCKS_MAX, Base, FileLedger, Ledger, Seen};
+pub use block::{STAMP_BYTES, inspect, stamp};
+pub use ledger::{BLOCKS_MAX, Base, FileLedger, Ledger, Seen};
 
 use block::{Mismatch, inspect_alone, inspect_hole, inspect_racing};
 use ledger::Expected;
 
 /// Least block size with verification: the stamp and some body.
-pub(crate) const STAMP_BYTES_MIN: u32 = 64;
+pub const STAMP_BYTES_MIN: u32 = 64;
 
 use crate::payload::{BlockName, Payload};
 use crate::stats::result::VerifyResult;
@@ -20,10 +20,10 @@ use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
 
 /// Different mismatches described in words; what is beyond them is only counted.
-pub(crate) const DETAILS_MAX: usize = 10_000;
+pub const DETAILS_MAX: usize = 10_000;
 
 /// Compares blocks with what the run wrote, and keeps the tally.
-pub(crate) struct Checker<'a> {
+pub struct Checker<'a> {
     payload: &'a Payload,
     ledger: &'a Ledger,
     run: u64,
@@ -38,24 +38,24 @@ type Kind = (Option<Discriminant<Mismatch>>, bool);
 
 impl<'a> Checker<'a> {
     /// `chosen` blocks of `run` are to be read back; none is yet.
-    pub(crate) fn new(payload: &'a Payload, ledger: &'a Ledger, run: u64, chosen: u64) -> Self {
+    pub fn new(payload: &'a Payload, ledger: &'a Ledger, run: u64, chosen: u64) -> Self {
         let result = VerifyResult { unread: chosen, ..VerifyResult::default() };
         Self { payload, ledger, run, result, told: HashSet::new() }
     }
 
     /// Bytes of a block.
-    pub(crate) const fn block_bytes(&self) -> u32 {
+    pub const fn block_bytes(&self) -> u32 {
         self.ledger.block_bytes()
     }
 
     /// The offset of `block` in its file, in bytes.
-    pub(crate) fn offset(&self, block: u64) -> u64 {
+    pub fn offset(&self, block: u64) -> u64 {
         self.ledger.offset(block)
     }
 
     /// Compares `bytes`, read back from the place of `block` in `file`; fewer than a block if the
     /// file ends there.
-    pub(crate) fn compare(&mut self, file: u32, block: u64, bytes: &[u8]) {
+    pub fn compare(&mut self, file: u32, block: u64, bytes: &[u8]) {
         self.result.unread = self.result.unread.saturating_sub(1);
         let generation = match self.ledger.expected(file, block) {
             Expected::Untouched(_) => return,
@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
 
     /// Compares `bytes`, which the load itself read at the place of `block` in `file` in a request
     /// that was sent at `seen`.
-    pub(crate) fn compare_in_passing(&mut self, file: u32, block: u64, seen: Seen, bytes: &[u8]) {
+    pub fn compare_in_passing(&mut self, file: u32, block: u64, seen: Seen, bytes: &[u8]) {
         let (oldest, newest) = seen.until(self.ledger.look(file, block));
         let (length, payload) = (self.length(), self.payload);
         let wanted = self.name(file, block, oldest);
@@ -116,14 +116,14 @@ impl<'a> Checker<'a> {
     }
 
     /// The block could not be read, which is as bad as a wrong one.
-    pub(crate) fn unreadable(&mut self, file: u32, block: u64, why: &str) {
+    pub fn unreadable(&mut self, file: u32, block: u64, why: &str) {
         self.result.unread = self.result.unread.saturating_sub(1);
         self.result.checked += 1;
         self.tell((file, block, (None, false)), || format!("unreadable: {why}"));
     }
 
     /// The tally.
-    pub(crate) fn finish(self) -> VerifyResult {
+    pub fn finish(self) -> VerifyResult {
         self.result
     }
 
@@ -164,7 +164,7 @@ impl<'a> Checker<'a> {
 }
 
 /// The blocks of the `files` to read back, as file and block number.
-pub(crate) fn choose(ledger: &Ledger, files: &[u32], scope: VerifyScope) -> Vec<(u32, u64)> {
+pub fn choose(ledger: &Ledger, files: &[u32], scope: VerifyScope) -> Vec<(u32, u64)> {
     let all = || files.iter().flat_map(|file| ledger.written(*file).map(|block| (*file, block)));
     match scope {
         VerifyScope::All => all().collect(),

@@ -365,7 +365,7 @@ impl Workload {
 
     /// Bytes of a file that the last job visits, whose part begins farthest in and so has the least
     /// room.
-    pub(crate) fn least_room(&self) -> u64 {
+    pub fn least_room(&self) -> u64 {
         let held = self.file_bytes.saturating_sub(self.last_begins());
         held.min(self.region.bytes.unwrap_or(u64::MAX))
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Most requests that one connection keeps in flight.
-pub(crate) const DEPTH_MAX: u32 = 4096;
+pub const DEPTH_MAX: u32 = 4096;
 
 /// The order in which blocks of a file are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -519,7 +519,7 @@ impl Workload {
     }
 
     /// The files the run needs: metadata operations may run on empty ones.
-    pub(crate) fn needs_files(&self) -> bool {
+    pub fn needs_files(&self) -> bool {
         match self.operation {
             Operation::Null | Operation::CreateRemove => false,
             Operation::Mix => self.mixes(MixOp::needs_files),
@@ -534,18 +534,18 @@ impl Workload {
     }
 
     /// Bytes that each file needs to hold.
-    pub(crate) fn size_needed(&self) -> u64 {
+    pub fn size_needed(&self) -> u64 {
         if self.moves_data() { self.file_bytes } else { 0 }
     }
 
     /// The largest request of the load, in bytes: what buffers have to hold.
-    pub(crate) fn request_bytes_max(&self) -> u32 {
+    pub fn request_bytes_max(&self) -> u32 {
         let sizes = self.read_sizes.iter().chain(&self.write_sizes).map(|share| share.bytes);
         sizes.chain([self.block_bytes]).max().unwrap_or(self.block_bytes)
     }
 
     /// Does job `index` belong to the part of the load that this process takes?
-    pub(crate) const fn has_job(&self, index: u32) -> bool {
+    pub const fn has_job(&self, index: u32) -> bool {
         match self.part {
             None => true,
             Some(part) => index % part.of == part.index,
@@ -553,12 +553,12 @@ impl Workload {
     }
 
     /// Does this process lay file `number` out?
-    pub(crate) const fn lays_out(&self, number: u32) -> bool {
+    pub const fn lays_out(&self, number: u32) -> bool {
         self.has_job(number)
     }
 
     /// Do the jobs of this process work on files that it lays out itself, and nobody else does?
-    pub(crate) const fn parts_are_apart(&self) -> bool {
+    pub const fn parts_are_apart(&self) -> bool {
         let Some(part) = self.part else { return true };
         match (self.jobs, self.files) {
             (jobs, files) if jobs > files => files.is_multiple_of(part.of),
@@ -568,7 +568,7 @@ impl Workload {
     }
 
     /// Does any job of this process visit file `number`?
-    pub(crate) fn uses(&self, number: u32) -> bool {
+    pub fn uses(&self, number: u32) -> bool {
         let Some(_) = self.part else { return true };
         let step = usize::try_from(self.files.min(self.jobs)).unwrap_or(1).max(1);
         (number % self.jobs.min(self.files)..self.jobs).step_by(step).any(|job| self.has_job(job))

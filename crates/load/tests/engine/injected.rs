@@ -5,7 +5,7 @@ use crate::responder::{Hook, Responder, Verdict, count, offset, offset_at, redir
 use crate::{READ, WRITE, workload};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
-use weir_bench::{
+use weir_load::{
     Control, Draw, Layout, Operation, Pattern, Region, RunResult, VerifyScope, Workload, prepare,
 };
 use weir_nfs::v3::wire::Status;

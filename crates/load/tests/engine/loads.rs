@@ -2,7 +2,7 @@
 
 use crate::responder::Responder;
 use crate::workload;
-use weir_bench::{
+use weir_load::{
     Control, Layout, Length, Operation, Pattern, RunResult, Stability, Workload, prepare,
 };
 

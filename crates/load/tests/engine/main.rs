@@ -18,7 +18,7 @@ mod sharing;
 mod verification;
 
 use responder::Responder;
-use weir_bench::{
+use weir_load::{
     Control, Layout, Length, Operation, Pattern, RunResult, Target, Workload, prepare,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::{Site, workload};
 use std::time::{Duration, Instant};
-use weir_bench::{
+use weir_load::{
     Control, Length, Part, Pattern, PreparedStep, Region, Starts, StepRecord, VerifyScope,
     Workload, prepare_step,
 };

@@ -4,7 +4,7 @@ use crate::responder::{Responder, Verdict, count, offset};
 use crate::{COMMIT, READ, Site, WRITE, workload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use weir_bench::{
+use weir_load::{
     Control, Draw, Layout, Length, Operation, Pattern, Region, SizeShare, Starts, Workload, prepare,
 };
 

@@ -4,7 +4,7 @@ use crate::responder::Responder;
 use crate::{Site, workload};
 use std::collections::BTreeSet;
 use std::time::Instant;
-use weir_bench::{
+use weir_load::{
     Control, Layout, NfsTarget, Operation, Pattern, StepRecord, Target, VerifyScope, Workload,
     prepare, prepare_step,
 };

@@ -1,8 +1,8 @@
 //! Moving bars on standard error, if that is a terminal.
 
-use weir_core::text::Escaped;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::fmt::Display;
+use weir_core::text::Escaped;
 
 /// One line with a turning sign.
 pub struct Spinner(ProgressBar);

@@ -3,9 +3,9 @@
 
 use super::Text;
 use crate::Tone;
-use weir_core::text::Escaped;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, presets};
 use std::fmt::Display;
+use weir_core::text::Escaped;
 
 /// Rows under heads.
 pub struct Grid {

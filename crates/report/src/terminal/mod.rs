@@ -19,11 +19,11 @@ pub use bars::{Bars, Row, Spinner};
 pub use grid::Grid;
 pub use screen::Screen;
 
-use weir_core::text::{Escaped, Escaping, commands, escaped_json};
 use serde::Serialize;
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::ops::Deref;
+use weir_core::text::{Escaped, Escaping, commands, escaped_json};
 
 /// Prints a line to standard output, formatted as by `println!`. That nobody reads it is no
 /// failure.

@@ -17,13 +17,13 @@ pub struct LangError {
 
 impl LangError {
     /// About all of `file`.
-    pub(crate) fn whole(file: &str, message: impl Into<String>) -> Self {
+    pub fn whole(file: &str, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: None, option: None, message: message.into() }
     }
 
     /// The error, about this option.
     #[must_use]
-    pub(crate) fn option(self, option: impl Into<String>) -> Self {
+    pub fn option(self, option: impl Into<String>) -> Self {
         Self { option: Some(option.into()), ..self }
     }
 }

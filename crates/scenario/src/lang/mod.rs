@@ -53,7 +53,7 @@ pub struct Options {
 
 impl Options {
     /// The value of a variable.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+    pub fn variable(&self, name: &str) -> Option<String> {
         self.variables.get(name).cloned().or_else(|| std::env::var(name).ok())
     }
 }
@@ -77,14 +77,14 @@ impl Source {
     }
 
     /// The file's name without directory and ending: the name of the scenario.
-    pub(crate) fn stem(&self) -> String {
+    pub fn stem(&self) -> String {
         let stem = Path::new(&self.name).file_stem();
         stem.map_or_else(|| self.name.clone(), |stem| stem.to_string_lossy().into_owned())
     }
 }
 
 /// The text of a file.
-pub(crate) fn read_text(path: &Path) -> Result<String, LangError> {
+pub fn read_text(path: &Path) -> Result<String, LangError> {
     let name = path.display().to_string();
     let failed =
         |error: std::io::Error| LangError::whole(&name, format!("cannot be read: {error}"));
@@ -105,7 +105,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, LangError> {
 }
 
 /// The name nearest to `name` among those known, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (strsim::jaro_winkler(name, known), known))
         .filter(|(near, _)| *near > 0.8)

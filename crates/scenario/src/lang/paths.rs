@@ -50,16 +50,16 @@ impl Map {
 
 /// A file's place on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// Directory below the target.
-    pub(crate) directory: String,
+    pub directory: String,
     /// The name in it.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// Gives the files of one text their places: the same path the same one, different paths
 /// different ones.
-pub(crate) struct Places<'a> {
+pub struct Places<'a> {
     options: &'a Options,
     directory: &'a str,
     /// The path to which a place belongs.
@@ -72,7 +72,7 @@ pub(crate) struct Places<'a> {
 
 impl<'a> Places<'a> {
     /// Files without a map go to `directory`.
-    pub(crate) fn new(options: &'a Options, directory: &'a str) -> Self {
+    pub fn new(options: &'a Options, directory: &'a str) -> Self {
         Self {
             options,
             directory,
@@ -86,7 +86,7 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     /// A path that leaves its directory, or names none.
-    pub(crate) fn place(&mut self, path: &str) -> Result<Place, LangError> {
+    pub fn place(&mut self, path: &str) -> Result<Place, LangError> {
         let slashed = path.replace('\\', "/");
         let parts: Vec<&str> =
             slashed.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
@@ -143,7 +143,7 @@ impl<'a> Places<'a> {
     }
 
     /// Remarks about names for the reader, a sentence each.
-    pub(crate) fn changes(&self) -> Vec<String> {
+    pub fn changes(&self) -> Vec<String> {
         let mut all: Vec<String> = self
             .noted
             .values()

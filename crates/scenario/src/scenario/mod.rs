@@ -6,8 +6,8 @@
 
 pub mod scale;
 
-use weir_load::workload::Workload;
 use serde::{Deserialize, Serialize};
+use weir_load::workload::Workload;
 
 /// In which language a scenario was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,8 +21,8 @@ mod load;
 mod tests;
 
 use super::{Cache, Scenario, Step};
-use weir_load::workload::{Length, Rate, Workload};
 use weir_core::units::Bytes;
+use weir_load::workload::{Length, Rate, Workload};
 
 pub use estimate::estimate;
 

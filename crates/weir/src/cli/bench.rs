@@ -6,8 +6,8 @@ use super::print::usage;
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_load::Control;
 use weir_bench::cli::{self, BenchCommand, CliError};
+use weir_load::Control;
 
 /// Runs `command`; fails if the run was not clean.
 pub(crate) fn run(global: &Global, command: &BenchCommand) -> Result<()> {

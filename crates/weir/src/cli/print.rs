@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 use weir_api::{ApiError, Changed, ClientError, LimitChange};
-use weir_report::errln;
-use weir_report::terminal::{self, Grid, Text};
 use weir_catalog::CatalogError;
 use weir_core::units::Rate;
+use weir_report::errln;
+use weir_report::terminal::{self, Grid, Text};
 
 /// The command line makes no sense, in a way that only shows once it runs.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use weir_api::{Active, Activity, Client};
-use weir_report::terminal::{self, Screen, Text};
 use weir_core::units::Rate;
+use weir_report::terminal::{self, Screen, Text};
 
 /// Show the activity of all volumes, refreshed every second
 ///

@@ -10,8 +10,8 @@ use clap::{ArgGroup, Args, Subcommand};
 use std::net::SocketAddr;
 use std::time::Duration;
 use weir_api::{Client, Counting, NewVolume, Volume, VolumeChange, VolumeLive};
-use weir_report::terminal::Status;
 use weir_core::units::{Bytes, Rate};
+use weir_report::terminal::Status;
 
 /// Create, show, change and delete volumes.
 #[derive(Subcommand)]

@@ -3,10 +3,10 @@
 
 use super::seat::{Progress, Seat};
 use crate::cluster::clock::{Reading, best};
+use crate::suite::Applied;
 use weir_load::control::Control;
 use weir_load::engine::{Record, StepRecord};
 use weir_load::error::BenchError;
-use crate::suite::Applied;
 use weir_load::workload::Workload;
 
 /// Clocks that moved by more than so many milliseconds against each other are worth a sentence.

@@ -14,17 +14,17 @@ use super::clock::Clock;
 use super::launch::{Connected, Offspring};
 use super::link::{Incoming, Link, Patience, Sink};
 use super::wire::{Order, Report};
-use weir_load::error::BenchError;
 use crate::results::Machine;
 use crate::suite::{Applied, Context};
-use weir_load::target::Target;
-use weir_load::workload::{Length, Workload};
 use split::{Hand, deal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use step::Step;
+use weir_load::error::BenchError;
+use weir_load::target::Target;
+use weir_load::workload::{Length, Workload};
 
 /// Reports that wait to be looked at; connections are read no further then.
 const REPORTS: usize = 1024;

@@ -7,12 +7,12 @@ use super::seat::{Progress, Seat};
 use crate::cluster::clock::{Reading, best, lead_ns};
 use crate::cluster::link::Incoming;
 use crate::cluster::wire::{Assigned, Order, Preparation, Report};
-use weir_load::error::BenchError;
 use crate::suite::{Applied, Context};
-use weir_load::target::Target;
-use weir_load::workload::Workload;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use weir_load::error::BenchError;
+use weir_load::target::Target;
+use weir_load::workload::Workload;
 
 /// Readings of each clock before a step, and after it.
 const PROBES: usize = 8;

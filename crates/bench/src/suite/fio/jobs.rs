@@ -1,12 +1,12 @@
 //! Loads as a job file of fio. Each job of a load becomes a section of its own, so that it gets its
 //! own files, seed and figures.
 
+use std::fmt::Write;
+use std::path::Path;
 use weir_load::error::BenchError;
 use weir_load::workload::{
     Draw, Length, Operation, Pacing, Pattern, Rate, SizeShare, Stability, Starts, Workload,
 };
-use std::fmt::Write;
-use std::path::Path;
 
 /// Most jobs of one step: fio shares their memory in one piece.
 const JOBS_MAX: u64 = 1024;

@@ -4,19 +4,18 @@
 //! Files are laid out by our own engine, so that both generators meet the same ones. Latencies are
 //! fio's total ones, from submission to completion, as it keeps them: in classes of at most 0.8 %.
 
-pub mod agree;
-mod jobs;
+pub mod jobs;
 mod output;
 mod process;
 
 use super::{Applied, Context, Executor};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use weir_load::engine::{StepRecord, prepare_step};
 use weir_load::error::BenchError;
 use weir_load::target::Target;
 use weir_load::workload::Workload;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The oldest version whose JSON is understood.
 const VERSION_LEAST: (u32, u32) = (3, 16);
@@ -41,7 +40,7 @@ impl FioExecutor {
                  --engine fio"
             )));
         };
-        let Some(program) = weir_lab::sandbox::find("fio") else {
+        let Some(program) = crate::program::find("fio") else {
             return Err(BenchError::Workload(
                 "fio is not installed: apt-get install fio, or omit --engine fio".to_owned(),
             ));

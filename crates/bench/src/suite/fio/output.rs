@@ -2,14 +2,14 @@
 
 use super::jobs::section;
 use super::process::Ran;
-use weir_load::engine::Foreign;
-use weir_load::error::BenchError;
-use weir_load::stats::OpKind;
-use weir_load::workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use weir_load::engine::Foreign;
+use weir_load::error::BenchError;
+use weir_load::stats::OpKind;
+use weir_load::workload::Workload;
 
 #[derive(Deserialize)]
 struct Answer {

@@ -1,11 +1,7 @@
 //! Running fio: started, watched, interrupted when the run is stopped.
 
 use super::at;
-use weir_load::control::Control;
-use weir_load::engine::{Phase, Window};
-use weir_load::error::BenchError;
 use crate::suite::Context;
-use weir_load::workload::Workload;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -13,6 +9,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use weir_load::control::Control;
+use weir_load::engine::{Phase, Window};
+use weir_load::error::BenchError;
+use weir_load::workload::Workload;
 
 /// Time between two looks for a stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -1,10 +1,10 @@
 use super::*;
+use std::collections::BTreeMap;
 use weir_load::control::Control;
 use weir_load::workload::{
     Draw, Length, Operation, Pacing, Pattern, Rate, Region, SizeShare, Stability, Starts, Think,
     VerifyScope,
 };
-use std::collections::BTreeMap;
 
 fn data(pattern: Pattern, read_percent: u8) -> Operation {
     Operation::Data { pattern, read_percent }
@@ -302,7 +302,8 @@ fn jobs_move_the_same_in_both_engines_and_in_fio_itself() {
     ] {
         let line = format!("fio --name=a {options}");
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let scenario = weir_scenario::lang::command(&words, &weir_scenario::lang::Options::default()).unwrap();
+        let scenario =
+            weir_scenario::lang::command(&words, &weir_scenario::lang::Options::default()).unwrap();
         let loads = &scenario.steps[0].loads;
         let ours = moved(&mut native, loads);
         assert_eq!(moved(&mut fio, loads), ours, "{options}");

@@ -1,11 +1,11 @@
 //! Directories of an NFSv3 export.
 
 use super::occupied;
+use weir_core::Credentials;
 use weir_load::control::Control;
 use weir_load::engine::{Answer, Session, mount, room, status_name};
 use weir_load::error::BenchError;
 use weir_load::target::NfsTarget;
-use weir_core::Credentials;
 use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::{
     DirOpArgs3, FileHandle3, LookupArgs, MkdirArgs, ReaddirArgs, RemoveArgs, Res, RmdirArgs,

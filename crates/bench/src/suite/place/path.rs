@@ -1,9 +1,9 @@
 //! Directories of a mounted file system.
 
 use super::occupied;
-use weir_load::error::BenchError;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
+use weir_load::error::BenchError;
 
 /// Is the directory there?
 pub(super) fn reach(root: &Path) -> Result<(), BenchError> {

@@ -5,12 +5,12 @@ use super::knee::{Point, knee};
 use super::rate::{Answer, Next, RateSearch};
 use super::scale::{Enough, ScaleSearch};
 use crate::results::{Finding, TestResult};
-use weir_scenario::scenario::{Axis, Chart, Language, Scenario, Step};
 use crate::suite::course::Course;
 use crate::suite::event::Event;
 use crate::suite::run::{Outcome, Suite, Whole, blank};
 use weir_core::units::{latency, three_digits};
 use weir_load::workload::{Rate, Workload};
+use weir_scenario::scenario::{Axis, Chart, Language, Scenario, Step};
 
 /// Doublings without a gain that a curve goes on for, so that it shows the rise after its knee.
 const BEYOND: usize = 2;
@@ -299,9 +299,9 @@ fn exact(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_load::control::Control;
     use crate::suite::Options;
     use crate::suite::testing::{Act, Figures, Ground, Scripted};
+    use weir_load::control::Control;
 
     fn ask(script: Vec<Act>, question: Question) -> (Outcome, Scripted, Ground) {
         let (mut executor, mut ground) = (Scripted::new(script), Ground::default());

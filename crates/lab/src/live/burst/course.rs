@@ -8,9 +8,9 @@ use super::{ASK, CATCH_UP_S, Model};
 use crate::demo::Stop;
 use crate::demo::judge::Check;
 use crate::demo::rate::Rate;
-use weir_load::stats::result::{Point, RunResult};
 use anyhow::Result;
 use std::time::{Duration, Instant};
+use weir_load::stats::result::{Point, RunResult};
 
 const BLOCK_BYTES: u32 = 4096;
 /// Four streams of it: a tenth of a second of a burst.

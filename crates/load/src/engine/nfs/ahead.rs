@@ -20,14 +20,14 @@ const WAITS_MAX: u32 = 300;
 const WAITS_IN_ALL_MAX: u32 = 3000;
 
 /// The meaning of a reply for the thing it was asked about.
-pub(crate) enum Answer<T> {
+pub enum Answer<T> {
     Done,
     /// Something more is to be asked.
     More(T),
 }
 
 /// A reply, and from whom it is.
-pub(crate) struct Answered<'a> {
+pub struct Answered<'a> {
     reply: Reply<'a>,
     address: SocketAddr,
 }
@@ -37,12 +37,12 @@ impl<'a> Answered<'a> {
     ///
     /// # Errors
     /// [`BenchError::Protocol`] if there are none, or they are malformed.
-    pub(crate) fn results<A: RemoteCall>(&self) -> Result<A::Results<'a>, BenchError> {
+    pub fn results<A: RemoteCall>(&self) -> Result<A::Results<'a>, BenchError> {
         self.reply.results::<A>().map_err(|error| malformed(self.address, &error))
     }
 
     /// The error of a wrong reply.
-    pub(crate) const fn protocol(&self, detail: String) -> BenchError {
+    pub const fn protocol(&self, detail: String) -> BenchError {
         BenchError::Protocol { address: self.address, detail }
     }
 }
@@ -86,7 +86,7 @@ impl Session {
     /// # Errors
     /// The first that `judge` gives, once all that was asked is answered, so that nothing happens
     /// at the server after this returned; or the connection's, if that came first.
-    pub(crate) fn ahead<T>(
+    pub fn ahead<T>(
         &mut self,
         control: &Control,
         items: impl Iterator<Item = T>,

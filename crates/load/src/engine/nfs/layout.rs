@@ -58,7 +58,7 @@ pub(super) fn limits(session: &mut Session, root: &[u8]) -> Result<Limits, Bench
 }
 
 /// Bytes that the caller may still write (FSSTAT); `None` if the server does not tell.
-pub(crate) fn room(session: &mut Session, root: &[u8]) -> Result<Option<u64>, BenchError> {
+pub fn room(session: &mut Session, root: &[u8]) -> Result<Option<u64>, BenchError> {
     let args = FsStatArgs { root: FileHandle3(root) };
     session.call(&args, |result| match result {
         // A file system of no size is one of which the server knows nothing.

@@ -34,11 +34,11 @@ use weir_nfs::client::Caller;
 use weir_nfs::v3::wire::Status;
 use worker::NfsWorker;
 
-pub(crate) use ahead::Answer;
-pub(crate) use layout::room;
-pub(crate) use mount::mount;
-pub(crate) use session::Session;
-pub(crate) use status::name as status_name;
+pub use ahead::Answer;
+pub use layout::room;
+pub use mount::mount;
+pub use session::Session;
+pub use status::name as status_name;
 
 /// The name that credentials carry.
 const MACHINE: &[u8] = b"weir-bench";

@@ -7,7 +7,7 @@ use weir_nfs::client::{Caller, ExportList, Mnt, Umnt};
 use weir_nfs::mount::wire::{MntRes, MountStatus};
 
 /// The handle of the export's top directory.
-pub(crate) fn mount(target: &NfsTarget, caller: Caller) -> Result<Box<[u8]>, BenchError> {
+pub fn mount(target: &NfsTarget, caller: Caller) -> Result<Box<[u8]>, BenchError> {
     let mut session = Session::open(target.mount_address, None, caller)?;
     let granted = session.call(&Mnt(target.export.as_bytes()), |result| match result {
         MntRes::Ok(ok) => Ok(ok.handle.0.into()),

@@ -59,7 +59,7 @@ fn first_xid() -> u32 {
 }
 
 /// A blocking connection. Calls may be sent ahead; replies are taken one at a time.
-pub(crate) struct Session {
+pub struct Session {
     stream: TcpStream,
     address: SocketAddr,
     caller: Caller,
@@ -73,7 +73,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects to `address`; every call is made by `caller`.
-    pub(crate) fn open(
+    pub fn open(
         address: SocketAddr,
         source: Option<IpAddr>,
         caller: Caller,
@@ -98,7 +98,7 @@ impl Session {
 
     /// Resets the connection, like a machine that has lost its power. An orderly close would tell
     /// the server that the client has all replies.
-    pub(crate) fn reset(self) {
+    pub fn reset(self) {
         // A failure means that the connection is gone already.
         drop(socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)));
     }
@@ -110,13 +110,13 @@ impl Session {
 
     /// The session, with patience: a server that wants to be asked later is asked again for a while
     /// by [`Session::call`].
-    pub(crate) const fn patient(mut self) -> Self {
+    pub const fn patient(mut self) -> Self {
         self.is_patient = true;
         self
     }
 
     /// Makes one call, waits for its answer, and lets `read` take what it wants from it.
-    pub(crate) fn call<A, T>(
+    pub fn call<A, T>(
         &mut self,
         args: &A,
         read: impl FnOnce(A::Results<'_>) -> T,
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// Queues a call that `encode` writes, and gives its number.
-    pub(crate) fn queue(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>, u32)) -> u32 {
+    pub fn queue(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>, u32)) -> u32 {
         let xid = self.next_xid;
         self.next_xid = (xid + 1) & XID_MASK;
         encode(&self.caller, &mut self.out, xid);
@@ -158,12 +158,12 @@ impl Session {
     /// Queues a call that `encode` writes under a number of the caller's: that of a call that was
     /// sent on another connection and not answered there. It must be none that
     /// [`Session::queue`] gives.
-    pub(crate) fn queue_as(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>)) {
+    pub fn queue_as(&mut self, encode: impl FnOnce(&Caller, &mut Vec<u8>)) {
         encode(&self.caller, &mut self.out);
     }
 
     /// Sends what is queued, waits for the next answer, and lets `read` take what it wants.
-    pub(crate) fn answer<T>(
+    pub fn answer<T>(
         &mut self,
         read: impl FnOnce(&Reply<'_>) -> Result<T, BenchError>,
     ) -> Result<T, BenchError> {

@@ -3,7 +3,7 @@
 use weir_nfs::v3::wire::Status;
 
 /// The name that RFC 1813 §2.6 gives to `status`.
-pub(crate) fn name(status: Status) -> String {
+pub fn name(status: Status) -> String {
     let known = match status {
         Status::OK => "NFS3_OK",
         Status::PERM => "NFS3ERR_PERM",

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Bytes that a user without privilege may still write (statvfs(3)).
-pub(crate) fn room(root: &Path) -> Result<u64, BenchError> {
+pub fn room(root: &Path) -> Result<u64, BenchError> {
     let found = rustix::fs::statvfs(root).map_err(|source| at(root, source.into()))?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use turn::Shared;
 
-pub(crate) use layout::room;
+pub use layout::room;
 
 /// Most threads: jobs times depth.
 const THREADS_MAX: u64 = 4096;

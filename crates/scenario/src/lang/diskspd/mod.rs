@@ -8,17 +8,17 @@ mod words;
 use super::paths::Places;
 use super::{LangError, Options, Source, words as shell};
 use crate::scenario::{Language, Scenario, Step};
+use read::{Limit, Order, Settings, refused};
+use std::collections::BTreeMap;
 use weir_load::workload::{
     Layout, Length, Operation, Pattern, Rate, Region, Stability, Starts, Think, Workload,
 };
-use read::{Limit, Order, Settings, refused};
-use std::collections::BTreeMap;
 
 /// Bytes in one write when files are made.
 const LAYOUT_BYTES: u32 = 1 << 20;
 
 /// Reads a text: one command line, with or without the program's name.
-pub(crate) fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
+pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     let lines: Vec<&str> = source
         .text
         .lines()
@@ -37,7 +37,7 @@ pub(crate) fn scenario(source: &Source, options: &Options) -> Result<Scenario, L
 }
 
 /// Reads a command line, the program's name first.
-pub(crate) fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
+pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     build(words.get(1..).unwrap_or_default(), options, "diskspd", &words.join(" "))
 }
 

@@ -8,55 +8,55 @@ use std::rc::Rc;
 
 /// An option as it was written.
 #[derive(Clone, Debug)]
-pub(crate) struct Set {
+pub struct Set {
     /// The option's row of the table.
-    pub(crate) known: &'static Known,
+    pub known: &'static Known,
     /// The option's value; a flag may have none.
-    pub(crate) value: Option<String>,
+    pub value: Option<String>,
     /// The place in the text.
-    pub(crate) at: At,
+    pub at: At,
     /// The number among all options that were read: of two that contradict, the later counts.
-    pub(crate) order: usize,
+    pub order: usize,
 }
 
 /// A place in a text.
 #[derive(Clone, Debug)]
-pub(crate) struct At {
-    pub(crate) file: Rc<str>,
+pub struct At {
+    pub file: Rc<str>,
     /// From 1; none on command lines.
-    pub(crate) line: Option<usize>,
+    pub line: Option<usize>,
 }
 
 impl At {
     /// An error here about `option`.
-    pub(crate) fn error(&self, option: &str, message: impl Into<String>) -> LangError {
+    pub fn error(&self, option: &str, message: impl Into<String>) -> LangError {
         LangError { line: self.line, ..LangError::whole(&self.file, message).option(option) }
     }
 }
 
 /// The options of a job, or of all jobs (`[global]`).
 #[derive(Clone, Debug)]
-pub(crate) struct Bag {
+pub struct Bag {
     /// The job's name.
-    pub(crate) section: String,
+    pub section: String,
     /// The place at which the job begins.
-    pub(crate) at: At,
+    pub at: At,
     sets: BTreeMap<&'static str, Set>,
 }
 
 impl Bag {
     /// A section of this name without options.
-    pub(crate) fn new(section: &str, at: At) -> Self {
+    pub fn new(section: &str, at: At) -> Self {
         Self { section: section.to_owned(), at, sets: BTreeMap::new() }
     }
 
     /// The options for another section.
-    pub(crate) fn inherited(&self, section: &str, at: At) -> Self {
+    pub fn inherited(&self, section: &str, at: At) -> Self {
         Self { section: section.to_owned(), at, sets: self.sets.clone() }
     }
 
     /// Takes in one option. An option that was there before is replaced.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         name: &str,
         value: Option<String>,
@@ -78,33 +78,33 @@ impl Bag {
     }
 
     /// All options.
-    pub(crate) fn sets(&self) -> impl Iterator<Item = &Set> {
+    pub fn sets(&self) -> impl Iterator<Item = &Set> {
         self.sets.values()
     }
 
     /// An option as it was written.
-    pub(crate) fn set(&self, name: &str) -> Option<&Set> {
+    pub fn set(&self, name: &str) -> Option<&Set> {
         self.sets.get(name)
     }
 
     /// An error about the option `name` of this job.
-    pub(crate) fn error(&self, name: &str, message: impl Into<String>) -> LangError {
+    pub fn error(&self, name: &str, message: impl Into<String>) -> LangError {
         let at = self.set(name).map_or(&self.at, |set| &set.at);
         at.error(&format!("{name} in [{}]", self.section), message)
     }
 
     /// Of two options, the one written later, with its value.
-    pub(crate) fn later(&self, names: [&'static str; 2]) -> Option<&Set> {
+    pub fn later(&self, names: [&'static str; 2]) -> Option<&Set> {
         names.iter().filter_map(|name| self.set(name)).max_by_key(|set| set.order)
     }
 
     /// The text of an option.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.set(name).and_then(|set| set.value.as_deref()).map(str::trim)
     }
 
     /// The meaning of `k`.
-    pub(crate) fn kb_base(&self) -> Result<KbBase, LangError> {
+    pub fn kb_base(&self) -> Result<KbBase, LangError> {
         match self.text("kb_base") {
             None | Some("1024") => Ok(KbBase::Binary),
             Some("1000") => Ok(KbBase::Decimal),
@@ -123,12 +123,12 @@ impl Bag {
     }
 
     /// A number with units of data.
-    pub(crate) fn bytes(&self, name: &str) -> Result<Option<u64>, LangError> {
+    pub fn bytes(&self, name: &str) -> Result<Option<u64>, LangError> {
         self.parse(name, value::number)
     }
 
     /// A count, at least `least`.
-    pub(crate) fn count(&self, name: &str, least: u32) -> Result<Option<u32>, LangError> {
+    pub fn count(&self, name: &str, least: u32) -> Result<Option<u32>, LangError> {
         let count = self.parse(name, value::count)?;
         match count {
             Some(count) if count < least => {
@@ -139,7 +139,7 @@ impl Bag {
     }
 
     /// A percentage.
-    pub(crate) fn percent(&self, name: &str) -> Result<Option<u8>, LangError> {
+    pub fn percent(&self, name: &str) -> Result<Option<u8>, LangError> {
         match self.count(name, 0)? {
             None => Ok(None),
             Some(percent) => match u8::try_from(percent) {
@@ -150,18 +150,18 @@ impl Bag {
     }
 
     /// A time in microseconds.
-    pub(crate) fn time_us(&self, name: &str, unit: TimeUnit) -> Result<Option<u64>, LangError> {
+    pub fn time_us(&self, name: &str, unit: TimeUnit) -> Result<Option<u64>, LangError> {
         self.parse(name, |text, _| value::time_us(text, unit))
     }
 
     /// A time in seconds.
     #[expect(clippy::cast_precision_loss, reason = "times are far below 2^52 microseconds")]
-    pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, LangError> {
+    pub fn seconds(&self, name: &str) -> Result<Option<f64>, LangError> {
         Ok(self.time_us(name, TimeUnit::Seconds)?.map(|us| us as f64 / 1e6))
     }
 
     /// Yes or no; a flag alone is yes.
-    pub(crate) fn truth(&self, name: &str) -> Result<Option<bool>, LangError> {
+    pub fn truth(&self, name: &str) -> Result<Option<bool>, LangError> {
         let Some(set) = self.set(name) else { return Ok(None) };
         match set.value.as_deref().map(str::trim) {
             None | Some("" | "1" | "true") => Ok(Some(true)),

@@ -8,11 +8,11 @@ use super::shape::{self, Direction, Extent, Sizes};
 use super::value;
 use crate::lang::LangError;
 use crate::lang::paths::Places;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_core::limits::IO_BYTES_MAX;
 use weir_load::workload::{
     Draw, Layout, Length, Operation, Pacing, Pattern, Rate, Starts, VerifyScope, Workload,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use weir_core::limits::IO_BYTES_MAX;
 
 /// Remarks for the reader, gathered over all jobs.
 #[derive(Default)]
@@ -331,7 +331,8 @@ fn say(
             "[{job}]: fio reads and writes at two places of each file, one after the other here"
         ));
     }
-    let smallest = |sizes: &[weir_load::workload::SizeShare]| sizes.iter().map(|size| size.bytes).min();
+    let smallest =
+        |sizes: &[weir_load::workload::SizeShare]| sizes.iter().map(|size| size.bytes).min();
     if direction.random
         && bag.set("ba").is_none()
         && smallest(&load.read_sizes) != smallest(&load.write_sizes)

@@ -6,7 +6,7 @@
 mod bag;
 mod cli;
 mod files;
-pub(crate) mod known;
+pub mod known;
 mod load;
 mod shape;
 mod text;
@@ -15,11 +15,11 @@ mod value;
 use super::paths::Places;
 use super::{LangError, Options, Source};
 use crate::scenario::{Cache, Chart, Language, Scenario, Step};
-use weir_load::workload::{Layout, Length, Workload};
 use bag::Bag;
 use load::Notes;
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
+use weir_load::workload::{Layout, Length, Workload};
 
 /// Directory of the target in which files lie that no map places.
 const DIRECTORY: &str = "weir-bench";
@@ -27,7 +27,7 @@ const DIRECTORY: &str = "weir-bench";
 const LOADS_MAX: usize = 4096;
 
 /// Reads a job file.
-pub(crate) fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
+pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     let mut reader = text::Reader::new(&source.name, options);
     reader.file(source)?;
     let jobs = Jobs { bags: reader.jobs, begins: vec![0], file: source.name.clone() };
@@ -39,7 +39,7 @@ pub(crate) fn scenario(source: &Source, options: &Options) -> Result<Scenario, L
 }
 
 /// Reads a command line, the program's name first.
-pub(crate) fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
+pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     let said = cli::read(words.get(1..).unwrap_or_default(), options)?;
     let mut notes = Notes::default();
     for known in &said.program {

@@ -2,18 +2,18 @@
 //! (`docs/bench-languages.md`).
 
 use super::item::Item;
+use std::collections::BTreeMap;
 use weir_load::workload::{
     Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Pattern, Rate, SizeShare, Stability,
     Starts, Think, VerifyScope, Workload,
 };
-use std::collections::BTreeMap;
 
 /// One key of a load.
-pub(crate) struct Key {
+pub struct Key {
     /// The key's name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The key's meaning, for the documentation.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// Takes its value.
     take: fn(&mut Draft, &Item) -> Result<(), String>,
 }
@@ -71,7 +71,7 @@ macro_rules! put {
 }
 
 /// All keys of a load.
-pub(crate) const KEYS: &[Key] = &[
+pub const KEYS: &[Key] = &[
     key(
         "operation",
         "`data` (the default), `null`, `getattr`, `access`, `lookup`, `create-remove` or `mix`",

@@ -3,17 +3,17 @@
 //! the nearest one that is.
 
 mod item;
-pub(crate) mod keys;
+pub mod keys;
 
 use super::{LangError, Options, Source};
 use crate::scenario::{Axis, Cache, Chart, Language, Published, Scenario, Step};
-use weir_load::workload::{Rate, Workload};
 use item::{Item, Value};
 use keys::{Draft, KEYS, axis, layered};
 use std::collections::{BTreeMap, BTreeSet};
+use weir_load::workload::{Rate, Workload};
 
 /// Keys of the text itself.
-pub(crate) const TOP: &[(&str, &str)] = &[
+pub const TOP: &[(&str, &str)] = &[
     ("title", "title for headings"),
     ("about", "purpose of the test"),
     ("source", "source of the published figures"),
@@ -23,7 +23,7 @@ pub(crate) const TOP: &[(&str, &str)] = &[
 ];
 
 /// Keys of a step besides those of loads, which hold for its loads.
-pub(crate) const STEP: &[(&str, &str)] = &[
+pub const STEP: &[(&str, &str)] = &[
     ("name", "name of the step; with a sweep, the prefix of the steps' names"),
     ("group", "steps of one group are one line of a chart"),
     ("sweep", "creates a step for each value of one key: `{ depth = [1, 2, 4] }`"),
@@ -38,7 +38,7 @@ pub(crate) const STEP: &[(&str, &str)] = &[
 ];
 
 /// Keys of published figures.
-pub(crate) const PUBLISHED: &[(&str, &str)] = &[
+pub const PUBLISHED: &[(&str, &str)] = &[
     ("who", "publisher of the figures, and tested system"),
     ("read-iops", "reads per second"),
     ("write-iops", "writes per second"),
@@ -56,7 +56,7 @@ const STEPS_MAX: usize = 10_000;
 type Table = BTreeMap<String, Item>;
 
 /// Reads a text.
-pub(crate) fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangError> {
+pub fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangError> {
     let text = Text { file: &source.name };
     let top = item::parse(&source.name, &source.text)?;
     text.known(&top, "the text", &names(TOP))?;

@@ -1,10 +1,10 @@
 use super::*;
+use proptest::prelude::*;
+use std::path::Path;
 use weir_load::workload::{
     Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Pattern, Region, SizeShare, Stability,
     Starts, Think, VerifyScope,
 };
-use proptest::prelude::*;
-use std::path::Path;
 
 fn read(text: &str) -> Result<Scenario, String> {
     let source = Source { name: "mine.toml".into(), text: text.into(), language: Language::Native };

@@ -7,10 +7,10 @@ use super::text::Place;
 use super::value;
 use crate::lang::LangError;
 use crate::scenario::{Axis, Step};
+use std::collections::{BTreeMap, BTreeSet};
 use weir_load::workload::{
     Layout, Length, Operation, Pacing, Pattern, Rate, Region, Starts, VerifyScope, Workload,
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Most steps of a scenario.
 const STEPS_MAX: usize = 5000;

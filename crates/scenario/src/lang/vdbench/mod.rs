@@ -16,7 +16,6 @@ mod words;
 use super::paths::Places;
 use super::{LangError, Options, Source, read_text};
 use crate::scenario::{Chart, Language, Scenario};
-use weir_load::workload::Workload;
 use build::Builder;
 use load::Load;
 use run::{Rates, Run};
@@ -27,6 +26,7 @@ use std::sync::Arc;
 use storage::{FILES_MAX, Host, Storage};
 use text::{Lines, Place};
 use treatment::Treatment;
+use weir_load::workload::Workload;
 use words::{Section, Word};
 
 /// The options of a command line beside the files.
@@ -40,14 +40,14 @@ struct Overrides {
 }
 
 /// Reads a parameter file.
-pub(crate) fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
+pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     let mut lines = Lines::new(options);
     lines.add(&source.name, &source.text)?;
     build(source, &lines, options, &Overrides::default(), Vec::new())
 }
 
 /// Reads a command line, `vdbench -f FILE …`.
-pub(crate) fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
+pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     let mut line = CommandLine::default();
     line.read(words)?;
     let Some(first) = line.files.first().cloned() else {

@@ -3,9 +3,9 @@
 use super::load::largest;
 use super::{Changes, Scale};
 use crate::scenario::Step;
-use weir_load::workload::{Length, Operation, Pattern, Starts, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_core::units::Bytes;
+use weir_load::workload::{Length, Operation, Pattern, Starts, Workload};
 
 /// Files become no smaller than this, or sixteen requests, before there are fewer of them.
 const FILE_BYTES_MIN: u64 = 4 << 20;

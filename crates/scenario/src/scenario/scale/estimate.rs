@@ -1,8 +1,8 @@
 //! The duration of a scenario.
 
 use crate::scenario::{Scenario, Step};
-use weir_load::workload::{Layout, Length, Workload};
 use std::time::Duration;
+use weir_load::workload::{Layout, Length, Workload};
 
 /// The assumed speed of laying out, in bytes a second.
 const LAYOUT_BYTES_PER_S: f64 = 300.0 * 1024.0 * 1024.0;

@@ -3,8 +3,10 @@
 use super::*;
 use crate::catalogue;
 use crate::scenario::{Axis, Chart, Language};
-use weir_load::workload::{Layout, Operation, Pattern, Rate, Region, SizeShare, Starts, VerifyScope};
 use proptest::prelude::*;
+use weir_load::workload::{
+    Layout, Operation, Pattern, Rate, Region, SizeShare, Starts, VerifyScope,
+};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

@@ -23,8 +23,8 @@ use weir_api::{
     NewCalibration, NewPool, Qos, ServerInfo, Squash,
 };
 use weir_bench::calibrate::{Cell, Plan, Step, measure};
-use weir_load::{Control, NfsTarget};
 use weir_core::units::{Bytes, Rate};
+use weir_load::{Control, NfsTarget};
 
 /// Load above which other volumes count as busy: bytes per second, READs and WRITEs per second.
 const BUSY: (u64, u64) = (1 << 20, 100);

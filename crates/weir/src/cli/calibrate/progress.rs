@@ -2,10 +2,10 @@
 
 use super::Output;
 use weir_bench::calibrate::Step;
-use weir_report::terminal::Status;
+use weir_core::units::{Bytes, Rate};
 use weir_load::Phase;
 use weir_report::errln;
-use weir_core::units::{Bytes, Rate};
+use weir_report::terminal::Status;
 
 pub(super) struct Progress {
     shown: bool,

@@ -2,11 +2,11 @@
 
 use super::{cause_words, counts, error_text, nanos_text, utc, verdict};
 use weir_api::{Report, Split, Verdict, Window};
+use weir_core::units::Rate;
 use weir_report::{
     Cell, Column, Fact, Line, Outcome, Page, Part, Series, Stack, StackedChart, Stretch, Strip,
     Table, Timeline, Tone, figure,
 };
-use weir_core::units::Rate;
 
 /// Most rows of the table of broken periods; all are in that of every period.
 const ROWS_SHOWN: usize = 48;

@@ -9,9 +9,9 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_api::{Cause, Client, Report, SignedReport, Verdict, Why, Window};
-use weir_report::percent;
-use weir_core::units::{latency, parse_time};
 use weir_core::units::Rate;
+use weir_core::units::{latency, parse_time};
+use weir_report::percent;
 
 pub(crate) use time::utc;
 

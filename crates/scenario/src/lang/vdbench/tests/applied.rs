@@ -1,8 +1,8 @@
 //! A text applied by the engine: the fill reaches every block once, and what follows finds it.
 
 use super::*;
-use weir_load::{Control, Target, prepare_step};
 use std::time::Instant;
+use weir_load::{Control, Target, prepare_step};
 
 /// Operations of each kind, and their bytes, of each step on a directory of a file system.
 fn applied(text: &str, directory: &Path) -> Vec<Vec<(String, u64, u64)>> {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::lang::Map;
-use weir_load::rng::Rng;
 use proptest::prelude::*;
+use weir_load::rng::Rng;
 
 #[test]
 fn comments_blanks_and_lines_that_go_on() {
