@@ -170,7 +170,8 @@ fn compare(
     Ok(())
 }
 
-/// Measures `trial` on each of the peers in turn, round by round.
+/// Measures `trial` on each of the peers in turn, round by round. Each round begins with another
+/// peer, because the one that comes after a certain other may have it easier.
 fn rounds<const N: usize>(
     options: &Options,
     disk: &Disk,
@@ -181,7 +182,10 @@ fn rounds<const N: usize>(
     let mut samples: [Vec<_>; N] = std::array::from_fn(|_| Vec::new());
     for round in 0..options.times.rounds {
         let load = measure::workload(trial, &options.times, u64::from(round) + 1);
-        for (peer, samples) in peers.iter().zip(&mut samples) {
+        for at in (0..N).cycle().skip(round as usize % N).take(N) {
+            let (Some(peer), Some(samples)) = (peers.get(at), samples.get_mut(at)) else {
+                continue;
+            };
             if stop.asked() {
                 bail!("interrupted");
             }
