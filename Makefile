@@ -23,7 +23,7 @@ demo: ## build, then show contracts of every model kept under load (about three 
 	target/release/weir-lab demo --out $(DEMO_OUT)
 
 test: ## everything CI runs: checks, unit and property tests, fuzzing, real clients
-	cargo xtask test
+	CARGO_INCREMENTAL=0 cargo xtask test
 
 check: ## the fast part: formatting, lints, docs, licences, house rules
 	cargo xtask check

@@ -1,7 +1,8 @@
 //! The programs the tests need: checked, and installed from the package registries if missing.
 
 use crate::process;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::fs;
 use std::process::Command;
 
 /// The directory of the tools that come from crates.io.
@@ -125,10 +126,11 @@ fn install_tool(path: &str, name: &str, version: &str, options: &[&str]) -> Resu
     let mut install = Command::new("cargo");
     install.args(["install", "--locked", "--quiet", "--debug"]).args(options);
     install.args(["--root=target/tools", "--target-dir=target/tools/build"]);
+    install.env("CARGO_PROFILE_DEV_DEBUG", "0");
     if !process::succeeds(install.arg(format!("{name}@{version}")))? {
         bail!("{name} {version} could not be installed from crates.io");
     }
-    Ok(())
+    fs::remove_dir_all("target/tools/build").context("removing what built the tool")
 }
 
 /// Installs what is missing of `needed` where this user may, and gives what is missing still.

@@ -19,6 +19,7 @@ mod sync;
 mod sys;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod writeback;
 
 pub use creds::{reset_identity, switches_identity};
 pub use local::{

@@ -7,6 +7,7 @@
 
 use crate::pace::Pace;
 use crate::sync::{Arc, Condvar, Guard, Mutex, Weak, promise, spawn, wait};
+use crate::writeback::Writeback;
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     file_systems: Mutex<HashMap<u64, Weak<Pace>>>,
     long_jobs: Arc<Mutex<LongJobs>>,
+    writeback: Writeback,
 }
 
 #[derive(Debug)]
@@ -105,7 +107,12 @@ impl Pool {
                 Ok(()) => {}
             }
         }
-        Ok(Arc::new(Self { shared, file_systems: Mutex::default(), long_jobs: Arc::default() }))
+        Ok(Arc::new(Self {
+            shared,
+            file_systems: Mutex::default(),
+            long_jobs: Arc::default(),
+            writeback: Writeback::new(),
+        }))
     }
 
     /// A new lane.
@@ -114,6 +121,11 @@ impl Pool {
         let id = state.next_lane;
         state.next_lane += 1;
         Lane { pool: Arc::clone(self), id, bounds }
+    }
+
+    /// Where files are listed that were written to.
+    pub(crate) fn writeback(&self) -> Writeback {
+        self.writeback.clone()
     }
 
     /// The pace of the file system with device number `device`.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 pub(crate) use std::sync::OnceLock;
 use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use weir_core::{Mono, Timestamp};
 
 pub(crate) use std::sync::atomic::{
@@ -87,6 +87,15 @@ impl<T> RwLock<T> {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
+
+/// Waits on `condvar`, for `time` at most, giving `guard` up meanwhile.
+pub(crate) fn wait_at_most<'a, T>(
+    condvar: &Condvar,
+    guard: Guard<'a, T>,
+    time: Duration,
+) -> Guard<'a, T> {
+    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// Waits on `condvar`, giving `guard` up meanwhile.

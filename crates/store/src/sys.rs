@@ -173,6 +173,18 @@ pub(crate) fn read_cached(
     Ok(got)
 }
 
+/// Starts writing back what is dirty of `length` bytes from `offset` on, without waiting for the
+/// disk to have it. A failure of the disk is reported by the next sync, as without this call.
+pub(crate) fn start_writeback(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<(), Errno> {
+    let part = |bytes| i64::try_from(bytes).map_err(|_| Errno::INVAL);
+    let (offset, length) = (part(offset)?, part(length)?);
+    // SAFETY: the call takes no pointers.
+    let done = unsafe {
+        libc::sync_file_range(fd.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE)
+    };
+    check(done.into()).map(drop)
+}
+
 /// The request by which a file system is asked for the map of a file (`FS_IOC_FIEMAP` of
 /// `linux/fs.h`). It changes nothing.
 pub const FILE_MAP_REQUEST: u32 = 0xc020_660b;

@@ -2,7 +2,7 @@
 //! nothing: a miss stays a miss. They name no culprit: two things at the same time need not be
 //! cause and effect.
 
-use super::processors::{Longest, Second};
+use super::processors::{Longest, OTHERS_PERCENT, Second};
 use super::stalls::Kind;
 use weir_load::stats::result::Interval;
 
@@ -54,6 +54,10 @@ fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
             format!("{words} for {ms:.0} ms at {at_s:.2} s")
         });
     }
+    let others = during.iter().filter_map(|one| one.others_percent).fold(0.0, f64::max);
+    tell(others, OTHERS_PERCENT, &|part| {
+        format!("other processes had {part:.0} % of the processors for a second")
+    });
     let pressed = |of: fn(&Second) -> Option<f64>| {
         during.iter().filter_map(|one| of(one)).fold(0.0, f64::max)
     };
@@ -83,7 +87,9 @@ mod tests {
     use super::*;
 
     fn second(at_s: f64) -> Second {
-        Second { at_s, busy_percent: 50.0, stolen_percent: 0.0, pressure: None, stalls: Vec::new() }
+        let (others_percent, pressure, stalls) = (None, None, Vec::new());
+        let (busy_percent, stolen_percent) = (50.0, 0.0);
+        Second { at_s, busy_percent, stolen_percent, others_percent, pressure, stalls }
     }
 
     fn told(change: impl FnOnce(&mut Second)) -> String {
@@ -117,6 +123,8 @@ mod tests {
         let disk = stalled(Kind::Blocked, 5.25, 80.0);
         let words = "a worker of the server was blocked in the kernel for 80 ms at 5.25 s";
         assert_eq!(disk, due(words));
+        let others = told(|second| second.others_percent = Some(31.4));
+        assert_eq!(others, due("other processes had 31 % of the processors for a second"));
         let pressure = Pressure { cpu_percent: 99.0, io_percent: 60.0, memory_percent: 7.0 };
         let words = "threads waited for a disk in 60 % of a second; \
                      threads waited for memory in 7 % of a second";

@@ -1,8 +1,8 @@
 //! The machine's load while the demo ran, second by second: a lack of processor time makes a
 //! contract fail too, and on a virtual machine the host may have taken that time.
 //!
-//! The sources are `/proc/stat` (proc_stat(5)), [`super::pressure`] and [`super::stalls`]; a source
-//! that is missing leaves the others.
+//! The sources are `/proc/stat` (proc_stat(5)), `/proc/PID/stat` (proc_pid_stat(5)),
+//! [`super::pressure`] and [`super::stalls`]; a source that is missing leaves the others.
 
 use super::pressure::{Pressure, Waited};
 use super::stalls::{Kind, Span, Stall, Stalls};
@@ -18,6 +18,9 @@ pub(crate) struct Second {
     pub(crate) busy_percent: f64,
     /// Time that something was to run and the host ran something else.
     pub(crate) stolen_percent: f64,
+    /// Time that processes other than the server and this program ran, and kernel threads; `None` if
+    /// no server is watched.
+    pub(crate) others_percent: Option<f64>,
     /// The pressure in this second; `None` where the kernel has no PSI.
     pub(crate) pressure: Option<Pressure>,
     /// The longest stall of each kind that began in this second, if it took 10 ms or more.
@@ -35,18 +38,34 @@ pub(crate) struct Longest {
     pub(crate) ms: f64,
 }
 
+/// The least processor time of other processes that is reported, in percent of all processors.
+pub(super) const OTHERS_PERCENT: f64 = 10.0;
+
 /// Jiffies since the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Jiffies {
     idle: u64,
     stolen: u64,
+    /// Time in processes and kernel threads, without that in interrupts.
+    run: u64,
     all: u64,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy)]
+struct Look {
+    at: Duration,
+    jiffies: Jiffies,
+    /// Processor time of the server and this program, if a server is watched (jiffies).
+    ours: Option<u64>,
+    waited: Option<Waited>,
 }
 
 /// The watch over the machine, from its creation on.
 pub(crate) struct Watch {
     stalls: Stalls,
-    last: Option<(Duration, Jiffies, Option<Waited>)>,
+    server: Option<u32>,
+    last: Option<Look>,
     seconds: Vec<Second>,
 }
 
@@ -64,7 +83,8 @@ impl Watch {
     fn with(server: Option<u32>) -> Self {
         Self {
             stalls: Stalls::watch(Instant::now(), server),
-            last: read().map(|now| (Duration::ZERO, now, Waited::read())),
+            server,
+            last: Look::now(Duration::ZERO, server),
             seconds: Vec::new(),
         }
     }
@@ -72,19 +92,12 @@ impl Watch {
     /// To be called often: notes each second that has passed.
     pub(crate) fn look(&mut self) {
         let at = self.stalls.begun().elapsed();
-        let Some((since, last, waited)) =
-            self.last.filter(|last| at >= last.0 + Duration::from_secs(1))
-        else {
+        let Some(last) = self.last.filter(|last| at >= last.at + Duration::from_secs(1)) else {
             return;
         };
-        let Some(now) = read() else { return };
-        let waits = Waited::read();
-        let pressure = waits
-            .zip(waited)
-            .map(|(now, before)| now.since(before, at.saturating_sub(since).as_secs_f64()));
-        let second = second(since, last, now);
-        self.seconds.extend(second.map(|second| Second { pressure, ..second }));
-        self.last = Some((at, now, waits));
+        let Some(now) = Look::now(at, self.server) else { return };
+        self.seconds.extend(second(&last, &now));
+        self.last = Some(now);
     }
 
     /// The seconds that have passed.
@@ -99,6 +112,13 @@ impl Watch {
             seconds[at].stalls = longest(&stalls, within);
         }
         seconds
+    }
+}
+
+impl Look {
+    fn now(at: Duration, server: Option<u32>) -> Option<Self> {
+        let ours = || Some(ran(std::process::id())? + ran(server?)?);
+        Some(Self { at, jiffies: read()?, ours: ours(), waited: Waited::read() })
     }
 }
 
@@ -143,6 +163,14 @@ pub(crate) fn summary(seconds: &[Second]) -> Option<String> {
         "processors {busy:.0} % busy, {busiest:.0} % in the busiest second; the host took \
          {stolen:.0} %, {most:.0} % in the worst second ({at_s:.0} s)"
     );
+    if let Some((others, most, at_s)) =
+        course(seconds, |second| second.others_percent.unwrap_or(0.0))
+            .filter(|(_, most, _)| *most >= OTHERS_PERCENT)
+    {
+        told += &format!(
+            "; other processes took {others:.0} %, {most:.0} % in the worst second ({at_s:.0} s)"
+        );
+    }
     for (kind, words) in KINDS {
         if let Some(Longest { ms, at_s, .. }) = longest_of(seconds, kind) {
             told += &format!("; {words} {ms:.0} ms ({at_s:.1} s)");
@@ -180,20 +208,43 @@ fn read() -> Option<Jiffies> {
 fn parse(stat: &str) -> Option<Jiffies> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
     let fields: Vec<u64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
-    let &[.., idle, waiting, _, _, stolen] = fields.as_slice() else { return None };
-    (fields.len() == 8).then(|| Jiffies { idle: idle + waiting, stolen, all: fields.iter().sum() })
+    let &[user, nice, system, idle, waiting, _, _, stolen] = fields.as_slice() else {
+        return None;
+    };
+    let (idle, run, all) = (idle + waiting, user + nice + system, fields.iter().sum());
+    Some(Jiffies { idle, stolen, run, all })
 }
 
+/// Processor time of all threads of a process until now, in jiffies.
+fn ran(pid: u32) -> Option<u64> {
+    parse_ran(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The sum of `utime` and `stime`. The name of the process, which may contain anything, ends with
+/// the last parenthesis.
+fn parse_ran(stat: &str) -> Option<u64> {
+    let (_, behind) = stat.rsplit_once(") ")?;
+    let mut fields = behind.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    Some(fields.next()?.ok()? + fields.next()?.ok()?)
+}
+
+/// The second between two looks; none if no time has passed.
 #[expect(clippy::cast_precision_loss, reason = "jiffies of a second")]
-fn second(since: Duration, last: Jiffies, now: Jiffies) -> Option<Second> {
-    let all = now.all.checked_sub(last.all).filter(|&all| all > 0)? as f64;
+fn second(last: &Look, now: &Look) -> Option<Second> {
+    let (before, after) = (last.jiffies, now.jiffies);
+    let all = after.all.checked_sub(before.all).filter(|&all| all > 0)? as f64;
     let part = |now: u64, last: u64| now.saturating_sub(last) as f64 / all * 100.0;
-    let (idle, stolen) = (part(now.idle, last.idle), part(now.stolen, last.stolen));
+    let (idle, stolen) = (part(after.idle, before.idle), part(after.stolen, before.stolen));
+    let ours = now.ours.zip(last.ours).map(|(now, last)| part(now, last));
+    let others = ours.map(|ours| (part(after.run, before.run) - ours).max(0.0));
+    let seconds = now.at.saturating_sub(last.at).as_secs_f64();
+    let pressure = now.waited.zip(last.waited).map(|(now, last)| now.since(last, seconds));
     Some(Second {
-        at_s: since.as_secs_f64(),
+        at_s: last.at.as_secs_f64(),
         busy_percent: (100.0 - idle - stolen).max(0.0),
         stolen_percent: stolen,
-        pressure: None,
+        others_percent: others,
+        pressure,
         stalls: Vec::new(),
     })
 }
@@ -208,8 +259,8 @@ mod tests {
     #[test]
     fn a_second_is_told_in_percent_of_all_processors() {
         let [first, next] = [FIRST, NEXT].map(|stat| parse(stat).unwrap());
-        assert_eq!(first, Jiffies { idle: 650, stolen: 100, all: 1000 });
-        let second = second(Duration::from_secs(3), first, next).unwrap();
+        assert_eq!(first, Jiffies { idle: 650, stolen: 100, run: 200, all: 1000 });
+        let second = second(&look(3, first, None), &look(4, next, None)).unwrap();
         assert_eq!(second, plain(3.0, 55.0, 20.0));
         let told = "processors 50 % busy, 55 % in the busiest second; the host took 10 %, 20 % in \
                     the worst second (3 s)";
@@ -217,8 +268,26 @@ mod tests {
         assert_eq!(summary(&[]), None);
     }
 
+    fn look(at_s: u64, jiffies: Jiffies, ours: Option<u64>) -> Look {
+        Look { at: Duration::from_secs(at_s), jiffies, ours, waited: None }
+    }
+
     fn plain(at_s: f64, busy_percent: f64, stolen_percent: f64) -> Second {
-        Second { at_s, busy_percent, stolen_percent, pressure: None, stalls: Vec::new() }
+        let (others_percent, pressure, stalls) = (None, None, Vec::new());
+        Second { at_s, busy_percent, stolen_percent, others_percent, pressure, stalls }
+    }
+
+    #[test]
+    fn the_time_of_other_processes_is_what_the_server_and_this_program_did_not_use() {
+        let [first, next] = [FIRST, NEXT].map(|stat| parse(stat).unwrap());
+        let second = second(&look(3, first, Some(7)), &look(4, next, Some(47))).unwrap();
+        assert_eq!(second.others_percent, Some(30.0), "100 of 200 jiffies, 40 of them ours");
+        let told = summary(&[second]).unwrap();
+        assert!(told.ends_with("; other processes took 30 %, 30 % in the worst second (3 s)"));
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 5 0 1";
+        assert_eq!(parse_ran(stat), Some(42));
+        assert_eq!(parse_ran("7 (a"), None);
+        assert!(ran(std::process::id()).is_some());
     }
 
     #[test]
@@ -253,7 +322,7 @@ mod tests {
         {
             assert_eq!(parse(stat), None, "{stat}");
         }
-        let none = Jiffies { idle: 1, stolen: 1, all: 2 };
-        assert_eq!(second(Duration::ZERO, none, none), None);
+        let none = look(0, Jiffies { idle: 1, stolen: 1, run: 0, all: 2 }, None);
+        assert_eq!(second(&none, &none), None);
     }
 }

@@ -13,6 +13,8 @@ const FILES: u32 = 4;
 const FILE_BYTES: u64 = 128 << 20;
 /// The files are laid out by writes of this size, the kindest to the small writes that follow.
 const LAYOUT_BYTES: u32 = 4096;
+/// The directory of the files.
+pub(super) const DIRECTORY: &str = "peers";
 /// A generator thread that computed this part of the time was the limit.
 const SATURATED: f64 = 0.95;
 
@@ -65,7 +67,7 @@ pub(super) fn workload(trial: &Trial, times: &Times, seed: u64) -> Workload {
         warmup_s: times.warmup_s,
         layout: Layout::Existing,
         keep: true,
-        directory: "peers".to_owned(),
+        directory: DIRECTORY.to_owned(),
         threads: times.generator_threads,
         seed,
         ..Workload::default()

@@ -39,6 +39,8 @@ pub struct Inode {
     pub(super) names: Mutex<u64>,
     pub(super) syncs: SyncGroup,
     pub(super) uncommitted: Uncommitted,
+    /// Data was written whose writeback has not begun: the file is listed for it.
+    pub(super) dirty: AtomicBool,
     pub(super) turns: Turns,
     /// The last name is gone.
     pub(super) gone: AtomicBool,

@@ -175,6 +175,7 @@ impl LocalStore {
             crowd,
             lane,
             pace: options.pool.pace_of(stat.st_dev),
+            writeback: options.pool.writeback(),
             syncs: AtomicU64::new(0),
             sync_failures: AtomicU64::new(0),
             calls: Calls::new(options.namespace_durability, by_handle == Ok(true)),

@@ -37,6 +37,7 @@ mod usage;
 mod volume;
 mod walk;
 mod write;
+mod write_back;
 
 use crate::creds::as_root;
 use crate::error::fs_error;

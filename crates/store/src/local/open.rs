@@ -232,6 +232,7 @@ pub(super) fn new_inode(
         names: Mutex::new(0),
         syncs: SyncGroup::default(),
         uncommitted: Uncommitted::none(crowd),
+        dirty: AtomicBool::new(false),
         turns: Turns::default(),
         gone: AtomicBool::new(false),
     }

@@ -14,6 +14,7 @@ use crate::pace::Pace;
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Weak, now};
 use crate::sys::sleeps;
+use crate::writeback::Writeback;
 use weir_core::{FsError, FsResult, Mono};
 
 /// One volume.
@@ -35,6 +36,7 @@ pub(super) struct Volume {
     pub(super) crowd: Arc<Crowd>,
     pub(super) lane: Arc<Lane>,
     pub(super) pace: Arc<Pace>,
+    pub(super) writeback: Writeback,
     pub(super) syncs: AtomicU64,
     pub(super) sync_failures: AtomicU64,
     pub(super) calls: Calls,

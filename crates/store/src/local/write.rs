@@ -80,7 +80,7 @@ impl LocalStore {
 
 fn write_now(
     volume: &Volume,
-    inode: &Inode,
+    inode: &Arc<Inode>,
     offset: u64,
     data: &[u8],
     waiting: Waiting,
@@ -100,6 +100,7 @@ fn write_now(
         volume.write_new(inode, (offset, end), put, waiting)?
     };
     inode.uncommitted.note();
+    inode.list_for(&volume.writeback);
     let change = inode.end(mutation)?;
     let count = u32::try_from(written).map_err(|_| FsError::Invalid)?;
     Ok(WriteDone { count, committed: Stability::Unstable, change })
