@@ -58,12 +58,14 @@ impl Control {
         state.started.map(|started| started.elapsed().as_secs_f64())
     }
 
+    /// Starts the load's clock.
     pub fn begin(&self, at: Instant) {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.started = Some(at);
         state.marks.clear();
     }
 
+    /// The marks set since the last call.
     pub fn take_marks(&self) -> Vec<Mark> {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.marks)

@@ -57,6 +57,12 @@ fn seal(sum: u64, rest: &[u8], len: usize) -> u64 {
     mix(sum ^ len as u64)
 }
 
+impl Default for Payload {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Payload {
     /// A payload with the same bytes every time.
     pub fn new() -> Self {

@@ -8,12 +8,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use weir_load::Control;
 use weir_bench::cluster::{
     Clock, Connected, Farewell, Happened, Identity, Launch, Patience, Place, Token, Wanted, Worker,
     listen, this_machine,
 };
 use weir_bench::suite::Workers;
+use weir_load::Control;
 
 struct Listener {
     address: SocketAddr,

@@ -17,13 +17,13 @@ use weir_load::workload::{Draw, Layout, Length, Operation, Pattern, Starts, Work
 pub(crate) use command::Command;
 
 /// Largest distance of the two medians, in percent.
-pub const BAR_PERCENT: f64 = 3.0;
+pub(crate) const BAR_PERCENT: f64 = 3.0;
 /// The directory of the file.
 const DIRECTORY: &str = "weir-agree";
 
 /// The method of the comparison.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// Turns of each generator at each load.
     pub rounds: u32,
     /// Seconds of each.
@@ -45,7 +45,7 @@ impl Default for Options {
 
 /// The result of one load.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// The load.
     pub name: String,
     /// Operations a second of our engine, by turns.
@@ -62,14 +62,14 @@ pub struct Row {
 impl Row {
     /// Do the medians lie within the bar?
     #[must_use]
-    pub fn agrees(&self) -> bool {
+    pub(crate) fn agrees(&self) -> bool {
         (self.ratio - 1.0).abs() * 100.0 <= BAR_PERCENT
     }
 }
 
 /// The loads that are compared.
 #[must_use]
-pub fn loads(options: &Options) -> Vec<Workload> {
+pub(crate) fn loads(options: &Options) -> Vec<Workload> {
     let load = |name: &str, pattern, read_percent, block_bytes, depth| Workload {
         name: name.to_owned(),
         operation: Operation::Data { pattern, read_percent },
@@ -108,7 +108,7 @@ pub fn loads(options: &Options) -> Vec<Workload> {
 ///
 /// # Errors
 /// [`BenchError`] of either generator.
-pub fn compare(
+pub(crate) fn compare(
     target: &Target,
     options: &Options,
     control: &Control,
@@ -158,7 +158,7 @@ fn by_turns(
 ///
 /// # Errors
 /// The failure, in words.
-pub fn compare_throttled(
+pub(crate) fn compare_throttled(
     dir: &Path,
     per_second: u64,
     options: &Options,

@@ -54,7 +54,7 @@ const FOR_CUTS: [(&str, &str); 6] = [
 
 /// The work, and the destination of the results.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The `weir` program.
     pub weir: PathBuf,
     /// For data directories, file system images and logs.
@@ -103,7 +103,7 @@ struct Part {
 ///
 /// # Errors
 /// Says what is missing on the machine, or what failed.
-pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let root = rustix::process::geteuid().is_root();
     if options.cuts > 0 {
         check(root)?;

@@ -34,15 +34,15 @@ use weir_report::terminal;
 
 pub(crate) use cases::Given;
 pub(crate) use command::Command;
-pub use operator::Operator;
-pub use process::Process;
-pub use server::Server;
+pub(crate) use operator::Operator;
+pub(crate) use process::Process;
+pub(crate) use server::Server;
 pub(crate) use server::wait_for;
-pub use stop::Stop;
+pub(crate) use stop::Stop;
 
 /// The demonstration, and the destination of its results.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The `weir` program.
     pub exe: PathBuf,
     /// Directory for `result.json`, `report.html` and `server.log`; the data directory is made in
@@ -57,7 +57,7 @@ pub struct Options {
 /// # Errors
 /// Whatever kept the measurement from being made: the server did not start, the API refused, a
 /// connection could not be opened, or it was interrupted. Server and data are gone then, too.
-pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
     let begun = Instant::now();
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("can't make {}", options.out.display()))?;

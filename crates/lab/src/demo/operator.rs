@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A hand on one server.
 #[derive(Debug)]
-pub struct Operator {
+pub(crate) struct Operator {
     runtime: Runtime,
     client: Client,
 }
@@ -26,7 +26,7 @@ impl Operator {
     ///
     /// # Errors
     /// If it does not answer within 20 s.
-    pub fn connect(data: &Path) -> Result<Self> {
+    pub(crate) fn connect(data: &Path) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let operator = Self { runtime, client: Client::local(data) };
         let begun = Instant::now();
@@ -55,7 +55,7 @@ impl Operator {
     ///
     /// # Errors
     /// In the server's own words.
-    pub fn make_pool(&self, name: &str, tebibytes: u64, path: Option<&Path>) -> Result<()> {
+    pub(crate) fn make_pool(&self, name: &str, tebibytes: u64, path: Option<&Path>) -> Result<()> {
         self.create_pool(name, "ultra", Qos::Auto, tebibytes, path)
     }
 
@@ -63,7 +63,7 @@ impl Operator {
     ///
     /// # Errors
     /// In the server's own words.
-    pub fn make_volume(&self, name: &str, pool: &str, gibibytes: u64) -> Result<()> {
+    pub(crate) fn make_volume(&self, name: &str, pool: &str, gibibytes: u64) -> Result<()> {
         self.create_volume(name, pool, gibibytes, &Given::NOTHING)
     }
 
@@ -71,7 +71,7 @@ impl Operator {
     ///
     /// # Errors
     /// In the server's own words.
-    pub fn resize(&self, volume: &str, gibibytes: u64) -> Result<()> {
+    pub(crate) fn resize(&self, volume: &str, gibibytes: u64) -> Result<()> {
         let change = VolumeChange { quota_bytes: Some(gibibytes * GIB), ..VolumeChange::default() };
         self.change(volume, &change)
     }

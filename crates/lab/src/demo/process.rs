@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A child process. Dropping it asks the process to end, and kills it if it does not.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     name: String,
     child: Child,
 }
@@ -23,7 +23,7 @@ impl Process {
     ///
     /// # Errors
     /// If the program can't be started.
-    pub fn start(command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child =
             command.process_group(0).spawn().with_context(|| format!("cannot start {name}"))?;
@@ -32,7 +32,7 @@ impl Process {
 
     /// The process id.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -40,7 +40,7 @@ impl Process {
     ///
     /// # Errors
     /// If the system can't tell.
-    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("can't watch {}", self.name))
     }
 

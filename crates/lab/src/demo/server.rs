@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running `weir serve`. Dropping it ends the process and removes its data.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     process: Option<Process>,
     pid: u32,
     data: PathBuf,
@@ -26,7 +26,7 @@ impl Server {
     ///
     /// # Errors
     /// If the program can't be started, or has ended or not answered within 20 s.
-    pub fn start(exe: &Path, data: &Path, log: &Path, extra: &[&str]) -> Result<Self> {
+    pub(crate) fn start(exe: &Path, data: &Path, log: &Path, extra: &[&str]) -> Result<Self> {
         std::fs::create_dir_all(data)
             .with_context(|| format!("cannot create the data directory {}", data.display()))?;
         let (nfs, api) = free_addresses()?;
@@ -48,19 +48,19 @@ impl Server {
 
     /// The server's address for NFS and MOUNT.
     #[must_use]
-    pub const fn nfs(&self) -> SocketAddr {
+    pub(crate) const fn nfs(&self) -> SocketAddr {
         self.nfs
     }
 
     /// The server's data directory.
     #[must_use]
-    pub fn data(&self) -> &Path {
+    pub(crate) fn data(&self) -> &Path {
         &self.data
     }
 
     /// The server's process id.
     #[must_use]
-    pub const fn pid(&self) -> u32 {
+    pub(crate) const fn pid(&self) -> u32 {
         self.pid
     }
 }

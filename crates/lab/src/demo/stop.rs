@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Asks a running demo or comparison to give up: it cleans up and ends with an error. Clones
 /// share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Stop {
+pub(crate) struct Stop {
     asked: Arc<AtomicBool>,
 }
 
@@ -21,7 +21,7 @@ impl Stop {
     ///
     /// # Errors
     /// If signals can't be watched.
-    pub fn on_signals() -> Result<Self> {
+    pub(crate) fn on_signals() -> Result<Self> {
         let stop = Self::default();
         let asked = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -49,7 +49,7 @@ impl Stop {
     }
 
     /// Asks.
-    pub fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
@@ -58,7 +58,7 @@ impl Stop {
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub fn then(&self, act: impl FnOnce() + Send + 'static) -> Result<()> {
+    pub(crate) fn then(&self, act: impl FnOnce() + Send + 'static) -> Result<()> {
         let stop = self.clone();
         std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
             while !stop.asked() {
@@ -71,7 +71,7 @@ impl Stop {
 
     /// Was it asked?
     #[must_use]
-    pub fn asked(&self) -> bool {
+    pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use command::Command;
 
 /// The parts to show, and the destination of the results.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The `weir` program.
     pub weir: PathBuf,
     /// For the data directory and the log; needs 1 GiB.
@@ -59,7 +59,7 @@ struct Report {
 
 /// The names of the parts, in their order.
 #[must_use]
-pub fn parts() -> Vec<&'static str> {
+pub(crate) fn parts() -> Vec<&'static str> {
     let shared = shared::CASES.iter().map(|case| case.name);
     shared.chain(burst::MODELS.iter().map(|model| model.name)).collect()
 }
@@ -69,7 +69,7 @@ pub fn parts() -> Vec<&'static str> {
 ///
 /// # Errors
 /// Says what is missing on the machine, or what failed.
-pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
     for name in &options.only {
         ensure!(
             parts().contains(&name.as_str()),

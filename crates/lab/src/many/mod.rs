@@ -32,7 +32,7 @@ const CONTRACT_ERROR_MAX: f64 = 0.01;
 
 /// The number of volumes, and the destination of the results.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The `weir` program.
     pub weir: PathBuf,
     /// For data directories and logs; needs 1 GiB.
@@ -105,7 +105,7 @@ impl Report {
 ///
 /// # Errors
 /// Says what is missing on the machine, or what failed.
-pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
     ensure!(options.active <= options.volumes, "more volumes can't be active than there are");
     std::fs::create_dir_all(&options.work)?;
     let work = &options.work.canonicalize()?;

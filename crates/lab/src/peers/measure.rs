@@ -20,7 +20,7 @@ const SATURATED: f64 = 0.95;
 
 /// The durations of one measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Times {
+pub(crate) struct Times {
     /// Load before the measurement, in seconds.
     pub warmup_s: f64,
     /// The measurement, in seconds.

@@ -29,8 +29,8 @@ use weir_load::{Control, NfsTarget, Target};
 
 pub(crate) use command::Command;
 
-pub use measure::Times;
-pub use plan::Filesystem;
+pub(crate) use measure::Times;
+pub(crate) use plan::Filesystem;
 pub(crate) use sandbox::{check as requirements, furnish};
 pub(crate) use servers::{Peer, ganesha, weir};
 
@@ -39,7 +39,7 @@ const DISK_BYTES: u64 = 3 << 30;
 
 /// The comparison, and the destination of the results.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The `weir` program.
     pub weir: PathBuf,
     /// The `weir-bare` program.
@@ -81,7 +81,7 @@ struct Report {
 ///
 /// # Errors
 /// Says what is missing on the machine, or what failed.
-pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
     requirements()?;
     if !options.inside {
         crate::sandbox::enter()?;

@@ -6,7 +6,7 @@ use weir_load::workload::{Operation, Pattern};
 /// A file system that the same comparison is made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Filesystem {
+pub(crate) enum Filesystem {
     /// ext4.
     Ext4,
     /// XFS.
@@ -15,11 +15,11 @@ pub enum Filesystem {
 
 impl Filesystem {
     /// Both.
-    pub const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
+    pub(crate) const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
 
     /// The file system's name, as `mkfs` and `mount` know it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",

@@ -3,7 +3,7 @@
 
 use super::Options;
 use crate::demo::Stop;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 use weir_core::units::parse_bytes;

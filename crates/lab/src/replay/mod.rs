@@ -40,7 +40,7 @@ const ONE_MACHINE: &str = "The load generator, the server and its disk share one
 
 /// The tests to replay, their size, and the destination of the results.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The `weir` program.
     pub weir: PathBuf,
     /// For the file system's image and logs.
@@ -65,7 +65,7 @@ pub struct Options {
 ///
 /// # Errors
 /// Says what is missing on the machine, or what failed.
-pub fn run(options: &Options, stop: &Stop) -> Result<bool> {
+pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
     requirements()?;
     if !options.inside {
         crate::sandbox::enter()?;

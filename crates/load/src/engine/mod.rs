@@ -61,7 +61,9 @@ pub struct Prepared {
 /// The state that all workers of a run share.
 #[derive(Clone)]
 pub struct Plan {
+    /// The load.
     pub workload: Arc<Workload>,
+    /// The bytes that it writes.
     pub payload: Arc<Payload>,
     /// The files, by number.
     files: Arc<[FileSpec]>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// The times of a load, in nanoseconds since its step started.
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule {
+pub(super) struct Schedule {
     start: Instant,
     /// The first request is sent.
     pub begin_ns: u64,
@@ -21,7 +21,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// The schedule of `workload` in a step that starts at `start`.
-    pub fn starting_at(start: Instant, workload: &Workload) -> Self {
+    pub(super) fn starting_at(start: Instant, workload: &Workload) -> Self {
         let begin_ns = nanos(Duration::from_secs_f64(workload.start_delay_s));
         let measure_ns = begin_ns.saturating_add(nanos(workload.warmup()));
         let length = workload.measured_time();
@@ -38,14 +38,14 @@ impl Schedule {
 
     /// The present, in nanoseconds since the step started.
     #[inline]
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         nanos(self.start.elapsed())
     }
 }
 
 /// A duration in whole nanoseconds; what exceeds 584 years is cut off.
 #[inline]
-pub fn nanos(duration: Duration) -> u64 {
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The provider of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// This load makes it and lays it out.
     Make,
     /// The file was there before.
@@ -21,7 +21,7 @@ pub enum Role {
 
 /// One file of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileSpec {
+pub(super) struct FileSpec {
     pub name: String,
     /// Bytes it is laid out with, or has to hold already.
     pub size: u64,
@@ -33,7 +33,7 @@ pub struct FileSpec {
 }
 
 /// The files of one load, by number.
-pub struct Files {
+pub(super) struct Files {
     pub specs: Vec<FileSpec>,
     pub ledger: Option<Arc<Ledger>>,
     /// The directory stays when the step is over.
@@ -63,7 +63,7 @@ type Key = (String, String);
 /// # Errors
 /// [`BenchError::Workload`] if loads that share files can't be verified together, or there are too
 /// many blocks to keep track of.
-pub fn share(loads: &[Workload]) -> Result<Vec<Files>, BenchError> {
+pub(super) fn share(loads: &[Workload]) -> Result<Vec<Files>, BenchError> {
     let mut wanted: HashMap<Key, Wanted> = HashMap::new();
     for (place, load) in loads.iter().enumerate() {
         for number in numbers(load) {

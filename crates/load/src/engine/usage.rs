@@ -6,7 +6,7 @@ use crate::stats::cpu::{self, MachineTime};
 use std::time::Duration;
 
 /// Measures one worker; it lives on that worker's thread.
-pub struct UsageMeter {
+pub(super) struct UsageMeter {
     measure_ns: u64,
     end_ns: u64,
     begun: Option<Begun>,
@@ -22,7 +22,7 @@ struct Begun {
 
 /// The use of a worker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
+pub(super) struct Usage {
     /// Processor time of the thread.
     pub cpu: Duration,
     /// Time it waited for the target.
@@ -33,13 +33,13 @@ pub struct Usage {
 
 impl UsageMeter {
     /// Counts from `measure_ns` to `end_ns`.
-    pub const fn new(measure_ns: u64, end_ns: u64) -> Self {
+    pub(super) const fn new(measure_ns: u64, end_ns: u64) -> Self {
         Self { measure_ns, end_ns, begun: None, ended: None }
     }
 
     /// Notes that it is `now_ns`. Called once per turn of the worker's loop.
     #[inline]
-    pub fn tick(&mut self, now_ns: u64) {
+    pub(super) fn tick(&mut self, now_ns: u64) {
         if self.begun.is_none() && now_ns >= self.measure_ns {
             self.begun = Some(Begun { at_ns: now_ns, cpu: cpu::this_thread(), waited_ns: 0 });
         } else if now_ns >= self.end_ns && self.ended.is_none() {
@@ -49,14 +49,14 @@ impl UsageMeter {
 
     /// Notes that the worker waited for the target this long.
     #[inline]
-    pub fn waited(&mut self, ns: u64) {
+    pub(super) fn waited(&mut self, ns: u64) {
         if let Some(begun) = &mut self.begun {
             begun.waited_ns += ns;
         }
     }
 
     /// The use until now, or until the end of the interval if that is past.
-    pub fn finish(&self, now_ns: u64) -> Usage {
+    pub(super) fn finish(&self, now_ns: u64) -> Usage {
         self.ended.unwrap_or_else(|| self.until(now_ns.min(self.end_ns)))
     }
 
@@ -72,7 +72,7 @@ impl UsageMeter {
 impl Usage {
     /// Share of the interval not spent waiting, 0 to 100.
     #[expect(clippy::cast_precision_loss, reason = "a percentage")]
-    pub fn busy_percent(&self) -> f64 {
+    pub(super) fn busy_percent(&self) -> f64 {
         if self.span_ns == 0 {
             return 0.0;
         }
@@ -83,14 +83,14 @@ impl Usage {
 
 /// Measures how busy this machine is while a load is measured.
 #[derive(Default)]
-pub struct MachineMeter {
+pub(super) struct MachineMeter {
     from: Option<MachineTime>,
     to: Option<MachineTime>,
 }
 
 impl MachineMeter {
     /// Notes that `window` has just ended.
-    pub fn window(&mut self, window: &Window) {
+    pub(super) fn window(&mut self, window: &Window) {
         if window.phase != Phase::Measure {
             return;
         }
@@ -102,7 +102,7 @@ impl MachineMeter {
     }
 
     /// Share of the time, 0 to 100; 0 if nothing was measured.
-    pub fn busy_percent(&self) -> f64 {
+    pub(super) fn busy_percent(&self) -> f64 {
         match (self.from, self.to) {
             (Some(from), Some(to)) => to.busy_percent_since(from),
             _ => 0.0,

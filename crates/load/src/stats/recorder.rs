@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 /// Length of a live window, in nanoseconds.
-pub const WINDOW_NS: u64 = 100_000_000;
+pub(super) const WINDOW_NS: u64 = 100_000_000;
 /// Longest latency told apart: two hours.
 const LATENCY_NS_MAX: u64 = 7_200_000_000_000;
 /// Ways to fail that are counted apart.
@@ -19,17 +19,29 @@ const FURTHER_STATUSES: &str = "failures of further kinds";
 /// The kinds of operation that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
+    /// READ.
     Read,
+    /// WRITE.
     Write,
+    /// COMMIT.
     Commit,
+    /// NULL.
     Null,
+    /// GETATTR.
     Getattr,
+    /// ACCESS.
     Access,
+    /// LOOKUP.
     Lookup,
+    /// CREATE.
     Create,
+    /// REMOVE.
     Remove,
+    /// SETATTR.
     Setattr,
+    /// MKDIR.
     Mkdir,
+    /// RMDIR.
     Rmdir,
     /// A whole file read, in as many requests as it takes.
     ReadFile,
@@ -38,6 +50,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
+    /// All kinds.
     pub const ALL: [Self; 14] = [
         Self::Read,
         Self::Write,
@@ -78,16 +91,22 @@ impl OpKind {
 
 /// The observations of one worker in one window, for live display.
 pub struct WindowReport {
+    /// Operations that completed.
     pub operations: u64,
+    /// Bytes that they read or wrote.
     pub bytes: u64,
+    /// Operations that failed.
     pub errors: u64,
+    /// Their latencies, in nanoseconds.
     pub latency: Histogram<u32>,
 }
 
 /// Counts of one job within the measured interval.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct JobCount {
+    /// Operations that completed.
     pub operations: u64,
+    /// Bytes that they read or wrote.
     pub bytes: u64,
 }
 
@@ -101,7 +120,9 @@ struct KindCount {
 /// Times of a completed operation, in nanoseconds since the load started.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
+    /// The moment at which the operation was due.
     pub queued_ns: u64,
+    /// The moment at which it completed.
     pub done_ns: u64,
 }
 
@@ -204,6 +225,7 @@ impl KindCount {
 }
 
 #[expect(clippy::expect_used, reason = "the bounds are constants that the constructor accepts")]
+/// A histogram of latencies, in nanoseconds, of `digits` significant digits.
 pub fn histogram<C: Counter>(digits: u8) -> Histogram<C> {
     Histogram::new_with_bounds(128, LATENCY_NS_MAX, digits).expect("constant bounds")
 }

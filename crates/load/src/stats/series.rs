@@ -4,7 +4,7 @@ use super::result::Point;
 use serde::{Deserialize, Serialize};
 
 /// Width of the finest step, in nanoseconds.
-pub const STEP_NS: u64 = 10_000_000;
+pub(super) const STEP_NS: u64 = 10_000_000;
 /// Steps kept: ten minutes. Later completions count in coarser series only.
 const FINE_STEPS_MAX: usize = 60_000;
 /// Most 100 ms steps over which a sum is spread: a day.

@@ -105,7 +105,7 @@ pub fn inspect(
 /// Compares a block that was read while it was written: any write from `oldest` up to the one that
 /// `newest` names is right, and so are pieces of several, because a read may meet a write half
 /// done. `Ok(false)` says that it is of pieces. The write before the first is a hole.
-pub fn inspect_racing(
+pub(super) fn inspect_racing(
     block: &[u8],
     length: usize,
     newest: BlockName,
@@ -160,7 +160,7 @@ fn first_of_none(body: &[u8], candidates: &[&[u8]]) -> Option<usize> {
 
 /// Judges a block that an earlier run wrote by what it says itself: its place is right, and the
 /// body is the one that its stamp was made for.
-pub fn inspect_alone(
+pub(super) fn inspect_alone(
     block: &[u8],
     length: usize,
     (file, offset): (u64, u64),
@@ -179,7 +179,7 @@ pub fn inspect_alone(
 }
 
 /// Is it a hole of `length` bytes still?
-pub fn inspect_hole(block: &[u8], length: usize) -> Result<(), Mismatch> {
+pub(super) fn inspect_hole(block: &[u8], length: usize) -> Result<(), Mismatch> {
     if block.len() < length {
         return Err(Mismatch::Short(block.len()));
     }

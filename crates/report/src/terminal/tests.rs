@@ -1,6 +1,6 @@
 use super::*;
-use proptest::prelude::*;
 use crate::{Cell, Column, Table, Tone};
+use proptest::prelude::*;
 
 /// Texts with everything in them that fools a terminal.
 fn texts() -> impl Strategy<Value = String> {

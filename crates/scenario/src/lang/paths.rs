@@ -50,7 +50,7 @@ impl Map {
 
 /// A file's place on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(super) struct Place {
     /// Directory below the target.
     pub directory: String,
     /// The name in it.
@@ -59,7 +59,7 @@ pub struct Place {
 
 /// Gives the files of one text their places: the same path the same one, different paths
 /// different ones.
-pub struct Places<'a> {
+pub(super) struct Places<'a> {
     options: &'a Options,
     directory: &'a str,
     /// The path to which a place belongs.
@@ -72,7 +72,7 @@ pub struct Places<'a> {
 
 impl<'a> Places<'a> {
     /// Files without a map go to `directory`.
-    pub fn new(options: &'a Options, directory: &'a str) -> Self {
+    pub(super) fn new(options: &'a Options, directory: &'a str) -> Self {
         Self {
             options,
             directory,
@@ -86,7 +86,7 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     /// A path that leaves its directory, or names none.
-    pub fn place(&mut self, path: &str) -> Result<Place, LangError> {
+    pub(super) fn place(&mut self, path: &str) -> Result<Place, LangError> {
         let slashed = path.replace('\\', "/");
         let parts: Vec<&str> =
             slashed.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
@@ -143,7 +143,7 @@ impl<'a> Places<'a> {
     }
 
     /// Remarks about names for the reader, a sentence each.
-    pub fn changes(&self) -> Vec<String> {
+    pub(super) fn changes(&self) -> Vec<String> {
         let mut all: Vec<String> = self
             .noted
             .values()

@@ -4,7 +4,7 @@
 use super::program;
 
 /// Cuts a command line into words; `None` if a quote is left open.
-pub fn split(text: &str) -> Option<Vec<String>> {
+pub(super) fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -31,7 +31,7 @@ pub fn split(text: &str) -> Option<Vec<String>> {
 }
 
 /// The words of `text` if it is one command line of a known program, with comments (`#`) before.
-pub fn command_of(text: &str) -> Option<Vec<String>> {
+pub(super) fn command_of(text: &str) -> Option<Vec<String>> {
     let text = text.replace("\r\n", "\n");
     let comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let command: Vec<&str> = text.lines().skip_while(comment).collect();

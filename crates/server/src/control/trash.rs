@@ -35,7 +35,7 @@ impl Trash {
                     condemned.iter().for_each(|one| remove_one(&catalog, one, &trash.leaving));
                 }
                 Err(error) => {
-                    tracing::error!(%error, "cannot determine which deleted volumes' files to remove")
+                    tracing::error!(%error, "cannot determine which deleted volumes' files to remove");
                 }
             }
         };

@@ -124,7 +124,7 @@ fn report_left_out(left_out: &[LeftOut]) {
                 tracing::info!(lines, %peer, like, "log lines were suppressed: too many similar lines");
             }
             None => {
-                tracing::info!(lines, like, "log lines were suppressed: too many similar lines")
+                tracing::info!(lines, like, "log lines were suppressed: too many similar lines");
             }
         }
     }

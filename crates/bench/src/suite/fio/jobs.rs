@@ -17,7 +17,7 @@ pub(super) fn section(load: usize, job: u32) -> String {
 }
 
 /// The job file for `loads` on files below `root`.
-pub(super) fn job_file(loads: &[Workload], root: &Path) -> Result<String, BenchError> {
+pub fn job_file(loads: &[Workload], root: &Path) -> Result<String, BenchError> {
     let jobs: u64 = loads.iter().map(|load| u64::from(load.jobs)).sum();
     if jobs > JOBS_MAX {
         return Err(refused("", &format!("takes at most {JOBS_MAX} jobs, not {jobs}")));

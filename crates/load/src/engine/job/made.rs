@@ -10,7 +10,7 @@ const NAMES_MAX: usize = 65_536;
 
 /// A file or directory that a job made, or may have made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Made {
+pub(crate) struct Made {
     pub job: u32,
     pub serial: u64,
     pub directory: bool,
@@ -18,7 +18,7 @@ pub struct Made {
 
 impl Made {
     /// The object's name.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let Self { job, serial, directory } = self;
         let kind = if *directory { "dir" } else { "new" };
         format!("{kind}.{job}.{serial:x}")
@@ -26,22 +26,22 @@ impl Made {
 }
 
 /// The name of the file that `job` creates under `serial`.
-pub fn created_name(job: u32, serial: u64) -> String {
+pub(crate) fn created_name(job: u32, serial: u64) -> String {
     Made { job, serial, directory: false }.name()
 }
 
 /// The name of the directory that `job` makes under `serial`.
-pub fn directory_name(job: u32, serial: u64) -> String {
+pub(crate) fn directory_name(job: u32, serial: u64) -> String {
     Made { job, serial, directory: true }.name()
 }
 
 /// The objects that the jobs of a load left behind when they ended, for the clean-up.
 #[derive(Clone, Default)]
-pub struct Leftovers(Arc<Mutex<Vec<Made>>>);
+pub(crate) struct Leftovers(Arc<Mutex<Vec<Made>>>);
 
 impl Leftovers {
     /// Everything that was left until now.
-    pub fn take(&self) -> Vec<Made> {
+    pub(crate) fn take(&self) -> Vec<Made> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -9,9 +9,9 @@ mod place;
 mod request;
 mod size;
 
-pub use made::{Leftovers, Made, created_name, directory_name};
-pub use place::Cursors;
-pub use request::{After, Next, Op, Request};
+pub(super) use made::{Leftovers, Made, created_name, directory_name};
+pub(super) use place::Cursors;
+pub(super) use request::{After, Next, Op, Request};
 
 use crate::rng::{Rng, mix};
 use crate::verify::Ledger;
@@ -29,7 +29,7 @@ const CROWDED_NS: u64 = 100_000;
 
 /// The state that the jobs of a load share.
 #[derive(Clone, Default)]
-pub struct Common {
+pub(super) struct Common {
     /// Makes the names unique that jobs create.
     pub run: u64,
     /// Start of the load, in nanoseconds since the start of its step.
@@ -40,7 +40,7 @@ pub struct Common {
 }
 
 /// Decides what a job does next.
-pub struct Job {
+pub(super) struct Job {
     index: u32,
     operation: Operation,
     rng: Rng,
@@ -65,7 +65,7 @@ pub struct Job {
 
 impl Job {
     /// Job number `index` of `workload`.
-    pub fn new(workload: &Workload, index: u32, common: &Common) -> Self {
+    pub(super) fn new(workload: &Workload, index: u32, common: &Common) -> Self {
         let jobs = u64::from(workload.jobs);
         let read_sizes = Sizes::new(&workload.read_sizes, workload.block_bytes);
         let write_sizes = Sizes::new(&workload.write_sizes, workload.block_bytes);
@@ -109,13 +109,13 @@ impl Job {
     }
 
     /// The job's number.
-    pub const fn index(&self) -> u32 {
+    pub(super) const fn index(&self) -> u32 {
         self.index
     }
 
     /// The work of a free slot at `now_ns`.
     #[inline]
-    pub fn next(&mut self, now_ns: u64) -> Next {
+    pub(super) fn next(&mut self, now_ns: u64) -> Next {
         if self.is_done() {
             return Next::Done;
         }
@@ -143,7 +143,7 @@ impl Job {
 
     /// The work after `op`, whose request has succeeded.
     #[inline]
-    pub fn after(&mut self, op: &Op) -> After {
+    pub(super) fn after(&mut self, op: &Op) -> After {
         self.settle(op);
         if op.follow == Follow::Nothing {
             return After::Whole;
@@ -152,7 +152,7 @@ impl Job {
     }
 
     /// The request of `op` was answered with a failure; `absent` says that there is no such name.
-    pub fn failed(&mut self, op: &Op, absent: bool) {
+    pub(super) fn failed(&mut self, op: &Op, absent: bool) {
         match op.request {
             Request::Create { serial } => self.makings.gone(serial, false),
             Request::Mkdir { serial } => self.makings.gone(serial, true),
@@ -168,12 +168,12 @@ impl Job {
     }
 
     /// Is there anything left to do, as far as it was to end by a count?
-    pub const fn is_done(&self) -> bool {
+    pub(super) const fn is_done(&self) -> bool {
         self.left == 0 || self.left_bytes == 0
     }
 
     /// The request of `op` was never sent, and will not be.
-    pub fn dropped(&mut self, op: &Op) {
+    pub(super) fn dropped(&mut self, op: &Op) {
         if let (Request::Write { file, offset, generation: 1.., .. }, Some(ledger)) =
             (op.request, &self.ledger)
         {
@@ -183,7 +183,7 @@ impl Job {
 
     /// A slot is free again at `now_ns`. `true` if slots that were held may ask again.
     #[inline]
-    pub fn freed(&mut self, now_ns: u64) -> bool {
+    pub(super) fn freed(&mut self, now_ns: u64) -> bool {
         self.pause.as_mut().is_some_and(|pause| pause.answered(now_ns))
     }
 

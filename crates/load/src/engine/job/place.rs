@@ -17,11 +17,11 @@ pub(super) struct Spot {
 
 /// The cursors that jobs of one file share, by file; none if each has its own.
 #[derive(Clone, Default)]
-pub struct Cursors(Arc<[AtomicU64]>);
+pub(crate) struct Cursors(Arc<[AtomicU64]>);
 
 impl Cursors {
     /// The places that `workload` needs.
-    pub fn new(workload: &Workload) -> Self {
+    pub(crate) fn new(workload: &Workload) -> Self {
         let shared = workload.starts == Starts::Interlocked && workload.jobs > workload.files;
         let count = if shared { workload.files } else { 0 };
         Self((0..count).map(|_| AtomicU64::new(0)).collect())

@@ -4,7 +4,7 @@ use crate::stats::OpKind;
 
 /// One request. Files are numbers; what the job makes has serial numbers of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub(crate) enum Request {
     Read {
         file: u32,
         offset: u64,
@@ -53,7 +53,7 @@ pub enum Request {
 
 impl Request {
     /// The kind under which it counts where it stands alone.
-    pub const fn kind(&self) -> OpKind {
+    pub(crate) const fn kind(&self) -> OpKind {
         match self {
             Self::Read { .. } => OpKind::Read,
             Self::Write { .. } | Self::Fill { .. } => OpKind::Write,
@@ -71,7 +71,7 @@ impl Request {
     }
 
     /// Payload bytes that it moves.
-    pub const fn bytes(&self) -> u32 {
+    pub(crate) const fn bytes(&self) -> u32 {
         match self {
             Self::Read { bytes, .. } | Self::Write { bytes, .. } | Self::Fill { bytes, .. } => {
                 *bytes
@@ -83,7 +83,7 @@ impl Request {
 
 /// A request, what it counts as, and what follows when it has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Op {
+pub(crate) struct Op {
     pub request: Request,
     pub kind: OpKind,
     pub(super) follow: Follow,
@@ -116,7 +116,7 @@ impl Op {
     }
 
     /// Is there nothing to be done when it has succeeded, neither by the job nor in its slot?
-    pub const fn leaves_no_trace(&self) -> bool {
+    pub(crate) const fn leaves_no_trace(&self) -> bool {
         let plain = matches!(
             self.request,
             Request::Read { .. }
@@ -130,7 +130,7 @@ impl Op {
     }
 
     /// Will what it creates be filled?
-    pub const fn fills(&self) -> bool {
+    pub(crate) const fn fills(&self) -> bool {
         matches!(self.follow, Follow::Fill)
     }
 
@@ -142,7 +142,7 @@ impl Op {
 
 /// A job's answer to a slot that asks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// This, at once or when it is due, in nanoseconds since the start.
     Op(Op, Option<u64>),
     /// Nothing before this time.
@@ -155,7 +155,7 @@ pub enum Next {
 
 /// The work after a request that has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub(crate) enum After {
     /// The next request of the same operation.
     Part(Op),
     /// The operation is complete, and another one belongs to it, which is due at this time.

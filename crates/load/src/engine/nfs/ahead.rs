@@ -21,6 +21,7 @@ const WAITS_IN_ALL_MAX: u32 = 3000;
 
 /// The meaning of a reply for the thing it was asked about.
 pub enum Answer<T> {
+    /// It is done.
     Done,
     /// Something more is to be asked.
     More(T),

@@ -18,7 +18,7 @@ use weir_load::workload::{
 const LAYOUT_BYTES: u32 = 1 << 20;
 
 /// Reads a text: one command line, with or without the program's name.
-pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
+pub(super) fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     let lines: Vec<&str> = source
         .text
         .lines()
@@ -37,7 +37,7 @@ pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangErro
 }
 
 /// Reads a command line, the program's name first.
-pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
+pub(super) fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     build(words.get(1..).unwrap_or_default(), options, "diskspd", &words.join(" "))
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 /// An option as it was written.
 #[derive(Clone, Debug)]
-pub struct Set {
+pub(super) struct Set {
     /// The option's row of the table.
     pub known: &'static Known,
     /// The option's value; a flag may have none.
@@ -21,7 +21,7 @@ pub struct Set {
 
 /// A place in a text.
 #[derive(Clone, Debug)]
-pub struct At {
+pub(super) struct At {
     pub file: Rc<str>,
     /// From 1; none on command lines.
     pub line: Option<usize>,
@@ -29,14 +29,14 @@ pub struct At {
 
 impl At {
     /// An error here about `option`.
-    pub fn error(&self, option: &str, message: impl Into<String>) -> LangError {
+    pub(super) fn error(&self, option: &str, message: impl Into<String>) -> LangError {
         LangError { line: self.line, ..LangError::whole(&self.file, message).option(option) }
     }
 }
 
 /// The options of a job, or of all jobs (`[global]`).
 #[derive(Clone, Debug)]
-pub struct Bag {
+pub(super) struct Bag {
     /// The job's name.
     pub section: String,
     /// The place at which the job begins.
@@ -46,17 +46,17 @@ pub struct Bag {
 
 impl Bag {
     /// A section of this name without options.
-    pub fn new(section: &str, at: At) -> Self {
+    pub(super) fn new(section: &str, at: At) -> Self {
         Self { section: section.to_owned(), at, sets: BTreeMap::new() }
     }
 
     /// The options for another section.
-    pub fn inherited(&self, section: &str, at: At) -> Self {
+    pub(super) fn inherited(&self, section: &str, at: At) -> Self {
         Self { section: section.to_owned(), at, sets: self.sets.clone() }
     }
 
     /// Takes in one option. An option that was there before is replaced.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         name: &str,
         value: Option<String>,
@@ -78,33 +78,33 @@ impl Bag {
     }
 
     /// All options.
-    pub fn sets(&self) -> impl Iterator<Item = &Set> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = &Set> {
         self.sets.values()
     }
 
     /// An option as it was written.
-    pub fn set(&self, name: &str) -> Option<&Set> {
+    pub(super) fn set(&self, name: &str) -> Option<&Set> {
         self.sets.get(name)
     }
 
     /// An error about the option `name` of this job.
-    pub fn error(&self, name: &str, message: impl Into<String>) -> LangError {
+    pub(super) fn error(&self, name: &str, message: impl Into<String>) -> LangError {
         let at = self.set(name).map_or(&self.at, |set| &set.at);
         at.error(&format!("{name} in [{}]", self.section), message)
     }
 
     /// Of two options, the one written later, with its value.
-    pub fn later(&self, names: [&'static str; 2]) -> Option<&Set> {
+    pub(super) fn later(&self, names: [&'static str; 2]) -> Option<&Set> {
         names.iter().filter_map(|name| self.set(name)).max_by_key(|set| set.order)
     }
 
     /// The text of an option.
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.set(name).and_then(|set| set.value.as_deref()).map(str::trim)
     }
 
     /// The meaning of `k`.
-    pub fn kb_base(&self) -> Result<KbBase, LangError> {
+    pub(super) fn kb_base(&self) -> Result<KbBase, LangError> {
         match self.text("kb_base") {
             None | Some("1024") => Ok(KbBase::Binary),
             Some("1000") => Ok(KbBase::Decimal),
@@ -123,12 +123,12 @@ impl Bag {
     }
 
     /// A number with units of data.
-    pub fn bytes(&self, name: &str) -> Result<Option<u64>, LangError> {
+    pub(super) fn bytes(&self, name: &str) -> Result<Option<u64>, LangError> {
         self.parse(name, value::number)
     }
 
     /// A count, at least `least`.
-    pub fn count(&self, name: &str, least: u32) -> Result<Option<u32>, LangError> {
+    pub(super) fn count(&self, name: &str, least: u32) -> Result<Option<u32>, LangError> {
         let count = self.parse(name, value::count)?;
         match count {
             Some(count) if count < least => {
@@ -139,7 +139,7 @@ impl Bag {
     }
 
     /// A percentage.
-    pub fn percent(&self, name: &str) -> Result<Option<u8>, LangError> {
+    pub(super) fn percent(&self, name: &str) -> Result<Option<u8>, LangError> {
         match self.count(name, 0)? {
             None => Ok(None),
             Some(percent) => match u8::try_from(percent) {
@@ -150,18 +150,18 @@ impl Bag {
     }
 
     /// A time in microseconds.
-    pub fn time_us(&self, name: &str, unit: TimeUnit) -> Result<Option<u64>, LangError> {
+    pub(super) fn time_us(&self, name: &str, unit: TimeUnit) -> Result<Option<u64>, LangError> {
         self.parse(name, |text, _| value::time_us(text, unit))
     }
 
     /// A time in seconds.
     #[expect(clippy::cast_precision_loss, reason = "times are far below 2^52 microseconds")]
-    pub fn seconds(&self, name: &str) -> Result<Option<f64>, LangError> {
+    pub(super) fn seconds(&self, name: &str) -> Result<Option<f64>, LangError> {
         Ok(self.time_us(name, TimeUnit::Seconds)?.map(|us| us as f64 / 1e6))
     }
 
     /// Yes or no; a flag alone is yes.
-    pub fn truth(&self, name: &str) -> Result<Option<bool>, LangError> {
+    pub(super) fn truth(&self, name: &str) -> Result<Option<bool>, LangError> {
         let Some(set) = self.set(name) else { return Ok(None) };
         match set.value.as_deref().map(str::trim) {
             None | Some("" | "1" | "true") => Ok(Some(true)),

@@ -6,7 +6,7 @@ use Treatment::{Drives, NoEffect, Only, Refused, Reporting};
 
 /// Does an option need a value?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The option may stand alone.
     Flag,
     /// The option needs a value.
@@ -15,7 +15,7 @@ pub enum Kind {
 
 /// The treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treatment {
+pub(crate) enum Treatment {
     /// The option decides about the load: the property, in a few words.
     Drives(&'static str),
     /// The option only says how fio reports.
@@ -30,7 +30,7 @@ pub enum Treatment {
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub(crate) struct Known {
     /// The option's name.
     pub name: &'static str,
     /// Other names of it.
@@ -84,7 +84,7 @@ const ENGINE: &str = "it is a detail of fio's engine";
 const ERRORS: &str = "failed requests are counted and the load goes on";
 
 /// Options of jobs.
-pub const JOB: &[Known] = &[
+pub(crate) const JOB: &[Known] = &[
     drives("name", "name of the load; on a command line a new job"),
     drives("description", "description of the scenario"),
     drives("directory", "directory of the files"),
@@ -397,7 +397,7 @@ const NETWORK: &str = "spread the load with weir bench worker";
 const QUERY: &str = "it asks fio about itself; run fio for that";
 
 /// Options of the program alone, on command lines.
-pub const PROGRAM: &[Known] = &[
+pub(crate) const PROGRAM: &[Known] = &[
     drives("section", "only these sections run"),
     row("output", &["o"], Value, Reporting),
     row("output-format", &["f"], Value, Reporting),
@@ -445,12 +445,12 @@ pub const PROGRAM: &[Known] = &[
 ];
 
 /// The option of that name in `table`.
-pub fn find(table: &'static [Known], name: &str) -> Option<&'static Known> {
+pub(crate) fn find(table: &'static [Known], name: &str) -> Option<&'static Known> {
     table.iter().find(|known| known.name == name || known.aliases.contains(&name))
 }
 
 /// The option whose name is nearest to `name`, if one is near.
-pub fn nearest(name: &str) -> Option<&'static str> {
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let names =
         JOB.iter().flat_map(|known| known.aliases.iter().chain(std::iter::once(&known.name)));
     crate::lang::nearest(name, names.copied())

@@ -6,7 +6,7 @@
 mod bag;
 mod cli;
 mod files;
-pub mod known;
+pub(super) mod known;
 mod load;
 mod shape;
 mod text;
@@ -27,7 +27,7 @@ const DIRECTORY: &str = "weir-bench";
 const LOADS_MAX: usize = 4096;
 
 /// Reads a job file.
-pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
+pub(super) fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     let mut reader = text::Reader::new(&source.name, options);
     reader.file(source)?;
     let jobs = Jobs { bags: reader.jobs, begins: vec![0], file: source.name.clone() };
@@ -39,7 +39,7 @@ pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangErro
 }
 
 /// Reads a command line, the program's name first.
-pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
+pub(super) fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     let said = cli::read(words.get(1..).unwrap_or_default(), options)?;
     let mut notes = Notes::default();
     for known in &said.program {

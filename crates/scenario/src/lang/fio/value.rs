@@ -5,7 +5,7 @@ const NESTING_MAX: u32 = 32;
 
 /// The base of a unit without further letters: 1,024 (fio's default) or 1,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KbBase {
+pub(super) enum KbBase {
     /// `k` is 1,024 and `kib` is 1,000.
     Binary,
     /// `k` is 1,000 and `kib` is 1,024.
@@ -14,7 +14,7 @@ pub enum KbBase {
 
 /// In what a time without unit is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
+pub(super) enum TimeUnit {
     /// Seconds.
     Seconds,
     /// Microseconds.
@@ -22,7 +22,7 @@ pub enum TimeUnit {
 }
 
 /// A whole number with an optional unit of data.
-pub fn number(text: &str, base: KbBase) -> Result<u64, String> {
+pub(super) fn number(text: &str, base: KbBase) -> Result<u64, String> {
     let text = text.trim();
     if text.starts_with('(') || text.contains(['+', '*', '/', '%', '^']) {
         return Arithmetic { rest: text, unit: Unit::Data(base) }.whole(text);
@@ -34,7 +34,7 @@ pub fn number(text: &str, base: KbBase) -> Result<u64, String> {
 }
 
 /// A time in microseconds.
-pub fn time_us(text: &str, unit: TimeUnit) -> Result<u64, String> {
+pub(super) fn time_us(text: &str, unit: TimeUnit) -> Result<u64, String> {
     let text = text.trim();
     if text.starts_with('(') {
         return Arithmetic { rest: text, unit: Unit::Time }.whole(text);
@@ -51,13 +51,13 @@ pub fn time_us(text: &str, unit: TimeUnit) -> Result<u64, String> {
 }
 
 /// A number of at most 32 bits.
-pub fn count(text: &str, base: KbBase) -> Result<u32, String> {
+pub(super) fn count(text: &str, base: KbBase) -> Result<u32, String> {
     u32::try_from(number(text, base)?).map_err(|_| format!("{text:?} is over 2^32"))
 }
 
 /// The parts for reads and for writes of a list `reads,writes,trims`; one that is left out or
 /// empty is `None`, and the last one counts for those after it.
-pub fn parts(text: &str) -> [Option<&str>; 2] {
+pub(super) fn parts(text: &str) -> [Option<&str>; 2] {
     let pieces: Vec<&str> = text.split(',').map(str::trim).collect();
     let at = |index: usize| pieces.get(index).or(pieces.last()).copied();
     [at(0), at(1)].map(|piece| piece.filter(|piece| !piece.is_empty()))

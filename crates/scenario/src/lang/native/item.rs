@@ -8,7 +8,7 @@ use weir_core::units::parse_time;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub(super) struct Item {
     /// From 1.
     pub line: usize,
     /// The value.
@@ -17,7 +17,7 @@ pub struct Item {
 
 /// A value.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub(super) enum Value {
     Text(String),
     Whole(i64),
     Real(f64),
@@ -80,7 +80,7 @@ impl Lines {
 
 impl Item {
     /// A text.
-    pub fn text(&self) -> Result<&str, String> {
+    pub(super) fn text(&self) -> Result<&str, String> {
         match &self.value {
             Value::Text(text) => Ok(text),
             _ => Err("must be a text in quotes".to_owned()),
@@ -88,7 +88,7 @@ impl Item {
     }
 
     /// Yes or no.
-    pub fn truth(&self) -> Result<bool, String> {
+    pub(super) fn truth(&self) -> Result<bool, String> {
         match self.value {
             Value::Truth(truth) => Ok(truth),
             _ => Err("must be true or false".to_owned()),
@@ -96,7 +96,7 @@ impl Item {
     }
 
     /// A whole number, zero or more.
-    pub fn whole(&self) -> Result<u64, String> {
+    pub(super) fn whole(&self) -> Result<u64, String> {
         match self.value {
             Value::Whole(number) => {
                 u64::try_from(number).map_err(|_| "must not be negative".to_owned())
@@ -106,20 +106,20 @@ impl Item {
     }
 
     /// A whole number from 1 to 2^32.
-    pub fn count(&self) -> Result<u32, String> {
+    pub(super) fn count(&self) -> Result<u32, String> {
         let refused = || "must be a whole number of at least 1".to_owned();
         u32::try_from(self.whole()?).ok().filter(|count| *count > 0).ok_or_else(refused)
     }
 
     /// From 0 to 100.
-    pub fn percent(&self) -> Result<u8, String> {
+    pub(super) fn percent(&self) -> Result<u8, String> {
         let refused = || "must be from 0 to 100".to_owned();
         u8::try_from(self.whole()?).ok().filter(|percent| *percent <= 100).ok_or_else(refused)
     }
 
     /// Any number.
     #[expect(clippy::cast_precision_loss, reason = "figures need no more than 52 bits")]
-    pub fn number(&self) -> Result<f64, String> {
+    pub(super) fn number(&self) -> Result<f64, String> {
         match self.value {
             Value::Whole(number) => Ok(number as f64),
             Value::Real(number) if number.is_finite() => Ok(number),
@@ -128,24 +128,24 @@ impl Item {
     }
 
     /// A size such as "8KiB".
-    pub fn bytes(&self) -> Result<u64, String> {
+    pub(super) fn bytes(&self) -> Result<u64, String> {
         parse_bytes(self.text().map_err(|_| "must be a size in quotes, as in \"8KiB\"")?)
             .map_err(|error| error.to_string())
     }
 
     /// A size of at most 4 GiB.
-    pub fn small_bytes(&self) -> Result<u32, String> {
+    pub(super) fn small_bytes(&self) -> Result<u32, String> {
         u32::try_from(self.bytes()?).map_err(|_| "is over 4 GiB".to_owned())
     }
 
     /// A time such as "30s", in seconds.
-    pub fn seconds(&self) -> Result<f64, String> {
+    pub(super) fn seconds(&self) -> Result<f64, String> {
         let text = self.text().map_err(|_| "must be a time in quotes, as in \"30s\"")?;
         parse_time(text).map(|time| time.as_secs_f64())
     }
 
     /// A time in microseconds.
-    pub fn microseconds(&self) -> Result<u64, String> {
+    pub(super) fn microseconds(&self) -> Result<u64, String> {
         let text = self.text().map_err(|_| "must be a time in quotes, as in \"2ms\"")?;
         if let Some(digits) = text.strip_suffix("us") {
             return digits.trim().parse().map_err(|_| format!("{text:?} is not a time"));
@@ -155,7 +155,7 @@ impl Item {
     }
 
     /// A list.
-    pub fn list(&self) -> Result<&[Self], String> {
+    pub(super) fn list(&self) -> Result<&[Self], String> {
         match &self.value {
             Value::List(list) => Ok(list),
             _ => Err("must be a list".to_owned()),
@@ -163,7 +163,7 @@ impl Item {
     }
 
     /// A table.
-    pub fn table(&self) -> Result<&BTreeMap<String, Self>, String> {
+    pub(super) fn table(&self) -> Result<&BTreeMap<String, Self>, String> {
         match &self.value {
             Value::Table(table) => Ok(table),
             _ => Err("must be a table".to_owned()),

@@ -9,7 +9,7 @@ use weir_load::workload::{
 };
 
 /// One key of a load.
-pub struct Key {
+pub(crate) struct Key {
     /// The key's name.
     pub name: &'static str,
     /// The key's meaning, for the documentation.
@@ -71,7 +71,7 @@ macro_rules! put {
 }
 
 /// All keys of a load.
-pub const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     key(
         "operation",
         "`data` (the default), `null`, `getattr`, `access`, `lookup`, `create-remove` or `mix`",

@@ -3,7 +3,7 @@
 //! the nearest one that is.
 
 mod item;
-pub mod keys;
+pub(super) mod keys;
 
 use super::{LangError, Options, Source};
 use crate::scenario::{Axis, Cache, Chart, Language, Published, Scenario, Step};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_load::workload::{Rate, Workload};
 
 /// Keys of the text itself.
-pub const TOP: &[(&str, &str)] = &[
+pub(super) const TOP: &[(&str, &str)] = &[
     ("title", "title for headings"),
     ("about", "purpose of the test"),
     ("source", "source of the published figures"),
@@ -23,7 +23,7 @@ pub const TOP: &[(&str, &str)] = &[
 ];
 
 /// Keys of a step besides those of loads, which hold for its loads.
-pub const STEP: &[(&str, &str)] = &[
+pub(super) const STEP: &[(&str, &str)] = &[
     ("name", "name of the step; with a sweep, the prefix of the steps' names"),
     ("group", "steps of one group are one line of a chart"),
     ("sweep", "creates a step for each value of one key: `{ depth = [1, 2, 4] }`"),
@@ -38,7 +38,7 @@ pub const STEP: &[(&str, &str)] = &[
 ];
 
 /// Keys of published figures.
-pub const PUBLISHED: &[(&str, &str)] = &[
+pub(super) const PUBLISHED: &[(&str, &str)] = &[
     ("who", "publisher of the figures, and tested system"),
     ("read-iops", "reads per second"),
     ("write-iops", "writes per second"),
@@ -56,7 +56,7 @@ const STEPS_MAX: usize = 10_000;
 type Table = BTreeMap<String, Item>;
 
 /// Reads a text.
-pub fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangError> {
+pub(super) fn scenario(source: &Source, _: &Options) -> Result<Scenario, LangError> {
     let text = Text { file: &source.name };
     let top = item::parse(&source.name, &source.text)?;
     text.known(&top, "the text", &names(TOP))?;

@@ -40,14 +40,14 @@ struct Overrides {
 }
 
 /// Reads a parameter file.
-pub fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
+pub(super) fn scenario(source: &Source, options: &Options) -> Result<Scenario, LangError> {
     let mut lines = Lines::new(options);
     lines.add(&source.name, &source.text)?;
     build(source, &lines, options, &Overrides::default(), Vec::new())
 }
 
 /// Reads a command line, `vdbench -f FILE …`.
-pub fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
+pub(super) fn command(words: &[String], options: &Options) -> Result<Scenario, LangError> {
     let mut line = CommandLine::default();
     line.read(words)?;
     let Some(first) = line.files.first().cloned() else {
