@@ -152,6 +152,7 @@ impl Entry for Course {
             self.network_nanos,
             self.processing_nanos,
             self.largest_nanos,
+            self.largest_certain_nanos,
         ] {
             put(number);
         }
@@ -177,6 +178,7 @@ impl Entry for Course {
             network_nanos: next(),
             processing_nanos: next(),
             largest_nanos: next(),
+            largest_certain_nanos: next(),
         }
     }
 }
