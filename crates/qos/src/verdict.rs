@@ -31,6 +31,7 @@
 //! If a volume may have more than it is promised (a shared pool beyond its floor, a burst beyond
 //! its base), the time in which it waited counts as delivered as far as the certain part was:
 //! others had the rest, or its credits are gone. Too much is more than it may have at all.
+//! The largest request that the third step allows for then counts by the certain part.
 //!
 //! Not here: a clock, counting, and the retention of results.
 
@@ -187,6 +188,8 @@ pub struct Course {
     pub processing_nanos: u64,
     /// The contract time of the largest request.
     pub largest_nanos: u64,
+    /// The same by what is certain of the contract, if anything is.
+    pub largest_certain_nanos: u64,
 }
 
 impl Course {
@@ -231,6 +234,7 @@ impl Course {
             false => contract_time(cost).max(certain_time(cost).min(asked_nanos)),
         };
         let late = grown(|r| r.late_nanos);
+        let largest = Cost::of(after.largest_bytes);
         let transfer = part(nanos, delivered.bytes, due.bytes) / REFERENCE_SPEED;
         Self {
             nanos,
@@ -249,7 +253,11 @@ impl Course {
             store_nanos: grown(|r| r.inside_nanos).saturating_sub(late),
             network_nanos: grown(|r| r.unsent_nanos),
             processing_nanos: grown(|r| r.queued_nanos).saturating_add(late),
-            largest_nanos: contract_time(Cost::of(after.largest_bytes)),
+            largest_nanos: contract_time(largest),
+            largest_certain_nanos: match certain_time(largest) {
+                u64::MAX => contract_time(largest),
+                certain => certain,
+            },
         }
     }
 
@@ -306,6 +314,9 @@ impl Course {
     #[must_use]
     pub fn judge(&self) -> Judgement {
         let allowed = self.allowance();
+        // What is certain of a contract yields whole requests too, and takes longer for one.
+        let longer = self.largest_certain_nanos.saturating_sub(self.largest_nanos);
+        let held_back_allowed = allowed.saturating_add(longer);
         let (reason, cause) = if self.nanos == 0 || self.due.bytes == 0 {
             (Reason::NothingCame, None)
         } else if self.let_through_nanos > self.nanos.saturating_add(allowed)
@@ -314,8 +325,8 @@ impl Course {
             (Reason::TooMuch, Some(Cause::Gate))
         } else if self.used_nanos.saturating_add(allowed) >= self.nanos {
             (Reason::Delivered, None)
-        } else if self.used_nanos.saturating_add(allowed) < self.waited_nanos() {
-            let passed = self.passed_nanos.saturating_add(allowed) >= self.waited_nanos();
+        } else if self.used_nanos.saturating_add(held_back_allowed) < self.waited_nanos() {
+            let passed = self.passed_nanos.saturating_add(held_back_allowed) >= self.waited_nanos();
             (Reason::HeldBack, Some(if passed { self.slowest() } else { Cause::Gate }))
         } else if self.busy_nanos > 0 && self.used_nanos >= self.counterfactual_nanos() {
             (Reason::WouldHave, Some(self.slowest()))
@@ -367,6 +378,7 @@ impl AddAssign for Course {
         add(&mut self.network_nanos, other.network_nanos);
         add(&mut self.processing_nanos, other.processing_nanos);
         self.largest_nanos = self.largest_nanos.max(other.largest_nanos);
+        self.largest_certain_nanos = self.largest_certain_nanos.max(other.largest_certain_nanos);
     }
 }
 

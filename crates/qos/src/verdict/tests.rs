@@ -234,6 +234,9 @@ fn where_a_budget_is_shared_what_is_certain_decides() {
     let gate = (Verdict::Broken(Cause::Gate), Reason::HeldBack);
     assert_eq!(judged(shared(4, 39)), gate);
     assert_eq!(judged(shared(16, 158)), gate);
+    let whole = |mib| Course { largest_certain_nanos: SECOND / 4, ..shared(4, mib) };
+    assert_eq!(judged(whole(39)).0, Verdict::NotDemanded, "a request of 1 MiB takes 250 ms of it");
+    assert_eq!(judged(whole(38)), gate);
     let much = (Verdict::Broken(Cause::Gate), Reason::TooMuch);
     assert_eq!(judged(shared(4, 162)), much, "more than it may have at all");
     // Asked for half of the time, and given what is certain meanwhile.

@@ -3,7 +3,7 @@
 use super::ServedVolume;
 use super::stats::Stats;
 use crate::gate::Gate;
-use crate::sync::Arc;
+use crate::sync::{Arc, OnceLock};
 use crate::worker::Request;
 use std::path::Path;
 use weir_core::{Credentials, FileHandle, HandleKey, Mono, ObjectKey, Shared, SnapshotId};
@@ -12,6 +12,9 @@ use weir_nfs::v3::{Class, Rights};
 use weir_qos::{ClientKey, Cost};
 use weir_store::{Durability, LocalStore, Options, Pool};
 
+/// The threads of all volumes that tests serve.
+static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+
 /// A volume in `directory`, which does not exist yet.
 pub(crate) fn served(directory: &Path, gate: Gate) -> ServedVolume {
     let options = Options {
@@ -19,7 +22,7 @@ pub(crate) fn served(directory: &Path, gate: Gate) -> ServedVolume {
         namespace_durability: Durability::Process,
         metadata_cache: true,
         cached_objects_max: 100,
-        pool: Pool::new(16).unwrap(),
+        pool: Arc::clone(POOL.get_or_init(|| Pool::new(16).unwrap())),
     };
     let store = LocalStore::open(directory, &options).unwrap();
     let keys = HandleKey::new(&[0; 16]);

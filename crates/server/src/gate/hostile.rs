@@ -74,6 +74,9 @@ struct Connection {
     /// Bytes that the socket took and the client had not read at the time `looked`.
     unread: u64,
     looked: u64,
+    /// An event is on its way that sends replies, or requests.
+    flushing: bool,
+    sending: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,6 +123,16 @@ struct Simulation {
     random: u64,
     shared: bool,
     _directory: tempfile::TempDir,
+}
+
+/// Requests that wait in a gate own the volume that owns the gate.
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        for (&token, connection) in &self.connections {
+            let volume = self.habits[connection.habit].volume;
+            self.volumes[volume].gate.cancel(token, Mono(self.now), &mut Vec::new());
+        }
+    }
 }
 
 impl Simulation {
@@ -177,6 +190,8 @@ impl Simulation {
             out: VecDeque::new(),
             unread: 0,
             looked: self.now,
+            flushing: false,
+            sending: true,
         };
         self.connections.insert(token, connection);
         let reset = self.habits[habit].reset_every;
@@ -198,7 +213,12 @@ impl Simulation {
                 Event::Pump(volume) if self.pump_at[volume] == Some(at) => self.pump(volume),
                 Event::Pump(_) => {}
                 Event::Done(operation) => self.done(operation),
-                Event::Flush(token) => self.flush(token),
+                Event::Flush(token) => {
+                    if let Some(connection) = self.connections.get_mut(&token) {
+                        connection.flushing = false;
+                    }
+                    self.flush(token);
+                }
                 Event::Reset(token) => self.reset(token),
                 Event::Judge => self.judge(),
             }
@@ -208,6 +228,9 @@ impl Simulation {
 
     /// Sends requests until the client has its depth in flight, as far as the server reads them.
     fn send(&mut self, token: u64) {
+        if let Some(connection) = self.connections.get_mut(&token) {
+            connection.sending = false;
+        }
         while let Some(connection) = self.connections.get(&token) {
             let habit = self.habits[connection.habit];
             let busy = connection.parked + connection.in_flight + connection.out.len();
@@ -328,12 +351,16 @@ impl Simulation {
         }
         let waits = !connection.out.is_empty();
         self.volumes[habit.volume].stats.sent(0, sent, Mono(self.now));
-        if waits {
+        let flush = waits && !std::mem::replace(&mut connection.flushing, true);
+        let send = !std::mem::replace(&mut connection.sending, true);
+        if flush {
             self.schedule(self.now + pause, Event::Flush(token));
         }
         self.open_room(token, habit.volume);
-        let turnaround = 10_000 + self.draw(MILLI / 4);
-        self.schedule(self.now + turnaround, Event::Send(token));
+        if send {
+            let turnaround = 10_000 + self.draw(MILLI / 4);
+            self.schedule(self.now + turnaround, Event::Send(token));
+        }
     }
 
     fn open_room(&mut self, token: u64, volume: usize) {

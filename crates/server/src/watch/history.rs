@@ -509,6 +509,7 @@ fn read(row: &Row<'_>, seconds: u64) -> rusqlite::Result<Period> {
         returned_nanos: 0,
         reference_nanos: 0,
         largest_nanos: 0,
+        largest_certain_nanos: 0,
     };
     let tally = Tally {
         kept: get("kept")?,

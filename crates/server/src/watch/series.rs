@@ -153,6 +153,7 @@ impl Entry for Course {
             self.network_nanos,
             self.processing_nanos,
             self.largest_nanos,
+            self.largest_certain_nanos,
         ] {
             put(number);
         }
@@ -178,6 +179,7 @@ impl Entry for Course {
             network_nanos: next(),
             processing_nanos: next(),
             largest_nanos: next(),
+            largest_certain_nanos: next(),
         }
     }
 }
