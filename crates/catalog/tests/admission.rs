@@ -251,7 +251,7 @@ fn the_plan_decides_which_figures_count_and_the_factor_how_much_of_them() {
     let catalog = calibrated(dir.path(), admission);
     assert_eq!(code(catalog.create_volume(&volume("v", 451), COMMIT)), "hardware_exceeded");
     let refused = catalog.create_volume(&volume("v", 451), COMMIT).unwrap_err().to_string();
-    for part in ["holds 900 MiB/s", "100 % reads", "450 MiB/s (50 %) may be committed"] {
+    for part in ["capacity is 900 MiB/s", "100 % reads", "450 MiB/s (50 %) may be committed"] {
         assert!(refused.contains(part), "{refused}");
     }
     catalog.create_volume(&volume("v", 450), COMMIT).unwrap();

@@ -37,7 +37,7 @@ pub struct Payload {
 const WEIGHT: u64 = 0x9E37_79B9_7F4A_7C15;
 const WORD: usize = 8;
 
-/// The digest of `bytes`: their words as digits of a number to the base [`WEIGHT`], modulo 2^64.
+/// The digest of `bytes`: their words as digits of a number to the base `WEIGHT`, modulo 2^64.
 pub fn digest(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(WORD);
     let sum = words.by_ref().fold(0, step);

@@ -327,7 +327,7 @@ fn a_bound_that_a_refusal_names_is_accepted() {
     server.done("pool create fast --level premium --size 4TiB --qos manual");
     server.done("volume create home --pool fast --quota 1TiB --throughput 64.061035MiB/s");
     let (_, message) = server.refused("pool resize fast 1TiB");
-    let size = message.trim_end().rsplit("the minimum is ").next().unwrap().replace(' ', "");
+    let size = message.trim_end().rsplit("must be at least ").next().unwrap().replace(' ', "");
     assert!(size.starts_with("1.00") && size.ends_with("TiB"), "{message}");
     server.done(&format!("pool resize fast {size}"));
     server.stop();

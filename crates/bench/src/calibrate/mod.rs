@@ -347,7 +347,7 @@ mod tests {
         let mixes = refused(Plan { mixes: vec![0, 70, 0], ..plan() });
         assert!(mixes.contains("0 % reads appears twice"), "{mixes}");
         let sizes = refused(Plan { block_sizes: vec![4096, 4096], ..plan() });
-        assert!(sizes.contains("4096 bytes come twice"), "{sizes}");
+        assert!(sizes.contains("4096 bytes appears twice"), "{sizes}");
         let many =
             Plan { mixes: (0..=100).collect(), block_sizes: vec![512, 1024, 2048], ..plan() };
         assert!(refused(many).contains("303 measurements are more than the 256"));

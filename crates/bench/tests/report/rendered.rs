@@ -149,7 +149,7 @@ fn a_page_says_in_one_word_how_to_take_the_figures() {
     let steps = results.tests[0].steps.len();
     let page = html(&[&results]);
     assert!(page.contains("<strong>With gaps</strong>") && page.contains("was the limit"));
-    assert!(page.contains(&format!("1 of {steps} steps were left out")));
+    assert!(page.contains(&format!("1 of {steps} steps were skipped")));
     results.interrupted = true;
     assert!(html(&[&results]).contains("The run ended before its time"));
     results.tests[0].steps[1].runs[0].total.errors.insert("NFS3ERR_IO".to_owned(), 1);

@@ -1,7 +1,7 @@
 //! Applying load: preparation, the run with its workers, verification and clean-up, the same for
 //! every engine.
 //!
-//! An engine brings the files ([`nfs`], [`path`]) and one closure per worker thread; this module
+//! An engine brings the files (`nfs`, `path`) and one closure per worker thread; this module
 //! starts them, watches them, and makes one result of their notes.
 
 mod collect;

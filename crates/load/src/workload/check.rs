@@ -450,7 +450,7 @@ mod tests {
             ("start delay", Box::new(|w| w.start_delay_s = -1.0)),
             ("2 distances for 1", Box::new(|w| w.client_delays_us = vec![1, 2])),
             ("operation mix", Box::new(move |w| w.mix = vec![twice])),
-            ("no part 2 of 2", Box::new(|w| w.part = Some(Part { index: 2, of: 2 }))),
+            ("part 2 of 2 does not exist", Box::new(|w| w.part = Some(Part { index: 2, of: 2 }))),
             (
                 "exclude each other",
                 Box::new(|w| {

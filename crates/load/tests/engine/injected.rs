@@ -443,5 +443,8 @@ fn a_file_that_ends_too_early_is_told_by_the_load_that_reads_it() {
     let result = prepare(&server.target(), &load).unwrap().run(&Control::new(), |_| {}).unwrap();
     let details = &result.verify.as_ref().unwrap().details;
     assert_eq!(details.len(), 1, "{details:?}");
-    assert!(details[0].contains("at 36864: lost write: the file ends 1000 bytes"), "{details:?}");
+    assert!(
+        details[0].contains("at 36864: lost write: the file ends after 1000 bytes"),
+        "{details:?}"
+    );
 }

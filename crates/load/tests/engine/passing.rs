@@ -59,7 +59,7 @@ fn a_flipped_bit_a_lost_write_and_a_swapped_block_are_found() {
         }
         Verdict::Serve
     };
-    let words = format!("misplaced: it holds the block of file.00000 at {}", 9 * BLOCK);
+    let words = format!("misplaced: it contains the block of file.00000 at {}", 9 * BLOCK);
     assert_found(&reads(Arc::new(swap)), &words);
 }
 
@@ -90,7 +90,7 @@ fn a_stale_block_is_found_by_the_load_and_afterwards() {
     assert!(verify.in_passing_mismatches > 0, "{verify:?}");
     assert_eq!(verify.mismatches, verify.in_passing_mismatches + 1);
     assert!(verify.details.iter().all(|line| line.contains(&VICTIM.to_string())), "{verify:?}");
-    assert!(verify.details[0].contains("stale: it holds write 1"), "{verify:?}");
+    assert!(verify.details[0].contains("stale: it contains write 1"), "{verify:?}");
 }
 
 #[test]

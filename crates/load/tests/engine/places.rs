@@ -172,7 +172,7 @@ fn a_load_that_only_writes_makes_a_short_file_longer() {
     for site in Site::both() {
         site.run(&short);
         let error = prepare(&site.target(), &reads).err().unwrap().to_string();
-        assert!(error.contains("holds 1048576 bytes and 2097152 are wanted"), "{error}");
+        assert!(error.contains("has 1048576 bytes, but 2097152 are required"), "{error}");
         site.run(&longer);
         site.run(&reads);
     }

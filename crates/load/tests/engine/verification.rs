@@ -92,7 +92,7 @@ fn content_of_another_block_is_found() {
     };
     assert_found(
         &verify(Arc::new(hook)),
-        &format!("misplaced: it holds the block of file.00000 at {}", 9 * BLOCK),
+        &format!("misplaced: it contains the block of file.00000 at {}", 9 * BLOCK),
     );
 }
 
@@ -113,7 +113,7 @@ fn a_torn_write_is_found() {
         }
         Verdict::Serve
     };
-    assert_found(&verify(Arc::new(hook)), "on it holds write 3");
+    assert_found(&verify(Arc::new(hook)), "on it contains write 3");
 }
 
 #[test]

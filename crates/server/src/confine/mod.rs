@@ -55,7 +55,7 @@ pub(crate) fn confine(config: &ServerConfig) -> Result<(), ConfineError> {
         tracing::warn!(
             uid = geteuid().as_raw(),
             "running without root: all files belong to this user, only it and root may change \
-             names and attributes, and file handles end with this process"
+             names and attributes, and file handles are not persistent"
         );
     }
     tracing::info!(

@@ -75,7 +75,7 @@ fn refused(server: &TestServer, args: &[&str]) -> String {
 fn what_a_calibration_finds_is_kept_and_no_more_is_promised() {
     let server = TestServer::start();
     let plan = server.weir(&["calibrate", "--dry-run"]);
-    assert!(plan.contains("12 measurements of 5 s") && plan.contains("1 GiB in all"), "{plan}");
+    assert!(plan.contains("12 measurements of 5 s") && plan.contains("1 GiB in total"), "{plan}");
     assert!(json(&server, &["calibrate", "show"]).as_array().unwrap().is_empty());
 
     let grid = ["--mix", "100,0", "--block-size", "8KiB,64KiB"];
@@ -258,8 +258,8 @@ fn what_an_operator_called_so_is_never_taken_away() {
 fn what_can_not_be_measured_is_refused_before_anything_is_made() {
     let server = TestServer::start();
     for (args, complaint) in [
-        (&["calibrate", "--mix", "0,70,0"][..], "0 % reads comes twice"),
-        (&["calibrate", "--block-size", "4KiB,4KiB"], "appear twice"),
+        (&["calibrate", "--mix", "0,70,0"][..], "0 % reads appears twice"),
+        (&["calibrate", "--block-size", "4KiB,4KiB"], "appears twice"),
         (&["calibrate", "--file-size", "8192PiB"], "more than any disk has room for"),
         (&["--if-match", "x", "calibrate"], "omit --if-match"),
         (&["--server", "http://192.0.2.1:7437", "calibrate"], "on another machine"),
