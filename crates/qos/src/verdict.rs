@@ -166,6 +166,11 @@ pub struct Course {
     pub used_nanos: u64,
     /// The contract time of what the gate let through.
     pub passed_nanos: u64,
+    /// The time that what is certain of the contract takes to yield what was delivered; all of the
+    /// time where nothing is certain.
+    pub used_certain_nanos: u64,
+    /// The same of what the gate let through.
+    pub passed_certain_nanos: u64,
     /// Contract time of the bytes and operations let through, by all that the volume may have,
     /// promised or not.
     pub let_through_nanos: u64,
@@ -219,8 +224,11 @@ impl Course {
         // By what is certain alone; where that is nothing, nothing can be missing.
         let lent = cost(|r| r.lent);
         let certain_time = |cost: Cost| {
+            if lent == Cost::ZERO {
+                return contract_time(cost);
+            }
             let by = |of: u64, due: u64, lent: u64| match due.saturating_sub(lent) {
-                0 => u64::MAX,
+                0 => nanos,
                 sure => part(nanos, of, sure),
             };
             let by_bytes = by(cost.bytes, due.bytes, lent.bytes);
@@ -228,11 +236,8 @@ impl Course {
             if counted { by_bytes.max(by_operations) } else { by_bytes }
         };
         let asked_nanos = grown(|r| r.asked_nanos);
-        let fulfilled = |cost: Cost| match lent == Cost::ZERO {
-            true => contract_time(cost),
-            // The certain part counts for the time in which requests waited, whoever had the rest.
-            false => contract_time(cost).max(certain_time(cost).min(asked_nanos)),
-        };
+        // The certain part counts for the time in which requests waited, whoever had the rest.
+        let fulfilled = |cost: Cost| contract_time(cost).max(certain_time(cost).min(asked_nanos));
         let late = grown(|r| r.late_nanos);
         let largest = Cost::of(after.largest_bytes);
         let transfer = part(nanos, delivered.bytes, due.bytes) / REFERENCE_SPEED;
@@ -244,6 +249,8 @@ impl Course {
             requests,
             used_nanos: fulfilled(delivered),
             passed_nanos: fulfilled(passed),
+            used_certain_nanos: certain_time(delivered),
+            passed_certain_nanos: certain_time(passed),
             let_through_nanos: contract_time(passed),
             returned_nanos: contract_time(returned),
             reference_nanos: requests.saturating_mul(REFERENCE_NANOS).saturating_add(transfer),
@@ -254,10 +261,7 @@ impl Course {
             network_nanos: grown(|r| r.unsent_nanos),
             processing_nanos: grown(|r| r.queued_nanos).saturating_add(late),
             largest_nanos: contract_time(largest),
-            largest_certain_nanos: match certain_time(largest) {
-                u64::MAX => contract_time(largest),
-                certain => certain,
-            },
+            largest_certain_nanos: certain_time(largest),
         }
     }
 
@@ -368,6 +372,8 @@ impl AddAssign for Course {
         add(&mut self.requests, other.requests);
         add(&mut self.used_nanos, other.used_nanos);
         add(&mut self.passed_nanos, other.passed_nanos);
+        add(&mut self.used_certain_nanos, other.used_certain_nanos);
+        add(&mut self.passed_certain_nanos, other.passed_certain_nanos);
         add(&mut self.let_through_nanos, other.let_through_nanos);
         add(&mut self.returned_nanos, other.returned_nanos);
         add(&mut self.reference_nanos, other.reference_nanos);
@@ -377,6 +383,9 @@ impl AddAssign for Course {
         add(&mut self.store_nanos, other.store_nanos);
         add(&mut self.network_nanos, other.network_nanos);
         add(&mut self.processing_nanos, other.processing_nanos);
+        // A second yields whole requests only: what is certain is compared over all of the time.
+        self.used_nanos = self.used_nanos.max(self.used_certain_nanos.min(self.asked_nanos));
+        self.passed_nanos = self.passed_nanos.max(self.passed_certain_nanos.min(self.asked_nanos));
         self.largest_nanos = self.largest_nanos.max(other.largest_nanos);
         self.largest_certain_nanos = self.largest_certain_nanos.max(other.largest_certain_nanos);
     }

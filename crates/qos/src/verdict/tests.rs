@@ -1,4 +1,5 @@
 use super::*;
+use crate::burst::Burst;
 use crate::contract::Limits;
 use crate::rate::{BytesPerSecond, Iops};
 use proptest::prelude::*;
@@ -224,6 +225,34 @@ fn shared(certain_mib: u64, mib: u64) -> Course {
 }
 
 #[test]
+fn what_is_certain_is_compared_over_all_of_the_time() {
+    // Each second somebody waits for half of it. The first has 12 operations, the other 3, of 8.
+    let (limit, base) = (Iops(24), Iops(8));
+    let burst = Some(Burst { base, credits: 100 });
+    let limits = Limits { rate: BytesPerSecond(1 << 40), iops: Some(limit), burst };
+    let lent = uncertain(limits, None);
+    let mut before = Reading::default();
+    let mut course = Course::default();
+    for second in 1..=10 {
+        let operations = if second % 2 == 1 { 12 } else { 3 };
+        let mut after = before;
+        after.at = Mono(second * SECOND);
+        after.due.bytes += 1 << 40;
+        after.due.operations += 24;
+        after.lent.operations += lent.iops.unwrap().0;
+        after.counted_nanos += SECOND;
+        after.asked_nanos += SECOND / 2;
+        after.delivered.operations += operations;
+        after.passed = after.delivered;
+        course += Course::between(&before, &after);
+        before = after;
+    }
+    assert_eq!(course.used_certain_nanos, 75 * SECOND / 8);
+    assert_eq!((course.used_nanos, course.asked_nanos), (5 * SECOND, 5 * SECOND));
+    assert_eq!(judged(course).0, Verdict::NotDemanded);
+}
+
+#[test]
 fn where_a_budget_is_shared_what_is_certain_decides() {
     let cases = [(4, 40), (4, 100), (4, 160), (0, 1), (0, 160), (16, 160)];
     for (certain, mib) in cases {
@@ -246,7 +275,7 @@ fn where_a_budget_is_shared_what_is_certain_decides() {
 
 #[test]
 fn after_a_burst_the_base_is_what_is_promised() {
-    let burst = crate::Burst { base: Iops(100), credits: 1000 };
+    let burst = Burst { base: Iops(100), credits: 1000 };
     let limits =
         Limits { iops: Some(Iops(500)), burst: Some(burst), ..Limits::of(BytesPerSecond(1 << 30)) };
     let beyond = uncertain(limits, None);

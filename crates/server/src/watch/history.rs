@@ -505,6 +505,8 @@ fn read(row: &Row<'_>, seconds: u64) -> rusqlite::Result<Period> {
         processing_nanos: get("processing_nanos")?,
         // Only for judging, which is done.
         passed_nanos: 0,
+        used_certain_nanos: 0,
+        passed_certain_nanos: 0,
         let_through_nanos: 0,
         returned_nanos: 0,
         reference_nanos: 0,
