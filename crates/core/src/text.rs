@@ -1,7 +1,8 @@
 //! Text from elsewhere (other processes, files, names that others chose), made safe to show: what
 //! would move a terminal's cursor, ring its bell, turn the direction of writing or be invisible is
 //! replaced or escaped. Escaping for HTML and quoting for CSV are the business of those who write
-//! them; what goes to a terminal goes through [`crate::terminal`], which escapes by itself.
+//! them; what goes to a terminal goes through the module `terminal` of `weir-report`,
+//! which escapes by itself.
 
 use alloc::string::String;
 use core::fmt::{self, Write};

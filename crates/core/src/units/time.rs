@@ -1,4 +1,4 @@
-//! Times and figures as people write them. Sizes are in [`weir_core::units`].
+//! Times and figures as people write them. Sizes are in the parent module.
 
 use alloc::format;
 use alloc::string::String;
