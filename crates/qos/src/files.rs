@@ -285,7 +285,7 @@ impl<K: Ord + Copy, T> Files<K, T> {
     /// [ask](Self::poll).
     pub fn refund(&mut self, charge: FileCharge<K>, now: Mono) -> bool {
         let Some(file) = self.files.get_mut(&charge.file) else { return false };
-        file.meters.refund(charge.cost, charge.at);
+        file.meters.refund(charge.cost, charge.at, now);
         file.pace.give_back(self.ceiling, charge.cost);
         file.ask(&mut self.due, charge.file, now)
     }

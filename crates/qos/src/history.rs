@@ -28,8 +28,13 @@
 //!
 //! # What is kept
 //!
-//! Time is divided into buckets of 2^17 ns (131 µs). A moment is noted when the first charge of a
-//! bucket is tried, so a charge that is given back within its bucket is given back whole. Twelve
+//! Time is divided into buckets of 2^17 ns (131 µs), and a moment is noted when the first charge of
+//! a bucket is tried: the start of the bucket. Within a bucket the slack is less than that by no
+//! more than the bucket's length, so a refund leaves so much in the buckets after its charge. In the
+//! bucket of the charge itself it lowers the slack of the moments after the charge alone, to what it
+//! was without the charge, which is also too little by no more than a bucket's length: where the
+//! credit was used up to its end, so much is kept back of the refund. A charge that is given back at
+//! the same moment is given back whole, since no window begins between the two. Twelve
 //! moments are kept; where there are more, two neighbours become one, which has the later moment
 //! and the lesser slack. That gives back less than the rule allows and never more. The distances
 //! grow with the age, up to 268 ms.
@@ -46,6 +51,9 @@ const MARKS: usize = 12;
 
 /// Moments older than so many buckets (268 ms) are not kept apart from each other.
 const OLD: u64 = 1 << 11;
+
+/// A bucket's length in nanoseconds.
+pub(crate) const BUCKET_NANOS: u64 = 1 << BUCKET_SHIFT;
 
 /// The bucket of a moment.
 pub(crate) const fn bucket_of(now: Mono) -> u64 {
@@ -107,16 +115,22 @@ impl History {
         self.marks.iter().map(Mark::after).max().and_then(|after| after.checked_sub(1))
     }
 
-    /// The most that may be given back of a charge of `bucket`, in ticks.
-    pub(crate) fn refundable(&self, bucket: u64) -> u64 {
-        self.later(bucket).map(Mark::slack).min().unwrap_or(u64::MAX)
-    }
-
-    /// Notes a refund of `ticks` for a charge of `bucket`.
-    pub(crate) fn refunded(&self, bucket: u64, ticks: u64) {
-        for mark in self.later(bucket) {
-            mark.slack.store(mark.slack().saturating_sub(ticks), Ordering::Relaxed);
+    /// Gives back as much as may be of `ticks`, the charge of a request of `bucket`, and says how
+    /// much that is. A bucket is `length` ticks long; `at_once` if no time has passed since the
+    /// charge.
+    pub(crate) fn refund(&self, bucket: u64, ticks: u64, length: u64, at_once: bool) -> u64 {
+        let least = self.later(bucket).map(|mark| mark.slack().saturating_sub(length)).min();
+        let ticks = ticks.min(least.unwrap_or(u64::MAX));
+        let own = self.marks.iter().find(|mark| mark.after() == bucket + 1 && !at_once);
+        let missing = own.map_or(0, |mark| length.saturating_sub(mark.slack()));
+        let kept = missing.min(ticks);
+        if let Some(own) = own {
+            own.slack.store(own.slack() + kept, Ordering::Relaxed);
         }
+        for mark in self.later(bucket) {
+            mark.slack.store(mark.slack().saturating_sub(ticks - kept), Ordering::Relaxed);
+        }
+        ticks - kept
     }
 
     /// Converts all slacks to another rate: every slack keeps its value in bytes.
@@ -165,18 +179,28 @@ mod tests {
     #[test]
     fn a_charge_is_limited_by_the_moments_after_it() {
         let history = History::default();
-        assert_eq!((history.refundable(0), history.newest()), (u64::MAX, None));
-        for (bucket, slack) in [(10, 5), (20, 9), (30, 7)] {
+        let refund = |bucket, ticks| history.refund(bucket, ticks, 1, false);
+        assert_eq!((refund(0, 100), history.newest()), (100, None));
+        for (bucket, slack) in [(10, 6), (20, 10), (30, 8)] {
             history.open(bucket, slack);
         }
-        let refundable = [9, 10, 19, 20, 29, 30].map(|bucket| history.refundable(bucket));
-        assert_eq!(refundable, [5, 7, 7, 7, 7, u64::MAX]);
-        history.refunded(15, 3);
-        assert_eq!([9, 10, 20].map(|bucket| history.refundable(bucket)), [4, 4, 4]);
-        history.refunded(0, 4);
-        assert_eq!([0, 9, 10, 20].map(|bucket| history.refundable(bucket)), [0, 0, 0, 0]);
+        assert_eq!(refund(30, 100), 100, "no moment after it");
+        assert_eq!(refund(15, 3), 3);
+        assert_eq!(refund(19, 1), 1);
+        assert_eq!(refund(9, 100), 3, "7 less 4");
+        assert_eq!([0, 9, 10, 20].map(|bucket| refund(bucket, 100)), [0, 0, 0, 0]);
         history.clear();
-        assert_eq!(history.refundable(0), u64::MAX);
+        assert_eq!(refund(0, 100), 100);
+    }
+
+    #[test]
+    fn a_refund_keeps_back_what_is_missing_to_the_length_of_its_bucket() {
+        let history = History::default();
+        history.open(10, 30);
+        assert_eq!(history.refund(10, 50, 131, true), 50, "at the same moment");
+        assert_eq!(history.refund(10, 50, 131, false), 0, "101 are missing");
+        assert_eq!(history.refund(10, 60, 131, false), 9, "51 are missing");
+        assert_eq!(history.refund(10, 60, 131, false), 60, "nothing is missing any more");
     }
 
     #[test]
@@ -188,10 +212,10 @@ mod tests {
         }
         for bucket in [0, 1, 50_000, 99_000, 99_990, 99_998] {
             let least = slacks[bucket + 1..].iter().min().unwrap();
-            let refundable = history.refundable(bucket as u64);
-            assert!(refundable <= *least && refundable >= 1_000_000, "{bucket}: {refundable}");
+            let least_of = history.later(bucket as u64).map(Mark::slack).min().unwrap();
+            assert!(least_of <= *least && least_of >= 1_000_000, "{bucket}: {least_of}");
         }
-        assert_eq!(history.refundable(99_999), u64::MAX);
+        assert_eq!(history.later(99_999).count(), 0);
         // Old marks and new ones are kept apart.
         let after: Vec<u64> = history.marks.iter().map(Mark::after).collect();
         assert!(after.is_sorted() && after[MARKS - 1] == 100_000, "{after:?}");

@@ -50,7 +50,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use weir_core::Mono;
 
-use crate::history::{History, bucket_of, start_of};
+use crate::history::{BUCKET_NANOS, History, bucket_of, start_of};
 use crate::rate::BytesPerSecond;
 
 /// The answer to "when shall I ask again?" if only a new slice can help: the present one has
@@ -244,19 +244,20 @@ impl Meter {
         }
     }
 
-    /// Gives back `cost` bytes of a charge that was made at `charged_at`: the request moved less
+    /// Gives back at `now` `cost` bytes of a charge that was made at `charged_at`: the request moved less
     /// than it was charged for (a failed operation, a READ past the end of the file).
     ///
     /// The meter is never better off than if the charge had not been made, so nothing is gained by
     /// keeping charges and giving them back late or together. A charge that is given back after
-    /// less than 131 µs is given back whole; an older one as far as its time isn't lost already.
+    /// less than 131 µs is given back whole, an older one as far as its time isn't lost already;
+    /// of either 131 µs of the rate may be kept back, a charge of this moment excepted.
     /// Ask the queue again afterwards: a waiter may go earlier now.
-    pub fn refund(&self, cost: u64, charged_at: Mono) {
+    pub fn refund(&self, cost: u64, charged_at: Mono, now: Mono) {
         let _changing = self.lock();
         let (bucket, mut word) = (bucket_of(charged_at), self.load());
         let ticks = ticks_of(cost, self.slices[word.slot()].rate());
-        let ticks = ticks.min(self.history.refundable(bucket));
-        self.history.refunded(bucket, ticks);
+        let length = BUCKET_NANOS * TICKS_PER_NANO;
+        let ticks = self.history.refund(bucket, ticks, length, charged_at == now);
         loop {
             let next = word.at(word.ticks().saturating_sub(ticks));
             match self.replace(word, next) {
@@ -269,7 +270,7 @@ impl Meter {
     /// Gives back a whole charge that was made at the same moment `now`, and remembers it for
     /// [`took_back`](Self::took_back).
     pub(crate) fn take_back(&self, cost: u64, now: Mono) {
-        self.refund(cost, now);
+        self.refund(cost, now, now);
         self.took_back.store(true, Ordering::Release);
     }
 
@@ -330,6 +331,15 @@ impl Meter {
                 Err(found) => word = found,
             }
         }
+    }
+
+    /// Bytes admitted by `now` that the slice in force has not paid for yet, rounded up.
+    pub(crate) fn owed(&self, now: Mono) -> u64 {
+        let word = self.load();
+        let ahead = word.ticks().saturating_sub(ticks_at(now));
+        let rate = self.slices[word.slot()].rate();
+        let owed = u128::from(ahead) * u128::from(rate);
+        narrow(owed.div_ceil(u128::from(TICKS_PER_SECOND)))
     }
 
     /// The yield of the slice in force in `nanos`, in bytes.

@@ -225,7 +225,7 @@ impl Meters {
         if budget.try_take(cost, now).is_some() {
             return Some(charged);
         }
-        self.refund(Cost { bytes: 0, ..charged }, now);
+        self.refund(Cost { bytes: 0, ..charged }, now, now);
         self.bytes.take_back(charged.bytes, now);
         None
     }
@@ -242,7 +242,7 @@ impl Meters {
         let rest = self.take_operations(cost.operations, now, lag.of_operations(now));
         if rest.is_err() {
             // Newcomers are refused anyway while somebody waits.
-            self.bytes.refund(cost.bytes, now);
+            self.bytes.refund(cost.bytes, now, now);
         }
         rest.map(|()| cost).map_err(by(Kind::Operations))
     }
@@ -255,7 +255,7 @@ impl Meters {
             return Ok(());
         }
         self.credits.take_waiting(operations, idled(now), 0).map_err(|again| {
-            self.operations.refund(operations, now);
+            self.operations.refund(operations, now, now);
             match again {
                 NEVER => NEVER,
                 again => Mono(again.0.saturating_sub(IDLE_NANOS)),
@@ -295,19 +295,26 @@ impl Meters {
         self.bytes.took_back()
     }
 
-    /// Gives back what a request was charged at `charged_at`, as [`try_take`](Self::try_take) or
+    /// Gives back at `now` what a request was charged at `charged_at`, as [`try_take`](Self::try_take) or
     /// the queue said, and did not use: the bytes that it didn't move, and the operation if it
     /// failed. See [`Meter::refund`].
-    pub fn refund(&self, cost: Cost, charged_at: Mono) {
+    pub fn refund(&self, cost: Cost, charged_at: Mono, now: Mono) {
         if cost.bytes > 0 {
-            self.bytes.refund(cost.bytes, charged_at);
+            self.bytes.refund(cost.bytes, charged_at, now);
         }
         if cost.operations > 0 {
-            self.operations.refund(cost.operations, charged_at);
+            self.operations.refund(cost.operations, charged_at, now);
             if self.operations.has_company() {
-                self.credits.refund(cost.operations, idled(charged_at));
+                self.credits.refund(cost.operations, idled(charged_at), idled(now));
             }
         }
+    }
+
+    /// Bytes let through by `now` that the limit has not yielded yet, never much more than one
+    /// request.
+    #[must_use]
+    pub fn owed_bytes(&self, now: Mono) -> u64 {
+        self.bytes.owed(now)
     }
 
     /// The credits that are left for bursts; none where operations don't come in bursts.
@@ -524,9 +531,9 @@ mod tests {
     fn a_failed_operation_is_given_back_whole_and_a_short_one_in_bytes() {
         let meters = Meters::new(limits(1_000, 1));
         assert!(meters.try_take(Cost::of(500), SECOND).is_some());
-        meters.refund(Cost::of(500), SECOND);
+        meters.refund(Cost::of(500), SECOND, SECOND);
         assert!(meters.try_take(Cost::of(500), SECOND).is_some());
-        meters.refund(Cost { bytes: 500, operations: 0 }, SECOND);
+        meters.refund(Cost { bytes: 500, operations: 0 }, SECOND, SECOND);
         assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "it was an operation");
         assert_eq!(meters.bytes.take_waiting(1, at(900), 0), Ok(()), "its bytes came back");
     }
@@ -576,13 +583,13 @@ mod tests {
         assert_eq!(charged, Cost { bytes: 1, operations: 0 });
         meters.set(limits(1_000_000, 1), SECOND);
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
-        meters.refund(charged, SECOND);
+        meters.refund(charged, SECOND, SECOND);
         assert!(meters.try_take(Cost::of(1), at(900)).is_none(), "one operation a second");
         // A charge made while operations were counted goes back to them also later on.
         let meters = Meters::new(limits(1_000_000, 1));
         let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
         meters.set(limits(1_000_000, 0), SECOND);
-        meters.refund(charged, SECOND);
+        meters.refund(charged, SECOND, SECOND);
         meters.set(limits(1_000_000, 1), SECOND);
         assert!(meters.try_take(Cost::of(1), SECOND).is_some());
     }
@@ -670,7 +677,7 @@ mod tests {
         let meters = Meters::new(bursting(1, 1000, 10));
         let charged = meters.try_take(Cost::of(1), SECOND).unwrap();
         assert_eq!(meters.credits(SECOND), Some(9));
-        meters.refund(charged, SECOND);
+        meters.refund(charged, SECOND, SECOND);
         assert_eq!(meters.credits(SECOND), Some(10));
     }
 }

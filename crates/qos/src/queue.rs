@@ -471,7 +471,7 @@ impl<T> Queue<T> {
                 Err(refusal) => return Some(self.refused(meters, now, refusal)),
             };
             if !self.pop(at, turn, |token| release(token, charged)) {
-                meters.refund(charged, now);
+                meters.refund(charged, now, now);
             }
         }
         meters.keep_held(self.lag, now);
@@ -499,7 +499,7 @@ impl<T> Queue<T> {
             let shared = match budget.take_waiting(cost, now, Lag::ZERO) {
                 Ok(shared) => shared,
                 Err(refusal) => {
-                    meters.refund(charged, now);
+                    meters.refund(charged, now, now);
                     return Step::Wait(refusal.until);
                 }
             };
@@ -511,8 +511,8 @@ impl<T> Queue<T> {
                 }
                 return Step::Went { bytes: cost.bytes, next };
             }
-            meters.refund(charged, now);
-            budget.refund(shared, now);
+            meters.refund(charged, now, now);
+            budget.refund(shared, now, now);
         }
         meters.keep_held(self.lag, now);
         self.drained(meters);

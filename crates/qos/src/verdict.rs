@@ -52,8 +52,8 @@ pub const REFERENCE_SPEED: u64 = 2;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The counters of one volume at a moment. All but `largest_bytes` and `limits` only grow, and may
-/// wrap.
+/// The counters of one volume at a moment. All but `largest_bytes` and `owed_bytes` only grow, and
+/// may wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// The moment.
@@ -92,6 +92,8 @@ pub struct Reading {
     pub unsent_nanos: u64,
     /// The largest request of the last second or two, in bytes.
     pub largest_bytes: u64,
+    /// Bytes that the gate has let through and the limits have not yielded yet.
+    pub owed_bytes: u64,
 }
 
 impl Reading {
@@ -239,7 +241,9 @@ impl Course {
         // The certain part counts for the time in which requests waited, whoever had the rest.
         let fulfilled = |cost: Cost| contract_time(cost).max(certain_time(cost).min(asked_nanos));
         let late = grown(|r| r.late_nanos);
-        let largest = Cost::of(after.largest_bytes);
+        // A request that went just before is paid for in this time.
+        let earlier = before.largest_bytes.max(before.owed_bytes);
+        let largest = Cost::of(after.largest_bytes.max(earlier));
         let transfer = part(nanos, delivered.bytes, due.bytes) / REFERENCE_SPEED;
         Self {
             nanos,

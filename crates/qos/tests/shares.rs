@@ -142,8 +142,8 @@ impl World {
     fn reply(&mut self, volume: usize, size: u64, charged_at: Mono) {
         if self.fail_one_in > 0 && self.draw(self.fail_one_in) == 0 {
             let charged = Cost::of(size).uncounted();
-            self.volumes[volume].1.refund(charged, charged_at);
-            self.budget.refund(charged, charged_at);
+            self.volumes[volume].1.refund(charged, charged_at, Mono(self.now));
+            self.budget.refund(charged, charged_at, Mono(self.now));
             self.shares.again(&self.budget, u32::try_from(volume).unwrap());
             self.pump();
         } else {

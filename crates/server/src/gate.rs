@@ -262,6 +262,7 @@ impl Gate {
         // Somebody looks now and then; what files owe nothing need not be remembered.
         line.forget(now);
         (reading.due, reading.lent, reading.counted_nanos) = waiting.due(now);
+        reading.owed_bytes = self.meters.owed_bytes(now);
         let seen = &waiting.seen;
         (reading.asked_nanos, reading.wait_nanos) = (seen.asked_nanos, seen.wait_nanos);
         reading.unsent_nanos = reading.unsent_nanos.wrapping_add(seen.stalled_nanos);
@@ -433,7 +434,7 @@ impl Gate {
     /// wait, which may go sooner now: ask the gate again.
     pub(crate) fn refund(&self, unused: Charged, charged_at: Mono, now: Mono) -> bool {
         let of_file = unused.file.is_some_and(|charge| self.refund_file(charge, now));
-        self.refund_volume(unused.volume, charged_at) || of_file
+        self.refund_volume(unused.volume, charged_at, now) || of_file
     }
 
     fn refund_file(&self, charge: FileCharge, now: Mono) -> bool {
@@ -448,11 +449,11 @@ impl Gate {
         waits
     }
 
-    fn refund_volume(&self, cost: Cost, charged_at: Mono) -> bool {
+    fn refund_volume(&self, cost: Cost, charged_at: Mono, now: Mono) -> bool {
         if cost == Cost::ZERO {
             return false;
         }
-        self.meters.refund(cost, charged_at);
+        self.meters.refund(cost, charged_at, now);
         if !self.meters.is_shared() {
             return self.meters.is_waiting();
         }
@@ -461,7 +462,7 @@ impl Gate {
         let pool_waits = pool.as_ref().is_some_and(|pool| {
             // A charge made before the volume joined the pool is not the pool's.
             if charged_at.0 > self.joined.load(Ordering::Relaxed) {
-                pool.budget.refund(cost.uncounted(), charged_at);
+                pool.budget.refund(cost.uncounted(), charged_at, now);
             }
             if waits {
                 lock(&pool.sharing).shares.again(&pool.budget, self.id.0);

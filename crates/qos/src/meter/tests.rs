@@ -76,7 +76,7 @@ fn a_refund_gives_back_what_was_taken() {
     let meter = meter(MIB);
     assert!(meter.try_take(MIB, START));
     assert!(!meter.try_take(1, at(1)));
-    meter.refund(MIB, START);
+    meter.refund(MIB, START, at(1));
     assert!(meter.try_take(MIB, at(1)));
 }
 
@@ -84,10 +84,29 @@ fn a_refund_gives_back_what_was_taken() {
 fn refunds_cannot_be_saved_up() {
     let meter = meter(MIB);
     for _ in 0..1000 {
-        meter.refund(MIB, START);
+        meter.refund(MIB, START, START);
     }
     assert_eq!(drain(&meter, MIB, START), 1);
     assert_eq!(meter.take_waiting(1, START, 0), Err(at(950)));
+}
+
+#[test]
+fn a_charge_that_is_given_back_within_its_bucket_moves_no_moment_after_it() {
+    // A charge at the start of a bucket is given back at its end, and that ends the credit.
+    let (meter, rate) = (meter(1 << 30), 1 << 30);
+    let bucket = Mono(start_of(bucket_of(START) + 1));
+    let later = Mono(bucket.0 + BUCKET_NANOS - 1);
+    assert!(meter.try_take(MIB, bucket));
+    let mut went = 0;
+    while meter.try_take(KIB8, later) {
+        went += KIB8;
+    }
+    meter.refund(MIB, bucket, later);
+    while meter.try_take(KIB8, later) {
+        went += KIB8;
+    }
+    let allowed = rate / 20 + KIB8;
+    assert!(went <= allowed, "{went} of {allowed}");
 }
 
 /// Charges that were held for ten seconds and come back together leave no more than an idle meter
@@ -103,7 +122,7 @@ fn charges_that_were_held_are_not_exchanged_for_a_burst() {
     }
     let mut burst = 0;
     for charged_at in held {
-        meter.refund(KIB8, charged_at);
+        meter.refund(KIB8, charged_at, at(10_000));
         burst += drain(&meter, KIB8, at(10_000));
     }
     assert!(burst * KIB8 <= MIB / 20 + KIB8, "{burst} requests");
@@ -117,14 +136,14 @@ fn charges_that_are_renewed_all_the_time_are_not_exchanged_for_a_burst() {
     let mut held: Vec<Mono> = Vec::new();
     for milli in (0..10_000).step_by(40) {
         for charged_at in core::mem::take(&mut held) {
-            meter.refund(KIB8, charged_at);
+            meter.refund(KIB8, charged_at, at(milli));
             held.extend((0..drain(&meter, KIB8, at(milli))).map(|_| at(milli)));
         }
         held.extend((0..drain(&meter, KIB8, at(milli))).map(|_| at(milli)));
     }
     let mut burst = 0;
     for charged_at in held {
-        meter.refund(KIB8, charged_at);
+        meter.refund(KIB8, charged_at, at(10_000));
         burst += drain(&meter, KIB8, at(10_000));
     }
     assert!(burst * KIB8 <= MIB / 20 + KIB8, "{burst} requests");
@@ -141,7 +160,7 @@ fn a_short_request_gives_back_all_that_it_did_not_move_also_after_a_while() {
         }
         // Each takes 20 ms and moves half of what it asked for.
         while under_way.front().is_some_and(|&charged| charged + 20 <= milli) {
-            meter.refund(KIB8 / 2, at(under_way.pop_front().unwrap()));
+            meter.refund(KIB8 / 2, at(under_way.pop_front().unwrap()), at(milli));
             moved += KIB8 / 2;
         }
     }
@@ -155,7 +174,7 @@ fn a_change_of_rate_keeps_what_may_be_given_back() {
     assert!(meter.try_take(MIB, START));
     meter.set_slice(RateSlice::owned(BytesPerSecond::from_mib(100)), at(1));
     assert!(!meter.try_take(1, at(2)));
-    meter.refund(MIB, START);
+    meter.refund(MIB, START, at(2));
     assert!(meter.try_take(1, at(2)));
 }
 
@@ -224,7 +243,7 @@ fn a_change_leaves_the_waiting_flag_alone() {
         meter.set_waiting(waiting);
         for rate in 1..10 {
             meter.set_slice(RateSlice::owned(BytesPerSecond(rate)), START);
-            meter.refund(1, START);
+            meter.refund(1, START, START);
             assert_eq!(meter.is_waiting(), waiting);
         }
     }
@@ -246,7 +265,7 @@ fn extreme_values_saturate() {
         for now in [Mono::ZERO, START, Mono(u64::MAX - 1), Mono(u64::MAX)] {
             let _admitted = meter.try_take(u64::MAX, now);
             meter.set_slice(RateSlice::owned(BytesPerSecond(u64::MAX)), now);
-            meter.refund(u64::MAX, START);
+            meter.refund(u64::MAX, START, now);
             meter.set_slice(RateSlice::owned(BytesPerSecond(rate)), now);
             assert!(!meter.is_waiting());
         }
@@ -297,7 +316,7 @@ fn threads_with_changes_stay_within_the_bound() {
                         if meter.try_take(4096, now) {
                             net += 4096;
                             if step % 5 == 0 {
-                                meter.refund(1024, now);
+                                meter.refund(1024, now, now);
                                 net -= 1024;
                             }
                         }

@@ -156,6 +156,21 @@ fn the_tightest_limit_is_what_counts() {
 }
 
 #[test]
+fn a_request_that_went_just_before_may_be_paid_for_in_this_time() {
+    let none = Reading { at: Mono(SECOND), ..Reading::default() };
+    let after = Reading {
+        at: Mono(2 * SECOND),
+        due: Cost { bytes: MIB, operations: 0 },
+        largest_bytes: 8 * KIB,
+        ..none
+    };
+    let largest = |before: &Reading| Course::between(before, &after).largest_nanos;
+    assert_eq!(largest(&none), SECOND / 128);
+    assert_eq!(largest(&Reading { largest_bytes: MIB / 2, ..none }), SECOND / 2);
+    assert_eq!(largest(&Reading { owed_bytes: MIB / 4, ..none }), SECOND / 4);
+}
+
+#[test]
 fn a_change_of_limits_is_judged_by_what_they_yielded() {
     // 5 s at 16 MiB/s and 5 s at 32.
     let one = |mib| {

@@ -250,7 +250,7 @@ impl World {
         let at = self.now;
         self.done.push(Done { client, connection, serial, bytes, operations: done, sent, at });
         if failed {
-            self.meters.refund(Cost { bytes: cost, operations }, Mono(charged));
+            self.meters.refund(Cost { bytes: cost, operations }, Mono(charged), Mono(self.now));
             self.pump();
         }
         if let Demand::Depth(_) = self.loads[load].demand {
