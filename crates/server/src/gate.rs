@@ -8,18 +8,21 @@
 #[cfg(test)]
 mod hostile;
 mod memory;
+mod queued;
+mod room;
 mod shared;
 
 pub(crate) use memory::{ParkedTotal, Stopped};
+pub(crate) use queued::Queued;
+pub(crate) use room::Room;
 pub(crate) use shared::PoolGate;
 
-use crate::engine::ServedVolume;
+use crate::conn_id::ConnId;
 use crate::limits::{
     PARKED_CLIENT_MIN, PARKED_OPERATION_BYTES, PARKED_OVERHEAD, PARKED_SECONDS, PARKED_VOLUME_MAX,
     PARKED_VOLUME_MIN,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
-use crate::worker::{Request, Room};
 use arc_swap::ArcSwapOption;
 use memory::Pinned;
 use weir_core::{Mono, ObjectKey, VolumeId};
@@ -35,9 +38,9 @@ pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
 pub(crate) type FileCharge = weir_qos::FileCharge<ObjectKey>;
 
 /// A request that waits, and what it pins.
-pub(crate) struct Ticket {
-    /// The request, detached from the receive buffer it came in.
-    pub(crate) request: Request,
+pub(crate) struct Ticket<T> {
+    /// The request, detached from its receive buffer.
+    pub(crate) request: T,
     /// Time at which the request began to wait.
     pub(crate) since: Mono,
     /// Bytes of memory it is accounted for.
@@ -60,12 +63,12 @@ pub(crate) struct Parked {
     pub(crate) full: bool,
 }
 
-struct Waiting {
+struct Waiting<T> {
     /// The limits in force.
     limits: Limits,
     /// The rate that the volume has for certain, if it shares the rest of its limit.
     floor: Option<BytesPerSecond>,
-    line: Line<ObjectKey, Ticket>,
+    line: Line<ObjectKey, Ticket<T>>,
     pinned: Pinned,
     stopped: Vec<Stopped>,
     seen: Seen,
@@ -91,7 +94,7 @@ struct Seen {
     since: Mono,
 }
 
-impl Waiting {
+impl<T> Waiting<T> {
     /// Settles what the limits in force have yielded by `now`, because they change.
     fn settle(&mut self, now: Mono) {
         let (due, lent, counted_nanos) = self.due(now);
@@ -123,7 +126,7 @@ impl Waiting {
 impl Seen {
     /// Brings the sums over time up to `now`, when so many as are in `line` waited meanwhile. Who
     /// waits for a file asks nothing of the volume.
-    fn until(&mut self, now: Mono, line: &Line<ObjectKey, Ticket>) {
+    fn until<T>(&mut self, now: Mono, line: &Line<ObjectKey, Ticket<T>>) {
         let nanos = now.0.saturating_sub(self.at.0);
         if line.len_of_volume() > 0 {
             self.asked_nanos = self.asked_nanos.wrapping_add(nanos);
@@ -137,25 +140,25 @@ impl Seen {
 }
 
 /// Requests that go, and what becomes free with them.
-struct Releases<'a> {
+struct Releases<'a, T> {
     seen: &'a mut Seen,
     pinned: &'a mut Pinned,
     pinned_max: u64,
     freed: u64,
-    released: &'a mut Vec<Ticket>,
+    released: &'a mut Vec<Ticket<T>>,
     now: Mono,
 }
 
-impl Releases<'_> {
+impl<T: Queued> Releases<'_, T> {
     /// Lets a request go at its charge, if its connection has room for the reply; otherwise returns
     /// it.
-    fn release(&mut self, mut ticket: Ticket, charged: Charged) -> Option<Ticket> {
+    fn release(&mut self, mut ticket: Ticket<T>, charged: Charged) -> Option<Ticket<T>> {
         if !ticket.room.take(ticket.holds) {
             return Some(ticket);
         }
-        add(&mut self.seen.released, ticket.request.cost);
+        add(&mut self.seen.released, ticket.request.cost());
         self.freed += ticket.pinned;
-        self.pinned.remove(ticket.request.client, ticket.pinned, self.pinned_max);
+        self.pinned.remove(ticket.request.client(), ticket.pinned, self.pinned_max);
         ticket.request.charge(charged, self.now);
         self.released.push(ticket);
         None
@@ -168,9 +171,9 @@ fn add(sum: &mut Cost, more: Cost) {
 }
 
 /// The gate of one volume.
-pub(crate) struct Gate {
+pub(crate) struct Gate<T> {
     meters: Meters,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Waiting<T>>,
     parked: AtomicU64,
     /// The part of it that waits for files.
     aside: AtomicU64,
@@ -185,12 +188,12 @@ pub(crate) struct Gate {
     id: VolumeId,
     /// The pool whose budget the volume shares, if any. Changed only under the lock; where that of
     /// the pool is taken too, it is taken first.
-    pool: ArcSwapOption<PoolGate>,
+    pool: ArcSwapOption<PoolGate<T>>,
     /// Time at which the volume joined the pool.
     joined: AtomicU64,
 }
 
-impl Gate {
+impl<T: Queued> Gate<T> {
     /// The gate of the volume `id` that lets `limits` through.
     pub(crate) fn new(id: VolumeId, limits: Limits, total: Arc<ParkedTotal>) -> Self {
         Self {
@@ -321,7 +324,7 @@ impl Gate {
     }
 
     /// Waiting requests may have been held back by earlier limits.
-    fn changed(&self, pool: Option<(&PoolGate, &mut Shares)>, waiting: &Waiting) {
+    fn changed(&self, pool: Option<(&PoolGate<T>, &mut Shares)>, waiting: &Waiting<T>) {
         let Some((pool, shares)) = pool else { return };
         shares.pause(&pool.budget, self.id.0);
         if !waiting.line.is_empty() {
@@ -333,9 +336,8 @@ impl Gate {
     /// those that it shares with afterwards, and the volume itself if this says that it left a
     /// pool. Called by one at a time.
     pub(crate) fn set_share(
-        &self,
-        with: Option<(&Arc<PoolGate>, Share)>,
-        volume: &Arc<ServedVolume>,
+        self: &Arc<Self>,
+        with: Option<(&Arc<PoolGate<T>>, Share)>,
         now: Mono,
     ) -> bool {
         let floor = with.map(|(_, share)| share.floor);
@@ -365,7 +367,7 @@ impl Gate {
         }
         if let Some((new, share)) = with {
             let mut sharing = lock(&new.sharing);
-            sharing.add(self.id, share, volume);
+            sharing.add(self.id, share, self);
             let waiting = lock(&self.waiting);
             self.joined.store(now.0, Ordering::Relaxed);
             self.pool.store(Some(Arc::clone(new)));
@@ -381,7 +383,7 @@ impl Gate {
     /// Does `work` on the waiting requests, with the pool's order where there is one.
     fn locked<R>(
         &self,
-        work: impl FnOnce(Option<(&PoolGate, &mut Shares)>, &mut Waiting) -> R,
+        work: impl FnOnce(Option<(&PoolGate<T>, &mut Shares)>, &mut Waiting<T>) -> R,
     ) -> R {
         loop {
             let pool = self.pool.load_full();
@@ -483,11 +485,11 @@ impl Gate {
     }
 
     /// Parks `request` until its turn, and until there is `room` for its reply.
-    pub(crate) fn park(&self, mut request: Request, room: Arc<Room>, now: Mono) -> Parked {
+    pub(crate) fn park(&self, mut request: T, room: Arc<Room>, now: Mono) -> Parked {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
-        let (client, connection, cost) = (request.client, request.connection, request.cost);
-        let (worker, file) = (request.worker, request.reads_or_writes().copied());
+        let (client, id, cost) = (request.client(), request.connection(), request.cost());
+        let (file, connection) = (request.file().copied(), id.token);
         self.account(pinned);
         let asks = Asks { client, connection, cost, file, pinned };
         let holds = request.held_bytes();
@@ -503,33 +505,33 @@ impl Gate {
                 }
                 ask |= shares.wake(&pool.budget, self.id.0);
                 if ask {
-                    pool.pumper.store(worker, Ordering::Relaxed);
+                    pool.pumper.store(id.worker, Ordering::Relaxed);
                 }
             }
             if ask {
-                self.pumper.store(worker, Ordering::Relaxed);
+                self.pumper.store(id.worker, Ordering::Relaxed);
             }
             let full = self.is_full_for(waiting.pinned.of(client), &waiting.pinned)
                 || self.is_full_aside() && waiting.line.is_aside(connection);
             if full {
-                waiting.stopped.push(Stopped { worker, connection, client });
+                waiting.stopped.push(Stopped { connection: id, client });
             }
             Parked { ask, full, pinned }
         })
     }
 
-    /// A connection of `worker` has room for replies again. True if requests of it waited for that:
+    /// A connection has room for replies again. True if requests of it waited for that:
     /// ask the gate.
-    pub(crate) fn resume_connection(&self, connection: u64, worker: usize, now: Mono) -> bool {
+    pub(crate) fn resume_connection(&self, connection: ConnId, now: Mono) -> bool {
         self.locked(|pool, waiting| {
             waiting.seen.until(now, &waiting.line);
-            let resumed = waiting.line.resume(&self.meters, connection);
+            let resumed = waiting.line.resume(&self.meters, connection.token);
             if resumed {
-                self.pumper.store(worker, Ordering::Relaxed);
+                self.pumper.store(connection.worker, Ordering::Relaxed);
                 if let Some((pool, shares)) = pool {
                     shares.again(&pool.budget, self.id.0);
                     shares.wake(&pool.budget, self.id.0);
-                    pool.pumper.store(worker, Ordering::Relaxed);
+                    pool.pumper.store(connection.worker, Ordering::Relaxed);
                 }
             }
             resumed
@@ -541,7 +543,7 @@ impl Gate {
     pub(crate) fn pump(
         &self,
         now: Mono,
-        released: &mut Vec<Ticket>,
+        released: &mut Vec<Ticket<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
         let own = self.locked(|pool, waiting| {
@@ -560,7 +562,7 @@ impl Gate {
         &self,
         budget: &Meters,
         now: Mono,
-        released: &mut Vec<Ticket>,
+        released: &mut Vec<Ticket<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Step {
         let mut waiting = lock(&self.waiting);
@@ -575,10 +577,10 @@ impl Gate {
     /// The releases of the requests that wait.
     fn releases<'a>(
         &self,
-        waiting: &'a mut Waiting,
+        waiting: &'a mut Waiting<T>,
         now: Mono,
-        released: &'a mut Vec<Ticket>,
-    ) -> (&'a mut Line<ObjectKey, Ticket>, Releases<'a>) {
+        released: &'a mut Vec<Ticket<T>>,
+    ) -> (&'a mut Line<ObjectKey, Ticket<T>>, Releases<'a, T>) {
         let Waiting { line, seen, pinned, .. } = waiting;
         seen.until(now, line);
         let pinned_max = self.parked_max.load(Ordering::Relaxed);
@@ -586,15 +588,16 @@ impl Gate {
     }
 
     /// Forgets the waiting requests of a connection that is gone.
-    pub(crate) fn cancel(&self, connection: u64, now: Mono, resumed: &mut Vec<Stopped>) {
+    pub(crate) fn cancel(&self, connection: ConnId, now: Mono, resumed: &mut Vec<Stopped>) {
         self.locked(|pool, waiting| {
             waiting.seen.until(now, &waiting.line);
             waiting.stopped.retain(|stopped| stopped.connection != connection);
             let (mut freed, max) = (0, self.parked_max.load(Ordering::Relaxed));
             let pinned = &mut waiting.pinned;
-            waiting.line.cancel_connection(&self.meters, connection, now, &mut |ticket: Ticket| {
+            let token = connection.token;
+            waiting.line.cancel_connection(&self.meters, token, now, &mut |ticket: Ticket<T>| {
                 freed += ticket.pinned;
-                pinned.remove(ticket.request.client, ticket.pinned, max);
+                pinned.remove(ticket.request.client(), ticket.pinned, max);
             });
             self.unaccount(freed);
             if let Some((pool, shares)) = pool.filter(|_| waiting.line.is_empty()) {
@@ -606,9 +609,9 @@ impl Gate {
 
     fn release(
         &self,
-        waiting: &mut Waiting,
+        waiting: &mut Waiting<T>,
         now: Mono,
-        released: &mut Vec<Ticket>,
+        released: &mut Vec<Ticket<T>>,
     ) -> Option<Mono> {
         let (line, mut releases) = self.releases(waiting, now, released);
         let release = &mut |ticket, charged| releases.release(ticket, charged);
@@ -620,7 +623,7 @@ impl Gate {
     /// Connections go on once a quarter of the bound is free, of the volume's or of their client's
     /// part, so that they do not flutter; those that were stopped for requests which wait for files
     /// also once they have none of these any more.
-    fn resume(&self, waiting: &mut Waiting, resumed: &mut Vec<Stopped>) {
+    fn resume(&self, waiting: &mut Waiting<T>, resumed: &mut Vec<Stopped>) {
         let Waiting { line, stopped, pinned, .. } = waiting;
         self.aside.store(line.pinned_aside(), Ordering::Relaxed);
         let fell = line.cleared() | std::mem::take(&mut pinned.fell);
@@ -638,7 +641,7 @@ impl Gate {
             let most = if total_low { pinned.part(max) } else { PARKED_CLIENT_MIN } / 4 * 3;
             resumed.extend(stopped.extract_if(.., |one| {
                 (low || pinned.of(one.client) <= most)
-                    && (aside_low || !line.is_aside(one.connection))
+                    && (aside_low || !line.is_aside(one.connection.token))
             }));
         }
     }
@@ -686,6 +689,7 @@ fn parked_max(limits: Limits) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::Request;
     use weir_qos::{BytesPerSecond, ClientKey, Queue};
 
     #[test]
@@ -700,7 +704,7 @@ mod tests {
     #[test]
     fn what_is_given_back_lets_a_volume_of_a_shared_pool_go_sooner() {
         let (now, rate) = (Mono(1), Limits::of(BytesPerSecond::from_mib(1)));
-        let gate = Gate::new(VolumeId(7), rate, Arc::new(ParkedTotal::new(0)));
+        let gate = Gate::<Request>::new(VolumeId(7), rate, Arc::new(ParkedTotal::new(0)));
         let pool = Arc::new(PoolGate::new(rate));
         lock(&pool.sharing).shares.set(7, Share::default());
         gate.meters.set_shared(true);
@@ -725,7 +729,7 @@ mod tests {
     #[test]
     fn a_request_that_is_refused_and_dropped_says_so_if_it_was_charged() {
         let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond::from_mib(1)) };
-        let gate = Gate::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
+        let gate = Gate::<Request>::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
         // Late enough for the meter of bytes to have its catch-up.
         let now = Mono::from_secs(1);
         assert!(gate.try_pass(Cost::of(1), None, now).is_some());

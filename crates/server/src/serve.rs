@@ -14,13 +14,14 @@ use crate::credits;
 use crate::credits::Keeper;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
 use crate::groups::GroupDirectory;
+use crate::inbox::Inbox;
 use crate::locks::{Life, LockDoor, LockThread, Service};
 use crate::notify::ServiceManager;
 use crate::plane::{Plane, PlaneError};
 use crate::rpcbind::{Portmap, RegisterError, Registration};
 use crate::sync::Arc;
 use crate::udp::{Datagrams, Sockets};
-use crate::worker::{Inbox, Worker};
+use crate::worker::{Message, Worker};
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
@@ -291,7 +292,7 @@ fn engine(
     config: &ServerConfig,
     objects_max: usize,
     catalog: &Arc<Catalog>,
-    inboxes: &[Arc<Inbox>],
+    inboxes: &[Arc<Inbox<Message>>],
     portmap: Portmap,
     locks: Option<Arc<LockDoor>>,
 ) -> Result<Engine, ServeError> {

@@ -27,18 +27,20 @@ use crate::clock::SystemClock;
 use crate::credits::{AHEAD, Credits, Keeper, Keeping};
 use crate::gate::{ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
+use crate::inbox::Inbox;
 use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
 use crate::retransmit::{Clients, client_at};
 use crate::rpcbind::Portmap;
-use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock, mpsc};
-use crate::worker::{Inbox, Message};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
+use crate::worker::{Message, Request, VolumeGate};
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::Snapshot;
-use weir_core::{Clock, HandleKey, PoolId, VolumeId};
+use weir_core::origin::Counts;
+use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
 use weir_store::LocalStore;
@@ -63,8 +65,25 @@ pub(crate) struct Bounds {
 
 /// A worker as others see it.
 pub(crate) struct WorkerDoor {
-    inbox: Arc<Inbox>,
-    connections: AtomicUsize,
+    inbox: Arc<Inbox<Message>>,
+    /// Its connections, by their clients' addresses.
+    connections: Mutex<Counts>,
+}
+
+impl WorkerDoor {
+    fn new(inbox: Arc<Inbox<Message>>) -> Self {
+        Self { inbox, connections: Mutex::default() }
+    }
+
+    /// The worker for a new connection from `origin`: the one with the fewest connections from
+    /// there, so that each client's connections are on all workers; among equals the one with the
+    /// fewest of all.
+    fn for_one_of(origin: Origin, doors: &[Self]) -> Option<&Self> {
+        doors.iter().min_by_key(|door| {
+            let connections = lock(&door.connections);
+            (connections.of(origin), connections.total())
+        })
+    }
 }
 
 /// The services of the machine around the server.
@@ -101,7 +120,7 @@ pub(crate) struct Engine {
     doors: Vec<WorkerDoor>,
     served: Arc<ArcSwap<ServedSet>>,
     /// The pools whose volumes share a budget; held while a snapshot is applied.
-    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate>>>,
+    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate<Request>>>>,
     serial: AtomicU64,
     unfinished: AtomicBool,
     /// The credits that an earlier server left to volumes that are not open yet.
@@ -115,12 +134,11 @@ impl Engine {
         verifier: [u8; 8],
         settings: StoreSettings,
         bounds: &Bounds,
-        inboxes: &[Arc<Inbox>],
+        inboxes: &[Arc<Inbox<Message>>],
         Surroundings { clock, groups, portmap, locks, credits, keeper }: Surroundings,
     ) -> Self {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
-        let door = |inbox| WorkerDoor { inbox, connections: AtomicUsize::new(0) };
         Self {
             clock,
             keys,
@@ -136,7 +154,7 @@ impl Engine {
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(bounds.parked_bytes_max)),
-            doors: inboxes.iter().cloned().map(door).collect(),
+            doors: inboxes.iter().cloned().map(WorkerDoor::new).collect(),
             served: Arc::default(),
             sharing: Mutex::default(),
             serial: AtomicU64::new(0),
@@ -162,11 +180,11 @@ impl Engine {
         self.serial.fetch_add(1, Ordering::Relaxed) & u64::from(u32::MAX)
     }
 
-    /// Gives a new connection, which was admitted, to the worker that has the fewest.
+    /// Gives a new connection, which was admitted, to a worker.
     pub(crate) fn adopt(&self, socket: TcpStream, peer: SocketAddr) {
-        let least = self.doors.iter().min_by_key(|door| door.connections.load(Ordering::Relaxed));
-        if let Some(door) = least {
-            door.connections.fetch_add(1, Ordering::Relaxed);
+        let origin = Origin::of(peer.ip());
+        if let Some(door) = WorkerDoor::for_one_of(origin, &self.doors) {
+            lock(&door.connections).add(origin);
             self.counters.accepted();
             let caller = self.clients.enter(client_at(peer.ip()), self.clock.now());
             door.inbox.post(Message::Connection(socket, peer, caller));
@@ -185,7 +203,7 @@ impl Engine {
         self.clients.leave(client_at(peer), self.clock.now());
         self.admission.leave(peer);
         if let Some(door) = self.doors.get(worker) {
-            door.connections.fetch_sub(1, Ordering::Relaxed);
+            lock(&door.connections).remove(Origin::of(peer));
         }
     }
 
@@ -303,7 +321,7 @@ impl Engine {
             gate.set_file_ceiling(file_ceiling, self.clock.now());
         }
         if changes {
-            self.post(gate.pumper(), Message::Pump(Arc::clone(volume)));
+            self.pump(gate);
         }
     }
 
@@ -312,7 +330,7 @@ impl Engine {
         &self,
         snapshot: &Snapshot,
         changed: &[&Mounted],
-        pools: &mut BTreeMap<PoolId, Arc<PoolGate>>,
+        pools: &mut BTreeMap<PoolId, Arc<PoolGate<Request>>>,
     ) {
         let now = self.clock.now();
         let shared = |id: PoolId| snapshot.pool(id).and_then(|pool| pool.shared_budget());
@@ -325,9 +343,9 @@ impl Engine {
             }
         }
         for Mounted { volume, spec } in changed {
-            let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), volume, now);
+            let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), now);
             if left {
-                self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+                self.pump(&volume.gate);
             }
         }
     }
@@ -337,10 +355,15 @@ impl Engine {
         if let Some(locks) = &self.locks {
             locks.volume_gone(volume.id);
         }
-        volume.gate.set_share(None, volume, self.clock.now());
+        volume.gate.set_share(None, self.clock.now());
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
         volume.gate.set_file_ceiling(None, self.clock.now());
-        self.post(volume.gate.pumper(), Message::Pump(Arc::clone(volume)));
+        self.pump(&volume.gate);
+    }
+
+    /// Has the worker that asks the gate ask it now.
+    fn pump(&self, gate: &Arc<VolumeGate>) {
+        self.post(gate.pumper(), Message::Pump(Arc::clone(gate)));
     }
 }
 
@@ -363,8 +386,8 @@ impl Plane for Engine {
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
             self.retire(&gone.volume);
         }
-        for (worker, volume) in sharing.values().filter_map(|pool| pool.door()) {
-            self.post(worker, Message::Pump(volume));
+        for (worker, gate) in sharing.values().filter_map(|pool| pool.door()) {
+            self.post(worker, Message::Pump(gate));
         }
         failed.map_or(Ok(()), Err)
     }

@@ -2,9 +2,9 @@
 
 use super::ServedVolume;
 use super::stats::Stats;
-use crate::gate::Gate;
+use crate::conn_id::ConnId;
 use crate::sync::{Arc, OnceLock};
-use crate::worker::Request;
+use crate::worker::{Request, VolumeGate};
 use std::path::Path;
 use weir_core::{Credentials, FileHandle, HandleKey, Mono, ObjectKey, Shared, SnapshotId};
 use weir_nfs::rpc::{Call, Credential};
@@ -16,7 +16,7 @@ use weir_store::{Durability, LocalStore, Options, Pool};
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
 
 /// A volume in `directory`, which does not exist yet.
-pub(crate) fn served(directory: &Path, gate: Gate) -> ServedVolume {
+pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
     let options = Options {
         quota_bytes: 1 << 30,
         namespace_durability: Durability::Process,
@@ -39,8 +39,7 @@ pub(crate) fn request(
 ) -> Request {
     let args = if class == Class::Write { usize::try_from(bytes).unwrap() } else { 128 };
     Request {
-        worker: 0,
-        connection: 1,
+        connection: ConnId { worker: 0, token: 1 },
         client: ClientKey(1),
         volume: Arc::clone(volume),
         rights: Rights { cred: Credentials::ROOT, read_only: false },

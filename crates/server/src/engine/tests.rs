@@ -2,7 +2,8 @@
 
 use super::testing::{request, served};
 use super::*;
-use crate::gate::{Gate, ParkedTotal};
+use crate::conn_id::ConnId;
+use crate::gate::{Gate, ParkedTotal, Queued};
 use crate::worker::Request;
 use weir_core::{Mono, ObjectKey, VolumeId};
 use weir_nfs::v3::Class;
@@ -16,7 +17,8 @@ fn write(volume: &Arc<ServedVolume>, client: u64, file: u8, bytes: u64) -> Reque
     let key = ObjectKey::new(&[file]).unwrap();
     let client_key = ClientKey(u128::from(client));
     let request = request(volume, Class::Write, key, bytes);
-    Request { connection: client, client: client_key, ..request }
+    let connection = ConnId { worker: 0, token: client };
+    Request { connection, client: client_key, ..request }
 }
 
 #[test]
@@ -35,7 +37,7 @@ fn who_floods_one_file_stops_nobody_else() {
     let mut flood = 0;
     loop {
         let request = write(&volume, 1, 7, MIB);
-        if gate.try_pass(request.cost, request.reads_or_writes(), Mono(now)).is_some() {
+        if gate.try_pass(request.cost, request.file(), Mono(now)).is_some() {
             continue;
         }
         flood += 1;
@@ -51,7 +53,7 @@ fn who_floods_one_file_stops_nobody_else() {
     // Another uses the volume up with other files, and one of its requests has to wait.
     for file in 0..=255 {
         let request = write(&volume, 2, file, 4096);
-        let passed = gate.try_pass(Cost::of(MIB / 20), request.reads_or_writes(), Mono(now));
+        let passed = gate.try_pass(Cost::of(MIB / 20), request.file(), Mono(now));
         if file != 7 && passed.is_none() {
             let parked = gate.park(request, Arc::default(), Mono(now));
             assert!(!parked.full, "it is not what fills the memory");
@@ -68,9 +70,23 @@ fn who_floods_one_file_stops_nobody_else() {
         next = gate.pump(Mono(now), &mut released, &mut resumed);
     }
     assert!(now - from >= 10 * SECOND, "{} ns", now - from);
-    assert!(released.iter().any(|ticket| ticket.request.connection == 2), "meanwhile");
+    assert!(released.iter().any(|ticket| ticket.request.connection.token == 2), "meanwhile");
     assert!(gate.waiting() > 40);
     // A connection that is gone takes its waiting requests with it.
-    gate.cancel(1, Mono(now), &mut resumed);
+    gate.cancel(ConnId { worker: 0, token: 1 }, Mono(now), &mut resumed);
     assert_eq!((gate.waiting(), gate.parked()), (0, 0));
+}
+
+#[test]
+fn the_connections_of_each_client_are_on_all_workers() {
+    let doors: Vec<_> = (0..2).map(|_| WorkerDoor::new(Inbox::new().unwrap())).collect();
+    let connect = |last: u8| {
+        let origin = Origin::of([10, 0, 0, last].into());
+        let door = WorkerDoor::for_one_of(origin, &doors).unwrap();
+        lock(&door.connections).add(origin);
+        usize::from(std::ptr::eq(door, &raw const doors[1]))
+    };
+    // One connection of a first client, then a second client's four: two on each worker.
+    assert_eq!([1, 2, 2, 2, 2].map(connect), [0, 1, 0, 1, 0]);
+    assert_eq!([3, 1, 1].map(connect), [1, 1, 0]);
 }

@@ -1,9 +1,9 @@
 //! A volume as the data plane serves it, and what a caller may do with it.
 
 use super::stats::Stats;
-use crate::gate::Gate;
 use crate::retransmit::Claim;
 use crate::sync::{Arc, AtomicU64};
+use crate::worker::VolumeGate;
 use std::net::IpAddr;
 use weir_catalog::{Access, ExportRule, Squash, Volume};
 use weir_core::{Mono, VolumeId};
@@ -16,7 +16,7 @@ use weir_store::LocalStore;
 pub(crate) struct ServedVolume {
     pub(crate) id: VolumeId,
     pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<VolumeGate>,
     pub(crate) stats: Stats,
     /// Operations that it had answered when it was looked at whether it rests.
     pub(super) at_rest: AtomicU64,
@@ -24,7 +24,12 @@ pub(crate) struct ServedVolume {
 
 impl ServedVolume {
     /// A volume that nobody has used yet.
-    pub(super) fn new(nfs: weir_nfs::v3::Volume<LocalStore>, gate: Gate, stats: Stats) -> Self {
+    pub(super) fn new(
+        nfs: weir_nfs::v3::Volume<LocalStore>,
+        gate: VolumeGate,
+        stats: Stats,
+    ) -> Self {
+        let gate = Arc::new(gate);
         Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, at_rest: AtomicU64::new(0) }
     }
 

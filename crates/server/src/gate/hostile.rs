@@ -4,12 +4,13 @@
 //! The worker's part is written out here in its simplest form: it starts what a gate releases,
 //! keeps the room of each connection, and sends replies as the client's socket takes them.
 
-use super::{Charged, Gate, ParkedTotal, PoolGate, Ticket};
+use super::{Charged, Gate, ParkedTotal, PoolGate, Queued, Room, Ticket};
+use crate::conn_id::ConnId;
 use crate::engine::testing::{request, served};
 use crate::engine::{Done, ServedVolume, Stages};
 use crate::limits::{REPLY_BYTES_MAX, UNSENT_BYTES_MAX};
 use crate::sync::Arc;
-use crate::worker::{Request, Room};
+use crate::worker::Request;
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -130,7 +131,7 @@ impl Drop for Simulation {
     fn drop(&mut self) {
         for (&token, connection) in &self.connections {
             let volume = self.habits[connection.habit].volume;
-            self.volumes[volume].gate.cancel(token, Mono(self.now), &mut Vec::new());
+            self.volumes[volume].gate.cancel(conn(token), Mono(self.now), &mut Vec::new());
         }
     }
 }
@@ -147,7 +148,7 @@ impl Simulation {
                 let volume = Arc::new(served(&directory.path().join(format!("{id}")), gate));
                 volume.gate.set_file_ceiling(world.files, Mono(SECOND));
                 if let Some(pool) = &pool {
-                    volume.gate.set_share(Some((pool, Share::default())), &volume, Mono(SECOND));
+                    volume.gate.set_share(Some((pool, Share::default())), Mono(SECOND));
                 }
                 volume
             })
@@ -246,10 +247,10 @@ impl Simulation {
         let key = ObjectKey::new(&[habit.file]).unwrap();
         let client = ClientKey(habit.client.into());
         let mut request = request(&volume, Class::Read, key, habit.size);
-        (request.client, request.connection) = (client, token);
+        (request.client, request.connection) = (client, conn(token));
         (request.arrived, request.passed) = (Mono(self.now), Mono(self.now));
         let now = Mono(self.now);
-        let passed = volume.gate.try_pass(request.cost, request.reads_or_writes(), now);
+        let passed = volume.gate.try_pass(request.cost, request.file(), now);
         if let Some(charged) = passed {
             volume.stats.passed(0, request.cost, true, std::time::Duration::ZERO, now);
             request.charge(charged, now);
@@ -368,7 +369,7 @@ impl Simulation {
         let open = may_reply(connection);
         connection.room.set_open(open);
         let asks = open && connection.parked > 0 && connection.room.was_refused();
-        if asks && self.volumes[volume].gate.resume_connection(token, 0, Mono(self.now)) {
+        if asks && self.volumes[volume].gate.resume_connection(conn(token), Mono(self.now)) {
             self.pump_soon(volume, self.now);
         }
     }
@@ -377,7 +378,7 @@ impl Simulation {
         let Some(connection) = self.connections.remove(&token) else { return };
         let volume = self.habits[connection.habit].volume;
         let gate = &self.volumes[volume].gate;
-        gate.cancel(token, Mono(self.now), &mut Vec::new());
+        gate.cancel(conn(token), Mono(self.now), &mut Vec::new());
         let unsent = connection.out.len() as u64;
         self.volumes[volume].stats.sent(0, unsent, Mono(self.now));
         self.connect(connection.habit);
@@ -406,11 +407,11 @@ impl Simulation {
         }
     }
 
-    fn released(&mut self, ticket: Ticket) {
+    fn released(&mut self, ticket: Ticket<Request>) {
         let Ticket { request, holds, .. } = ticket;
         let (now, cost) = (Mono(self.now), request.cost);
         let volume = Arc::clone(&request.volume);
-        let Some(connection) = self.connections.get_mut(&request.connection) else {
+        let Some(connection) = self.connections.get_mut(&request.connection.token) else {
             volume.stats.returned(0, cost, now);
             if volume.gate.refund(request.charged(), request.passed, now) {
                 self.pump_soon(volume_of(&self.volumes, &volume), self.now);
@@ -420,7 +421,7 @@ impl Simulation {
         connection.room.arrived(holds);
         connection.parked -= 1;
         volume.stats.passed(0, cost, false, std::time::Duration::ZERO, now);
-        self.start(request.connection, request);
+        self.start(request.connection.token, request);
     }
 
     /// Reads the counters each second, and judges ten of them, as the watch does.
@@ -452,6 +453,11 @@ impl Simulation {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % below.max(1)
     }
+}
+
+/// The connection with this number.
+fn conn(token: u64) -> ConnId {
+    ConnId { worker: 0, token }
 }
 
 fn volume_of(volumes: &[Arc<ServedVolume>], volume: &Arc<ServedVolume>) -> usize {

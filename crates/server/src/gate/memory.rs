@@ -1,6 +1,7 @@
 //! The memory of requests that wait at gates, and the connections that are not read because of it.
 //! Not here: the bounds on it, which the gate compares.
 
+use crate::conn_id::ConnId;
 use crate::sync::{AtomicU64, Ordering};
 use std::collections::HashMap;
 use weir_qos::ClientKey;
@@ -48,10 +49,8 @@ impl Pinned {
 /// A connection that stopped reading because of a volume's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stopped {
-    /// The worker that owns it.
-    pub(crate) worker: usize,
-    /// The connection's token at that worker.
-    pub(crate) connection: u64,
+    /// The connection.
+    pub(crate) connection: ConnId,
     /// The client whose requests fill the memory.
     pub(super) client: ClientKey,
 }

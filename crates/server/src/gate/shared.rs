@@ -1,44 +1,48 @@
 //! The budget that the volumes of a pool share, and the turns of its volumes. Waiting requests stay
 //! in each volume's own gate; the order and the arithmetic are `weir-qos`'s.
 
-use super::{Stopped, Ticket};
-use crate::engine::ServedVolume;
+use super::{Gate, Queued, Stopped, Ticket};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
 use std::collections::BTreeMap;
 use weir_core::{Mono, VolumeId};
 use weir_qos::{Limits, Meters, Share, Shares, Step};
 
 /// The gate of a shared pool.
-pub(crate) struct PoolGate {
+pub(crate) struct PoolGate<T> {
     pub(super) budget: Meters,
     /// Taken before the lock of any volume.
-    pub(super) sharing: Mutex<Sharing>,
+    pub(super) sharing: Mutex<Sharing<T>>,
     /// The worker that asks again; meaningful while somebody waits.
     pub(super) pumper: AtomicUsize,
     /// Time of the worker's next poll, as with a volume of its own.
     pub(super) armed: AtomicU64,
 }
 
-/// The volumes and their order.
-#[derive(Default)]
-pub(super) struct Sharing {
+/// The gates of the volumes, and their order.
+pub(super) struct Sharing<T> {
     pub(super) shares: Shares,
-    volumes: BTreeMap<u32, Weak<ServedVolume>>,
+    gates: BTreeMap<u32, Weak<Gate<T>>>,
 }
 
-impl Sharing {
-    pub(super) fn add(&mut self, id: VolumeId, share: Share, volume: &Arc<ServedVolume>) {
+impl<T> Default for Sharing<T> {
+    fn default() -> Self {
+        Self { shares: Shares::new(), gates: BTreeMap::new() }
+    }
+}
+
+impl<T> Sharing<T> {
+    pub(super) fn add(&mut self, id: VolumeId, share: Share, gate: &Arc<Gate<T>>) {
         self.shares.set(id.0, share);
-        self.volumes.insert(id.0, Arc::downgrade(volume));
+        self.gates.insert(id.0, Arc::downgrade(gate));
     }
 
     pub(super) fn remove(&mut self, budget: &Meters, id: VolumeId) {
         self.shares.remove(budget, id.0);
-        self.volumes.remove(&id.0);
+        self.gates.remove(&id.0);
     }
 }
 
-impl PoolGate {
+impl<T: Queued> PoolGate<T> {
     /// A pool without volumes.
     pub(crate) fn new(budget: Limits) -> Self {
         Self {
@@ -55,10 +59,10 @@ impl PoolGate {
         self.budget.set(budget, now);
     }
 
-    /// The worker that asks it again, and a volume by which to ask.
-    pub(crate) fn door(&self) -> Option<(usize, Arc<ServedVolume>)> {
-        let volume = lock(&self.sharing).volumes.values().find_map(Weak::upgrade)?;
-        Some((self.pumper.load(Ordering::Relaxed), volume))
+    /// The worker that asks it again, and the gate of a volume by which to ask.
+    pub(crate) fn door(&self) -> Option<(usize, Arc<Gate<T>>)> {
+        let gate = lock(&self.sharing).gates.values().find_map(Weak::upgrade)?;
+        Some((self.pumper.load(Ordering::Relaxed), gate))
     }
 
     pub(super) fn change(&self, id: VolumeId, share: Share) {
@@ -70,13 +74,13 @@ impl PoolGate {
     pub(super) fn pump(
         &self,
         now: Mono,
-        released: &mut Vec<Ticket>,
+        released: &mut Vec<Ticket<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
         let mut sharing = lock(&self.sharing);
-        let Sharing { shares, volumes } = &mut *sharing;
-        shares.poll(&self.budget, now, |id| match volumes.get(&id).and_then(Weak::upgrade) {
-            Some(volume) => volume.gate.step(&self.budget, now, released, resumed),
+        let Sharing { shares, gates } = &mut *sharing;
+        shares.poll(&self.budget, now, |id| match gates.get(&id).and_then(Weak::upgrade) {
+            Some(gate) => gate.step(&self.budget, now, released, resumed),
             None => Step::Nothing,
         })
     }

@@ -17,9 +17,10 @@ pub(crate) use outgoing::Datagram;
 pub(crate) use service::{Life, Service};
 pub(crate) use thread::LockThread;
 
+use crate::conn_id::ConnId;
+use crate::inbox::Inbox;
 use crate::limits::{LOCK_CALLS_MAX, LOCK_CALLS_ORIGIN_MIN, LOCK_CALLS_ORIGIN_ONE_IN};
 use crate::sync::{Arc, Mutex, lock, mpsc};
-use crate::worker::{Inbox, Message};
 use std::net::{IpAddr, SocketAddr};
 use weir_core::origin::Counts;
 use weir_core::{Origin, VolumeId};
@@ -41,12 +42,7 @@ pub(crate) struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AskedBy {
     /// The call came on a connection of a worker.
-    Connection {
-        /// The worker.
-        worker: usize,
-        /// The connection's token there.
-        token: u64,
-    },
+    Connection(ConnId),
     /// The call came in a datagram.
     Datagram {
         /// The sender's address.
@@ -56,9 +52,21 @@ pub(crate) enum AskedBy {
     },
 }
 
+/// A message to the lock manager.
+pub(crate) enum Message {
+    /// A call.
+    Call(Asked),
+    /// The proof in this slot can make progress.
+    Wake(usize),
+    /// A volume is gone.
+    VolumeGone(VolumeId),
+    /// Drop this, as a sign of life.
+    RollCall(mpsc::Sender<()>),
+}
+
 /// The lock manager's thread as others see it.
 pub(crate) struct LockDoor {
-    inbox: Arc<Inbox>,
+    inbox: Arc<Inbox<Message>>,
     calls: Mutex<Counts>,
     /// The lock manager's counters for the metrics.
     pub(crate) counters: LockCounters,
@@ -80,7 +88,7 @@ impl LockDoor {
         if !self.admits(Origin::of(asked.peer.address)) {
             return false;
         }
-        self.inbox.post(Message::Ask(Box::new(asked)));
+        self.inbox.post(Message::Call(asked));
         true
     }
 

@@ -4,12 +4,13 @@ use super::counters::{count, gauge};
 use super::hosts::{Hosts, NotMonitored};
 use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
 use super::proof::{Proof, prove};
-use super::{Asked, AskedBy, LockDoor};
+use super::{Asked, AskedBy, LockDoor, Message};
+use crate::conn_id::ConnId;
 use crate::engine::{Engine, View};
 use crate::limits::MONITORED_HOSTS_MAX;
 use crate::sync::Arc;
 use crate::udp;
-use crate::worker::{Message, Tasks};
+use crate::worker::{self, Tasks};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -74,7 +75,7 @@ pub(crate) struct Service {
     /// Notices to be begun.
     notices: BTreeMap<(Mono, u64), Arc<MonitoredHost>>,
     serial: u64,
-    proving: Tasks<Proof, Asked>,
+    proving: Tasks<Proof, Asked, Message>,
     tidy_at: Mono,
     in_grace: bool,
     now: Mono,
@@ -311,9 +312,9 @@ impl Service {
 
     fn reply(&mut self, asked: &Asked, reply: Vec<u8>) {
         match asked.by {
-            AskedBy::Connection { worker, token } => {
+            AskedBy::Connection(ConnId { worker, token }) => {
                 self.door.answered(asked.peer.address);
-                self.engine.post(worker, Message::Answer(token, reply));
+                self.engine.post(worker, worker::Message::Answer(token, reply));
             }
             AskedBy::Datagram { from, bytes } => {
                 let reply = udp::bounded(reply, bytes, asked.call.xid);

@@ -1,11 +1,10 @@
 //! The thread: waits for calls, datagrams and the time, and gives each to whom it is for.
 
-use super::{LockDoor, Service};
+use super::{LockDoor, Message, Service};
 use crate::acceptor::Stop;
 use crate::engine::Engine;
 use crate::sync::Arc;
 use crate::udp::{Datagrams, Incoming};
-use crate::worker::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::time::Duration;
@@ -40,12 +39,10 @@ impl LockThread {
             self.door.inbox.take(&mut messages);
             for message in messages.drain(..) {
                 match message {
-                    Message::Ask(asked) => self.service.ask(*asked),
+                    Message::Call(asked) => self.service.ask(asked),
                     Message::Wake(slot) => self.service.woken(slot),
                     Message::VolumeGone(volume) => self.service.volume_gone(volume),
                     Message::RollCall(absent) => drop(absent),
-                    // All other messages are for workers.
-                    _ => {}
                 }
             }
             self.datagrams.receive(&mut incoming);

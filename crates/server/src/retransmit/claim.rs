@@ -2,7 +2,8 @@
 
 use super::clients::Register;
 use super::key::{CallKey, Prints};
-use super::table::{Arrival, Asker, Askers, Calls, Place, Ticket};
+use super::table::{Arrival, Askers, Calls, Place, Ticket};
+use crate::conn_id::ConnId;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, Weak, lock};
 use weir_core::{CallId, Mono, VolumeId};
 use weir_qos::ClientKey;
@@ -48,7 +49,7 @@ impl Caller {
     pub(crate) fn arrive(
         self: &Arc<Self>,
         key: CallKey,
-        asker: Asker,
+        asker: ConnId,
         now: Mono,
         copy: impl FnOnce(&[u8]) -> Vec<u8>,
     ) -> Came {
@@ -67,14 +68,14 @@ impl Caller {
 
     /// A WRITE came. Nothing if it is to be dropped, because it came before and is underway; with a
     /// claim if it waits elsewhere too.
-    pub(crate) fn meet(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Option<Claim>> {
+    pub(crate) fn meet(self: &Arc<Self>, key: CallKey, asker: ConnId) -> Option<Option<Claim>> {
         let place = lock(&self.calls).meet(key, asker);
         place.map_or(Some(None), |place| self.waiting(key, place))
     }
 
     /// A READ or WRITE has to wait for its contract. Nothing if it is to be dropped, because it
     /// came before and is underway.
-    pub(crate) fn wait(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Option<Claim>> {
+    pub(crate) fn wait(self: &Arc<Self>, key: CallKey, asker: ConnId) -> Option<Option<Claim>> {
         let place = lock(&self.calls).wait(key, asker);
         self.waiting(key, place)
     }
@@ -88,7 +89,7 @@ impl Caller {
     }
 
     /// A WRITE that did not wait for its contract waits for the disk.
-    pub(crate) fn begun(self: &Arc<Self>, key: CallKey, asker: Asker) -> Option<Claim> {
+    pub(crate) fn begun(self: &Arc<Self>, key: CallKey, asker: ConnId) -> Option<Claim> {
         let ticket = lock(&self.calls).begin_new(key, asker)?;
         Some(Claim::new(self, key, ticket, Kind::Begun))
     }
@@ -192,7 +193,7 @@ impl Claim {
         let askers = if once {
             self.caller.change(|calls| {
                 let askers = calls.answered(key)?;
-                calls.remember(key, (volume, askers.last().connection), reply, now);
+                calls.remember(key, (volume, askers.last().token), reply, now);
                 Some(askers)
             })
         } else {

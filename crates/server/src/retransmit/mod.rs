@@ -21,4 +21,3 @@ mod table;
 
 pub(crate) use claim::{Caller, Came, Claim};
 pub(crate) use clients::{Clients, client_at};
-pub(crate) use table::Asker;

@@ -2,19 +2,11 @@
 //! argument.
 
 use super::key::{CallKey, Plain};
+use crate::conn_id::ConnId;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWERS_CLIENT_MAX, ANSWERS_KEPT, ASKERS_MAX};
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use weir_core::{Mono, VolumeId};
-
-/// A connection that wants the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asker {
-    /// The worker that owns it.
-    pub(crate) worker: usize,
-    /// The connection's token there.
-    pub(crate) connection: u64,
-}
 
 /// A request among those that are the same call; numbered within its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,36 +15,36 @@ pub(crate) struct Ticket(u64);
 /// The connections that a call came over, in the order in which they asked last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Askers {
-    first: (Asker, Ticket),
-    more: Vec<(Asker, Ticket)>,
+    first: (ConnId, Ticket),
+    more: Vec<(ConnId, Ticket)>,
 }
 
 impl Askers {
     /// Each of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Asker> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ConnId> {
         self.places().map(|(asker, _)| asker)
     }
 
     /// The one that asked last.
-    pub(super) fn last(&self) -> Asker {
+    pub(super) fn last(&self) -> ConnId {
         self.more.last().unwrap_or(&self.first).0
     }
 
-    fn places(&self) -> impl Iterator<Item = (Asker, Ticket)> {
+    fn places(&self) -> impl Iterator<Item = (ConnId, Ticket)> {
         [self.first].into_iter().chain(self.more.iter().copied())
     }
 
-    fn one(place: (Asker, Ticket)) -> Self {
+    fn one(place: (ConnId, Ticket)) -> Self {
         Self { first: place, more: Vec::new() }
     }
 
-    fn has(&self, asker: Asker) -> bool {
+    fn has(&self, asker: ConnId) -> bool {
         self.iter().any(|own| own == asker)
     }
 
     /// Makes `asker` the one that asked last; it keeps its ticket if it has one. False if there
     /// are too many for one more.
-    fn add(&mut self, asker: Asker, ticket: Ticket) -> bool {
+    fn add(&mut self, asker: ConnId, ticket: Ticket) -> bool {
         if self.last() == asker {
             return true;
         }
@@ -145,7 +137,7 @@ impl Calls {
     }
 
     /// A call that must not be repeated came.
-    pub(super) fn arrive(&mut self, key: CallKey, asker: Asker, now: Mono) -> Arrival<'_> {
+    pub(super) fn arrive(&mut self, key: CallKey, asker: ConnId, now: Mono) -> Arrival<'_> {
         let known = self.answers.get(&key);
         if known.is_none_or(|answer| now.since(answer.at) > ANSWERS_KEPT) {
             return match self.wait(key, asker) {
@@ -156,7 +148,7 @@ impl Calls {
         }
         match self.answers.get_mut(&key) {
             Some(answer) => {
-                answer.connection = asker.connection;
+                answer.connection = asker.token;
                 Arrival::Answered(&answer.reply)
             }
             None => Arrival::Underway,
@@ -165,13 +157,13 @@ impl Calls {
 
     /// A call came that nothing is remembered of once it is answered. Nothing if it is not
     /// underway, otherwise what [`Self::wait`] says.
-    pub(super) fn meet(&mut self, key: CallKey, asker: Asker) -> Option<Place> {
+    pub(super) fn meet(&mut self, key: CallKey, asker: ConnId) -> Option<Place> {
         self.underway.contains_key(&key).then(|| self.wait(key, asker))
     }
 
     /// A call is about to wait. It shares the place of its like that waits already on the same
     /// connection, or is being carried out.
-    pub(super) fn wait(&mut self, key: CallKey, asker: Asker) -> Place {
+    pub(super) fn wait(&mut self, key: CallKey, asker: ConnId) -> Place {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         match self.underway.entry(key) {
@@ -204,7 +196,7 @@ impl Calls {
 
     /// A call that did not wait before is being carried out. Nothing if one of its likes has
     /// come to be underway meanwhile.
-    pub(super) fn begin_new(&mut self, key: CallKey, asker: Asker) -> Option<Ticket> {
+    pub(super) fn begin_new(&mut self, key: CallKey, asker: ConnId) -> Option<Ticket> {
         if self.underway.contains_key(&key) {
             return None;
         }

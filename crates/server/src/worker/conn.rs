@@ -5,8 +5,8 @@
 use super::buffers::Buffers;
 use super::holder::Holder;
 use super::lent::Lent;
-use super::room::Room;
 use crate::engine::ServedVolume;
+use crate::gate::Room;
 use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, RECV_CALM, RECV_SMALL_BYTES, SEND_SLICES_MAX};
 use crate::retransmit::{Caller, client_at};
 use crate::sync::Arc;

@@ -1,21 +1,22 @@
 //! The worker's state except the connections themselves, so that a connection and the rest can be
 //! borrowed side by side.
 
-use super::Close;
 use super::buffers::Buffers;
 use super::conn::Conn;
 use super::holder::{Holder, Holders, UnderWay};
-use super::inbox::{Inbox, Message};
 use super::lent::Lent;
 use super::request::{Asking, Pending, Request};
 use super::tasks::Tasks;
-use crate::engine::{Done, Engine, ServedVolume, Stages, View, is_judged};
-use crate::gate::{Charged, Stopped, Ticket};
+use super::{Close, Message, Ticket, VolumeGate};
+use crate::conn_id::ConnId;
+use crate::engine::{Done, Engine, Stages, View, is_judged};
+use crate::gate::{Charged, Queued, Stopped};
+use crate::inbox::Inbox;
 use crate::limits::{
     IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED,
     REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX, UNSENT_BYTES_MAX,
 };
-use crate::retransmit::{Asker, Claim};
+use crate::retransmit::Claim;
 use crate::sync::Arc;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -33,7 +34,7 @@ use weir_store::LocalStore;
 /// A gate to ask again at a time; ordered by that alone.
 struct Timer {
     at: Mono,
-    volume: Arc<ServedVolume>,
+    gate: Arc<VolumeGate>,
 }
 
 impl PartialEq for Timer {
@@ -60,17 +61,17 @@ impl Ord for Timer {
 pub(crate) struct Core {
     pub(super) id: usize,
     pub(super) engine: Arc<Engine>,
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) inbox: Arc<Inbox<Message>>,
     pub(super) view: View,
-    pub(super) tasks: Tasks<Served, Pending>,
-    pub(super) lookups: Tasks<FsResult<Groups>, Asking>,
+    pub(super) tasks: Tasks<Served, Pending, Message>,
+    pub(super) lookups: Tasks<FsResult<Groups>, Asking, Message>,
     pub(super) buffers: Buffers,
     pub(super) messages: Vec<Message>,
     /// Requests that gates released and that are not handed out yet.
     pub(super) released: VecDeque<Ticket>,
     pub(super) resumed: Vec<Stopped>,
     /// Replies for connections other than the one whose request was carried out.
-    pub(super) replies: Vec<(Asker, Vec<u8>)>,
+    pub(super) replies: Vec<(ConnId, Vec<u8>)>,
     /// Connections to tidy before sleeping.
     pub(super) dirty: Vec<u64>,
     /// Dirty connections whose origin had no turn left for them: they come first in the next round.
@@ -97,7 +98,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox<Message>>) -> Self {
         let now = engine.clock.now();
         Self {
             id,
@@ -135,7 +136,7 @@ impl Core {
 
     /// Does anybody wait, of any worker, at a gate that this one is to ask?
     pub(super) fn is_waited_for(&self) -> bool {
-        self.timers.iter().any(|Reverse(timer)| timer.volume.gate.waiting() > 0)
+        self.timers.iter().any(|Reverse(timer)| timer.gate.waiting() > 0)
     }
 
     /// Operations and look-ups that wait.
@@ -160,6 +161,11 @@ impl Core {
     /// Do replies and requests in flight of all connections hold more than they may?
     pub(super) fn is_crowded(&self) -> bool {
         self.reply_bytes >= REPLY_BYTES_WORKER_MAX
+    }
+
+    /// The name of `conn`, which this worker owns.
+    pub(super) fn id_of(&self, conn: &Conn) -> ConnId {
+        ConnId { worker: self.id, token: conn.token }
     }
 
     /// Puts `conn` on the list of connections to tidy.
@@ -210,9 +216,9 @@ impl Core {
         }
         for volume in conn.parked.keys() {
             let Some(mounted) = self.view.load().by_id(*volume) else { continue };
-            let volume = Arc::clone(&mounted.volume);
-            if volume.gate.resume_connection(conn.token, self.id, self.now) {
-                self.pump(volume);
+            let gate = Arc::clone(&mounted.volume.gate);
+            if gate.resume_connection(self.id_of(conn), self.now) {
+                self.pump(gate);
             }
         }
     }
@@ -285,7 +291,7 @@ impl Core {
     /// Lets a request through the gate, or leaves it there.
     pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
         let free = request.cost == Cost::ZERO;
-        let file = request.reads_or_writes();
+        let file = request.file();
         let pass = || request.volume.gate.try_pass(request.cost, file, self.now);
         if let Some(charged) = if free { Some(Charged::default()) } else { pass() } {
             let (asked, judged) = (request.cost, is_judged(request.class, charged.volume));
@@ -298,10 +304,10 @@ impl Core {
         }
         if request.claim.is_none() {
             let key = conn.caller.prints().of_data(&request.call);
-            let Some(claim) = conn.caller.wait(key, request.asker()) else {
+            let Some(claim) = conn.caller.wait(key, request.connection) else {
                 // The reply to the call that it repeats will do for both.
                 self.engine.counters.repetition_dropped();
-                return self.dropped(request.volume);
+                return self.dropped(&request.volume.gate);
             };
             request.claim = claim;
         }
@@ -323,14 +329,14 @@ impl Core {
             );
         }
         if parked.ask {
-            self.arm(volume, self.now);
+            self.arm(Arc::clone(&volume.gate), self.now);
         }
     }
 
     /// Lets those profit who were refused because of a request that goes no further.
-    fn dropped(&mut self, volume: Arc<ServedVolume>) {
-        if volume.gate.took_back() {
-            self.pump(volume);
+    fn dropped(&mut self, gate: &Arc<VolumeGate>) {
+        if gate.took_back() {
+            self.pump(Arc::clone(gate));
         }
     }
 
@@ -340,7 +346,7 @@ impl Core {
             // Another connection of the client sent it too, and its turn came first.
             return self.give_back(&request);
         }
-        let (asker, unclaimed) = (request.asker(), request.claim.is_none());
+        let unclaimed = request.claim.is_none();
         let write = request.class == Class::Write && unclaimed;
         let key = write.then(|| conn.caller.prints().of_data(&request.call));
         let reserved = request.held_bytes();
@@ -379,7 +385,7 @@ impl Core {
         let waits = |pending: &mut Pending| {
             pending.under_way = Some(UnderWay::new(holder));
             if let Some(key) = key {
-                pending.claim = caller.begun(key, asker);
+                pending.claim = caller.begun(key, connection);
             }
         };
         let carried_out = carry_out(nfs, rights, handle, call, reply);
@@ -401,7 +407,7 @@ impl Core {
         let operations = if ok { 0 } else { cost.operations };
         let file = file.and_then(|charge| charge.unused(moved, !ok));
         let unused = Charged { volume: Cost { bytes, operations }, file };
-        self.refund(&volume, unused, charged_at);
+        self.refund(&volume.gate, unused, charged_at);
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
         if let Some(claim) = claim {
@@ -429,12 +435,12 @@ impl Core {
     /// Remembers a reply, if it has to be, and sends it to all others that asked for it.
     pub(super) fn answer_others(
         &mut self,
-        (volume, connection): (VolumeId, u64),
+        (volume, connection): (VolumeId, ConnId),
         claim: Claim,
         reply: &[u8],
     ) {
         let Some(askers) = claim.answered(volume, reply, self.now) else { return };
-        for asker in askers.iter().filter(|asker| asker.connection != connection) {
+        for asker in askers.iter().filter(|asker| *asker != connection) {
             self.replies.push((asker, reply.to_vec()));
         }
     }
@@ -475,7 +481,7 @@ impl Core {
         if is_judged(request.class, request.cost) {
             request.volume.stats.returned(self.id, request.cost, self.now);
         }
-        self.refund(&request.volume, request.charged(), request.passed);
+        self.refund(&request.volume.gate, request.charged(), request.passed);
     }
 
     /// Keeps the sums of reply bytes true.
@@ -503,33 +509,33 @@ impl Core {
     /// Asks every gate whose time has come.
     pub(super) fn pump_due(&mut self) {
         while self.next_deadline().is_some_and(|at| at <= self.now) {
-            if let Some(Reverse(Timer { at, volume })) = self.timers.pop() {
-                volume.gate.fired(at);
-                self.pump(volume);
+            if let Some(Reverse(Timer { at, gate })) = self.timers.pop() {
+                gate.fired(at);
+                self.pump(gate);
             }
         }
     }
 
     /// Asks one gate who may go now, and remembers when to ask again.
-    pub(super) fn pump(&mut self, volume: Arc<ServedVolume>) {
+    pub(super) fn pump(&mut self, gate: Arc<VolumeGate>) {
         let mut released = Vec::new();
-        let next = volume.gate.pump(self.now, &mut released, &mut self.resumed);
+        let next = gate.pump(self.now, &mut released, &mut self.resumed);
         self.released.extend(released);
         if let Some(at) = next {
-            self.arm(volume, at);
+            self.arm(gate, at);
         }
     }
 
-    fn arm(&mut self, volume: Arc<ServedVolume>, at: Mono) {
-        if volume.gate.arm(at) {
-            self.timers.push(Reverse(Timer { at, volume }));
+    fn arm(&mut self, gate: Arc<VolumeGate>, at: Mono) {
+        if gate.arm(at) {
+            self.timers.push(Reverse(Timer { at, gate }));
         }
     }
 
     /// Gives back what a request was charged at `charged_at` and did not use; others may go sooner.
-    fn refund(&mut self, volume: &Arc<ServedVolume>, unused: Charged, charged_at: Mono) {
-        if volume.gate.refund(unused, charged_at, self.now) {
-            self.pump(Arc::clone(volume));
+    fn refund(&mut self, gate: &Arc<VolumeGate>, unused: Charged, charged_at: Mono) {
+        if gate.refund(unused, charged_at, self.now) {
+            self.pump(Arc::clone(gate));
         }
     }
 
@@ -538,7 +544,7 @@ impl Core {
         if is_judged(request.class, request.cost) {
             request.volume.stats.dropped(self.id, request.cost, self.now);
         }
-        self.refund(&request.volume, request.charged(), request.passed);
+        self.refund(&request.volume.gate, request.charged(), request.passed);
     }
 
     /// Sends the replies that wait on `conn`, as far as its socket takes them.
@@ -559,9 +565,10 @@ impl Core {
 
     /// Cleans up after a connection that is gone.
     pub(super) fn forget(&mut self, mut conn: Conn) {
+        let id = self.id_of(&conn);
         for volume in conn.parked.keys().chain(&conn.stopped) {
             if let Some(mounted) = self.view.load().by_id(*volume) {
-                mounted.volume.gate.cancel(conn.token, self.now, &mut self.resumed);
+                mounted.volume.gate.cancel(id, self.now, &mut self.resumed);
             }
         }
         conn.give_up_replies();

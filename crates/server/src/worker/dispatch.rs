@@ -11,7 +11,7 @@ use crate::engine;
 use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::locks::{Asked, AskedBy};
-use crate::retransmit::{Asker, Came, Claim};
+use crate::retransmit::{Came, Claim};
 use crate::sync::Arc;
 use weir_catalog::ExportRule;
 use weir_core::{FileHandle, FsResult, Groups, Shared};
@@ -73,7 +73,7 @@ impl Core {
         call.args = call.args.detach();
         let local = conn.socket.local_addr().map_err(|_| Close)?.ip().to_canonical();
         let (xid, peer) = (call.xid, Peer { address: conn.peer, local });
-        let by = AskedBy::Connection { worker: self.id, token: conn.token };
+        let by = AskedBy::Connection(self.id_of(conn));
         if door.ask(Asked { call, peer, by }) {
             conn.in_flight += 1;
         } else {
@@ -161,8 +161,7 @@ impl Core {
             Recognized::Repeated => return,
         };
         let request = Request {
-            worker: self.id,
-            connection: conn.token,
+            connection: self.id_of(conn),
             client: conn.client,
             volume,
             rights,
@@ -214,7 +213,7 @@ impl Core {
         }
         let reply = refuse(&request.call, status, self.buffers.reply(256));
         if let Some(claim) = claim {
-            self.answer_others((request.volume.id, conn.token), claim, &reply);
+            self.answer_others((request.volume.id, request.connection), claim, &reply);
         }
         conn.queue(reply);
     }
@@ -222,7 +221,7 @@ impl Core {
     /// Finds out whether `call` is one that came before and needs no second carrying out, and
     /// answers it if that can be done now.
     fn recognize(&mut self, conn: &mut Conn, call: &Call, class: Class, once: bool) -> Recognized {
-        let asker = Asker { worker: self.id, connection: conn.token };
+        let asker = self.id_of(conn);
         if once {
             let (key, buffers) = (conn.caller.prints().of(call), &mut self.buffers);
             let copy = |reply: &[u8]| {

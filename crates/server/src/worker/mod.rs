@@ -8,31 +8,36 @@ mod conn;
 mod core;
 mod dispatch;
 mod holder;
-mod inbox;
 mod lent;
+mod message;
 mod mount;
 mod request;
-mod room;
 mod spin;
 mod tasks;
 
 pub(crate) use self::core::set_groups;
-pub(crate) use inbox::{Inbox, Message};
+pub(crate) use message::Message;
 pub(crate) use mount::PeerExports;
 pub(crate) use request::Request;
-pub(crate) use room::Room;
 pub(crate) use tasks::Tasks;
+
+/// The gate of one volume.
+pub(crate) type VolumeGate = crate::gate::Gate<Request>;
+
+/// A request that its gate released.
+pub(crate) type Ticket = crate::gate::Ticket<Request>;
 
 use self::core::Core;
 use crate::admission::{Origin, Shed};
+use crate::conn_id::ConnId;
 use crate::engine::Engine;
-use crate::gate::{Stopped, Ticket};
+use crate::inbox::Inbox;
 use crate::limits::{
     CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
     PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX, REPLY_BYTES_MAX,
     ROUND_REQUESTS_ORIGIN_MAX,
 };
-use crate::retransmit::{Asker, Caller};
+use crate::retransmit::Caller;
 use crate::sync::Arc;
 use conn::{Conn, Received};
 use holder::Holder;
@@ -85,7 +90,11 @@ impl Worker {
     ///
     /// # Errors
     /// The kernel gives no epoll instance.
-    pub(crate) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox>) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        id: usize,
+        engine: Arc<Engine>,
+        inbox: Arc<Inbox<Message>>,
+    ) -> std::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
         let core = Core::new(id, engine, inbox);
@@ -235,7 +244,7 @@ impl Worker {
                 }
                 Message::LookedUp(slot) => self.looked_up(slot),
                 Message::Released(ticket) => self.released(*ticket),
-                Message::Pump(volume) => self.core.pump(volume),
+                Message::Pump(gate) => self.core.pump(gate),
                 Message::Resume(token) => self.resume(token),
                 Message::Reply(token, reply) => self.reply(token, reply),
                 Message::Answer(token, reply) => {
@@ -246,8 +255,6 @@ impl Worker {
                 Message::Shed(shed) => self.shed(&shed),
                 Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),
-                // For the lock manager; never sent here.
-                Message::Ask(_) | Message::VolumeGone(_) => {}
             }
         }
         self.core.messages = messages;
@@ -375,32 +382,33 @@ impl Worker {
     }
 
     fn finish(&mut self, served: Served, pending: Pending) {
-        let conn = find(&mut self.conns, pending.connection);
+        let conn = find(&mut self.conns, pending.connection.token);
         self.core.finish(conn, served, pending);
     }
 
     /// Gives released requests to the workers that own their connections.
     fn hand_out(&mut self) {
         while let Some(ticket) = self.core.released.pop_front() {
-            if ticket.request.worker == self.core.id {
+            let worker = ticket.request.connection.worker;
+            if worker == self.core.id {
                 self.released(ticket);
             } else {
-                let worker = ticket.request.worker;
                 self.core.engine.post(worker, Message::Released(Box::new(ticket)));
             }
         }
-        while let Some(Stopped { worker, connection, .. }) = self.core.resumed.pop() {
+        while let Some(stopped) = self.core.resumed.pop() {
+            let ConnId { worker, token } = stopped.connection;
             if worker == self.core.id {
-                self.resume(connection);
+                self.resume(token);
             } else {
-                self.core.engine.post(worker, Message::Resume(connection));
+                self.core.engine.post(worker, Message::Resume(token));
             }
         }
-        while let Some((Asker { worker, connection }, reply)) = self.core.replies.pop() {
+        while let Some((ConnId { worker, token }, reply)) = self.core.replies.pop() {
             if worker == self.core.id {
-                self.reply(connection, reply);
+                self.reply(token, reply);
             } else {
-                self.core.engine.post(worker, Message::Reply(connection, reply));
+                self.core.engine.post(worker, Message::Reply(token, reply));
             }
         }
     }
@@ -408,7 +416,7 @@ impl Worker {
     /// Admits a request whose caller's groups are known now.
     fn looked_up(&mut self, slot: usize) {
         let Some((groups, asking)) = self.core.lookups.wake(slot) else { return };
-        if let Some(conn) = find(&mut self.conns, asking.request.connection) {
+        if let Some(conn) = find(&mut self.conns, asking.request.connection.token) {
             self.core.looked_up(conn, groups, asking);
         }
     }
@@ -421,7 +429,7 @@ impl Worker {
     }
 
     fn released(&mut self, ticket: Ticket) {
-        match find(&mut self.conns, ticket.request.connection) {
+        match find(&mut self.conns, ticket.request.connection.token) {
             Some(conn) => self.core.released(conn, ticket),
             None => self.core.released_to_nobody(ticket),
         }

@@ -1,9 +1,10 @@
 //! An NFS operation between its arrival and its reply, as plain data.
 
 use super::holder::{LookingUp, UnderWay};
+use crate::conn_id::ConnId;
 use crate::engine::{ServedVolume, Stages};
-use crate::gate::{Charged, FileCharge};
-use crate::retransmit::{Asker, Claim};
+use crate::gate::{Charged, FileCharge, Queued};
+use crate::retransmit::Claim;
 use crate::sync::Arc;
 use weir_catalog::ExportRule;
 use weir_core::{FileHandle, Mono, ObjectKey};
@@ -22,10 +23,8 @@ const LISTS_BYTES_MAX: usize = 2 * weir_nfs::limits::ACL_ENTRIES_MAX * 12 + 256;
 
 /// An operation that is routed and may go as soon as the gate lets it.
 pub(crate) struct Request {
-    /// The worker that owns the connection.
-    pub(crate) worker: usize,
-    /// The connection's token there.
-    pub(crate) connection: u64,
+    /// The connection that gets its reply.
+    pub(crate) connection: ConnId,
     /// The client, by which shares are fair.
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
@@ -46,38 +45,9 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The connection that gets its reply.
-    pub(crate) fn asker(&self) -> Asker {
-        Asker { worker: self.worker, connection: self.connection }
-    }
-
-    /// The file that it reads or writes, if it does.
-    pub(crate) fn reads_or_writes(&self) -> Option<&ObjectKey> {
-        matches!(self.class, Class::Read | Class::Write).then_some(&self.handle.key)
-    }
-
-    /// Charges the request, because the gate lets it go.
-    pub(crate) fn charge(&mut self, charged: Charged, now: Mono) {
-        self.cost = charged.volume;
-        self.file = charged.file.map(Box::new);
-        self.passed = now;
-    }
-
     /// The request's charge.
     pub(crate) fn charged(&self) -> Charged {
         Charged { volume: self.cost, file: self.file.as_deref().copied() }
-    }
-
-    /// Makes the request independent of the receive buffer, which is then free for what comes next:
-    /// a request that waits for its contract can well afford the copy.
-    pub(crate) fn detach(&mut self) {
-        let args = std::mem::replace(&mut self.call.args, weir_core::Shared::from(Vec::new()));
-        self.call.args = args.detach();
-    }
-
-    /// Bytes of memory it keeps alive.
-    pub(crate) fn pinned(&self) -> usize {
-        self.call.args.pinned()
     }
 
     /// Room to make for the reply at once, in bytes.
@@ -87,10 +57,43 @@ impl Request {
             Class::Null | Class::Metadata | Class::Write | Class::Commit => 256,
         }
     }
+}
 
-    /// Bytes of memory it may come to hold while it is carried out: a READ or a listing its reply,
-    /// anything its arguments, of which a WRITE that waits for the disk has a second copy.
-    pub(crate) fn held_bytes(&self) -> usize {
+impl Queued for Request {
+    fn client(&self) -> ClientKey {
+        self.client
+    }
+
+    fn connection(&self) -> ConnId {
+        self.connection
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn file(&self) -> Option<&ObjectKey> {
+        matches!(self.class, Class::Read | Class::Write).then_some(&self.handle.key)
+    }
+
+    fn charge(&mut self, charged: Charged, now: Mono) {
+        self.cost = charged.volume;
+        self.file = charged.file.map(Box::new);
+        self.passed = now;
+    }
+
+    fn detach(&mut self) {
+        let args = std::mem::replace(&mut self.call.args, weir_core::Shared::from(Vec::new()));
+        self.call.args = args.detach();
+    }
+
+    fn pinned(&self) -> usize {
+        self.call.args.pinned()
+    }
+
+    /// A READ or a listing holds its reply, any request its arguments, of which a WRITE that waits
+    /// for the disk has a second copy.
+    fn held_bytes(&self) -> usize {
         let reply = if self.call.program == PROGRAM_NFSACL {
             LISTS_BYTES_MAX
         } else {
@@ -114,7 +117,7 @@ pub(crate) struct Asking {
 
 /// The state of an operation while its future runs.
 pub(crate) struct Pending {
-    pub(crate) connection: u64,
+    pub(crate) connection: ConnId,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) class: Class,
     pub(crate) cost: Cost,

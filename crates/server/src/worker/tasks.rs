@@ -4,24 +4,24 @@
 //! first poll (nearly all do) costs no waker of its own. A wake that comes for an earlier tenant
 //! of a slot is only one poll too many.
 
-use super::inbox::{Inbox, Message};
 use crate::clock::SystemClock;
+use crate::inbox::Inbox;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 use weir_core::{Clock, Mono};
 
-struct SlotWaker {
-    inbox: Arc<Inbox>,
+struct SlotWaker<M> {
+    inbox: Arc<Inbox<M>>,
     slot: usize,
-    message: fn(usize) -> Message,
+    message: fn(usize) -> M,
     clock: SystemClock,
     /// Time of the last wake.
     woken: AtomicU64,
 }
 
-impl Wake for SlotWaker {
+impl<M: Send + 'static> Wake for SlotWaker<M> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -34,29 +34,26 @@ impl Wake for SlotWaker {
 
 type Operation<T> = Pin<Box<dyn Future<Output = T>>>;
 
-struct Slot<T, M> {
+struct Slot<T, P, M> {
     waker: Waker,
-    signal: Arc<SlotWaker>,
-    task: Option<(Operation<T>, M)>,
+    signal: Arc<SlotWaker<M>>,
+    task: Option<(Operation<T>, P)>,
 }
 
-/// The operations of one worker that wait for something: futures of `T`, each with its `M`.
-pub(crate) struct Tasks<T, M> {
-    inbox: Arc<Inbox>,
+/// The operations of one thread that wait for something: futures of `T`, each with its `P`. The
+/// thread is told by messages of type `M`.
+pub(crate) struct Tasks<T, P, M> {
+    inbox: Arc<Inbox<M>>,
     clock: SystemClock,
     /// Message that tells which slot can make progress.
-    message: fn(usize) -> Message,
-    slots: Vec<Slot<T, M>>,
+    message: fn(usize) -> M,
+    slots: Vec<Slot<T, P, M>>,
     free: Vec<usize>,
 }
 
-impl<T, M> Tasks<T, M> {
+impl<T, P, M: Send + 'static> Tasks<T, P, M> {
     /// An empty set; wakes go to `inbox` as `message`.
-    pub(crate) fn new(
-        inbox: Arc<Inbox>,
-        clock: SystemClock,
-        message: fn(usize) -> Message,
-    ) -> Self {
+    pub(crate) fn new(inbox: Arc<Inbox<M>>, clock: SystemClock, message: fn(usize) -> M) -> Self {
         Self { inbox, clock, message, slots: Vec::new(), free: Vec::new() }
     }
 
@@ -70,9 +67,9 @@ impl<T, M> Tasks<T, M> {
     pub(crate) fn start(
         &mut self,
         mut future: Operation<T>,
-        mut meta: M,
-        waits: impl FnOnce(&mut M),
-    ) -> Option<(T, M)> {
+        mut meta: P,
+        waits: impl FnOnce(&mut P),
+    ) -> Option<(T, P)> {
         let index = self.free_slot();
         let slot = self.slots.get_mut(index)?;
         match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
@@ -94,7 +91,7 @@ impl<T, M> Tasks<T, M> {
     }
 
     /// Polls the future in `index` again, if one is there.
-    pub(crate) fn wake(&mut self, index: usize) -> Option<(T, M)> {
+    pub(crate) fn wake(&mut self, index: usize) -> Option<(T, P)> {
         let slot = self.slots.get_mut(index)?;
         let (future, _) = slot.task.as_mut()?;
         match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
@@ -133,7 +130,7 @@ mod tests {
     #[test]
     fn keeps_what_waits_and_gives_it_back_when_woken() {
         let inbox = Inbox::new().unwrap();
-        let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start(), Message::Wake);
+        let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start(), |slot| slot);
         let open = Rc::new(Cell::new(false));
         let gate = Rc::clone(&open);
         let waits = Box::pin(std::future::poll_fn(move |cx| {
@@ -149,7 +146,7 @@ mod tests {
         assert_eq!(tasks.len(), 1);
         let mut messages = Vec::new();
         inbox.take(&mut messages);
-        let Some(Message::Wake(slot)) = messages.pop() else { panic!("not woken") };
+        let Some(slot) = messages.pop() else { panic!("not woken") };
         assert_eq!(tasks.wake(slot), None);
         open.set(true);
         assert_eq!(tasks.wake(slot), Some((7, "meta")));

@@ -1,7 +1,7 @@
 use super::super::claim::Came;
 use super::super::key::CallKey;
-use super::super::table::Asker;
 use super::*;
+use crate::conn_id::ConnId;
 use crate::limits::{ANSWERS_CLIENT_MAX, ANSWERS_KEPT};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn ask(
     xid: u32,
     now: Mono,
 ) -> Option<Vec<u8>> {
-    let (key, asker) = (key(clients, xid), Asker { worker: 0, connection });
+    let (key, asker) = (key(clients, xid), ConnId { worker: 0, token: connection });
     match caller.arrive(key, asker, now, <[u8]>::to_vec) {
         Came::New(claim) => {
             claim.answered(VolumeId(1), &xid.to_be_bytes(), now).unwrap();
@@ -186,7 +186,7 @@ proptest! {
                 Event::Stay { origin, address } => {
                     let caller = clients.enter(stranger(origin, address), now);
                     xid += 1;
-                    let asker = Asker { worker: 0, connection: 3 };
+                    let asker = ConnId { worker: 0, token: 3 };
                     let came = caller.arrive(key(&clients, xid), asker, now, <[u8]>::to_vec);
                     staying.push((caller, came));
                 }

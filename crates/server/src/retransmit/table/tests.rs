@@ -12,8 +12,8 @@ fn key(xid: u32) -> CallKey {
     Prints::new(1).of(&call)
 }
 
-fn on(connection: u64) -> Asker {
-    Asker { worker: 0, connection }
+fn on(connection: u64) -> ConnId {
+    ConnId { worker: 0, token: connection }
 }
 
 /// A call comes and is new.
@@ -28,7 +28,7 @@ fn arrives_new(calls: &mut Calls, xid: u32, connection: u64, now: Mono) -> Ticke
 fn carry_out(calls: &mut Calls, xid: u32, connection: u64, reply: &[u8], now: Mono) {
     arrives_new(calls, xid, connection, now);
     let askers = calls.answered(key(xid)).unwrap();
-    calls.remember(key(xid), (VolumeId(1), askers.last().connection), reply, now);
+    calls.remember(key(xid), (VolumeId(1), askers.last().token), reply, now);
 }
 
 #[test]
@@ -167,15 +167,15 @@ fn event() -> impl Strategy<Value = Event> {
 #[derive(Default)]
 struct Model {
     calls: Calls,
-    waiting: Vec<(Asker, Ticket)>,
+    waiting: Vec<(ConnId, Ticket)>,
     running: Option<Ticket>,
-    owed: Vec<Asker>,
+    owed: Vec<ConnId>,
     lost: [u64; 2],
 }
 
 impl Model {
     /// The connection in `place` now: each that was lost had a number of its own.
-    fn current(&self, place: u64) -> Asker {
+    fn current(&self, place: u64) -> ConnId {
         on(place + 2 * self.lost[usize::try_from(place).unwrap()])
     }
 
@@ -250,7 +250,7 @@ proptest! {
                 if let Some(last) = running[slot].take() {
                     let askers = calls.answered(key(xid)).unwrap();
                     prop_assert_eq!(askers.last(), last, "who asked last is answered");
-                    calls.remember(key(xid), (VolumeId(1), last.connection), &xid.to_be_bytes(), now);
+                    calls.remember(key(xid), (VolumeId(1), last.token), &xid.to_be_bytes(), now);
                 }
                 continue;
             }

@@ -1,0 +1,71 @@
+//! Messages from other threads to one that serves sockets: a queue, and an eventfd that ends the
+//! thread's sleep. Not here: what the messages say.
+//!
+//! The queue is bounded by its senders. A worker has one message per waiting request, per pending
+//! task, per accepted connection, per call to the lock manager and per change of a contract, two per
+//! answered request, and one roll call at a time.
+
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
+use rustix::event::{EventfdFlags, eventfd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The queue of a thread. The thread and all that send to it share it.
+pub(crate) struct Inbox<M> {
+    queue: Mutex<Vec<M>>,
+    signalled: AtomicBool,
+    event: OwnedFd,
+}
+
+impl<M> Inbox<M> {
+    /// An empty inbox.
+    ///
+    /// # Errors
+    /// The kernel gives no eventfd.
+    pub(crate) fn new() -> std::io::Result<Arc<Self>> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let (queue, signalled) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        Ok(Arc::new(Self { queue, signalled, event }))
+    }
+
+    /// Queues `message` and ends the thread's sleep.
+    pub(crate) fn post(&self, message: M) {
+        lock(&self.queue).push(message);
+        if !self.signalled.swap(true, Ordering::AcqRel) {
+            // An eventfd refuses only where its counter is full, and then it is readable already.
+            let _full = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Takes everything queued into `into` (which should be empty). The thread calls this whenever
+    /// the eventfd is readable.
+    pub(crate) fn take(&self, into: &mut Vec<M>) {
+        let mut counter = [0; 8];
+        let _empty = rustix::io::read(&self.event, &mut counter);
+        // Cleared before the queue is taken: what is posted after the swap signals again.
+        self.signalled.store(false, Ordering::Release);
+        std::mem::swap(&mut *lock(&self.queue), into);
+    }
+}
+
+impl<M> AsFd for Inbox<M> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_arrives_once_and_in_order() {
+        let inbox = Inbox::new().unwrap();
+        let mut got = Vec::new();
+        for round in 0..3 {
+            inbox.post(round);
+            inbox.post(round + 10);
+            inbox.take(&mut got);
+            assert_eq!(got.drain(..).collect::<Vec<_>>(), [round, round + 10]);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What other threads tell a worker.
+
+use super::{Ticket, VolumeGate};
+use crate::admission::Shed;
+use crate::retransmit::Caller;
+use crate::sync::{Arc, mpsc};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// A message to a worker. Connections are named by their tokens.
+pub(crate) enum Message {
+    /// Serve this new connection of this client.
+    Connection(TcpStream, SocketAddr, Arc<Caller>),
+    /// The task in this slot can make progress.
+    Wake(usize),
+    /// The group lookup in this slot can make progress.
+    LookedUp(usize),
+    /// This request may go now. Boxed: the other messages are small.
+    Released(Box<Ticket>),
+    /// The contract of this gate's volume changed, or a worker began its queue: ask the gate again.
+    Pump(Arc<VolumeGate>),
+    /// A connection that stopped reading because of a volume's bound may go on.
+    Resume(u64),
+    /// Send this reply on this connection, which sent a call again that another connection of its
+    /// client had sent.
+    Reply(u64, Vec<u8>),
+    /// The lock manager's reply to a call on this connection.
+    Answer(u64, Vec<u8>),
+    /// Close one connection of this origin, if there is one that is idle.
+    Shed(Arc<Shed>),
+    /// Drop this, as a sign of life.
+    RollCall(mpsc::Sender<()>),
+    /// Finish what is in flight and leave, at the latest after this long.
+    Drain(Duration),
+}
