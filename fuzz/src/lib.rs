@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use weir_core::handle::Sealed;
 use weir_core::testing::{MemStore, block_on};
-use weir_core::{Attr, Credentials, FileHandle, HandleKey, Store, VolumeId};
+use weir_core::{Attr, Credentials, FileHandle, HandleKey, Rights, Store, VolumeId};
 use weir_nfs::acl;
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Rights, Route, Served, Volume};
+use weir_nfs::v3::{self, Route, Served, Volume};
 
 /// The volume under test. Its key is known, so that a corpus can hold handles that are accepted.
 pub struct Server {

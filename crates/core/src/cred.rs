@@ -95,6 +95,15 @@ impl Hash for Groups {
     }
 }
 
+/// The rights of a caller on one volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// The caller, with the identity that the export rule gives it.
+    pub cred: Credentials,
+    /// Whether the caller may change nothing.
+    pub read_only: bool,
+}
+
 impl Credentials {
     /// The superuser.
     pub const ROOT: Self = Self::new(0, 0);

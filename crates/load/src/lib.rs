@@ -1,5 +1,5 @@
-//! Load generation: applies a workload to any NAS over NFS or a mounted path, verifies the data, and
-//! records what came of it.
+//! Load generation: applies a workload to any NAS over NFS or a mounted path, verifies the data,
+//! and records what came of it.
 //!
 //! A measurement has four steps, each a value that leads to the next: [`Target`] and [`Workload`]
 //! describe the load, [`prepare`] connects and lays the files out, [`Prepared::run`] (or
@@ -8,8 +8,8 @@
 //! happened outside.
 //!
 //! Not here: languages of workloads, series of measurements, reports, and anything of the server.
-//! The generator reaches the server through sockets and mounted paths alone, so that another NAS
-//! is measured in the same way.
+//! The generator reaches the server through sockets and mounted paths alone, so that another NAS is
+//! measured in the same way.
 
 pub mod control;
 pub mod engine;

@@ -22,22 +22,22 @@
 //!
 //! Charges keep that by themselves. A refund lowers `v`. It also lowers `W(s, t)` for moments `s`
 //! before the charge, so those stay satisfied; but for moments after the charge it does not. So the
-//! history keeps, for moments `s` in the past, by how much `v` may still be lowered: the *slack*
-//! `v − (s − S + W(s, t))`. Later charges move both sides alike and leave every slack as it is. A
+//! history keeps, for moments `s` in the past, by how much `v` may still be lowered: the *slack* `v
+//! − (s − S + W(s, t))`. Later charges move both sides alike and leave every slack as it is. A
 //! refund is limited to the least slack of the moments after its charge, and lowers those.
 //!
 //! # What is kept
 //!
 //! Time is divided into buckets of 2^17 ns (131 µs), and a moment is noted when the first charge of
 //! a bucket is tried: the start of the bucket. Within a bucket the slack is less than that by no
-//! more than the bucket's length, so a refund leaves so much in the buckets after its charge. In the
-//! bucket of the charge itself it lowers the slack of the moments after the charge alone, to what it
-//! was without the charge, which is also too little by no more than a bucket's length: where the
-//! credit was used up to its end, so much is kept back of the refund. A charge that is given back at
-//! the same moment is given back whole, since no window begins between the two. Twelve
-//! moments are kept; where there are more, two neighbours become one, which has the later moment
-//! and the lesser slack. That gives back less than the rule allows and never more. The distances
-//! grow with the age, up to 268 ms.
+//! more than the bucket's length, so a refund leaves so much in the buckets after its charge. In
+//! the bucket of the charge itself it lowers the slack of the moments after the charge alone, to
+//! what it was without the charge, which is also too little by no more than a bucket's length:
+//! where the credit was used up to its end, so much is kept back of the refund. A charge that is
+//! given back at the same moment is given back whole, since no window begins between the two.
+//! Twelve moments are kept; where there are more, two neighbours become one, which has the later
+//! moment and the lesser slack. That gives back less than the rule allows and never more. The
+//! distances grow with the age, up to 268 ms.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -244,14 +244,14 @@ impl Meter {
         }
     }
 
-    /// Gives back at `now` `cost` bytes of a charge that was made at `charged_at`: the request moved less
-    /// than it was charged for (a failed operation, a READ past the end of the file).
+    /// Gives back at `now` `cost` bytes of a charge that was made at `charged_at`: the request
+    /// moved less than it was charged for (a failed operation, a READ past the end of the file).
     ///
     /// The meter is never better off than if the charge had not been made, so nothing is gained by
     /// keeping charges and giving them back late or together. A charge that is given back after
-    /// less than 131 µs is given back whole, an older one as far as its time isn't lost already;
-    /// of either 131 µs of the rate may be kept back, a charge of this moment excepted.
-    /// Ask the queue again afterwards: a waiter may go earlier now.
+    /// less than 131 µs is given back whole, an older one as far as its time isn't lost already; of
+    /// either 131 µs of the rate may be kept back, a charge of this moment excepted. Ask the queue
+    /// again afterwards: a waiter may go earlier now.
     pub fn refund(&self, cost: u64, charged_at: Mono, now: Mono) {
         let _changing = self.lock();
         let (bucket, mut word) = (bucket_of(charged_at), self.load());

@@ -295,9 +295,9 @@ impl Meters {
         self.bytes.took_back()
     }
 
-    /// Gives back at `now` what a request was charged at `charged_at`, as [`try_take`](Self::try_take) or
-    /// the queue said, and did not use: the bytes that it didn't move, and the operation if it
-    /// failed. See [`Meter::refund`].
+    /// Gives back at `now` what a request was charged at `charged_at`, as
+    /// [`try_take`](Self::try_take) or the queue said, and did not use: the bytes that it didn't
+    /// move, and the operation if it failed. See [`Meter::refund`].
     pub fn refund(&self, cost: Cost, charged_at: Mono, now: Mono) {
         if cost.bytes > 0 {
             self.bytes.refund(cost.bytes, charged_at, now);

@@ -26,10 +26,8 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use arc_swap::ArcSwapOption;
 use memory::Pinned;
 use weir_core::{Mono, ObjectKey, VolumeId};
-use weir_qos::verdict::{Entitled, Reading, uncertain, yields};
-use weir_qos::{
-    Asks, BytesPerSecond, Ceiling, Cost, Iops, Limits, Line, Meters, Share, Shares, Step,
-};
+use weir_qos::verdict::{Entitled, Reading};
+use weir_qos::{Asks, Ceiling, Cost, Iops, Limits, Line, Meters, Observed, Share, Shares, Step};
 
 /// The charge of a request, by its volume and its file.
 pub(crate) type Charged = weir_qos::Charged<ObjectKey>;
@@ -64,84 +62,15 @@ pub(crate) struct Parked {
 }
 
 struct Waiting<T> {
-    /// The limits in force.
-    limits: Limits,
-    /// The rate that the volume has for certain, if it shares the rest of its limit.
-    floor: Option<BytesPerSecond>,
     line: Line<ObjectKey, Ticket<T>>,
     pinned: Pinned,
     stopped: Vec<Stopped>,
-    seen: Seen,
-}
-
-/// The gate's record since it was made, for the judge of the contract.
-#[derive(Default)]
-struct Seen {
-    /// Time up to which the sums over time hold.
-    at: Mono,
-    asked_nanos: u64,
-    wait_nanos: u64,
-    /// Nanoseconds that requests waited because their clients did not take earlier replies, summed.
-    stalled_nanos: u64,
-    /// READs and WRITEs that began to wait, and those that were let go.
-    queued: Cost,
-    released: Cost,
-    /// The limits' yield until `since`, when they were put in force.
-    due: Cost,
-    /// The part of it that others may have instead.
-    lent: Cost,
-    counted_nanos: u64,
-    since: Mono,
-}
-
-impl<T> Waiting<T> {
-    /// Settles what the limits in force have yielded by `now`, because they change.
-    fn settle(&mut self, now: Mono) {
-        let (due, lent, counted_nanos) = self.due(now);
-        let seen = &mut self.seen;
-        (seen.due, seen.lent, seen.counted_nanos, seen.since) = (due, lent, counted_nanos, now);
-    }
-
-    /// The limits' yield by `now`, the uncertain part of it, and the time in which the limits
-    /// counted operations.
-    fn due(&self, now: Mono) -> (Cost, Cost, u64) {
-        let seen = &self.seen;
-        let nanos = now.0.saturating_sub(seen.since.0);
-        let sum = |before: Cost, limits: Limits| {
-            let iops = limits.iops.map_or(0, |iops| iops.0);
-            Cost {
-                bytes: before.bytes.wrapping_add(yields(limits.rate.0, nanos)),
-                operations: before.operations.wrapping_add(yields(iops, nanos)),
-            }
-        };
-        let counted = if self.limits.iops.is_some() { nanos } else { 0 };
-        (
-            sum(seen.due, self.limits),
-            sum(seen.lent, uncertain(self.limits, self.floor)),
-            seen.counted_nanos.wrapping_add(counted),
-        )
-    }
-}
-
-impl Seen {
-    /// Brings the sums over time up to `now`, when so many as are in `line` waited meanwhile. Who
-    /// waits for a file asks nothing of the volume.
-    fn until<T>(&mut self, now: Mono, line: &Line<ObjectKey, Ticket<T>>) {
-        let nanos = now.0.saturating_sub(self.at.0);
-        if line.len_of_volume() > 0 {
-            self.asked_nanos = self.asked_nanos.wrapping_add(nanos);
-        }
-        let stalled = line.stalled() as u64;
-        let waited = nanos.wrapping_mul(line.len() as u64 - stalled);
-        self.wait_nanos = self.wait_nanos.wrapping_add(waited);
-        self.stalled_nanos = self.stalled_nanos.wrapping_add(nanos.wrapping_mul(stalled));
-        self.at = self.at.max(now);
-    }
+    observed: Observed,
 }
 
 /// Requests that go, and what becomes free with them.
 struct Releases<'a, T> {
-    seen: &'a mut Seen,
+    observed: &'a mut Observed,
     pinned: &'a mut Pinned,
     pinned_max: u64,
     freed: u64,
@@ -156,18 +85,13 @@ impl<T: Queued> Releases<'_, T> {
         if !ticket.room.take(ticket.holds) {
             return Some(ticket);
         }
-        add(&mut self.seen.released, ticket.request.cost());
+        self.observed.released(ticket.request.cost());
         self.freed += ticket.pinned;
         self.pinned.remove(ticket.request.client(), ticket.pinned, self.pinned_max);
         ticket.request.charge(charged, self.now);
         self.released.push(ticket);
         None
     }
-}
-
-fn add(sum: &mut Cost, more: Cost) {
-    sum.bytes = sum.bytes.wrapping_add(more.bytes);
-    sum.operations = sum.operations.wrapping_add(more.operations);
 }
 
 /// The gate of one volume.
@@ -202,12 +126,10 @@ impl<T: Queued> Gate<T> {
             joined: AtomicU64::new(0),
             meters: Meters::new(limits),
             waiting: Mutex::new(Waiting {
-                limits,
-                floor: None,
                 line: Line::new(),
                 pinned: Pinned::default(),
                 stopped: Vec::new(),
-                seen: Seen::default(),
+                observed: Observed::new(limits),
             }),
             parked: AtomicU64::new(0),
             aside: AtomicU64::new(0),
@@ -227,13 +149,12 @@ impl<T: Queued> Gate<T> {
 
     /// The limits in force.
     pub(crate) fn limits(&self) -> Limits {
-        lock(&self.waiting).limits
+        lock(&self.waiting).observed.limits()
     }
 
     /// The limits of the volume, and the certain part of them.
     pub(crate) fn entitled(&self) -> Entitled {
-        let waiting = lock(&self.waiting);
-        Entitled { limits: waiting.limits, lent: uncertain(waiting.limits, waiting.floor) }
+        lock(&self.waiting).observed.entitled()
     }
 
     /// The credits for bursts that are left, if there are bursts.
@@ -260,17 +181,12 @@ impl<T: Queued> Gate<T> {
     pub(crate) fn read(&self, reading: &mut Reading) {
         let mut waiting = lock(&self.waiting);
         let now = reading.at;
-        let Waiting { line, seen, .. } = &mut *waiting;
-        seen.until(now, line);
-        // Somebody looks now and then; what files owe nothing need not be remembered.
+        let Waiting { line, observed, .. } = &mut *waiting;
+        observed.until(now, line);
+        // Files that owe nothing need not be remembered.
         line.forget(now);
-        (reading.due, reading.lent, reading.counted_nanos) = waiting.due(now);
+        observed.add_to(reading);
         reading.owed_bytes = self.meters.owed_bytes(now);
-        let seen = &waiting.seen;
-        (reading.asked_nanos, reading.wait_nanos) = (seen.asked_nanos, seen.wait_nanos);
-        reading.unsent_nanos = reading.unsent_nanos.wrapping_add(seen.stalled_nanos);
-        add(&mut reading.offered, seen.queued);
-        add(&mut reading.passed, seen.released);
     }
 
     /// The worker to tell of a change of contract.
@@ -300,10 +216,9 @@ impl<T: Queued> Gate<T> {
     pub(crate) fn set_limits(&self, limits: Limits, now: Mono) {
         // Under the lock, so that no pump runs with half of the change.
         self.locked(|pool, waiting| {
-            waiting.settle(now);
+            waiting.observed.set_limits(limits, now);
             self.meters.set(limits, now);
             waiting.line.reweigh(&self.meters);
-            waiting.limits = limits;
             self.parked_max.store(parked_max(limits), Ordering::Relaxed);
             self.changed(pool, waiting);
         });
@@ -341,13 +256,7 @@ impl<T: Queued> Gate<T> {
         now: Mono,
     ) -> bool {
         let floor = with.map(|(_, share)| share.floor);
-        {
-            let mut waiting = lock(&self.waiting);
-            if waiting.floor != floor {
-                waiting.settle(now);
-                waiting.floor = floor;
-            }
-        }
+        lock(&self.waiting).observed.set_floor(floor, now);
         let old = self.pool.load_full();
         if let (Some(old), Some((new, share))) = (&old, with)
             && Arc::ptr_eq(old, new)
@@ -495,8 +404,8 @@ impl<T: Queued> Gate<T> {
         let holds = request.held_bytes();
         let ticket = Ticket { request, since: now, pinned, holds, room };
         self.locked(|pool, waiting| {
-            waiting.seen.until(now, &waiting.line);
-            add(&mut waiting.seen.queued, cost);
+            waiting.observed.until(now, &waiting.line);
+            waiting.observed.queued(cost);
             waiting.pinned.add(client, pinned);
             let mut ask = waiting.line.push(&self.meters, asks, ticket);
             if let Some((pool, shares)) = pool {
@@ -524,7 +433,7 @@ impl<T: Queued> Gate<T> {
     /// ask the gate.
     pub(crate) fn resume_connection(&self, connection: ConnId, now: Mono) -> bool {
         self.locked(|pool, waiting| {
-            waiting.seen.until(now, &waiting.line);
+            waiting.observed.until(now, &waiting.line);
             let resumed = waiting.line.resume(&self.meters, connection.token);
             if resumed {
                 self.pumper.store(connection.worker, Ordering::Relaxed);
@@ -581,16 +490,16 @@ impl<T: Queued> Gate<T> {
         now: Mono,
         released: &'a mut Vec<Ticket<T>>,
     ) -> (&'a mut Line<ObjectKey, Ticket<T>>, Releases<'a, T>) {
-        let Waiting { line, seen, pinned, .. } = waiting;
-        seen.until(now, line);
+        let Waiting { line, observed, pinned, .. } = waiting;
+        observed.until(now, line);
         let pinned_max = self.parked_max.load(Ordering::Relaxed);
-        (line, Releases { seen, pinned, pinned_max, freed: 0, released, now })
+        (line, Releases { observed, pinned, pinned_max, freed: 0, released, now })
     }
 
     /// Forgets the waiting requests of a connection that is gone.
     pub(crate) fn cancel(&self, connection: ConnId, now: Mono, resumed: &mut Vec<Stopped>) {
         self.locked(|pool, waiting| {
-            waiting.seen.until(now, &waiting.line);
+            waiting.observed.until(now, &waiting.line);
             waiting.stopped.retain(|stopped| stopped.connection != connection);
             let (mut freed, max) = (0, self.parked_max.load(Ordering::Relaxed));
             let pinned = &mut waiting.pinned;

@@ -2,8 +2,8 @@
 //! thread's sleep. Not here: what the messages say.
 //!
 //! The queue is bounded by its senders. A worker has one message per waiting request, per pending
-//! task, per accepted connection, per call to the lock manager and per change of a contract, two per
-//! answered request, and one roll call at a time.
+//! task, per accepted connection, per call to the lock manager and per change of a contract, two
+//! per answered request, and one roll call at a time.
 
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use rustix::event::{EventfdFlags, eventfd};
@@ -65,7 +65,7 @@ mod tests {
             inbox.post(round);
             inbox.post(round + 10);
             inbox.take(&mut got);
-            assert_eq!(got.drain(..).collect::<Vec<_>>(), [round, round + 10]);
+            assert_eq!(std::mem::take(&mut got), [round, round + 10]);
         }
     }
 }

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use weir_core::Mono;
 
-/// From the first write to a file that has nothing to be written back to the start of its writeback.
+/// From the first write to a file that has nothing to be written back to the start of its
+/// writeback.
 const WRITEBACK_AFTER: Duration = Duration::from_secs(1);
 /// The files that are due are taken in so many parts, one each tick, so that files that were first
 /// written at the same time are not written back at the same time for ever.

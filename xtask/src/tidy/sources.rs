@@ -13,7 +13,10 @@ const LINES_MAX: usize = 800;
 const UNSAFE_IN: &str = "crates/store";
 
 /// Crates the compiler keeps away from files, sockets, clocks and threads.
-const WITHOUT_STD: [&str; 3] = ["crates/core", "crates/qos", "crates/nfs"];
+const WITHOUT_STD: [&str; 4] = ["crates/core", "crates/qos", "crates/state", "crates/nfs"];
+
+/// Width of the code and its comments, as in `rustfmt.toml`.
+const COLUMNS_MAX: usize = 100;
 
 /// Crates whose locks and channels come from their own `sync` module.
 const SYNC_DOOR: [&str; 2] = ["crates/server/src", "crates/store/src"];
@@ -110,6 +113,9 @@ fn objections(path: &Path, text: &str) -> Vec<String> {
         if !path.starts_with(UNSAFE_IN) && is_unsafe(code) {
             wrong.push(format!("line {number}: `unsafe` belongs in {UNSAFE_IN} only"));
         }
+        if is_wide_comment(line) {
+            wrong.push(format!("line {number}: comments end within {COLUMNS_MAX} columns"));
+        }
         if !is_tests && number <= product_lines && passes_the_door(path, code) {
             wrong.push(format!("line {number}: locks and channels come from the `sync` module"));
         }
@@ -118,6 +124,13 @@ fn objections(path: &Path, text: &str) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// Is `line` a comment beyond the width of the code? The rows of a table cannot be wrapped.
+fn is_wide_comment(line: &str) -> bool {
+    let text = line.trim_start();
+    let is_row = text.trim_start_matches(['/', '!']).starts_with(" |");
+    text.starts_with("//") && !is_row && line.chars().count() > COLUMNS_MAX
 }
 
 fn is_unsafe(code: &str) -> bool {
@@ -232,6 +245,13 @@ mod tests {
         assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\nlet a = unsafe { b() };\n"), 1);
         assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\n// no unsafe { here\n"), 0);
         assert_eq!(at("crates/store/src/a.rs", "//! Doc.\nlet a = unsafe { b() };\n"), 0);
+        let comment = |begins: &str, length: usize| {
+            format!("//! Doc.\n{begins}{}\n", "x".repeat(length - begins.len()))
+        };
+        assert_eq!(at("crates/nfs/src/a.rs", &comment("    /// ", 100)), 0);
+        assert_eq!(at("crates/nfs/src/a.rs", &comment("    /// ", 101)), 1);
+        assert_eq!(at("crates/nfs/src/a.rs", &comment("//! | ", 101)), 0, "a row of a table");
+        assert_eq!(at("crates/nfs/src/a.rs", &comment("let a = ", 101)), 0, "rustfmt's business");
     }
 
     #[test]

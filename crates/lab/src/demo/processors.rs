@@ -18,8 +18,8 @@ pub(crate) struct Second {
     pub(crate) busy_percent: f64,
     /// Time that something was to run and the host ran something else.
     pub(crate) stolen_percent: f64,
-    /// Time that processes other than the server and this program ran, and kernel threads; `None` if
-    /// no server is watched.
+    /// Time that processes other than the server and this program ran, and kernel threads; `None`
+    /// if no server is watched.
     pub(crate) others_percent: Option<f64>,
     /// The pressure in this second; `None` where the kernel has no PSI.
     pub(crate) pressure: Option<Pressure>,

@@ -7,13 +7,13 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_core::testing::{MemStore, block_on};
-use weir_core::{Credentials, HandleKey, Name, Shared, Store, VolumeId};
+use weir_core::{Credentials, HandleKey, Name, Rights, Shared, Store, VolumeId};
 use weir_load::{NfsTarget, Target};
 use weir_nfs::mount::wire::{Flavors, MountStatus};
 use weir_nfs::mount::{Export, Exports, Mount, MountGrant};
 use weir_nfs::rpc::{Call, Credential, Deframer, Step};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{Rights, Route, Volume, null, refuse, serve};
+use weir_nfs::v3::{Route, Volume, null, refuse, serve};
 use weir_nfs::{PROGRAM_MOUNT, mount};
 
 /// Meddles with a reply.

@@ -5,12 +5,12 @@ use super::wire::Procedure;
 use crate::rpc::{AcceptError, Call, reply};
 use crate::v3::ops::{Context, Outcome};
 use crate::v3::wire::Status;
-use crate::v3::{Rights, Served, Volume};
+use crate::v3::{Served, Volume};
 use crate::xdr::{Reader, Writer, XdrError, decode};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use weir_core::limits::HANDLE_BYTES_MAX;
-use weir_core::{FileHandle, Store};
+use weir_core::{FileHandle, Rights, Store};
 
 /// The file handle that the arguments of `procedure` begin with, still sealed; none for NULL and
 /// for numbers that are no procedure, which [`null`] answers.

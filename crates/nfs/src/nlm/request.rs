@@ -9,10 +9,9 @@ use super::wire::{
     UnlockArgs,
 };
 use crate::rpc::{AcceptError, Call};
-use crate::v3::Rights;
 use crate::xdr::decode;
 use weir_core::access::{may_read, may_write};
-use weir_core::{Acl, Attr, FileKind};
+use weir_core::{Acl, Attr, FileKind, Rights};
 
 /// The content of a call. It borrows from the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,30 +3,16 @@
 
 use super::wire::Procedure;
 use crate::xdr::{Reader, XdrError};
+use weir_core::OpClass;
 use weir_core::limits::{HANDLE_BYTES_MAX, IO_BYTES_MAX};
-
-/// The kind of a call, as far as a performance contract asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// Nothing: NULL, or a number that is no procedure. [`null`](super::null) answers both.
-    Null,
-    /// Names or attributes.
-    Metadata,
-    /// Moves data to the client.
-    Read,
-    /// Moves data from the client.
-    Write,
-    /// Waits for stable storage.
-    Commit,
-}
 
 /// The destination of a call, and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
-    /// The first file handle among the arguments, still sealed; none for [`Class::Null`].
+    /// The first file handle among the arguments, still sealed; none for [`OpClass::Null`].
     pub handle: Option<&'a [u8]>,
     /// The call's kind.
-    pub class: Class,
+    pub class: OpClass,
     /// Payload in bytes, at most [`IO_BYTES_MAX`]: what a READ asks for, what a WRITE brings.
     pub bytes: u32,
     /// Carried out a second time it would not give the same result, or undo what came between
@@ -45,11 +31,11 @@ impl<'a> Route<'a> {
     pub fn of(procedure: u32, args: &'a [u8]) -> Result<Self, XdrError> {
         let (class, once) = match Procedure::of(procedure) {
             None | Some(Procedure::Null) => {
-                return Ok(Self { handle: None, class: Class::Null, bytes: 0, once: false });
+                return Ok(Self { handle: None, class: OpClass::Null, bytes: 0, once: false });
             }
-            Some(Procedure::Read) => (Class::Read, false),
-            Some(Procedure::Write) => (Class::Write, false),
-            Some(Procedure::Commit) => (Class::Commit, false),
+            Some(Procedure::Read) => (OpClass::Read, false),
+            Some(Procedure::Write) => (OpClass::Write, false),
+            Some(Procedure::Commit) => (OpClass::Commit, false),
             Some(
                 Procedure::Setattr
                 | Procedure::Create
@@ -60,7 +46,7 @@ impl<'a> Route<'a> {
                 | Procedure::Rmdir
                 | Procedure::Rename
                 | Procedure::Link,
-            ) => (Class::Metadata, true),
+            ) => (OpClass::Metadata, true),
             Some(
                 Procedure::Getattr
                 | Procedure::Lookup
@@ -71,20 +57,20 @@ impl<'a> Route<'a> {
                 | Procedure::Fsstat
                 | Procedure::Fsinfo
                 | Procedure::Pathconf,
-            ) => (Class::Metadata, false),
+            ) => (OpClass::Metadata, false),
         };
         let mut args = Reader::new(args);
         let handle = Some(args.opaque("file handle", HANDLE_BYTES_MAX)?);
         let bytes = match class {
-            Class::Read => {
+            OpClass::Read => {
                 args.u64()?;
                 args.u32()?
             }
-            Class::Write => {
+            OpClass::Write => {
                 let (_offset, _count, _stable) = (args.u64()?, args.u32()?, args.u32()?);
                 args.u32()?
             }
-            Class::Null | Class::Metadata | Class::Commit => 0,
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => 0,
         };
         Ok(Self { handle, class, bytes: bytes.min(IO_BYTES_MAX), once })
     }
@@ -126,10 +112,10 @@ mod tests {
     fn read_and_write_tell_their_payload() {
         let read = args(b"handle", &[0, 4096, 8192]);
         let handle = Some(&b"handle"[..]);
-        let route = Route { handle, class: Class::Read, bytes: 8192, once: false };
+        let route = Route { handle, class: OpClass::Read, bytes: 8192, once: false };
         assert_eq!(Route::of(Procedure::Read as u32, &read), Ok(route));
         let write = args(b"handle", &[0, 0, 5, 2, 4096]);
-        let route = Route { handle, class: Class::Write, bytes: 4096, once: false };
+        let route = Route { handle, class: OpClass::Write, bytes: 4096, once: false };
         assert_eq!(Route::of(Procedure::Write as u32, &write), Ok(route));
         let huge = args(b"handle", &[0, 0, u32::MAX]);
         assert_eq!(Route::of(Procedure::Read as u32, &huge).unwrap().bytes, IO_BYTES_MAX);
@@ -141,8 +127,8 @@ mod tests {
         for procedure in Procedure::ALL {
             let class = match procedure {
                 Procedure::Null | Procedure::Read | Procedure::Write => continue,
-                Procedure::Commit => Class::Commit,
-                _ => Class::Metadata,
+                Procedure::Commit => OpClass::Commit,
+                _ => OpClass::Metadata,
             };
             let once = matches!(procedure as u32, 2 | 8..=15);
             let route = Route { handle: Some(b"h"), class, bytes: 0, once };
@@ -153,7 +139,7 @@ mod tests {
     #[test]
     fn null_and_unknown_procedures_have_nothing_to_route() {
         for number in [0, 22, u32::MAX] {
-            let route = Route { handle: None, class: Class::Null, bytes: 0, once: false };
+            let route = Route { handle: None, class: OpClass::Null, bytes: 0, once: false };
             assert_eq!(Route::of(number, &[]), Ok(route));
         }
     }
@@ -169,7 +155,7 @@ mod tests {
         #[test]
         fn never_panics(number in 0u32..24, bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             if let Ok(route) = Route::of(number, &bytes) {
-                prop_assert_eq!(route.handle.is_none(), route.class == Class::Null);
+                prop_assert_eq!(route.handle.is_none(), route.class == OpClass::Null);
                 prop_assert!(route.bytes <= IO_BYTES_MAX);
             }
         }

@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::Future;
 use weir_core::handle::Sealed;
-use weir_core::{Credentials, FileHandle, HandleKey, ObjectKey, SnapshotId, Store, VolumeId};
+use weir_core::{FileHandle, HandleKey, ObjectKey, Rights, SnapshotId, Store, VolumeId};
 
 /// A volume as the protocol sees it.
 #[derive(Debug)]
@@ -51,15 +51,6 @@ impl<S> Volume<S> {
     pub fn seal(&self, key: ObjectKey) -> Sealed {
         self.keys.seal(&FileHandle { volume: self.id, snapshot: SnapshotId::LIVE, key })
     }
-}
-
-/// The caller's identity and rights under the export rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rights {
-    /// The caller, already squashed.
-    pub cred: Credentials,
-    /// May nothing be changed?
-    pub read_only: bool,
 }
 
 /// A call that was carried out, or refused.

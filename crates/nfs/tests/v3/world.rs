@@ -3,14 +3,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weir_core::testing::{MemStore, block_on};
-use weir_core::{Credentials, FsError, HandleKey, Shared, Store, VolumeId};
+use weir_core::{Credentials, FsError, HandleKey, Rights, Shared, Store, VolumeId};
 use weir_nfs::client::{Caller, RemoteCall, Reply};
 use weir_nfs::rpc::{Call, Deframer, Step};
 use weir_nfs::v3::wire::{
     CreateArgs, CreateHow3, DirOpArgs3, Fattr3, FileHandle3, GetattrArgs, LookupArgs, MkdirArgs,
     NewObject, ReadArgs, Res, Sattr3, StableHow, Status, WccData, WriteArgs, WriteRes,
 };
-use weir_nfs::v3::{Rights, Route, Served, Volume, null, refuse, serve};
+use weir_nfs::v3::{Route, Served, Volume, null, refuse, serve};
 
 pub(crate) const ALICE: Credentials = Credentials::new(10, 100);
 pub(crate) const BOB: Credentials = Credentials::new(11, 101);

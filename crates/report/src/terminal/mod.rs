@@ -4,10 +4,10 @@
 //! Values come from outside: names, paths, messages of servers and other processes, files. They
 //! must neither command a terminal nor make lines of their own. So what is printed is made of
 //! lines, and only this module ends a line: whatever is formatted into one, a value or our own
-//! words, is escaped ([`weir_core::text::Escaped`]), ends of lines included. Tables are laid out here
-//! too, of cells that are escaped before, and so are colours and everything else that does command
-//! a terminal: lines that change ([`Status`]), bars ([`Bars`], [`Spinner`]) and whole screens
-//! ([`Screen`]).
+//! words, is escaped ([`weir_core::text::Escaped`]), ends of lines included. Tables are laid out
+//! here too, of cells that are escaped before, and so are colours and everything else that does
+//! command a terminal: lines that change ([`Status`]), bars ([`Bars`], [`Spinner`]) and whole
+//! screens ([`Screen`]).
 //!
 //! Not here: the log of the server, which has a format of its own.
 

@@ -315,8 +315,8 @@ impl ServerConfig {
         Self::write(|key, name| format!("{name} = {}\n", key.show(self)))
     }
 
-    /// A file with every key, its meaning and its default. All keys are commented out except `data`,
-    /// which has no default and is set to /var/lib/weir.
+    /// A file with every key, its meaning and its default. All keys are commented out except
+    /// `data`, which has no default and is set to /var/lib/weir.
     #[must_use]
     pub fn template() -> String {
         let defaults = Self { data: PathBuf::from("/var/lib/weir"), ..Self::default() };

@@ -2,11 +2,12 @@
 //! (`metrics.histograms`). Like the counters they lie beside, cells of one worker have one writer.
 //! Not here: how they are published.
 
+use weir_core::OpClass;
+
 use super::stats::bump;
 use crate::plane::{DURATION_BOUNDS, Durations, VolumeHistograms};
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
-use weir_nfs::v3::Class;
 
 /// One worker's histograms of a volume.
 #[derive(Default)]
@@ -25,11 +26,11 @@ struct Cells {
 
 impl Histograms {
     /// An operation took so long from its arrival to its reply.
-    pub(super) fn took(&self, class: Class, time: Duration) {
+    pub(super) fn took(&self, class: OpClass, time: Duration) {
         let cells = match class {
-            Class::Read => &self.read,
-            Class::Write => &self.write,
-            Class::Null | Class::Metadata | Class::Commit => &self.other,
+            OpClass::Read => &self.read,
+            OpClass::Write => &self.write,
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => &self.other,
         };
         cells.add(time);
     }
@@ -75,9 +76,9 @@ mod tests {
     fn a_time_counts_under_the_least_bound_that_holds_it() {
         let histograms = Histograms::default();
         for nanos in [0, 50_000, 50_001, 10_000_000_000, 10_000_000_001] {
-            histograms.took(Class::Read, Duration::from_nanos(nanos));
+            histograms.took(OpClass::Read, Duration::from_nanos(nanos));
         }
-        histograms.took(Class::Commit, Duration::from_millis(3));
+        histograms.took(OpClass::Commit, Duration::from_millis(3));
         histograms.waited(Duration::MAX);
         let mut sum = VolumeHistograms::default();
         histograms.add_to(&mut sum);

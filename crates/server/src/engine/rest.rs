@@ -50,8 +50,7 @@ mod tests {
     use crate::gate::{Gate, ParkedTotal};
     use weir_core::store::CreateHow;
     use weir_core::testing::block_on;
-    use weir_core::{Credentials, Mono, Name, SetAttr, Store, VolumeId};
-    use weir_nfs::v3::Class;
+    use weir_core::{Credentials, Mono, Name, OpClass, SetAttr, Store, VolumeId};
     use weir_qos::{BytesPerSecond, Cost, Limits};
 
     #[test]
@@ -69,7 +68,7 @@ mod tests {
         };
         let answer = || {
             let stages = Stages { arrived: Mono(0), started: Mono(0), woken: None };
-            let (class, cost) = (Class::Metadata, Cost::ZERO);
+            let (class, cost) = (OpClass::Metadata, Cost::ZERO);
             volume.stats.done(
                 0,
                 &Done { class, cost, moved: 0, ok: true, replied: true, stages },

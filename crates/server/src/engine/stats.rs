@@ -10,8 +10,7 @@ use super::histograms::Histograms;
 use crate::plane::{VolumeHistograms, VolumeLive};
 use crate::sync::{AtomicU64, OnceLock, Ordering, fence};
 use std::time::Duration;
-use weir_core::Mono;
-use weir_nfs::v3::Class;
+use weir_core::{Mono, OpClass};
 use weir_qos::Cost;
 use weir_qos::verdict::Reading;
 
@@ -80,7 +79,7 @@ pub(crate) struct Stages {
 /// An operation that came to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
-    pub(crate) class: Class,
+    pub(crate) class: OpClass,
     /// The operation's charge.
     pub(crate) cost: Cost,
     /// Bytes that it moved.
@@ -101,8 +100,8 @@ pub(crate) struct Stats {
 
 /// Is the operation one that its contract is judged by: a READ, WRITE or COMMIT, or another that
 /// was charged for?
-pub(crate) const fn is_judged(class: Class, charged: Cost) -> bool {
-    matches!(class, Class::Read | Class::Write | Class::Commit) || charged.operations > 0
+pub(crate) const fn is_judged(class: OpClass, charged: Cost) -> bool {
+    matches!(class, OpClass::Read | OpClass::Write | OpClass::Commit) || charged.operations > 0
 }
 
 impl Stats {
@@ -283,15 +282,15 @@ impl Block {
 
     fn done_data(&self, done: &Done, now: Mono) {
         match done.class {
-            Class::Read => {
+            OpClass::Read => {
                 bump(&self.read_ops, 1);
                 bump(&self.read_bytes, done.moved);
             }
-            Class::Write => {
+            OpClass::Write => {
                 bump(&self.write_ops, 1);
                 bump(&self.write_bytes, done.moved);
             }
-            Class::Null | Class::Metadata | Class::Commit => {
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => {
                 bump(&self.other_ops, 1);
                 bump(&self.commits, 1);
                 bump(&self.charged_ops, done.cost.operations);
@@ -399,7 +398,7 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn done(class: Class, moved: u64, ok: bool, [arrived, started]: [u64; 2]) -> Done {
+    fn done(class: OpClass, moved: u64, ok: bool, [arrived, started]: [u64; 2]) -> Done {
         let (arrived, started) = (Mono(arrived), Mono(started));
         let stages = Stages { arrived, started, woken: None };
         Done { class, cost: Cost::of(moved), moved, ok, replied: true, stages }
@@ -409,9 +408,9 @@ mod tests {
     fn workers_add_up() {
         let stats = Stats::new(2, false);
         assert!(stats.read(Mono(1)).is_none(), "nothing is held for what was never used");
-        stats.done(0, &done(Class::Read, 4096, true, [0, 0]), Mono(5));
-        stats.done(1, &done(Class::Read, 100, false, [0, 0]), Mono(7));
-        let uncharged = Done { cost: Cost::ZERO, ..done(Class::Metadata, 0, true, [9, 9]) };
+        stats.done(0, &done(OpClass::Read, 4096, true, [0, 0]), Mono(5));
+        stats.done(1, &done(OpClass::Read, 100, false, [0, 0]), Mono(7));
+        let uncharged = Done { cost: Cost::ZERO, ..done(OpClass::Metadata, 0, true, [9, 9]) };
         stats.done(1, &uncharged, Mono(9));
         stats.delayed(1, Duration::from_nanos(3));
         let live = stats.sum();
@@ -439,9 +438,9 @@ mod tests {
             "the other is the gate's to tell"
         );
         assert_eq!(stats.sum().store_nanos, 0, "of what is done alone");
-        let ended = Done { replied: false, ..done(Class::Write, 4096, true, [0, 160]) };
+        let ended = Done { replied: false, ..done(OpClass::Write, 4096, true, [0, 160]) };
         stats.done(1, &ended, Mono(200));
-        let mut ended = done(Class::Read, 1000, true, [80, 120]);
+        let mut ended = done(OpClass::Read, 1000, true, [80, 120]);
         (ended.cost, ended.stages.woken) = (cost, Some(Mono(290)));
         stats.done(0, &ended, Mono(300));
         let reading = stats.read(Mono(400)).unwrap();
@@ -489,8 +488,8 @@ mod tests {
             stats.passed(0, cost, true, Duration::ZERO, Mono(5));
             stats.delayed(1, Duration::from_millis(70));
             stats.passed(1, cost, false, Duration::ZERO, Mono(6));
-            stats.done(0, &done(Class::Read, 4096, true, [0, 5]), Mono(60_000));
-            stats.done(1, &done(Class::Write, 4096, true, [0, 6]), Mono(60_000));
+            stats.done(0, &done(OpClass::Read, 4096, true, [0, 5]), Mono(60_000));
+            stats.done(1, &done(OpClass::Write, 4096, true, [0, 6]), Mono(60_000));
             let Some(found) = stats.histograms() else {
                 assert!(!asked && stats.block(0).unwrap().histograms.is_none());
                 continue;

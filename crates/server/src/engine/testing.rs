@@ -6,9 +6,10 @@ use crate::conn_id::ConnId;
 use crate::sync::{Arc, OnceLock};
 use crate::worker::{Request, VolumeGate};
 use std::path::Path;
-use weir_core::{Credentials, FileHandle, HandleKey, Mono, ObjectKey, Shared, SnapshotId};
+use weir_core::{
+    Credentials, FileHandle, HandleKey, Mono, ObjectKey, OpClass, Rights, Shared, SnapshotId,
+};
 use weir_nfs::rpc::{Call, Credential};
-use weir_nfs::v3::{Class, Rights};
 use weir_qos::{ClientKey, Cost};
 use weir_store::{Durability, LocalStore, Options, Pool};
 
@@ -33,11 +34,11 @@ pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
 /// A READ or WRITE of `bytes`, of the client 1 on the connection 1.
 pub(crate) fn request(
     volume: &Arc<ServedVolume>,
-    class: Class,
+    class: OpClass,
     key: ObjectKey,
     bytes: u64,
 ) -> Request {
-    let args = if class == Class::Write { usize::try_from(bytes).unwrap() } else { 128 };
+    let args = if class == OpClass::Write { usize::try_from(bytes).unwrap() } else { 128 };
     Request {
         connection: ConnId { worker: 0, token: 1 },
         client: ClientKey(1),
@@ -48,7 +49,7 @@ pub(crate) fn request(
             xid: 1,
             program: weir_nfs::PROGRAM_NFS,
             version: 3,
-            procedure: if class == Class::Write { 7 } else { 6 },
+            procedure: if class == OpClass::Write { 7 } else { 6 },
             credential: Credential::None,
             args: Shared::from(vec![0; args]),
         },

@@ -5,8 +5,7 @@ use super::*;
 use crate::conn_id::ConnId;
 use crate::gate::{Gate, ParkedTotal, Queued};
 use crate::worker::Request;
-use weir_core::{Mono, ObjectKey, VolumeId};
-use weir_nfs::v3::Class;
+use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
 use weir_qos::{Ceiling, ClientKey, Cost};
 
 const MIB: u64 = 1 << 20;
@@ -16,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 fn write(volume: &Arc<ServedVolume>, client: u64, file: u8, bytes: u64) -> Request {
     let key = ObjectKey::new(&[file]).unwrap();
     let client_key = ClientKey(u128::from(client));
-    let request = request(volume, Class::Write, key, bytes);
+    let request = request(volume, OpClass::Write, key, bytes);
     let connection = ConnId { worker: 0, token: client };
     Request { connection, client: client_key, ..request }
 }

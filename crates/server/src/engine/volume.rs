@@ -6,9 +6,8 @@ use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
 use std::net::IpAddr;
 use weir_catalog::{Access, ExportRule, Squash, Volume};
-use weir_core::{Mono, VolumeId};
+use weir_core::{Mono, Rights, VolumeId};
 use weir_nfs::rpc::Credential;
-use weir_nfs::v3::Rights;
 use weir_qos::verdict::Reading;
 use weir_store::LocalStore;
 

@@ -14,8 +14,7 @@ use crate::worker::Request;
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use weir_core::{Mono, ObjectKey, VolumeId};
-use weir_nfs::v3::Class;
+use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
 use weir_qos::verdict::{Cause, Course, Reading, Verdict};
 use weir_qos::{Burst, BytesPerSecond, Ceiling, ClientKey, Cost, Iops, Limits, NEVER, Share};
 
@@ -246,7 +245,7 @@ impl Simulation {
         let volume = Arc::clone(&self.volumes[habit.volume]);
         let key = ObjectKey::new(&[habit.file]).unwrap();
         let client = ClientKey(habit.client.into());
-        let mut request = request(&volume, Class::Read, key, habit.size);
+        let mut request = request(&volume, OpClass::Read, key, habit.size);
         (request.client, request.connection) = (client, conn(token));
         (request.arrived, request.passed) = (Mono(self.now), Mono(self.now));
         let now = Mono(self.now);
@@ -653,7 +652,7 @@ fn requests_of_a_client_that_takes_no_replies_wait_for_the_client() {
     room.set_open(false);
     let key = ObjectKey::new(&[1]).unwrap();
     for _ in 0..3 {
-        let request = request(&volume, Class::Read, key, MIB);
+        let request = request(&volume, OpClass::Read, key, MIB);
         volume.gate.park(request, Arc::clone(&room), Mono(SECOND));
     }
     volume.gate.pump(Mono(SECOND), &mut Vec::new(), &mut Vec::new());

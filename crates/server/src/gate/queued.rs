@@ -13,8 +13,8 @@ pub(crate) trait Queued {
     /// The connection that gets the reply.
     fn connection(&self) -> ConnId;
 
-    /// The charge to the volume: before the request is released the most that it can use, afterwards
-    /// the actual charge.
+    /// The charge to the volume: before the request is released the most that it can use,
+    /// afterwards the actual charge.
     fn cost(&self) -> Cost;
 
     /// The file that the request reads or writes, if it does.
@@ -23,8 +23,8 @@ pub(crate) trait Queued {
     /// Notes the charge with which the gate releases the request at `now`.
     fn charge(&mut self, charged: Charged, now: Mono);
 
-    /// Makes the request independent of the receive buffer, which is then free for other requests: a
-    /// request that waits for its contract can afford the copy.
+    /// Makes the request independent of the receive buffer, which is then free for other requests:
+    /// a request that waits for its contract can afford the copy.
     fn detach(&mut self);
 
     /// Bytes of memory that the waiting request keeps.

@@ -8,9 +8,9 @@ use crate::worker::set_groups;
 use std::future::Future;
 use std::pin::Pin;
 use weir_core::access::asks_acl;
-use weir_core::{AclKind, ObjectKey, Store};
+use weir_core::{AclKind, ObjectKey, Rights, Store};
 use weir_nfs::nlm::{Need, Status, Target};
-use weir_nfs::v3::{Rights, Volume};
+use weir_nfs::v3::Volume;
 use weir_state::File;
 use weir_store::LocalStore;
 

@@ -23,10 +23,10 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use weir_core::{CallId, Clock, FileHandle, FsResult, Groups, Mono, VolumeId};
+use weir_core::{CallId, Clock, FileHandle, FsResult, Groups, Mono, OpClass, Rights, VolumeId};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Class, Rights, Served};
+use weir_nfs::v3::{self, Served};
 use weir_nfs::{PROGRAM_NFSACL, acl};
 use weir_qos::Cost;
 use weir_store::LocalStore;
@@ -347,7 +347,7 @@ impl Core {
             return self.give_back(&request);
         }
         let unclaimed = request.claim.is_none();
-        let write = request.class == Class::Write && unclaimed;
+        let write = request.class == OpClass::Write && unclaimed;
         let key = write.then(|| conn.caller.prints().of_data(&request.call));
         let reserved = request.held_bytes();
         let reply = self.buffers.reply(request.reply_room());

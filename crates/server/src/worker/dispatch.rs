@@ -14,11 +14,11 @@ use crate::locks::{Asked, AskedBy};
 use crate::retransmit::{Came, Claim};
 use crate::sync::Arc;
 use weir_catalog::ExportRule;
-use weir_core::{FileHandle, FsResult, Groups, Shared};
+use weir_core::{FileHandle, FsResult, Groups, OpClass, Shared};
 use weir_nfs::nlm::Peer;
 use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
 use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Class, Route};
+use weir_nfs::v3::{self, Route};
 use weir_nfs::{
     PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
     mount,
@@ -105,8 +105,8 @@ impl Core {
         };
         let (class, once) = (route.class, route.once);
         let cost = match class {
-            Class::Read | Class::Write => Cost::of(route.bytes.into()),
-            Class::Null | Class::Metadata | Class::Commit => Cost::ZERO,
+            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
         };
         self.take(conn, call, handle, class, cost, once);
     }
@@ -124,7 +124,7 @@ impl Core {
             return self.fail(conn, &call, Status::BADHANDLE);
         };
         let once = acl::once(call.procedure);
-        self.take(conn, call, handle, Class::Metadata, Cost::ZERO, once);
+        self.take(conn, call, handle, OpClass::Metadata, Cost::ZERO, once);
     }
 
     /// Takes up a call on the object that `handle` names, if the caller has any rights there.
@@ -133,7 +133,7 @@ impl Core {
         conn: &mut Conn,
         call: Call,
         handle: FileHandle,
-        class: Class,
+        class: OpClass,
         cost: Cost,
         once: bool,
     ) {
@@ -154,7 +154,7 @@ impl Core {
             return self.deny(conn, &call);
         };
         let volume = Arc::clone(&mounted.volume);
-        let counts = class == Class::Metadata && volume.gate.counts_metadata();
+        let counts = class == OpClass::Metadata && volume.gate.counts_metadata();
         let cost = if counts { Cost::of(0) } else { cost };
         let claim = match self.recognize(conn, &call, class, once) {
             Recognized::New(claim) => claim,
@@ -220,7 +220,13 @@ impl Core {
 
     /// Finds out whether `call` is one that came before and needs no second carrying out, and
     /// answers it if that can be done now.
-    fn recognize(&mut self, conn: &mut Conn, call: &Call, class: Class, once: bool) -> Recognized {
+    fn recognize(
+        &mut self,
+        conn: &mut Conn,
+        call: &Call,
+        class: OpClass,
+        once: bool,
+    ) -> Recognized {
         let asker = self.id_of(conn);
         if once {
             let (key, buffers) = (conn.caller.prints().of(call), &mut self.buffers);
@@ -240,7 +246,7 @@ impl Core {
             }
             return Recognized::Repeated;
         }
-        if class != Class::Write || !conn.caller.has_data_underway() {
+        if class != OpClass::Write || !conn.caller.has_data_underway() {
             return Recognized::New(None);
         }
         let key = conn.caller.prints().of_data(call);

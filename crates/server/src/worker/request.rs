@@ -7,11 +7,10 @@ use crate::gate::{Charged, FileCharge, Queued};
 use crate::retransmit::Claim;
 use crate::sync::Arc;
 use weir_catalog::ExportRule;
-use weir_core::{FileHandle, Mono, ObjectKey};
+use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights};
 use weir_nfs::PROGRAM_NFSACL;
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::Procedure;
-use weir_nfs::v3::{Class, Rights};
 use weir_qos::{ClientKey, Cost};
 
 /// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
@@ -31,7 +30,7 @@ pub(crate) struct Request {
     pub(crate) rights: Rights,
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
-    pub(crate) class: Class,
+    pub(crate) class: OpClass,
     /// The charge to the contract: the most bytes that the operation can move, and itself if it is
     /// a READ or WRITE. Once the request may go, the actual charge.
     pub(crate) cost: Cost,
@@ -53,8 +52,8 @@ impl Request {
     /// Room to make for the reply at once, in bytes.
     pub(crate) fn reply_room(&self) -> usize {
         match self.class {
-            Class::Read => usize::try_from(self.cost.bytes).unwrap_or(0) + 256,
-            Class::Null | Class::Metadata | Class::Write | Class::Commit => 256,
+            OpClass::Read => usize::try_from(self.cost.bytes).unwrap_or(0) + 256,
+            OpClass::Null | OpClass::Metadata | OpClass::Write | OpClass::Commit => 256,
         }
     }
 }
@@ -73,7 +72,7 @@ impl Queued for Request {
     }
 
     fn file(&self) -> Option<&ObjectKey> {
-        matches!(self.class, Class::Read | Class::Write).then_some(&self.handle.key)
+        matches!(self.class, OpClass::Read | OpClass::Write).then_some(&self.handle.key)
     }
 
     fn charge(&mut self, charged: Charged, now: Mono) {
@@ -119,7 +118,7 @@ pub(crate) struct Asking {
 pub(crate) struct Pending {
     pub(crate) connection: ConnId,
     pub(crate) volume: Arc<ServedVolume>,
-    pub(crate) class: Class,
+    pub(crate) class: OpClass,
     pub(crate) cost: Cost,
     pub(crate) file: Option<Box<FileCharge>>,
     /// Time of the charge.

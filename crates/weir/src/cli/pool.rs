@@ -26,9 +26,9 @@ pub(crate) enum PoolCommand {
     },
     /// Change the service level, contract model, size, throughput or IOPS of a pool
     ///
-    /// When a pool changes to a contract model with an individual throughput per volume, each volume
-    /// keeps its current throughput, which can then be changed. When a pool changes to auto, the
-    /// limit of each volume follows from its quota. Clients stay connected.
+    /// When a pool changes to a contract model with an individual throughput per volume, each
+    /// volume keeps its current throughput, which can then be changed. When a pool changes to auto,
+    /// the limit of each volume follows from its quota. Clients stay connected.
     Set(Set),
     /// Change the size of a pool
     Resize(Resize),
@@ -60,11 +60,11 @@ pub(crate) struct Create {
     /// Size of the pool, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
-    /// contract model. auto: limits follow from quotas. manual: throughput set per volume. flexible: as
-    /// manual, with throughput purchased separately from the size. custom: as flexible, with IOPS
-    /// too. shared: all volumes share size × level rate. provisioned-v1: limits follow from quotas,
-    /// with burst credits. provisioned-v2: throughput and IOPS provisioned per volume, with burst
-    /// credits
+    /// contract model. auto: limits follow from quotas. manual: throughput set per volume.
+    /// flexible: as manual, with throughput purchased separately from the size. custom: as
+    /// flexible, with IOPS too. shared: all volumes share size × level rate. provisioned-v1: limits
+    /// follow from quotas, with burst credits. provisioned-v2: throughput and IOPS provisioned per
+    /// volume, with burst credits
     #[arg(long, default_value = "auto")]
     qos: Qos,
     /// Throughput purchased separately from the size, such as 640MiB/s. Flexible pools: 128MiB/s to

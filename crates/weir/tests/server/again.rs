@@ -140,8 +140,9 @@ fn what_a_client_has_taken_is_forgotten_across_a_restart_too() {
     peer.create(b"one");
     let remove = change!(1000, RemoveArgs { object: at(&root, "one") }, done);
     assert_eq!(ask(&mut peer, &remove), Ok(None));
-    // The server closes its end after it has forgotten the replies that the client took. A call that
-    // came before that would be answered from memory, and the reply be kept for its own connection.
+    // The server closes its end after it has forgotten the replies that the client took. A call
+    // that came before that would be answered from memory, and the reply be kept for its own
+    // connection.
     peer.stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(peer.stream.read(&mut [0]).unwrap(), 0, "the server closed the connection");
     let mut next = Peer::mount_at(server.address(), b"/good");

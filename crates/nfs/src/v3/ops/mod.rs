@@ -50,7 +50,7 @@ pub(super) use setattr::setattr;
 pub(super) use symlink::symlink;
 pub(super) use write::write;
 
-use super::serve::{Rights, Volume};
+use super::serve::Volume;
 use super::wire::{Fattr3, FileHandle3, Res, Status, WccData};
 use crate::xdr::{Encode, Writer};
 use alloc::boxed::Box;
@@ -60,7 +60,7 @@ use core::task::Poll;
 use weir_core::access::asks_acl;
 use weir_core::attr::Change;
 use weir_core::{
-    Acl, AclKind, Attr, FileHandle, FileKind, FsError, FsResult, Shared, SnapshotId, Store,
+    Acl, AclKind, Attr, FileHandle, FileKind, FsError, FsResult, Rights, Shared, SnapshotId, Store,
 };
 
 /// The environment of every operation, besides its arguments.
