@@ -13,10 +13,17 @@ LIVE_OUT ?= docs/performance
 REPLAY_OUT ?= docs/performance/replay
 AGREE_PATH ?= target/agree
 
-.PHONY: help demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay agree hostile
+.PHONY: help build demo test check bench peers crash client-cost conformance usage fuzz wide many live deb replay agree hostile
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+build: ## the program, and its debug symbols in a file of their own (target/dist/weir, weir.debug)
+	cargo build --release --locked --package weir-weir
+	mkdir -p target/dist
+	objcopy --only-keep-debug target/release/weir target/dist/weir.debug
+	cd target/dist && objcopy --strip-unneeded --add-gnu-debuglink=weir.debug ../release/weir weir
+	@ls -lh target/dist
 
 demo: ## build, then show contracts of every model kept under load (about three minutes; target/demo)
 	cargo build --release --locked

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
 use weir_core::units::{Bytes, Rate};
+use weir_qos::Ceiling;
 use weir_qos::admission::{Admission, Beyond, Cell, Committed, Excess, Holds, Policy};
-use weir_qos::contract::Ceiling;
 use weir_qos::rate::{BytesPerSecond, Iops};
 
 /// A file system with pools on it, or one that was calibrated.

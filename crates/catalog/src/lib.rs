@@ -54,5 +54,6 @@ pub use restore::{Replace, Restored, restore};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::admission::{Admission, Cell, Committed, Holds, Mix, Plan, Policy};
-pub use weir_qos::contract::{Bought, Ceiling, Change, Floors, Limits, Qos};
+pub use weir_qos::contract::{Bought, Change, Floors, Qos};
 pub use weir_qos::rate::{BytesPerSecond, Iops};
+pub use weir_qos::{Ceiling, Limits};

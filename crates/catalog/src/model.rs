@@ -16,9 +16,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
 use weir_qos::admission::Admission;
-use weir_qos::contract::{self, Bought, Ceiling, Limits, Qos, Terms};
+use weir_qos::contract::{self, Bought, Qos, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
 use weir_qos::shares::Share;
+use weir_qos::{Ceiling, Limits};
 
 /// A service level: what each provisioned TiB of a pool buys.
 #[derive(Clone, Debug, PartialEq, Eq)]

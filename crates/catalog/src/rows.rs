@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
-use weir_qos::contract::{self, Ceiling, Terms};
+use weir_qos::Ceiling;
+use weir_qos::contract::{self, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
 use weir_qos::shares::Share;
 

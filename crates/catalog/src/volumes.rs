@@ -15,8 +15,9 @@ use rusqlite::{Transaction, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::VolumeId;
+use weir_qos::Ceiling;
 use weir_qos::burst;
-use weir_qos::contract::{Ceiling, Infeasible, Terms};
+use weir_qos::contract::{Infeasible, Terms};
 use weir_qos::rate::{BytesPerSecond, Iops};
 use weir_qos::shares::Share;
 

@@ -7,19 +7,7 @@
 use crate::acl::Acl;
 use crate::attr::{Attr, FileKind};
 use crate::cred::Credentials;
-
-bitflags::bitflags! {
-    /// The rights of a caller to an object.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct Access: u8 {
-        /// Read a file's data or list a directory (`r`).
-        const READ = 4;
-        /// Write a file's data or change a directory's entries (`w`).
-        const WRITE = 2;
-        /// Run a file or look a name up in a directory (`x`).
-        const EXECUTE = 1;
-    }
-}
+use crate::permission::Access;
 
 /// The mode's group bits, which are the mask of an access control list.
 const MASK_BITS: u32 = 0o070;

@@ -8,10 +8,10 @@
 //! Not here: the form of a list on disk or on the wire, and the rights of owner and superuser,
 //! which [`crate::access`] knows.
 
-use crate::access::Access;
 use crate::cred::Credentials;
 use crate::error::{FsError, FsResult};
 use crate::limits::ACL_ENTRIES_MAX;
+use crate::permission::Access;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 

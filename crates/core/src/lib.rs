@@ -22,6 +22,7 @@ pub mod limits;
 pub mod name;
 pub mod op;
 pub mod origin;
+pub mod permission;
 pub mod place;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
@@ -30,7 +31,6 @@ pub mod text;
 pub mod time;
 pub mod units;
 
-pub use access::Access;
 pub use acl::{Acl, AclKind};
 pub use attr::{Attr, DeviceNumber, FileKind, SetAttr, SetTime};
 pub use buf::Shared;
@@ -42,5 +42,6 @@ pub use id::{PoolId, SnapshotId, VolumeId};
 pub use name::Name;
 pub use op::OpClass;
 pub use origin::Origin;
+pub use permission::Access;
 pub use store::Store;
 pub use time::{Clock, Mono, Timestamp};

@@ -11,7 +11,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::contract::{Ceiling, Limits, UnknownName};
+use crate::contract::UnknownName;
+use crate::limits::{Ceiling, Limits};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// The measured performance of the hardware with one mix and one block size.

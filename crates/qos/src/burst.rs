@@ -4,7 +4,7 @@
 //!
 //! Source: "Understanding performance" of Azure Files, for SSD shares, provisioned v1 and v2.
 
-use crate::contract::Limits;
+use crate::limits::{Burst, Limits};
 use crate::rate::{BytesPerSecond, Iops};
 
 /// Bytes in one GiB, as an exponent of two.
@@ -22,15 +22,6 @@ pub const V2_RATE: core::ops::RangeInclusive<BytesPerSecond> =
 
 /// Duration of a burst at full speed from full credits on, in seconds.
 const BURST_SECONDS: u64 = 3_600;
-
-/// Credits for operations beyond a base rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Burst {
-    /// The rate of operations for good, and the rate at which unused operations earn credits.
-    pub base: Iops,
-    /// The most credits that are kept; one is an operation beyond the base.
-    pub credits: u64,
-}
 
 /// Provisioned v1: everything follows from the size.
 #[must_use]

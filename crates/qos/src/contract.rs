@@ -16,7 +16,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::burst::{self, Burst};
+use crate::burst;
+use crate::limits::Limits;
 use crate::rate::{BytesPerSecond, Iops};
 
 /// Bytes in one TiB, as an exponent of two.
@@ -206,42 +207,6 @@ impl FromStr for Qos {
         };
         Self::ALL.into_iter().find(|qos| qos.name() == name).ok_or(unknown)
     }
-}
-
-/// All that limits a volume at once: the tightest binds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Reads and writes together. Zero admits nothing.
-    pub rate: BytesPerSecond,
-    /// Reads and writes together, if they are counted.
-    pub iops: Option<Iops>,
-    /// Whether those can be had only as long as there are credits.
-    pub burst: Option<Burst>,
-}
-
-impl Limits {
-    /// A rate alone.
-    #[must_use]
-    pub const fn of(rate: BytesPerSecond) -> Self {
-        Self { rate, iops: None, burst: None }
-    }
-
-    /// These limits under a ceiling: of each kind the lower.
-    #[must_use]
-    pub fn under(self, ceiling: Ceiling) -> Self {
-        let iops = [self.iops, ceiling.iops].into_iter().flatten().min();
-        let rate = ceiling.rate.map_or(self.rate, |most| most.min(self.rate));
-        Self { rate, iops, burst: self.burst }
-    }
-}
-
-/// The most that a volume may use, whatever its contract comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ceiling {
-    /// The most bytes a second.
-    pub rate: Option<BytesPerSecond>,
-    /// The most operations a second.
-    pub iops: Option<Iops>,
 }
 
 /// A volume's demands on its pool.

@@ -47,7 +47,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use weir_core::Mono;
 
-use crate::contract::{Ceiling, Limits};
+use crate::limits::{Ceiling, Limits};
 use crate::meter::CATCH_UP_NANOS;
 use crate::meters::{Cost, Kind, Lag, Meters, Refusal};
 use crate::queue::{ClientKey, Order, Queue, Standing, pause};

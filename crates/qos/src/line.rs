@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use weir_core::Mono;
 
-use crate::contract::Ceiling;
 use crate::files::{FileCharge, Files, Requeued, Turn};
+use crate::limits::Ceiling;
 use crate::meters::{Cost, Meters};
 use crate::queue::{ClientKey, Departure, Order, Queue, Standing, Step};
 

@@ -41,8 +41,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use weir_core::Mono;
 
-use crate::burst::Burst;
-use crate::contract::Limits;
+use crate::limits::{Burst, Limits};
 use crate::meter::{CATCH_UP_NANOS, Meter, NEVER, RateSlice};
 use crate::rate::{BytesPerSecond, Iops};
 

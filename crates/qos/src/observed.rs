@@ -4,7 +4,7 @@
 
 use weir_core::Mono;
 
-use crate::contract::Limits;
+use crate::limits::Limits;
 use crate::line::Line;
 use crate::meters::Cost;
 use crate::rate::BytesPerSecond;

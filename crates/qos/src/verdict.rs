@@ -39,7 +39,7 @@ use core::ops::AddAssign;
 
 use weir_core::Mono;
 
-use crate::contract::Limits;
+use crate::limits::Limits;
 use crate::meters::Cost;
 use crate::rate::{BytesPerSecond, Iops};
 

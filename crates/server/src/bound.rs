@@ -2,9 +2,9 @@
 //! address.
 
 use crate::config::{RpcbindMode, ServerConfig};
+use crate::error::ServeError;
 use crate::limits::LISTEN_BACKLOG;
 use crate::rpcbind::{Portmap, Services, portmapper_addresses};
-use crate::serve::ServeError;
 use crate::sync::Arc;
 use crate::udp::Sockets;
 use rustix::process::{Resource, Rlimit, setrlimit};

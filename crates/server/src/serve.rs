@@ -8,17 +8,18 @@ use crate::acceptor::{self, Stop};
 use crate::bound::Bound;
 use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
-use crate::confine::{ConfineError, confine};
+use crate::confine::confine;
 use crate::control::{self, ControlState};
 use crate::credits;
 use crate::credits::Keeper;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
+use crate::error::ServeError;
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
 use crate::locks::{Life, LockDoor, LockThread, Service};
 use crate::notify::ServiceManager;
 use crate::plane::{Plane, PlaneError};
-use crate::rpcbind::{Portmap, RegisterError, Registration};
+use crate::rpcbind::{Portmap, Registration};
 use crate::sync::Arc;
 use crate::udp::{Datagrams, Sockets};
 use crate::worker::{Message, Worker};
@@ -27,58 +28,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use weir_catalog::{Catalog, CatalogError};
+use weir_catalog::Catalog;
 use weir_core::HandleKey;
-
-/// Why the server can't start, or ended badly.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The data directory or the catalogue in it.
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-    /// An address can't be listened on.
-    #[error("cannot listen for NFS on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The kernel's error.
-        source: std::io::Error,
-    },
-    /// An address of the API can't be listened on.
-    #[error("cannot listen for the API on {address}: {source}")]
-    ListenApi {
-        /// The address.
-        address: SocketAddr,
-        /// The kernel's error.
-        source: std::io::Error,
-    },
-    /// Port 111 can't be listened on.
-    #[error(
-        "cannot listen for rpcbind on {address}: {source}; if an rpcbind runs on this machine, use \
-         --rpcbind register"
-    )]
-    Portmapper {
-        /// The address.
-        address: SocketAddr,
-        /// The kernel's error.
-        source: std::io::Error,
-    },
-    /// The rpcbind of this machine did not take our programs.
-    #[error(transparent)]
-    Register(#[from] RegisterError),
-    /// The control plane.
-    #[error("the API: {0}")]
-    Control(#[source] std::io::Error),
-    /// Privileges can't be given up.
-    #[error(transparent)]
-    Confine(#[from] ConfineError),
-    /// The machine gave something too little of.
-    #[error("can't start: {0}")]
-    System(#[from] std::io::Error),
-    /// A thread of the data plane ended by itself.
-    #[error("a {0} thread ended unexpectedly; acknowledged data is safe")]
-    Thread(&'static str),
-}
 
 /// Serves until SIGTERM or SIGINT, then stops gracefully. A second of them ends at once.
 ///

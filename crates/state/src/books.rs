@@ -1,6 +1,7 @@
 //! The use of each client and owner, against which the bounds are checked, and the files to search
 //! when an owner or a client goes.
 
+use crate::amounts::Use;
 use crate::error::{Counted, Limit, Scope};
 use crate::file::File;
 use crate::limits::{Limits, Part};
@@ -8,67 +9,6 @@ use crate::owner::{Client, Owner, Protocol};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use weir_core::{Origin, VolumeId};
-
-/// Amounts of what can be held: in use, or at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
-    /// Held ranges.
-    pub locks: usize,
-    /// Requests that wait.
-    pub waiters: usize,
-    /// Share reservations.
-    pub shares: usize,
-    /// Bytes in the names of owners, each owner counted once.
-    pub owner_bytes: usize,
-}
-
-impl Use {
-    /// The resource that would pass its bound if `more` were added.
-    pub(crate) fn passes(&self, more: &Self, most: &Self) -> Option<Counted> {
-        let over =
-            |used: usize, more: usize, most: usize| more > 0 && used.saturating_add(more) > most;
-        if over(self.locks, more.locks, most.locks) {
-            Some(Counted::Locks)
-        } else if over(self.waiters, more.waiters, most.waiters) {
-            Some(Counted::Waiters)
-        } else if over(self.shares, more.shares, most.shares) {
-            Some(Counted::Shares)
-        } else if over(self.owner_bytes, more.owner_bytes, most.owner_bytes) {
-            Some(Counted::OwnerBytes)
-        } else {
-            None
-        }
-    }
-
-    fn add(&mut self, more: &Self) {
-        self.locks += more.locks;
-        self.waiters += more.waiters;
-        self.shares += more.shares;
-        self.owner_bytes += more.owner_bytes;
-    }
-
-    fn sub(&mut self, fewer: &Self) {
-        self.locks -= fewer.locks;
-        self.waiters -= fewer.waiters;
-        self.shares -= fewer.shares;
-        self.owner_bytes -= fewer.owner_bytes;
-    }
-
-    fn is_none(&self) -> bool {
-        self.things() == 0
-    }
-
-    /// The use that is left without `fewer`.
-    fn without(&self, fewer: &Self) -> Self {
-        let mut left = *self;
-        left.sub(fewer);
-        left
-    }
-
-    fn things(&self) -> usize {
-        self.locks + self.waiters + self.shares
-    }
-}
 
 /// The use by client and by owner.
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod amounts;
 mod ask;
 mod books;
 mod deadlock;
@@ -31,8 +32,8 @@ mod ranges;
 mod share;
 mod table;
 
+pub use amounts::Use;
 pub use ask::{Ask, Grant, GrantId, Locked};
-pub use books::Use;
 pub use error::{Counted, Holder, Limit, Refused, Scope};
 pub use file::File;
 pub use limits::{Limits, Part};

@@ -1,6 +1,6 @@
 //! Bounds on what clients may hold, with what happens when they are reached.
 
-use crate::books::Use;
+use crate::amounts::Use;
 use weir_core::origin::part;
 
 /// The bounds of a [`Table`](crate::Table). A request that would pass one is refused with

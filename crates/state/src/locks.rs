@@ -1,8 +1,9 @@
 //! Everything on one file: what is held, who waits, what is reserved, and which grants may still
 //! have to be taken back.
 
+use crate::amounts::Use;
 use crate::ask::{Ask, Grant, GrantId, Locked};
-use crate::books::{Books, Claim, Use};
+use crate::books::{Books, Claim};
 use crate::error::{Holder, Limit, Refused, Scope};
 use crate::file::File;
 use crate::limits::Limits;

@@ -1,7 +1,8 @@
 //! The table of all locks and shares, and what may be done with it.
 
+use crate::amounts::Use;
 use crate::ask::{Ask, Grant, GrantId, Locked};
-use crate::books::{Claim, Use};
+use crate::books::Claim;
 use crate::deadlock;
 use crate::error::{Limit, Refused};
 use crate::file::File;

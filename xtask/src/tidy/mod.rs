@@ -1,5 +1,6 @@
 //! Checks that keep the documents true and the style uniform, so that reviews can be about design.
 
+mod cycles;
 mod documents;
 mod layers;
 mod sources;
@@ -24,6 +25,7 @@ pub(crate) fn run() -> Result<bool> {
     let files = tracked_files()?;
     let mut findings = Findings::default();
     layers::check(&mut findings)?;
+    cycles::check(&files, &mut findings)?;
     sources::check(&files, &mut findings)?;
     documents::check(&files, &mut findings)?;
     for finding in &findings.0 {

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::Limits;
+use crate::limits::Limits;
 use crate::rate::{BytesPerSecond, Iops};
 
 const START: Mono = Mono(1_000_000_000);

@@ -3,7 +3,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::Limits;
+use crate::limits::Limits;
 use crate::meter::NEVER;
 use crate::rate::{BytesPerSecond, Iops};
 

@@ -1,6 +1,5 @@
 use super::*;
-use crate::burst::Burst;
-use crate::contract::Limits;
+use crate::limits::{Burst, Limits};
 use crate::rate::{BytesPerSecond, Iops};
 use proptest::prelude::*;
 

@@ -5,12 +5,12 @@ use super::node::{Body, Directory};
 use super::rules;
 use super::sparse::Sparse;
 use super::tree::{ROOT, Tree};
-use crate::access::Access;
 use crate::attr::{Attr, Change, DeviceNumber, FileKind, SetAttr};
 use crate::cred::Credentials;
 use crate::error::{FsError, FsResult};
 use crate::limits::SYMLINK_BYTES_MAX;
 use crate::name::Name;
+use crate::permission::Access;
 use crate::store::{CreateHow, Made, MakeKind};
 
 /// The limit of ext4.

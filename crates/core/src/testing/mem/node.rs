@@ -1,10 +1,11 @@
 //! One object of the tree: its attributes and what it holds.
 
 use super::sparse::Sparse;
-use crate::access::{self, Access};
+use crate::access;
 use crate::acl::Acl;
 use crate::attr::{Attr, DeviceNumber, FileKind};
 use crate::cred::Credentials;
+use crate::permission::Access;
 use crate::time::Timestamp;
 use std::boxed::Box;
 use std::collections::BTreeMap;

@@ -1,11 +1,12 @@
 //! The POSIX rules of who may change names and attributes, and what a change does to the mode.
 
 use super::node::Node;
-use crate::access::{self, Access};
+use crate::access;
 use crate::attr::{FileKind, SetAttr, SetTime};
 use crate::cred::Credentials;
 use crate::error::{FsError, FsResult};
 use crate::limits::FILE_BYTES_MAX;
+use crate::permission::Access;
 
 pub(super) const SETUID: u32 = 0o4000;
 pub(super) const SETGID: u32 = 0o2000;

@@ -1,9 +1,9 @@
 //! The reference store against the rules it stands for.
 
 use super::*;
-use crate::access::Access;
 use crate::acl::{Entry, Who};
 use crate::attr::{FileKind, SetTime};
+use crate::permission::Access;
 use crate::testing::block_on;
 
 const ALICE: Credentials = Credentials::new(10, 100);
