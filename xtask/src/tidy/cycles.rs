@@ -76,9 +76,8 @@ impl Imports {
 
     /// The top-level modules that each of them imports.
     fn graph(&self) -> BTreeMap<&str, BTreeSet<&str>> {
-        let is_test = |module: &[String]| {
-            (1..=module.len()).any(|len| self.tests.contains(&module[..len].to_vec()))
-        };
+        let is_test =
+            |module: &[String]| (1..=module.len()).any(|len| self.tests.contains(&module[..len]));
         let product = || self.taken.iter().filter(|(module, _)| !is_test(module));
         let tops: BTreeSet<&str> = product().map(|(module, _)| module[0].as_str()).collect();
         let mut graph: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

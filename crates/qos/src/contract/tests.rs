@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::Ceiling;
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
