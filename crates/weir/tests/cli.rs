@@ -606,7 +606,7 @@ fn terminals(readme: &'static str) -> Vec<Vec<&'static str>> {
 fn the_first_steps_of_the_readme_work_as_they_are_pasted() {
     let terminals = terminals(include_str!("../../../README.md"));
     let [first, others @ ..] = terminals.as_slice() else { panic!("no steps") };
-    let install = "sudo install target/release/weir /usr/local/bin/";
+    let install = "sudo install target/dist/weir /usr/local/bin/";
     assert_eq!(first[1..], [install, "sudo weir serve --data /var/lib/weir"]);
     assert_eq!(others.len(), 2);
     let path = tempfile::tempdir().unwrap();
