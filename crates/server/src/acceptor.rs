@@ -3,6 +3,7 @@
 use crate::admission::Verdict;
 use crate::engine::Engine;
 use crate::limits::SEND_STALL_SECONDS;
+use crate::session::Protocol;
 use crate::sync::Arc;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
@@ -42,15 +43,21 @@ impl AsFd for Stop {
     }
 }
 
-/// Accepts on `listeners` (non-blocking) until `stop`.
+/// A non-blocking socket that accepts connections, and the protocol that they speak.
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) protocol: Protocol,
+}
+
+/// Accepts on `listeners` until `stop`.
 ///
 /// # Errors
 /// The poll fails, which it does only for want of memory.
-pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> std::io::Result<()> {
+pub(crate) fn run(engine: &Engine, listeners: &[Listener], stop: &Stop) -> std::io::Result<()> {
     let mut complaints = Complaints::default();
     loop {
         let mut watched: Vec<PollFd<'_>> =
-            listeners.iter().map(|l| PollFd::new(l, PollFlags::IN)).collect();
+            listeners.iter().map(|l| PollFd::new(&l.socket, PollFlags::IN)).collect();
         watched.push(PollFd::new(stop, PollFlags::IN));
         match poll(&mut watched, None) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -65,10 +72,10 @@ pub(crate) fn run(engine: &Engine, listeners: &[TcpListener], stop: &Stop) -> st
     }
 }
 
-fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &TcpListener) {
+fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &Listener) {
     loop {
-        match listener.accept() {
-            Ok((socket, peer)) => take(engine, complaints, socket, peer),
+        match listener.socket.accept() {
+            Ok((socket, peer)) => take(engine, complaints, socket, peer, listener.protocol),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
@@ -80,17 +87,23 @@ fn accept_all(engine: &Engine, complaints: &mut Complaints, listener: &TcpListen
     }
 }
 
-fn take(engine: &Engine, complaints: &mut Complaints, socket: TcpStream, peer: SocketAddr) {
+fn take(
+    engine: &Engine,
+    complaints: &mut Complaints,
+    socket: TcpStream,
+    peer: SocketAddr,
+    protocol: Protocol,
+) {
     tracing::debug!(%peer, "connected");
     if let Err(error) = prepare(&socket, engine.keepalive) {
         tracing::warn!(%peer, %error, "connection refused: cannot configure the socket");
         return;
     }
     match engine.admission.enter(peer.ip()) {
-        Verdict::Admitted => engine.adopt(socket, peer),
+        Verdict::Admitted => engine.adopt(socket, peer, protocol),
         Verdict::InsteadOf(shed) => {
             engine.shed(&shed);
-            engine.adopt(socket, peer);
+            engine.adopt(socket, peer, protocol);
         }
         Verdict::OriginFull => {
             complaints.refused(engine, peer, "connections_per_client_max reached for this address");

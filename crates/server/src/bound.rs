@@ -1,10 +1,12 @@
 //! The resources that must be opened before privileges are given up: the data directory, and every
 //! address.
 
+use crate::acceptor::Listener;
 use crate::config::{RpcbindMode, ServerConfig};
 use crate::error::ServeError;
 use crate::limits::LISTEN_BACKLOG;
 use crate::rpcbind::{Portmap, Services, portmapper_addresses};
+use crate::session::Protocol;
 use crate::sync::Arc;
 use crate::udp::Sockets;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -20,7 +22,7 @@ const DESCRIPTORS_OTHER: usize = 1024;
 pub(crate) struct Bound {
     pub(crate) catalog: Arc<Catalog>,
     /// For NFS and, with a portmapper of ours, port 111.
-    pub(crate) listeners: Vec<TcpListener>,
+    pub(crate) listeners: Vec<Listener>,
     /// The addresses that NFS is served on.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) services: Services,
@@ -43,7 +45,7 @@ impl Bound {
         let catalog = Arc::new(catalog.admitting(config.admission));
         let mut listeners = bind(&config.nfs)?;
         let addresses: Vec<SocketAddr> =
-            listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
+            listeners.iter().filter_map(|l| l.socket.local_addr().ok()).collect();
         let services = Services::new(&addresses);
         let mut sockets = Sockets::default();
         if config.rpcbind != RpcbindMode::Off {
@@ -102,7 +104,7 @@ pub(crate) fn bind_api(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, Ser
     addresses.iter().map(with_address).collect()
 }
 
-fn bind(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
+fn bind(addresses: &[SocketAddr]) -> Result<Vec<Listener>, ServeError> {
     let with_address = |address: &SocketAddr| {
         listen(address).map_err(|source| ServeError::Listen { address: *address, source })
     };
@@ -110,7 +112,7 @@ fn bind(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ServeError> {
 }
 
 /// IPv6 sockets take IPv6 alone, so that `0.0.0.0` and `[::]` can be listed side by side.
-fn listen(address: &SocketAddr) -> std::io::Result<TcpListener> {
+fn listen(address: &SocketAddr) -> std::io::Result<Listener> {
     let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -119,7 +121,7 @@ fn listen(address: &SocketAddr) -> std::io::Result<TcpListener> {
     socket.bind(&(*address).into())?;
     socket.listen(LISTEN_BACKLOG)?;
     socket.set_nonblocking(true)?;
-    Ok(socket.into())
+    Ok(Listener { socket: socket.into(), protocol: Protocol::Rpc })
 }
 
 /// The UDP side of the addresses that NFS is served on.
@@ -133,7 +135,7 @@ fn bind_datagrams(addresses: &[SocketAddr], sockets: &mut Sockets) -> Result<(),
 /// Port 111, TCP and UDP, of those addresses.
 fn bind_portmapper(
     addresses: &[SocketAddr],
-    listeners: &mut Vec<TcpListener>,
+    listeners: &mut Vec<Listener>,
     sockets: &mut Sockets,
 ) -> Result<(), ServeError> {
     for address in portmapper_addresses(addresses) {

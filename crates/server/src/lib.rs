@@ -29,6 +29,7 @@ pub mod plane;
 mod retransmit;
 pub mod rpcbind;
 pub mod serve;
+mod session;
 mod sync;
 mod udp;
 mod watch;

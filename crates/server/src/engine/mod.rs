@@ -30,8 +30,9 @@ use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
 use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
-use crate::retransmit::{Clients, client_at};
+use crate::retransmit::Clients;
 use crate::rpcbind::Portmap;
+use crate::session::{Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
 use crate::worker::{Message, Request, VolumeGate};
 use arc_swap::ArcSwap;
@@ -180,14 +181,14 @@ impl Engine {
         self.serial.fetch_add(1, Ordering::Relaxed) & u64::from(u32::MAX)
     }
 
-    /// Gives a new connection, which was admitted, to a worker.
-    pub(crate) fn adopt(&self, socket: TcpStream, peer: SocketAddr) {
+    /// Gives a new connection of `protocol`, which was admitted, to a worker.
+    pub(crate) fn adopt(&self, socket: TcpStream, peer: SocketAddr, protocol: Protocol) {
         let origin = Origin::of(peer.ip());
         if let Some(door) = WorkerDoor::for_one_of(origin, &self.doors) {
             lock(&door.connections).add(origin);
             self.counters.accepted();
-            let caller = self.clients.enter(client_at(peer.ip()), self.clock.now());
-            door.inbox.post(Message::Connection(socket, peer, caller));
+            let session = Session::new(protocol, self, peer);
+            door.inbox.post(Message::Connection(socket, peer, session));
         }
     }
 
@@ -200,7 +201,6 @@ impl Engine {
 
     /// A worker closed one of its connections, from `peer`.
     pub(crate) fn connection_gone(&self, worker: usize, peer: IpAddr) {
-        self.clients.leave(client_at(peer), self.clock.now());
         self.admission.leave(peer);
         if let Some(door) = self.doors.get(worker) {
             lock(&door.connections).remove(Origin::of(peer));

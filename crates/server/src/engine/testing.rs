@@ -3,6 +3,8 @@
 use super::ServedVolume;
 use super::stats::Stats;
 use crate::conn_id::ConnId;
+use crate::retransmit::Prints;
+use crate::session::{Job, RpcJob};
 use crate::sync::{Arc, OnceLock};
 use crate::worker::{Request, VolumeGate};
 use std::path::Path;
@@ -43,21 +45,24 @@ pub(crate) fn request(
         connection: ConnId { worker: 0, token: 1 },
         client: ClientKey(1),
         volume: Arc::clone(volume),
-        rights: Rights { cred: Credentials::ROOT, read_only: false },
-        handle: FileHandle { volume: volume.id, snapshot: SnapshotId::LIVE, key },
-        call: Call {
-            xid: 1,
-            program: weir_nfs::PROGRAM_NFS,
-            version: 3,
-            procedure: if class == OpClass::Write { 7 } else { 6 },
-            credential: Credential::None,
-            args: Shared::from(vec![0; args]),
-        },
         class,
         cost: Cost::of(bytes),
         file: None,
         arrived: Mono::from_secs(1),
         passed: Mono::from_secs(1),
-        claim: None,
+        job: Job::Rpc(RpcJob {
+            rights: Rights { cred: Credentials::ROOT, read_only: false },
+            handle: FileHandle { volume: volume.id, snapshot: SnapshotId::LIVE, key },
+            call: Call {
+                xid: 1,
+                program: weir_nfs::PROGRAM_NFS,
+                version: 3,
+                procedure: if class == OpClass::Write { 7 } else { 6 },
+                credential: Credential::None,
+                args: Shared::from(vec![0; args]),
+            },
+            claim: None,
+            prints: Prints::new(0),
+        }),
     }
 }

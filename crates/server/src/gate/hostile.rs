@@ -306,7 +306,8 @@ impl Simulation {
         if wasted && !failed {
             // A READ beyond the end of the file is an operation all the same.
             let at = volume_of(&self.volumes, &volume);
-            let (cost, file) = (Cost { bytes: 0, operations: 1 }, request.handle.key.as_bytes()[0]);
+            let (cost, file) =
+                (Cost { bytes: 0, operations: 1 }, request.file().unwrap().as_bytes()[0]);
             self.moved.push(Moved { at: request.passed.0, volume: at, file, cost });
         }
         if volume.gate.refund(unused, request.passed, now) {

@@ -3,8 +3,8 @@
 
 use super::Asked;
 use crate::engine::{self, Engine, ServedSet};
+use crate::session::set_groups;
 use crate::sync::Arc;
-use crate::worker::set_groups;
 use std::future::Future;
 use std::pin::Pin;
 use weir_core::access::asks_acl;

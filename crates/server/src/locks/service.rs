@@ -3,7 +3,7 @@
 use super::counters::{count, gauge};
 use super::hosts::{Hosts, NotMonitored};
 use super::outgoing::{Datagram, Ended, Outgoing, Target, What};
-use super::proof::{Proof, prove};
+use super::proof::{Proof, Proving, prove};
 use super::{Asked, AskedBy, LockDoor, Message};
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, View};
@@ -75,7 +75,7 @@ pub(crate) struct Service {
     /// Notices to be begun.
     notices: BTreeMap<(Mono, u64), Arc<MonitoredHost>>,
     serial: u64,
-    proving: Tasks<Proof, Asked, Message>,
+    proving: Tasks<Proving, Asked, Message>,
     tidy_at: Mono,
     in_grace: bool,
     now: Mono,

@@ -21,3 +21,5 @@ mod table;
 
 pub(crate) use claim::{Caller, Came, Claim};
 pub(crate) use clients::{Clients, client_at};
+pub(crate) use key::{CallKey, Prints};
+pub(crate) use table::Askers;

@@ -13,8 +13,8 @@ use crate::limits::{
     DATAGRAMS_SECOND_ORIGIN_MIN, DATAGRAMS_SECOND_ORIGIN_ONE_IN,
 };
 use crate::locks::{Asked, AskedBy, Datagram};
+use crate::session::PeerExports;
 use crate::sync::Arc;
-use crate::worker::PeerExports;
 use socket::{Arrived, DatagramSocket};
 use std::net::{IpAddr, SocketAddr};
 use weir_core::origin::Counts;

@@ -8,7 +8,7 @@ use super::lent::Lent;
 use crate::engine::ServedVolume;
 use crate::gate::Room;
 use crate::limits::{PARTIAL_COPY_MAX, RECV_BYTES, RECV_CALM, RECV_SMALL_BYTES, SEND_SLICES_MAX};
-use crate::retransmit::{Caller, client_at};
+use crate::session::{Frame, ProtocolError, Session};
 use crate::sync::Arc;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -18,8 +18,6 @@ use std::io::IoSlice;
 use std::net::{IpAddr, TcpStream};
 use std::rc::Rc;
 use weir_core::{Mono, Shared, VolumeId};
-use weir_nfs::rpc::{Deframer, FrameError, Step};
-use weir_qos::ClientKey;
 
 /// The result of a round of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +47,8 @@ struct Queued {
 pub(crate) struct Conn {
     pub(crate) socket: TcpStream,
     pub(crate) peer: IpAddr,
-    pub(crate) client: ClientKey,
-    /// The state of the client's calls, on this connection and others.
-    pub(crate) caller: Arc<Caller>,
+    /// The protocol's state of the connection.
+    pub(crate) session: Session,
     /// Names this connection among all that its worker ever had.
     pub(crate) token: u64,
     /// Time at which bytes were last received.
@@ -97,7 +94,6 @@ pub(crate) struct Conn {
     ended: bool,
     /// All requests were answered and the peer was told that no more comes.
     pub(crate) half_closed: bool,
-    deframer: Deframer,
     window: Option<Window>,
     partial: Vec<u8>,
     wanted: usize,
@@ -118,7 +114,7 @@ impl Conn {
     pub(crate) fn new(
         socket: TcpStream,
         peer: IpAddr,
-        caller: Arc<Caller>,
+        session: Session,
         holder: Rc<Holder>,
         token: u64,
         now: Mono,
@@ -126,8 +122,7 @@ impl Conn {
         Self {
             socket,
             peer,
-            client: client_at(peer),
-            caller,
+            session,
             token,
             active: now,
             partial_since: None,
@@ -151,7 +146,6 @@ impl Conn {
             left: usize::MAX,
             ended: false,
             half_closed: false,
-            deframer: Deframer::default(),
             window: None,
             partial: Vec::new(),
             wanted: 0,
@@ -205,13 +199,13 @@ impl Conn {
     /// Bytes of memory that hold part of a record, while the rest is awaited.
     pub(crate) fn partial_bytes(&self) -> usize {
         let window = self.window.as_ref().map_or(0, |window| window.buffer.len());
-        if self.blocked { 0 } else { window + self.partial.len() + self.deframer.held() }
+        if self.blocked { 0 } else { window + self.partial.len() + self.session.held() }
     }
 
     /// Bytes of that part.
     pub(crate) fn partial_received(&self) -> usize {
         let window = self.window.as_ref().map_or(0, |window| window.end - window.start);
-        window + self.partial.len() + self.deframer.held()
+        window + self.partial.len() + self.session.held()
     }
 
     /// Did the client close in an orderly way, after it had taken every reply?
@@ -272,25 +266,25 @@ impl Conn {
     /// The next whole record, if there is one.
     ///
     /// # Errors
-    /// [`FrameError`] if the peer broke a bound; close the connection.
-    pub(crate) fn next_record(&mut self) -> Result<Option<Shared>, FrameError> {
+    /// [`ProtocolError`] if the peer broke a bound; close the connection.
+    pub(crate) fn next_record(&mut self) -> Result<Option<Shared>, ProtocolError> {
         let Some(window) = &mut self.window else { return Ok(None) };
         loop {
             let bytes = window.buffer.get(window.start..window.end).unwrap_or(&[]);
-            match self.deframer.next(bytes)? {
-                Step::NeedMore { total } => {
+            match self.session.next(bytes)? {
+                Frame::NeedMore { total } => {
                     self.wanted = total.unwrap_or(0);
                     if self.wanted > RECV_SMALL_BYTES {
                         (self.usual, self.calm) = (RECV_BYTES, 0);
                     }
                     return Ok(None);
                 }
-                Step::Fragment { consumed } => window.start += consumed,
-                Step::Assembled { record, consumed } => {
+                Frame::Part { consumed } => window.start += consumed,
+                Frame::Assembled { record, consumed } => {
                     window.start += consumed;
                     return Ok(Some(Shared::from(record)));
                 }
-                Step::Record { at, consumed } => {
+                Frame::Whole { at, consumed } => {
                     let range = window.start + at.start..window.start + at.end;
                     window.start += consumed;
                     return Ok(Some(Shared::new(Arc::clone(&window.buffer), range)));
@@ -446,7 +440,6 @@ fn note(gone: &mut Vec<(Arc<ServedVolume>, u64)>, volume: Arc<ServedVolume>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retransmit::Clients;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
@@ -455,8 +448,8 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, peer) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let caller = Clients::new(0).enter(client_at(peer.ip()), Mono::ZERO);
-        let conn = Conn::new(socket, peer.ip(), caller, Rc::default(), 1, Mono::ZERO);
+        let session = Session::for_test(peer.ip());
+        let conn = Conn::new(socket, peer.ip(), session, Rc::default(), 1, Mono::ZERO);
         (client, conn)
     }
 

@@ -3,33 +3,26 @@
 
 use super::buffers::Buffers;
 use super::conn::Conn;
-use super::holder::{Holder, Holders, UnderWay};
+use super::holder::{Holder, Holders, LookingUp, UnderWay};
 use super::lent::Lent;
-use super::request::{Asking, Pending, Request};
+use super::request::{Pending, Preparing, Request};
 use super::tasks::Tasks;
 use super::{Close, Message, Ticket, VolumeGate};
 use crate::conn_id::ConnId;
-use crate::engine::{Done, Engine, Stages, View, is_judged};
+use crate::engine::{Done, Engine, ServedVolume, Stages, View, is_judged};
 use crate::gate::{Charged, Queued, Stopped};
 use crate::inbox::Inbox;
 use crate::limits::{
     IN_FLIGHT_MAX, RECORD_PROGRESS_BYTES, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED,
     REPLY_BYTES_WORKER_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX, UNSENT_BYTES_MAX,
 };
-use crate::retransmit::Claim;
+use crate::session::{Begun, Cx, Operation, Outcome, Preparation, Prepared, Session, Unanswered};
 use crate::sync::Arc;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use std::future::Future;
+use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
-use std::pin::Pin;
-use weir_core::{CallId, Clock, FileHandle, FsResult, Groups, Mono, OpClass, Rights, VolumeId};
-use weir_nfs::rpc::{Call, Credential};
-use weir_nfs::v3::wire::Status;
-use weir_nfs::v3::{self, Served};
-use weir_nfs::{PROGRAM_NFSACL, acl};
+use weir_core::{Clock, Mono, Shared};
 use weir_qos::Cost;
-use weir_store::LocalStore;
 
 /// A gate to ask again at a time; ordered by that alone.
 struct Timer {
@@ -63,8 +56,9 @@ pub(crate) struct Core {
     pub(super) engine: Arc<Engine>,
     pub(super) inbox: Arc<Inbox<Message>>,
     pub(super) view: View,
-    pub(super) tasks: Tasks<Served, Pending, Message>,
-    pub(super) lookups: Tasks<FsResult<Groups>, Asking, Message>,
+    pub(super) tasks: Tasks<Operation, Pending, Message>,
+    /// Requests that are prepared before they are admitted.
+    pub(super) preparing: Tasks<Preparation, Preparing, Message>,
     pub(super) buffers: Buffers,
     pub(super) messages: Vec<Message>,
     /// Requests that gates released and that are not handed out yet.
@@ -104,7 +98,7 @@ impl Core {
             id,
             view: engine.view(),
             tasks: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Wake),
-            lookups: Tasks::new(Arc::clone(&inbox), engine.clock, Message::LookedUp),
+            preparing: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Prepared),
             inbox,
             buffers: Buffers::default(),
             messages: Vec::new(),
@@ -139,9 +133,9 @@ impl Core {
         self.timers.iter().any(|Reverse(timer)| timer.gate.waiting() > 0)
     }
 
-    /// Operations and look-ups that wait.
+    /// Operations and preparations that wait.
     pub(super) fn under_way(&self) -> usize {
-        self.tasks.len() + self.lookups.len()
+        self.tasks.len() + self.preparing.len()
     }
 
     /// Is there something to do before sleeping?
@@ -246,7 +240,7 @@ impl Core {
                     conn.holder.took_in(self.round);
                     self.records += 1;
                     self.sender = conn.token;
-                    self.dispatch(conn, record)?;
+                    self.begin(conn, record)?;
                 }
                 Ok(None) => break,
                 Err(error) => return Err(self.misbehaved(conn, &error)),
@@ -281,6 +275,56 @@ impl Core {
         };
     }
 
+    /// Does what the session makes of `record`.
+    fn begin(&mut self, conn: &mut Conn, record: Shared) -> Result<(), Close> {
+        let connection = self.id_of(conn);
+        let cx = Cx {
+            engine: &self.engine,
+            view: &mut self.view,
+            buffers: &mut self.buffers,
+            connection,
+            socket: &conn.socket,
+            peer: conn.peer,
+            now: self.now,
+            arrived: self.batch,
+        };
+        match conn.session.begin(cx, record) {
+            Ok(Begun::Nothing) => {}
+            Ok(Begun::Reply(reply)) => conn.queue(reply),
+            Ok(Begun::Awaited) => conn.in_flight += 1,
+            Ok(Begun::Request(request)) => self.admit(conn, request),
+            Ok(Begun::Prepare(preparation)) => self.prepare(conn, connection, preparation),
+            Err(error) => return Err(self.misbehaved(conn, &error)),
+        }
+        Ok(())
+    }
+
+    /// Prepares a request before it is admitted.
+    fn prepare(&mut self, conn: &mut Conn, connection: ConnId, preparation: Preparation) {
+        conn.in_flight += 1;
+        let preparing = Preparing { connection, _counted: LookingUp::new(&conn.holder) };
+        if let Some((prepared, _)) = self.preparing.start(preparation, preparing, |_| {}) {
+            self.prepared(conn, prepared);
+        }
+    }
+
+    /// Takes up a request that is prepared.
+    pub(super) fn prepared(&mut self, conn: &mut Conn, prepared: Prepared) {
+        conn.in_flight -= 1;
+        self.mark(conn);
+        match prepared {
+            Prepared::Admit(request) => self.admit(conn, request),
+            Prepared::Refuse(mut request, reply) => {
+                // Else another connection of the client sent it too, and its turn came first.
+                if request.job.begin() {
+                    let Request { connection, volume, job, .. } = request;
+                    self.answer_others(&volume, connection, job.refused(), &reply);
+                    conn.queue(reply);
+                }
+            }
+        }
+    }
+
     /// A peer broke the protocol beyond what an error reply can say.
     pub(super) fn misbehaved(&self, conn: &Conn, what: &dyn std::fmt::Display) -> Close {
         self.engine.counters.misbehaved();
@@ -302,14 +346,10 @@ impl Core {
             }
             return self.start(conn, request);
         }
-        if request.claim.is_none() {
-            let key = conn.caller.prints().of_data(&request.call);
-            let Some(claim) = conn.caller.wait(key, request.connection) else {
-                // The reply to the call that it repeats will do for both.
-                self.engine.counters.repetition_dropped();
-                return self.dropped(&request.volume.gate);
-            };
-            request.claim = claim;
+        if !conn.session.waits(&mut request) {
+            // The reply to the request that it repeats will do for both.
+            self.engine.counters.repetition_dropped();
+            return self.dropped(&request.volume.gate);
         }
         let id = request.volume.id;
         *conn.parked.entry(id).or_default() += 1;
@@ -342,30 +382,14 @@ impl Core {
 
     /// Starts an admitted request, and ends it too if it needs no waiting.
     fn start(&mut self, conn: &mut Conn, mut request: Request) {
-        if request.claim.as_mut().is_some_and(|claim| !claim.begin()) {
+        if !request.job.begin() {
             // Another connection of the client sent it too, and its turn came first.
             return self.give_back(&request);
         }
-        let unclaimed = request.claim.is_none();
-        let write = request.class == OpClass::Write && unclaimed;
-        let key = write.then(|| conn.caller.prints().of_data(&request.call));
         let reserved = request.held_bytes();
         let reply = self.buffers.reply(request.reply_room());
-        let Request {
-            connection,
-            volume,
-            rights,
-            handle,
-            call,
-            class,
-            cost,
-            file,
-            arrived,
-            passed: charged_at,
-            claim,
-            ..
-        } = request;
-        let nfs = volume.nfs_for(claim.as_ref());
+        let Request { connection, volume, class, cost, file, arrived, passed, job, .. } = request;
+        let (operation, rest) = job.start(&volume, class, reply);
         let stages = Stages { arrived, started: self.now, woken: None };
         let pending = Pending {
             connection,
@@ -373,54 +397,46 @@ impl Core {
             class,
             cost,
             file,
-            charged_at,
+            charged_at: passed,
             stages,
-            claim,
+            rest,
             reserved,
             under_way: None,
         };
         conn.in_flight += 1;
         conn.reserved += reserved;
-        let (caller, holder) = (&conn.caller, &conn.holder);
+        let (session, holder) = (&conn.session, &conn.holder);
         let waits = |pending: &mut Pending| {
             pending.under_way = Some(UnderWay::new(holder));
-            if let Some(key) = key {
-                pending.claim = caller.begun(key, connection);
-            }
+            session.under_way(&mut pending.rest, connection);
         };
-        let carried_out = carry_out(nfs, rights, handle, call, reply);
-        let started = self.tasks.start(carried_out, pending, waits);
-        if let Some((served, pending)) = started {
-            self.finish(Some(conn), served, pending);
+        if let Some((outcome, pending)) = self.tasks.start(operation, pending, waits) {
+            self.finish(Some(conn), outcome, pending);
         }
     }
 
     /// Settles an operation with its contract and queues its reply.
-    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, served: Served, pending: Pending) {
+    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, outcome: Outcome, pending: Pending) {
         self.now = self.engine.clock.now();
-        let Pending { connection, volume, class, cost, file, stages, claim, reserved, .. } =
-            pending;
+        let Outcome { reply, moved, ok } = outcome;
+        let Pending { connection, volume, class, cost, file, stages, rest, reserved, .. } = pending;
         let (charged_at, under_way) = (pending.charged_at, pending.under_way);
-        let moved = served.moved;
-        let ok = served.status == Status::OK;
-        let bytes = cost.bytes.saturating_sub(served.moved);
+        let bytes = cost.bytes.saturating_sub(moved);
         let operations = if ok { 0 } else { cost.operations };
         let file = file.and_then(|charge| charge.unused(moved, !ok));
         let unused = Charged { volume: Cost { bytes, operations }, file };
         self.refund(&volume.gate, unused, charged_at);
         let replied = conn.is_some();
         volume.stats.done(self.id, &Done { class, cost, moved, ok, replied, stages }, self.now);
-        if let Some(claim) = claim {
-            self.answer_others((volume.id, connection), claim, &served.reply);
-        }
+        self.answer_others(&volume, connection, rest, &reply);
         if let Some(conn) = conn {
             conn.in_flight -= 1;
             conn.lent.reclaim(&mut self.buffers);
             conn.reserved -= reserved;
             if is_judged(class, cost) {
-                conn.queue_of(served.reply, volume);
+                conn.queue_of(reply, volume);
             } else {
-                conn.queue(served.reply);
+                conn.queue(reply);
             }
             self.mark(conn);
         } else {
@@ -432,15 +448,15 @@ impl Core {
         }
     }
 
-    /// Remembers a reply, if it has to be, and sends it to all others that asked for it.
-    pub(super) fn answer_others(
+    /// Sends the reply to a request on `connection` to the other connections that asked for it.
+    fn answer_others(
         &mut self,
-        (volume, connection): (VolumeId, ConnId),
-        claim: Claim,
+        volume: &ServedVolume,
+        connection: ConnId,
+        rest: Unanswered,
         reply: &[u8],
     ) {
-        let Some(askers) = claim.answered(volume, reply, self.now) else { return };
-        for asker in askers.iter().filter(|asker| *asker != connection) {
+        for asker in rest.answered(volume, connection, reply, self.now) {
             self.replies.push((asker, reply.to_vec()));
         }
     }
@@ -582,62 +598,19 @@ impl Core {
         self.reply_bytes = self.reply_bytes - conn.accounted + conn.reserved;
         holder.add(Holder::REPLY_BYTES, conn.reserved);
         holder.remove(Holder::REPLY_BYTES, conn.accounted);
-        if conn.took_all() {
-            for (volume, calls) in by_volume(conn.caller.has_all_of(conn.token)) {
-                if let Some(mounted) = self.view.load().by_id(volume) {
-                    mounted.volume.nfs.store.forget_calls(&calls);
-                }
-            }
-        }
         conn.lent.reclaim(&mut self.buffers);
-        let Conn { peer, lent, caller, .. } = conn;
-        drop(caller);
-        self.connection_gone(peer);
+        let took_all = conn.took_all();
+        let Conn { peer, lent, session, .. } = conn;
+        session.close(&self.engine, &mut self.view, id, took_all);
+        self.engine.connection_gone(self.id, peer);
         if !lent.is_empty() {
             self.orphans.push(lent);
         }
     }
 
-    /// Counts a connection from `peer` as closed.
-    pub(super) fn connection_gone(&self, peer: IpAddr) {
+    /// Closes a connection from `peer` that this worker does not serve.
+    pub(super) fn turn_away(&mut self, peer: IpAddr, id: ConnId, session: Session) {
+        session.close(&self.engine, &mut self.view, id, false);
         self.engine.connection_gone(self.id, peer);
-    }
-}
-
-fn by_volume(calls: Vec<(VolumeId, CallId)>) -> BTreeMap<VolumeId, Vec<CallId>> {
-    let mut sorted: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (volume, call) in calls {
-        sorted.entry(volume).or_default().push(call);
-    }
-    sorted
-}
-
-type Operation = Pin<Box<dyn Future<Output = Served>>>;
-
-fn carry_out(
-    volume: Arc<v3::Volume<LocalStore>>,
-    rights: Rights,
-    handle: FileHandle,
-    call: Call,
-    reply: Vec<u8>,
-) -> Operation {
-    match call.program {
-        PROGRAM_NFSACL => Box::pin(acl::serve(volume, rights, handle, call, reply)),
-        _ => Box::pin(v3::serve(volume, rights, handle, call, reply)),
-    }
-}
-
-/// Replaces the groups that a client sent.
-pub(crate) fn set_groups(credential: &mut Credential, groups: Groups) {
-    if let Credential::Sys(auth) = credential {
-        auth.credentials = auth.credentials.clone().with(groups);
-    }
-}
-
-/// The reply to a call that is refused before it is carried out.
-pub(super) fn refuse(call: &Call, status: Status, reply: Vec<u8>) -> Vec<u8> {
-    match call.program {
-        PROGRAM_NFSACL => acl::refuse(call, status, reply),
-        _ => v3::refuse(call, status, reply),
     }
 }

@@ -2,19 +2,19 @@
 
 use super::{Ticket, VolumeGate};
 use crate::admission::Shed;
-use crate::retransmit::Caller;
+use crate::session::Session;
 use crate::sync::{Arc, mpsc};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// A message to a worker. Connections are named by their tokens.
 pub(crate) enum Message {
-    /// Serve this new connection of this client.
-    Connection(TcpStream, SocketAddr, Arc<Caller>),
+    /// Serve this new connection.
+    Connection(TcpStream, SocketAddr, Session),
     /// The task in this slot can make progress.
     Wake(usize),
-    /// The group lookup in this slot can make progress.
-    LookedUp(usize),
+    /// The preparation of a request in this slot can make progress.
+    Prepared(usize),
     /// This request may go now. Boxed: the other messages are small.
     Released(Box<Ticket>),
     /// The contract of this gate's volume changed, or a worker began its queue: ask the gate again.

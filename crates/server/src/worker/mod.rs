@@ -6,18 +6,15 @@
 mod buffers;
 mod conn;
 mod core;
-mod dispatch;
 mod holder;
 mod lent;
 mod message;
-mod mount;
 mod request;
 mod spin;
 mod tasks;
 
-pub(crate) use self::core::set_groups;
+pub(crate) use buffers::Buffers;
 pub(crate) use message::Message;
-pub(crate) use mount::PeerExports;
 pub(crate) use request::Request;
 pub(crate) use tasks::Tasks;
 
@@ -37,7 +34,7 @@ use crate::limits::{
     PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX, REPLY_BYTES_MAX,
     ROUND_REQUESTS_ORIGIN_MAX,
 };
-use crate::retransmit::Caller;
+use crate::session::{Outcome, Session};
 use crate::sync::Arc;
 use conn::{Conn, Received};
 use holder::Holder;
@@ -53,7 +50,6 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 use weir_core::{Clock, Mono};
-use weir_nfs::v3::Served;
 
 const INBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;
@@ -234,15 +230,15 @@ impl Worker {
         self.core.inbox.take(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Connection(socket, peer, caller) => self.adopt(socket, peer, caller),
+                Message::Connection(socket, peer, session) => self.adopt(socket, peer, session),
                 Message::Wake(slot) => {
                     let woken = self.core.tasks.woken(slot);
-                    if let Some((served, mut pending)) = self.core.tasks.wake(slot) {
+                    if let Some((outcome, mut pending)) = self.core.tasks.wake(slot) {
                         pending.stages.woken = woken;
-                        self.finish(served, pending);
+                        self.finish(outcome, pending);
                     }
                 }
-                Message::LookedUp(slot) => self.looked_up(slot),
+                Message::Prepared(slot) => self.prepared(slot),
                 Message::Released(ticket) => self.released(*ticket),
                 Message::Pump(gate) => self.core.pump(gate),
                 Message::Resume(token) => self.resume(token),
@@ -260,29 +256,23 @@ impl Worker {
         self.core.messages = messages;
     }
 
-    fn adopt(&mut self, socket: TcpStream, peer: SocketAddr, caller: Arc<Caller>) {
-        if self.drain_until.is_some() {
-            return self.core.connection_gone(peer.ip());
-        }
+    fn adopt(&mut self, socket: TcpStream, peer: SocketAddr, session: Session) {
         let entry = self.conns.vacant_entry();
         // The slot finds the connection; the serial number proves that it is the same one, and
         // tells it apart from other workers' at a gate. INBOX can't come about: slots are few.
         let token = self.core.engine.connection_serial() << 32 | entry.key() as u64;
-        let (now, from) = (self.core.now, peer.ip());
-        let peer = from.to_canonical();
-        let holder = self.core.holders.of(Origin::of(peer));
-        let conn = Box::new(Conn::new(socket, peer, caller, holder, token, now));
-        let watched =
-            epoll::add(&self.epoll, &conn.socket, EventData::new_u64(token), conn.interest);
-        match watched {
-            Ok(()) => {
-                entry.insert(conn);
-            }
-            Err(error) => {
-                tracing::warn!(%peer, %error, "connection refused: cannot add it to epoll");
-                self.core.connection_gone(from);
-            }
+        let (id, from) = (ConnId { worker: self.core.id, token }, peer.ip());
+        if self.drain_until.is_some() {
+            return self.core.turn_away(from, id, session);
         }
+        let interest = EventFlags::IN;
+        if let Err(error) = epoll::add(&self.epoll, &socket, EventData::new_u64(token), interest) {
+            tracing::warn!(peer = %from, %error, "connection refused: cannot add it to epoll");
+            return self.core.turn_away(from, id, session);
+        }
+        let (now, peer) = (self.core.now, from.to_canonical());
+        let holder = self.core.holders.of(Origin::of(peer));
+        entry.insert(Box::new(Conn::new(socket, peer, session, holder, token, now)));
     }
 
     fn ready(&mut self, token: u64, flags: EventFlags) {
@@ -381,9 +371,9 @@ impl Worker {
         self.core.dirty = dirty;
     }
 
-    fn finish(&mut self, served: Served, pending: Pending) {
+    fn finish(&mut self, outcome: Outcome, pending: Pending) {
         let conn = find(&mut self.conns, pending.connection.token);
-        self.core.finish(conn, served, pending);
+        self.core.finish(conn, outcome, pending);
     }
 
     /// Gives released requests to the workers that own their connections.
@@ -413,11 +403,11 @@ impl Worker {
         }
     }
 
-    /// Admits a request whose caller's groups are known now.
-    fn looked_up(&mut self, slot: usize) {
-        let Some((groups, asking)) = self.core.lookups.wake(slot) else { return };
-        if let Some(conn) = find(&mut self.conns, asking.request.connection.token) {
-            self.core.looked_up(conn, groups, asking);
+    /// Takes up a request that is prepared.
+    fn prepared(&mut self, slot: usize) {
+        let Some((prepared, preparing)) = self.core.preparing.wake(slot) else { return };
+        if let Some(conn) = find(&mut self.conns, preparing.connection.token) {
+            self.core.prepared(conn, prepared);
         }
     }
 

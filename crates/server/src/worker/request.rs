@@ -1,35 +1,21 @@
-//! An NFS operation between its arrival and its reply, as plain data.
+//! A request between its arrival and its reply, as plain data.
 
 use super::holder::{LookingUp, UnderWay};
 use crate::conn_id::ConnId;
 use crate::engine::{ServedVolume, Stages};
 use crate::gate::{Charged, FileCharge, Queued};
-use crate::retransmit::Claim;
+use crate::session::{Job, Unanswered};
 use crate::sync::Arc;
-use weir_catalog::ExportRule;
-use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights};
-use weir_nfs::PROGRAM_NFSACL;
-use weir_nfs::rpc::Call;
-use weir_nfs::v3::wire::Procedure;
+use weir_core::{Mono, ObjectKey, OpClass};
 use weir_qos::{ClientKey, Cost};
 
-/// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
-/// its header.
-const LISTING_BYTES_MAX: usize = (64 << 10) + 256;
-
-/// Largest reply of NFSACL, in bytes: two lists of the most entries, and what stands around them.
-const LISTS_BYTES_MAX: usize = 2 * weir_nfs::limits::ACL_ENTRIES_MAX * 12 + 256;
-
-/// An operation that is routed and may go as soon as the gate lets it.
+/// An operation on a volume, which may start as soon as the gate of the volume lets it.
 pub(crate) struct Request {
     /// The connection that gets its reply.
     pub(crate) connection: ConnId,
     /// The client, by which shares are fair.
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
-    pub(crate) rights: Rights,
-    pub(crate) handle: FileHandle,
-    pub(crate) call: Call,
     pub(crate) class: OpClass,
     /// The charge to the contract: the most bytes that the operation can move, and itself if it is
     /// a READ or WRITE. Once the request may go, the actual charge.
@@ -39,8 +25,8 @@ pub(crate) struct Request {
     pub(crate) arrived: Mono,
     /// Time of the charge, at which the gate let the request go.
     pub(crate) passed: Mono,
-    /// The request's place among its client's calls, if it has one.
-    pub(crate) claim: Option<Claim>,
+    /// The part of the request that only its protocol understands.
+    pub(crate) job: Job,
 }
 
 impl Request {
@@ -50,11 +36,8 @@ impl Request {
     }
 
     /// Room to make for the reply at once, in bytes.
-    pub(crate) fn reply_room(&self) -> usize {
-        match self.class {
-            OpClass::Read => usize::try_from(self.cost.bytes).unwrap_or(0) + 256,
-            OpClass::Null | OpClass::Metadata | OpClass::Write | OpClass::Commit => 256,
-        }
+    pub(super) fn reply_room(&self) -> usize {
+        self.job.reply_room(self.class, self.cost)
     }
 }
 
@@ -72,7 +55,7 @@ impl Queued for Request {
     }
 
     fn file(&self) -> Option<&ObjectKey> {
-        matches!(self.class, OpClass::Read | OpClass::Write).then_some(&self.handle.key)
+        self.job.file(self.class)
     }
 
     fn charge(&mut self, charged: Charged, now: Mono) {
@@ -82,35 +65,21 @@ impl Queued for Request {
     }
 
     fn detach(&mut self) {
-        let args = std::mem::replace(&mut self.call.args, weir_core::Shared::from(Vec::new()));
-        self.call.args = args.detach();
+        self.job.detach();
     }
 
     fn pinned(&self) -> usize {
-        self.call.args.pinned()
+        self.job.pinned()
     }
 
-    /// A READ or a listing holds its reply, any request its arguments, of which a WRITE that waits
-    /// for the disk has a second copy.
     fn held_bytes(&self) -> usize {
-        let reply = if self.call.program == PROGRAM_NFSACL {
-            LISTS_BYTES_MAX
-        } else {
-            match Procedure::of(self.call.procedure) {
-                Some(Procedure::Readdir | Procedure::Readdirplus) => LISTING_BYTES_MAX,
-                _ => self.reply_room(),
-            }
-        };
-        reply + self.call.args.len()
+        self.job.held_bytes(self.class, self.cost)
     }
 }
 
-/// A request whose caller's groups are looked up.
-pub(crate) struct Asking {
-    /// The request, with the rights of the groups that the client sent.
-    pub(super) request: Request,
-    /// The rule for the caller's rights, once its groups are known.
-    pub(super) rule: ExportRule,
+/// The connection of a request that is prepared.
+pub(crate) struct Preparing {
+    pub(super) connection: ConnId,
     pub(super) _counted: LookingUp,
 }
 
@@ -124,7 +93,7 @@ pub(crate) struct Pending {
     /// Time of the charge.
     pub(crate) charged_at: Mono,
     pub(crate) stages: Stages,
-    pub(crate) claim: Option<Claim>,
+    pub(crate) rest: Unanswered,
     /// The operation's part of the connection's held bytes.
     pub(crate) reserved: usize,
     /// The origin's count of this operation, if it waits for the disk.

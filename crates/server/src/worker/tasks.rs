@@ -32,26 +32,24 @@ impl<M: Send + 'static> Wake for SlotWaker<M> {
     }
 }
 
-type Operation<T> = Pin<Box<dyn Future<Output = T>>>;
-
-struct Slot<T, P, M> {
+struct Slot<F, P, M> {
     waker: Waker,
     signal: Arc<SlotWaker<M>>,
-    task: Option<(Operation<T>, P)>,
+    task: Option<(F, P)>,
 }
 
-/// The operations of one thread that wait for something: futures of `T`, each with its `P`. The
+/// The operations of one thread that wait for something: futures `F`, each with its `P`. The
 /// thread is told by messages of type `M`.
-pub(crate) struct Tasks<T, P, M> {
+pub(crate) struct Tasks<F, P, M> {
     inbox: Arc<Inbox<M>>,
     clock: SystemClock,
     /// Message that tells which slot can make progress.
     message: fn(usize) -> M,
-    slots: Vec<Slot<T, P, M>>,
+    slots: Vec<Slot<F, P, M>>,
     free: Vec<usize>,
 }
 
-impl<T, P, M: Send + 'static> Tasks<T, P, M> {
+impl<F: Future + Unpin, P, M: Send + 'static> Tasks<F, P, M> {
     /// An empty set; wakes go to `inbox` as `message`.
     pub(crate) fn new(inbox: Arc<Inbox<M>>, clock: SystemClock, message: fn(usize) -> M) -> Self {
         Self { inbox, clock, message, slots: Vec::new(), free: Vec::new() }
@@ -66,13 +64,13 @@ impl<T, P, M: Send + 'static> Tasks<T, P, M> {
     /// `waits` had a look at `meta`.
     pub(crate) fn start(
         &mut self,
-        mut future: Operation<T>,
+        mut future: F,
         mut meta: P,
         waits: impl FnOnce(&mut P),
-    ) -> Option<(T, P)> {
+    ) -> Option<(F::Output, P)> {
         let index = self.free_slot();
         let slot = self.slots.get_mut(index)?;
-        match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
+        match Pin::new(&mut future).poll(&mut Context::from_waker(&slot.waker)) {
             Poll::Ready(output) => {
                 self.free.push(index);
                 Some((output, meta))
@@ -91,10 +89,10 @@ impl<T, P, M: Send + 'static> Tasks<T, P, M> {
     }
 
     /// Polls the future in `index` again, if one is there.
-    pub(crate) fn wake(&mut self, index: usize) -> Option<(T, P)> {
+    pub(crate) fn wake(&mut self, index: usize) -> Option<(F::Output, P)> {
         let slot = self.slots.get_mut(index)?;
         let (future, _) = slot.task.as_mut()?;
-        match future.as_mut().poll(&mut Context::from_waker(&slot.waker)) {
+        match Pin::new(future).poll(&mut Context::from_waker(&slot.waker)) {
             Poll::Ready(output) => {
                 let (_, meta) = slot.task.take()?;
                 self.free.push(index);
@@ -133,7 +131,7 @@ mod tests {
         let mut tasks = Tasks::new(Arc::clone(&inbox), SystemClock::start(), |slot| slot);
         let open = Rc::new(Cell::new(false));
         let gate = Rc::clone(&open);
-        let waits = Box::pin(std::future::poll_fn(move |cx| {
+        let waits: Pin<Box<dyn Future<Output = u32>>> = Box::pin(std::future::poll_fn(move |cx| {
             if gate.get() {
                 return Poll::Ready(7);
             }

@@ -1,0 +1,297 @@
+//! Sessions: the protocol of a connection, between its bytes and the requests of its worker.
+//!
+//! A session cuts received bytes into records ([`Session::next`]) and says what the worker is to do
+//! with each of them ([`Session::begin`]). A [`Request`] carries its
+//! [`Job`], the part of it that only the protocol understands, and leaves [`Unanswered`] behind
+//! while it is carried out. Another protocol is one more variant of these enums.
+//!
+//! Not here: sockets, buffers and bounds, which are the connection's; the contract, which is the
+//! gate's; the order of work, which is the worker's.
+
+mod rpc;
+
+pub(crate) use rpc::{PeerExports, RpcJob, set_groups};
+
+use crate::conn_id::ConnId;
+use crate::engine::{Engine, ServedVolume, View};
+use crate::sync::Arc;
+use crate::worker::{Buffers, Request};
+use rpc::{RpcSession, RpcUnanswered};
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use weir_core::{Mono, ObjectKey, OpClass, Shared};
+use weir_qos::Cost;
+
+/// The protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// ONC RPC with record marking (RFC 5531 §11).
+    Rpc,
+}
+
+/// The protocol's state of one connection.
+pub(crate) enum Session {
+    /// NFS, NFSACL, MOUNT, NLM, NSM and rpcbind.
+    Rpc(RpcSession),
+}
+
+/// The next step of cutting received bytes into records.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// No whole record is there; a record of `total` bytes has begun, if that is known.
+    NeedMore { total: Option<usize> },
+    /// The session has copied a part of a record.
+    Part { consumed: usize },
+    /// A whole record lies at this place of the bytes.
+    Whole { at: Range<usize>, consumed: usize },
+    /// The last part of a record, which is copied together.
+    Assembled { record: Vec<u8>, consumed: usize },
+}
+
+/// The peer broke the protocol beyond what an error reply can say: close the connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProtocolError {
+    #[error(transparent)]
+    Record(#[from] weir_nfs::rpc::FrameError),
+    #[error("not an RPC call")]
+    NotACall,
+    #[error("cannot read the addresses of the connection")]
+    Disconnected,
+}
+
+/// The view that a session has of its connection and worker.
+pub(crate) struct Cx<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) view: &'a mut View,
+    pub(crate) buffers: &'a mut Buffers,
+    pub(crate) connection: ConnId,
+    pub(crate) socket: &'a TcpStream,
+    /// The peer's address, in its IPv4 form where it has one.
+    pub(crate) peer: IpAddr,
+    pub(crate) now: Mono,
+    /// Time at which the record was received.
+    pub(crate) arrived: Mono,
+}
+
+/// The work that a record makes for its worker.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "handed over once for each request, which an allocation would make dearer"
+)]
+pub(crate) enum Begun {
+    /// Nothing: the record is dropped.
+    Nothing,
+    /// This reply is to be sent.
+    Reply(Vec<u8>),
+    /// Another thread answers by a message to the worker.
+    Awaited,
+    /// This request is to go through the gate of its volume.
+    Request(Request),
+    /// Something has to be found out before the request can be admitted.
+    Prepare(Preparation),
+}
+
+/// The preparation of a request.
+pub(crate) type Preparation = Pin<Box<dyn Future<Output = Prepared>>>;
+
+/// The end of a preparation.
+pub(crate) enum Prepared {
+    /// The request may go through the gate of its volume.
+    Admit(Request),
+    /// The request is refused with this reply.
+    Refuse(Request, Vec<u8>),
+}
+
+/// The result of an operation.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The complete reply, with its framing.
+    pub(crate) reply: Vec<u8>,
+    /// Payload that a READ or WRITE moved, in bytes; 0 on failure.
+    pub(crate) moved: u64,
+    pub(crate) ok: bool,
+}
+
+/// An operation that is carried out.
+pub(crate) enum Operation {
+    Rpc(Pin<Box<dyn Future<Output = weir_nfs::v3::Served>>>),
+}
+
+impl Future for Operation {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        match self.get_mut() {
+            Self::Rpc(served) => served.as_mut().poll(cx).map(Outcome::from),
+        }
+    }
+}
+
+/// The part of a request that only its protocol understands.
+pub(crate) enum Job {
+    Rpc(RpcJob),
+}
+
+/// The part of a request that is left while its operation is carried out.
+pub(crate) enum Unanswered {
+    Rpc(RpcUnanswered),
+}
+
+impl Session {
+    /// The session of a new connection from `peer`, which came to a listener of `protocol`.
+    pub(crate) fn new(protocol: Protocol, engine: &Engine, peer: SocketAddr) -> Self {
+        match protocol {
+            Protocol::Rpc => Self::Rpc(RpcSession::new(engine, peer.ip())),
+        }
+    }
+
+    /// The RPC session of a connection from `peer` without a server.
+    #[cfg(test)]
+    pub(crate) fn for_test(peer: IpAddr) -> Self {
+        Self::Rpc(RpcSession::for_test(peer))
+    }
+
+    /// The next step with `bytes`, of which the frames before consumed all in front.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] if the peer broke a bound.
+    pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Frame, ProtocolError> {
+        match self {
+            Self::Rpc(session) => session.next(bytes),
+        }
+    }
+
+    /// Bytes of memory that hold copied parts of a record.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Self::Rpc(session) => session.held(),
+        }
+    }
+
+    /// Begins the work that `record` asks for.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] if no reply can say what is wrong.
+    #[inline]
+    pub(crate) fn begin(&mut self, cx: Cx<'_>, record: Shared) -> Result<Begun, ProtocolError> {
+        match self {
+            Self::Rpc(session) => session.begin(cx, record),
+        }
+    }
+
+    /// Notes that `request` has to wait at its gate. False if the request is to be dropped, because
+    /// the same is under way.
+    pub(crate) fn waits(&self, request: &mut Request) -> bool {
+        match (self, &mut request.job) {
+            (Self::Rpc(session), Job::Rpc(job)) => session.waits(job, request.connection),
+        }
+    }
+
+    /// Notes that an operation has to wait for the disk.
+    pub(crate) fn under_way(&self, rest: &mut Unanswered, connection: ConnId) {
+        match (self, rest) {
+            (Self::Rpc(session), Unanswered::Rpc(rest)) => session.under_way(rest, connection),
+        }
+    }
+
+    /// The connection is gone. The client `took_all` replies if it closed in an orderly way.
+    pub(crate) fn close(
+        self,
+        engine: &Engine,
+        view: &mut View,
+        connection: ConnId,
+        took_all: bool,
+    ) {
+        match self {
+            Self::Rpc(session) => session.close(engine, view, connection, took_all),
+        }
+    }
+}
+
+impl Job {
+    /// May the operation begin? False if the request is to be dropped, because the same was carried
+    /// out meanwhile.
+    pub(crate) fn begin(&mut self) -> bool {
+        match self {
+            Self::Rpc(job) => job.begin(),
+        }
+    }
+
+    /// The file that the operation reads or writes, by its class.
+    pub(crate) fn file(&self, class: OpClass) -> Option<&ObjectKey> {
+        match self {
+            Self::Rpc(job) => job.file(class),
+        }
+    }
+
+    /// Copies what lies in the receive buffer.
+    pub(crate) fn detach(&mut self) {
+        match self {
+            Self::Rpc(job) => job.detach(),
+        }
+    }
+
+    /// Bytes of memory that the waiting job keeps.
+    pub(crate) fn pinned(&self) -> usize {
+        match self {
+            Self::Rpc(job) => job.pinned(),
+        }
+    }
+
+    /// Room to make for the reply at once, in bytes.
+    pub(crate) fn reply_room(&self, class: OpClass, cost: Cost) -> usize {
+        match self {
+            Self::Rpc(_) => rpc::reply_room(class, cost),
+        }
+    }
+
+    /// The most bytes of memory that the operation may hold.
+    pub(crate) fn held_bytes(&self, class: OpClass, cost: Cost) -> usize {
+        match self {
+            Self::Rpc(job) => job.held_bytes(class, cost),
+        }
+    }
+
+    /// The operation on `volume`, which answers into `reply`, and what is left of the job
+    /// meanwhile.
+    #[inline]
+    pub(crate) fn start(
+        self,
+        volume: &Arc<ServedVolume>,
+        class: OpClass,
+        reply: Vec<u8>,
+    ) -> (Operation, Unanswered) {
+        match self {
+            Self::Rpc(job) => {
+                let (operation, rest) = job.start(volume, class, reply);
+                (operation, Unanswered::Rpc(rest))
+            }
+        }
+    }
+
+    /// The request is answered without having been carried out.
+    pub(crate) fn refused(self) -> Unanswered {
+        match self {
+            Self::Rpc(job) => Unanswered::Rpc(job.refused()),
+        }
+    }
+}
+
+impl Unanswered {
+    /// The request, which came on `connection`, is answered by `reply`. Gives the other connections
+    /// that want the reply too.
+    pub(crate) fn answered(
+        self,
+        volume: &ServedVolume,
+        connection: ConnId,
+        reply: &[u8],
+        now: Mono,
+    ) -> Vec<ConnId> {
+        match self {
+            Self::Rpc(rest) => rest.answered(volume.id, connection, reply, now),
+        }
+    }
+}

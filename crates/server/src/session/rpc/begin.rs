@@ -1,0 +1,258 @@
+//! From a record to the work it makes: RPC programs, volumes and rights.
+
+use super::super::{Begun, Cx, Job, Preparation, Prepared, ProtocolError};
+use super::job::{RpcJob, refuse};
+use super::{PeerExports, RpcSession, set_groups};
+use crate::clock::seconds_since_1970;
+use crate::engine;
+use crate::groups::LookUp;
+use crate::limits::LOCK_ARGS_BYTES_MAX;
+use crate::locks::{Asked, AskedBy};
+use crate::retransmit::{Came, Claim};
+use crate::sync::Arc;
+use crate::worker::Request;
+use weir_catalog::ExportRule;
+use weir_core::{FileHandle, OpClass, Shared};
+use weir_nfs::nlm::Peer;
+use weir_nfs::rpc::{self, AcceptError, AuthStat, Call, Refusal, RejectReason, Rejection};
+use weir_nfs::v3::wire::Status;
+use weir_nfs::v3::{self, Route};
+use weir_nfs::{
+    PROGRAM_MOUNT, PROGRAM_NFS, PROGRAM_NFSACL, PROGRAM_NLM, PROGRAM_NSM, PROGRAM_RPCBIND, acl,
+    mount,
+};
+use weir_qos::Cost;
+
+/// A call on an object: the object, and the kind of the call.
+#[derive(Clone, Copy)]
+struct Routed {
+    handle: FileHandle,
+    class: OpClass,
+    cost: Cost,
+    /// Must not be carried out twice.
+    once: bool,
+}
+
+/// The relation of a call to those before it.
+enum Recognized {
+    /// The call is to be carried out.
+    New(Option<Claim>),
+    /// The call came before; its reply is here, or comes by itself.
+    Repeated(Option<Vec<u8>>),
+}
+
+impl RpcSession {
+    /// See [`super::super::Session::begin`].
+    pub(in super::super) fn begin(
+        &mut self,
+        mut cx: Cx<'_>,
+        record: Shared,
+    ) -> Result<Begun, ProtocolError> {
+        let call = match Call::parse(record) {
+            Ok(call) => call,
+            Err(Refusal::Drop) => return Err(ProtocolError::NotACall),
+            Err(Refusal::Reply(rejection)) => return Ok(cx.reject(&rejection)),
+        };
+        match (call.program, call.version) {
+            (PROGRAM_NFS, v3::VERSION) => Ok(self.nfs3(cx, call)),
+            (PROGRAM_NFSACL, acl::VERSION) => Ok(self.nfsacl(cx, call)),
+            (PROGRAM_NFS | PROGRAM_NFSACL, _) => Ok(cx.refuse(&call, NFS_MISMATCH)),
+            (PROGRAM_MOUNT, _) => Ok(cx.mount(&call)),
+            (PROGRAM_NLM | PROGRAM_NSM, _) => cx.ask_lock_manager(call),
+            (PROGRAM_RPCBIND, _) => cx.portmap(&call),
+            _ => Ok(cx.refuse(&call, AcceptError::ProgramUnavailable)),
+        }
+    }
+
+    fn nfs3(&self, mut cx: Cx<'_>, call: Call) -> Begun {
+        let Ok(route) = Route::of(call.procedure, &call.args) else {
+            return cx.refuse(&call, AcceptError::GarbageArgs);
+        };
+        let Some(wire) = route.handle else {
+            return Begun::Reply(v3::null(&call, cx.buffers.reply(64)));
+        };
+        let Ok(handle) = cx.engine.keys.open(wire) else {
+            return cx.fail(&call, Status::BADHANDLE);
+        };
+        let (class, once) = (route.class, route.once);
+        let cost = match class {
+            OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
+            OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
+        };
+        self.take(cx, call, Routed { handle, class, cost, once })
+    }
+
+    fn nfsacl(&self, mut cx: Cx<'_>, call: Call) -> Begun {
+        let wire = match acl::handle(call.procedure, &call.args) {
+            Ok(Some(wire)) => wire,
+            Ok(None) => return Begun::Reply(acl::null(&call, cx.buffers.reply(64))),
+            Err(_) => return cx.refuse(&call, AcceptError::GarbageArgs),
+        };
+        let Ok(handle) = cx.engine.keys.open(wire) else {
+            return cx.fail(&call, Status::BADHANDLE);
+        };
+        let once = acl::once(call.procedure);
+        self.take(cx, call, Routed { handle, class: OpClass::Metadata, cost: Cost::ZERO, once })
+    }
+
+    /// Takes up a call on an object, if the caller has any rights there.
+    fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
+        let Routed { handle, class, cost, once } = routed;
+        let Some(mounted) = cx.view.load().by_id(handle.volume) else {
+            return cx.fail(&call, Status::STALE);
+        };
+        let mut lookup: Option<(LookUp, ExportRule)> = None;
+        if let Some(groups) = &cx.engine.groups
+            && let Some((uid, rule)) = mounted.managed(cx.peer, &call.credential)
+        {
+            match groups.known(uid, cx.now) {
+                Some(groups) => set_groups(&mut call.credential, groups),
+                None => lookup = Some((groups.look_up(uid), rule.clone())),
+            }
+        }
+        let Some(rights) = mounted.rights(cx.peer, &call.credential) else {
+            return cx.deny(&call);
+        };
+        let volume = Arc::clone(&mounted.volume);
+        let counts = class == OpClass::Metadata && volume.gate.counts_metadata();
+        let cost = if counts { Cost::of(0) } else { cost };
+        let claim = match self.recognize(&mut cx, &call, class, once) {
+            Recognized::New(claim) => claim,
+            Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),
+        };
+        let job = RpcJob { rights, handle, call, claim, prints: self.caller.prints() };
+        let (connection, client, arrived, now) = (cx.connection, self.client, cx.arrived, cx.now);
+        let request = move |job| Request {
+            connection,
+            client,
+            volume,
+            class,
+            cost,
+            file: None,
+            arrived,
+            passed: now,
+            job: Job::Rpc(job),
+        };
+        match lookup {
+            None => Begun::Request(request(job)),
+            Some((lookup, rule)) => Begun::Prepare(with_groups(lookup, rule, job, request)),
+        }
+    }
+
+    /// Finds out whether `call` is one that came before and needs no second carrying out.
+    fn recognize(&self, cx: &mut Cx<'_>, call: &Call, class: OpClass, once: bool) -> Recognized {
+        let (asker, caller) = (cx.connection, &self.caller);
+        if once {
+            let (key, buffers) = (caller.prints().of(call), &mut cx.buffers);
+            let copy = |reply: &[u8]| {
+                let mut buffer = buffers.reply(reply.len());
+                buffer.extend_from_slice(reply);
+                buffer
+            };
+            return match caller.arrive(key, asker, cx.now, copy) {
+                Came::New(claim) => Recognized::New(Some(claim)),
+                Came::Apart => Recognized::New(None),
+                Came::Underway => {
+                    cx.engine.counters.repetition_dropped();
+                    Recognized::Repeated(None)
+                }
+                Came::Answered(reply) => {
+                    cx.engine.counters.repetition_answered();
+                    Recognized::Repeated(Some(reply))
+                }
+            };
+        }
+        if class != OpClass::Write || !caller.has_data_underway() {
+            return Recognized::New(None);
+        }
+        if let Some(claim) = caller.meet(caller.prints().of_data(call), asker) {
+            return Recognized::New(claim);
+        }
+        cx.engine.counters.repetition_dropped();
+        Recognized::Repeated(None)
+    }
+}
+
+impl Cx<'_> {
+    fn reject(&mut self, rejection: &Rejection) -> Begun {
+        Begun::Reply(rpc::reply::reject(self.buffers.reply(64), rejection))
+    }
+
+    fn refuse(&mut self, call: &Call, error: AcceptError) -> Begun {
+        Begun::Reply(rpc::reply::error(self.buffers.reply(64), call.xid, error))
+    }
+
+    fn fail(&mut self, call: &Call, status: Status) -> Begun {
+        Begun::Reply(refuse(call, status, self.buffers.reply(256)))
+    }
+
+    /// No rule of the volume lets this caller in. A flavor we don't speak is told so, since a
+    /// client then tries another; an address without a rule gets NFS3ERR_ACCES.
+    fn deny(&mut self, call: &Call) -> Begun {
+        if !matches!(call.credential, rpc::Credential::Other(_)) {
+            return self.fail(call, Status::ACCES);
+        }
+        let reason = RejectReason::AuthError(AuthStat::TOOWEAK);
+        self.reject(&Rejection { xid: call.xid, reason })
+    }
+
+    fn mount(&mut self, call: &Call) -> Begun {
+        let exports = PeerExports::new(self.engine, self.view.load(), self.peer);
+        Begun::Reply(mount::serve(call, &exports, self.buffers.reply(256)))
+    }
+
+    /// Hands a call to the lock manager, whose reply comes by the inbox.
+    fn ask_lock_manager(&mut self, mut call: Call) -> Result<Begun, ProtocolError> {
+        let Some(door) = self.engine.locks.as_ref() else {
+            return Ok(self.refuse(&call, AcceptError::ProgramUnavailable));
+        };
+        if call.args.len() > LOCK_ARGS_BYTES_MAX {
+            return Ok(self.refuse(&call, AcceptError::GarbageArgs));
+        }
+        call.args = call.args.detach();
+        let local = self.socket.local_addr().map_err(|_| ProtocolError::Disconnected)?;
+        let peer = Peer { address: self.peer, local: local.ip().to_canonical() };
+        let (xid, by) = (call.xid, AskedBy::Connection(self.connection));
+        if door.ask(Asked { call, peer, by }) {
+            return Ok(Begun::Awaited);
+        }
+        let reply = rpc::reply::error(self.buffers.reply(64), xid, AcceptError::SystemError);
+        Ok(Begun::Reply(reply))
+    }
+
+    fn portmap(&mut self, call: &Call) -> Result<Begun, ProtocolError> {
+        let from = self.socket.peer_addr().map_err(|_| ProtocolError::Disconnected)?;
+        let local = self.socket.local_addr().map_err(|_| ProtocolError::Disconnected)?.ip();
+        let (now, room) = (seconds_since_1970(), self.buffers.reply(256));
+        Ok(Begun::Reply(self.engine.portmap.serve(call, from, local, true, now, room)))
+    }
+}
+
+/// Looks the caller's groups up before the request is admitted, so that it isn't charged for before
+/// it can be carried out. If they can't be had, the client is to try again later.
+fn with_groups(
+    lookup: LookUp,
+    rule: ExportRule,
+    mut job: RpcJob,
+    request: impl FnOnce(RpcJob) -> Request + 'static,
+) -> Preparation {
+    Box::pin(async move {
+        let status = match lookup.await {
+            Ok(groups) => {
+                set_groups(&mut job.call.credential, groups);
+                match engine::rights(&rule, &job.call.credential) {
+                    Some(rights) => return Prepared::Admit(request(RpcJob { rights, ..job })),
+                    None => Status::ACCES,
+                }
+            }
+            Err(error) => error.into(),
+        };
+        let reply = refuse(&job.call, status, Vec::with_capacity(256));
+        Prepared::Refuse(request(job), reply)
+    })
+}
+
+/// NFSACL has the version of the NFS it goes with.
+const NFS_MISMATCH: AcceptError =
+    AcceptError::ProgramMismatch { low: v3::VERSION, high: v3::VERSION };
+const _: () = assert!(acl::VERSION == v3::VERSION);

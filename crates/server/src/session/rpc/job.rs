@@ -1,0 +1,131 @@
+//! A call of NFS or NFSACL on an object: the RPC part of a request, until its reply.
+
+use super::super::{Operation, Outcome};
+use crate::conn_id::ConnId;
+use crate::engine::ServedVolume;
+use crate::retransmit::{Askers, CallKey, Claim, Prints};
+use crate::sync::Arc;
+use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
+use weir_nfs::rpc::Call;
+use weir_nfs::v3::wire::{Procedure, Status};
+use weir_nfs::v3::{self, Served};
+use weir_nfs::{PROGRAM_NFSACL, acl};
+use weir_qos::Cost;
+
+/// Largest reply to READDIR or READDIRPLUS, in bytes: the preferred size that FSINFO tells, and
+/// its header.
+const LISTING_BYTES_MAX: usize = (64 << 10) + 256;
+
+/// Largest reply of NFSACL, in bytes: two lists of the most entries, and what stands around them.
+const LISTS_BYTES_MAX: usize = 2 * weir_nfs::limits::ACL_ENTRIES_MAX * 12 + 256;
+
+/// A call on an object, routed and with the caller's rights.
+pub(crate) struct RpcJob {
+    pub(crate) rights: Rights,
+    pub(crate) handle: FileHandle,
+    pub(crate) call: Call,
+    /// The place among the client's calls, if the call has one.
+    pub(crate) claim: Option<Claim>,
+    /// The key maker for the client's calls.
+    pub(crate) prints: Prints,
+}
+
+/// The place of a call among its client's calls while the call is carried out.
+pub(crate) struct RpcUnanswered {
+    pub(super) claim: Option<Claim>,
+    /// The key of a WRITE that has no place yet, and gets one if it waits for the disk.
+    pub(super) unclaimed_write: Option<CallKey>,
+}
+
+/// Room to make for the reply at once, in bytes.
+pub(crate) fn reply_room(class: OpClass, cost: Cost) -> usize {
+    match class {
+        OpClass::Read => usize::try_from(cost.bytes).unwrap_or(0) + 256,
+        OpClass::Null | OpClass::Metadata | OpClass::Write | OpClass::Commit => 256,
+    }
+}
+
+impl RpcJob {
+    /// False if another connection of the client sent the call too, and its turn came first.
+    pub(in super::super) fn begin(&mut self) -> bool {
+        self.claim.as_mut().is_none_or(Claim::begin)
+    }
+
+    pub(in super::super) fn file(&self, class: OpClass) -> Option<&ObjectKey> {
+        matches!(class, OpClass::Read | OpClass::Write).then_some(&self.handle.key)
+    }
+
+    pub(in super::super) fn detach(&mut self) {
+        let args = std::mem::replace(&mut self.call.args, Shared::from(Vec::new()));
+        self.call.args = args.detach();
+    }
+
+    pub(in super::super) fn pinned(&self) -> usize {
+        self.call.args.pinned()
+    }
+
+    /// A READ or a listing holds its reply, any call its arguments, of which a WRITE that waits for
+    /// the disk has a second copy.
+    pub(in super::super) fn held_bytes(&self, class: OpClass, cost: Cost) -> usize {
+        let reply = if self.call.program == PROGRAM_NFSACL {
+            LISTS_BYTES_MAX
+        } else {
+            match Procedure::of(self.call.procedure) {
+                Some(Procedure::Readdir | Procedure::Readdirplus) => LISTING_BYTES_MAX,
+                _ => reply_room(class, cost),
+            }
+        };
+        reply + self.call.args.len()
+    }
+
+    #[inline]
+    pub(in super::super) fn start(
+        self,
+        volume: &Arc<ServedVolume>,
+        class: OpClass,
+        reply: Vec<u8>,
+    ) -> (Operation, RpcUnanswered) {
+        let Self { rights, handle, call, claim, prints } = self;
+        let write = class == OpClass::Write && claim.is_none();
+        let unclaimed_write = write.then(|| prints.of_data(&call));
+        let nfs = volume.nfs_for(claim.as_ref());
+        let operation = Operation::Rpc(match call.program {
+            PROGRAM_NFSACL => Box::pin(acl::serve(nfs, rights, handle, call, reply)),
+            _ => Box::pin(v3::serve(nfs, rights, handle, call, reply)),
+        });
+        (operation, RpcUnanswered { claim, unclaimed_write })
+    }
+
+    pub(in super::super) fn refused(self) -> RpcUnanswered {
+        RpcUnanswered { claim: self.claim, unclaimed_write: None }
+    }
+}
+
+impl RpcUnanswered {
+    /// Remembers the reply, if it has to be.
+    pub(in super::super) fn answered(
+        self,
+        volume: VolumeId,
+        connection: ConnId,
+        reply: &[u8],
+        now: Mono,
+    ) -> Vec<ConnId> {
+        let askers = self.claim.and_then(|claim| claim.answered(volume, reply, now));
+        let others = |askers: Askers| askers.iter().filter(|asker| *asker != connection).collect();
+        askers.map_or_else(Vec::new, others)
+    }
+}
+
+impl From<Served> for Outcome {
+    fn from(Served { reply, moved, status }: Served) -> Self {
+        Self { reply, moved, ok: status == Status::OK }
+    }
+}
+
+/// The reply to a call that is refused before it is carried out.
+pub(super) fn refuse(call: &Call, status: Status, reply: Vec<u8>) -> Vec<u8> {
+    match call.program {
+        PROGRAM_NFSACL => acl::refuse(call, status, reply),
+        _ => v3::refuse(call, status, reply),
+    }
+}

@@ -1,0 +1,120 @@
+//! The session of ONC RPC (RFC 5531): NFSv3, NFSACL, MOUNT, NLM, NSM and rpcbind on one connection.
+//!
+//! Records are cut by their marks; a call is parsed, proved against the duplicate request cache and
+//! made a request of its volume ([`begin`]). Not here: the programs themselves, which are
+//! `weir-nfs`'s.
+
+mod begin;
+mod job;
+mod mount;
+
+pub(crate) use job::{RpcJob, RpcUnanswered, reply_room};
+pub(crate) use mount::PeerExports;
+
+use super::{Frame, ProtocolError};
+use crate::conn_id::ConnId;
+use crate::engine::{Engine, View};
+use crate::retransmit::{Caller, Clients, client_at};
+use crate::sync::Arc;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use weir_core::{CallId, Clock, Groups, Mono, VolumeId};
+use weir_nfs::rpc::{Credential, Deframer, Step};
+use weir_qos::ClientKey;
+
+/// The RPC state of one connection.
+pub(crate) struct RpcSession {
+    deframer: Deframer,
+    /// The state of the client's calls, on this connection and others.
+    caller: Arc<Caller>,
+    /// The client among which gates share fairly: its address.
+    client: ClientKey,
+}
+
+impl RpcSession {
+    /// The session of a new connection from `peer`.
+    pub(super) fn new(engine: &Engine, peer: IpAddr) -> Self {
+        Self::among(&engine.clients, peer, engine.clock.now())
+    }
+
+    fn among(clients: &Clients, peer: IpAddr, now: Mono) -> Self {
+        let client = client_at(peer);
+        Self { deframer: Deframer::default(), caller: clients.enter(client, now), client }
+    }
+
+    /// The session of a connection from `peer` without a server.
+    #[cfg(test)]
+    pub(super) fn for_test(peer: IpAddr) -> Self {
+        Self::among(&Clients::new(0), peer, Mono::ZERO)
+    }
+
+    /// See [`super::Session::next`].
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Frame, ProtocolError> {
+        Ok(match self.deframer.next(bytes)? {
+            Step::NeedMore { total } => Frame::NeedMore { total },
+            Step::Fragment { consumed } => Frame::Part { consumed },
+            Step::Record { at, consumed } => Frame::Whole { at, consumed },
+            Step::Assembled { record, consumed } => Frame::Assembled { record, consumed },
+        })
+    }
+
+    /// See [`super::Session::held`].
+    pub(super) fn held(&self) -> usize {
+        self.deframer.held()
+    }
+
+    /// Gives the READ or WRITE of `job`, which waits for its contract, its place among the client's
+    /// calls. False if the same call is under way.
+    pub(super) fn waits(&self, job: &mut RpcJob, connection: ConnId) -> bool {
+        if job.claim.is_some() {
+            return true;
+        }
+        let claim = self.caller.wait(self.caller.prints().of_data(&job.call), connection);
+        claim.is_some_and(|claim| {
+            job.claim = claim;
+            true
+        })
+    }
+
+    /// Gives a WRITE that waits for the disk its place among the client's calls.
+    pub(super) fn under_way(&self, rest: &mut RpcUnanswered, connection: ConnId) {
+        if let Some(key) = rest.unclaimed_write.take() {
+            rest.claim = self.caller.begun(key, connection);
+        }
+    }
+
+    /// See [`super::Session::close`]. Has the replies forgotten that a client which took them all
+    /// won't ask for again.
+    pub(super) fn close(
+        self,
+        engine: &Engine,
+        view: &mut View,
+        connection: ConnId,
+        took_all: bool,
+    ) {
+        let Self { caller, client, .. } = self;
+        let calls = if took_all { caller.has_all_of(connection.token) } else { Vec::new() };
+        for (volume, calls) in by_volume(calls) {
+            if let Some(mounted) = view.load().by_id(volume) {
+                mounted.volume.nfs.store.forget_calls(&calls);
+            }
+        }
+        drop(caller);
+        engine.clients.leave(client, engine.clock.now());
+    }
+}
+
+fn by_volume(calls: Vec<(VolumeId, CallId)>) -> BTreeMap<VolumeId, Vec<CallId>> {
+    let mut sorted: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (volume, call) in calls {
+        sorted.entry(volume).or_default().push(call);
+    }
+    sorted
+}
+
+/// Replaces the groups that a client sent.
+pub(crate) fn set_groups(credential: &mut Credential, groups: Groups) {
+    if let Credential::Sys(auth) = credential {
+        auth.credentials = auth.credentials.clone().with(groups);
+    }
+}
