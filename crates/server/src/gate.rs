@@ -46,8 +46,16 @@ pub(crate) struct Ticket<T> {
     /// Bytes that the started request will hold; the gate takes room for them before it lets the
     /// request go.
     pub(crate) holds: usize,
-    /// The room of its connection for replies.
-    room: Arc<Room>,
+    /// The room of its connection for replies; `None` for a part of a request that has its room.
+    room: Option<Arc<Room>>,
+}
+
+/// A request that the gate released, and its charge.
+pub(crate) struct Released<T> {
+    pub(crate) ticket: Ticket<T>,
+    pub(crate) charged: Charged,
+    /// Time of the charge.
+    pub(crate) charged_at: Mono,
 }
 
 /// The result of parking a request.
@@ -74,22 +82,21 @@ struct Releases<'a, T> {
     pinned: &'a mut Pinned,
     pinned_max: u64,
     freed: u64,
-    released: &'a mut Vec<Ticket<T>>,
+    released: &'a mut Vec<Released<T>>,
     now: Mono,
 }
 
 impl<T: Queued> Releases<'_, T> {
     /// Lets a request go at its charge, if its connection has room for the reply; otherwise returns
     /// it.
-    fn release(&mut self, mut ticket: Ticket<T>, charged: Charged) -> Option<Ticket<T>> {
-        if !ticket.room.take(ticket.holds) {
+    fn release(&mut self, ticket: Ticket<T>, charged: Charged) -> Option<Ticket<T>> {
+        if ticket.room.as_ref().is_some_and(|room| !room.take(ticket.holds)) {
             return Some(ticket);
         }
         self.observed.released(ticket.request.cost());
         self.freed += ticket.pinned;
         self.pinned.remove(ticket.request.client(), ticket.pinned, self.pinned_max);
-        ticket.request.charge(charged, self.now);
-        self.released.push(ticket);
+        self.released.push(Released { ticket, charged, charged_at: self.now });
         None
     }
 }
@@ -393,8 +400,8 @@ impl<T: Queued> Gate<T> {
         took_back
     }
 
-    /// Parks `request` until its turn, and until there is `room` for its reply.
-    pub(crate) fn park(&self, mut request: T, room: Arc<Room>, now: Mono) -> Parked {
+    /// Parks `request` until its turn, and until there is `room` for its reply, unless it has that.
+    pub(crate) fn park(&self, mut request: T, room: Option<Arc<Room>>, now: Mono) -> Parked {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
         let (client, id, cost) = (request.client(), request.connection(), request.cost());
@@ -452,7 +459,7 @@ impl<T: Queued> Gate<T> {
     pub(crate) fn pump(
         &self,
         now: Mono,
-        released: &mut Vec<Ticket<T>>,
+        released: &mut Vec<Released<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
         let own = self.locked(|pool, waiting| {
@@ -471,7 +478,7 @@ impl<T: Queued> Gate<T> {
         &self,
         budget: &Meters,
         now: Mono,
-        released: &mut Vec<Ticket<T>>,
+        released: &mut Vec<Released<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Step {
         let mut waiting = lock(&self.waiting);
@@ -488,7 +495,7 @@ impl<T: Queued> Gate<T> {
         &self,
         waiting: &'a mut Waiting<T>,
         now: Mono,
-        released: &'a mut Vec<Ticket<T>>,
+        released: &'a mut Vec<Released<T>>,
     ) -> (&'a mut Line<ObjectKey, Ticket<T>>, Releases<'a, T>) {
         let Waiting { line, observed, pinned, .. } = waiting;
         observed.until(now, line);
@@ -520,7 +527,7 @@ impl<T: Queued> Gate<T> {
         &self,
         waiting: &mut Waiting<T>,
         now: Mono,
-        released: &mut Vec<Ticket<T>>,
+        released: &mut Vec<Released<T>>,
     ) -> Option<Mono> {
         let (line, mut releases) = self.releases(waiting, now, released);
         let release = &mut |ticket, charged| releases.release(ticket, charged);
@@ -598,7 +605,7 @@ fn parked_max(limits: Limits) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::Request;
+    use crate::worker::GateEntry;
     use weir_qos::{BytesPerSecond, ClientKey, Queue};
 
     #[test]
@@ -613,7 +620,7 @@ mod tests {
     #[test]
     fn what_is_given_back_lets_a_volume_of_a_shared_pool_go_sooner() {
         let (now, rate) = (Mono(1), Limits::of(BytesPerSecond::from_mib(1)));
-        let gate = Gate::<Request>::new(VolumeId(7), rate, Arc::new(ParkedTotal::new(0)));
+        let gate = Gate::<GateEntry>::new(VolumeId(7), rate, Arc::new(ParkedTotal::new(0)));
         let pool = Arc::new(PoolGate::new(rate));
         lock(&pool.sharing).shares.set(7, Share::default());
         gate.meters.set_shared(true);
@@ -638,7 +645,7 @@ mod tests {
     #[test]
     fn a_request_that_is_refused_and_dropped_says_so_if_it_was_charged() {
         let limits = Limits { iops: Some(Iops(1)), ..Limits::of(BytesPerSecond::from_mib(1)) };
-        let gate = Gate::<Request>::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
+        let gate = Gate::<GateEntry>::new(VolumeId(7), limits, Arc::new(ParkedTotal::new(0)));
         // Late enough for the meter of bytes to have its catch-up.
         let now = Mono::from_secs(1);
         assert!(gate.try_pass(Cost::of(1), None, now).is_some());

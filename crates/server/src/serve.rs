@@ -154,6 +154,12 @@ impl Server {
         })
     }
 
+    /// The data plane, for tests that bring their own connections.
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// The addresses that NFS is served on, with the ports the kernel chose.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {

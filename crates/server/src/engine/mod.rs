@@ -6,6 +6,7 @@ mod counters;
 mod histograms;
 mod mounts;
 mod opening;
+mod permit;
 mod rest;
 mod served;
 mod stats;
@@ -14,13 +15,16 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod volume;
+mod workers;
 
 pub(crate) use counters::Counters;
 pub(crate) use mounts::Mounts;
+pub(crate) use permit::{Asked, Ended, Permit};
 pub(crate) use rest::rest_on;
 pub(crate) use served::{ServedSet, View};
-pub(crate) use stats::{Done, Stages, is_judged};
+pub(crate) use stats::is_judged;
 pub(crate) use volume::{Mounted, ServedVolume, rights};
+pub(crate) use workers::Workers;
 
 use crate::admission::{Admission, Shed};
 use crate::clock::SystemClock;
@@ -34,13 +38,12 @@ use crate::retransmit::Clients;
 use crate::rpcbind::Portmap;
 use crate::session::{Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
-use crate::worker::{Message, Request, VolumeGate};
+use crate::worker::{GateEntry, Message};
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use weir_catalog::Snapshot;
-use weir_core::origin::Counts;
 use weir_core::{Clock, HandleKey, Origin, PoolId, VolumeId};
 use weir_qos::verdict::{Entitled, Reading};
 use weir_qos::{Burst, BytesPerSecond, Limits};
@@ -62,29 +65,6 @@ pub(crate) struct Bounds {
     pub(crate) connections_max: usize,
     pub(crate) connections_per_client_max: usize,
     pub(crate) keepalive: Duration,
-}
-
-/// A worker as others see it.
-pub(crate) struct WorkerDoor {
-    inbox: Arc<Inbox<Message>>,
-    /// Its connections, by their clients' addresses.
-    connections: Mutex<Counts>,
-}
-
-impl WorkerDoor {
-    fn new(inbox: Arc<Inbox<Message>>) -> Self {
-        Self { inbox, connections: Mutex::default() }
-    }
-
-    /// The worker for a new connection from `origin`: the one with the fewest connections from
-    /// there, so that each client's connections are on all workers; among equals the one with the
-    /// fewest of all.
-    fn for_one_of(origin: Origin, doors: &[Self]) -> Option<&Self> {
-        doors.iter().min_by_key(|door| {
-            let connections = lock(&door.connections);
-            (connections.of(origin), connections.total())
-        })
-    }
 }
 
 /// The services of the machine around the server.
@@ -118,10 +98,10 @@ pub(crate) struct Engine {
     verifier: [u8; 8],
     settings: StoreSettings,
     parked: Arc<ParkedTotal>,
-    doors: Vec<WorkerDoor>,
+    workers: Arc<Workers>,
     served: Arc<ArcSwap<ServedSet>>,
     /// The pools whose volumes share a budget; held while a snapshot is applied.
-    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate<Request>>>>,
+    sharing: Mutex<BTreeMap<PoolId, Arc<PoolGate<GateEntry>>>>,
     serial: AtomicU64,
     unfinished: AtomicBool,
     /// The credits that an earlier server left to volumes that are not open yet.
@@ -155,7 +135,7 @@ impl Engine {
             verifier,
             settings,
             parked: Arc::new(ParkedTotal::new(bounds.parked_bytes_max)),
-            doors: inboxes.iter().cloned().map(WorkerDoor::new).collect(),
+            workers: Arc::new(Workers::new(inboxes, clock)),
             served: Arc::default(),
             sharing: Mutex::default(),
             serial: AtomicU64::new(0),
@@ -171,9 +151,7 @@ impl Engine {
 
     /// Sends `message` to a worker.
     pub(crate) fn post(&self, worker: usize, message: Message) {
-        if let Some(door) = self.doors.get(worker) {
-            door.inbox.post(message);
-        }
+        self.workers.post(worker, message);
     }
 
     /// A number for a new connection, unlike that of any other of the last four billion.
@@ -183,44 +161,34 @@ impl Engine {
 
     /// Gives a new connection of `protocol`, which was admitted, to a worker.
     pub(crate) fn adopt(&self, socket: TcpStream, peer: SocketAddr, protocol: Protocol) {
-        let origin = Origin::of(peer.ip());
-        if let Some(door) = WorkerDoor::for_one_of(origin, &self.doors) {
-            lock(&door.connections).add(origin);
+        if let Some(worker) = self.workers.place(Origin::of(peer.ip())) {
             self.counters.accepted();
             let session = Session::new(protocol, self, peer);
-            door.inbox.post(Message::Connection(socket, peer, session));
+            self.post(worker, Message::Connection(socket, peer, session));
         }
     }
 
     /// Has one idle connection closed.
     pub(crate) fn shed(&self, shed: &Arc<Shed>) {
-        for door in &self.doors {
-            door.inbox.post(Message::Shed(Arc::clone(shed)));
-        }
+        self.workers.post_all(|| Message::Shed(Arc::clone(shed)));
     }
 
     /// A worker closed one of its connections, from `peer`.
     pub(crate) fn connection_gone(&self, worker: usize, peer: IpAddr) {
         self.admission.leave(peer);
-        if let Some(door) = self.doors.get(worker) {
-            lock(&door.connections).remove(Origin::of(peer));
-        }
+        self.workers.connection_gone(worker, Origin::of(peer));
     }
 
     /// Tells all workers to finish what is in flight, within `grace`, and leave.
     pub(crate) fn drain(&self, grace: Duration) {
-        for door in &self.doors {
-            door.inbox.post(Message::Drain(grace));
-        }
+        self.workers.post_all(|| Message::Drain(grace));
     }
 
     /// Asks every worker, and the lock manager, for a sign of life: the channel ends when all have
     /// given theirs.
     pub(crate) fn roll_call(&self) -> mpsc::Receiver<()> {
         let (absent, all_there) = mpsc::channel(1);
-        for door in &self.doors {
-            door.inbox.post(Message::RollCall(absent.clone()));
-        }
+        self.workers.post_all(|| Message::RollCall(absent.clone()));
         if let Some(locks) = &self.locks {
             locks.roll_call(absent);
         }
@@ -321,7 +289,7 @@ impl Engine {
             gate.set_file_ceiling(file_ceiling, self.clock.now());
         }
         if changes {
-            self.pump(gate);
+            self.workers.poll(gate);
         }
     }
 
@@ -330,7 +298,7 @@ impl Engine {
         &self,
         snapshot: &Snapshot,
         changed: &[&Mounted],
-        pools: &mut BTreeMap<PoolId, Arc<PoolGate<Request>>>,
+        pools: &mut BTreeMap<PoolId, Arc<PoolGate<GateEntry>>>,
     ) {
         let now = self.clock.now();
         let shared = |id: PoolId| snapshot.pool(id).and_then(|pool| pool.shared_budget());
@@ -345,7 +313,7 @@ impl Engine {
         for Mounted { volume, spec } in changed {
             let left = volume.gate.set_share(pools.get(&spec.pool).zip(spec.share), now);
             if left {
-                self.pump(&volume.gate);
+                self.workers.poll(&volume.gate);
             }
         }
     }
@@ -358,12 +326,7 @@ impl Engine {
         volume.gate.set_share(None, self.clock.now());
         volume.gate.set_limits(Limits::of(BytesPerSecond(u64::MAX)), self.clock.now());
         volume.gate.set_file_ceiling(None, self.clock.now());
-        self.pump(&volume.gate);
-    }
-
-    /// Has the worker that asks the gate ask it now.
-    fn pump(&self, gate: &Arc<VolumeGate>) {
-        self.post(gate.pumper(), Message::Pump(Arc::clone(gate)));
+        self.workers.poll(&volume.gate);
     }
 }
 

@@ -102,8 +102,8 @@ impl Engine {
             gate.set_credits(left, self.clock.now());
         }
         let histograms = self.settings.histograms.contains(&spec.name);
-        let stats = Stats::new(self.doors.len(), histograms);
-        Ok(Arc::new(ServedVolume::new(nfs, gate, stats)))
+        let stats = Stats::new(self.workers.count(), histograms);
+        Ok(Arc::new(ServedVolume::new(nfs, gate, stats, Arc::clone(&self.workers))))
     }
 }
 

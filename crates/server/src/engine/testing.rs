@@ -1,7 +1,8 @@
 //! Volumes and requests for tests of the code around them.
 
-use super::ServedVolume;
 use super::stats::Stats;
+use super::{ServedVolume, Workers};
+use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
 use crate::retransmit::Prints;
 use crate::session::{Job, RpcJob};
@@ -30,7 +31,8 @@ pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
     let store = LocalStore::open(directory, &options).unwrap();
     let keys = HandleKey::new(&[0; 16]);
     let nfs = weir_nfs::v3::Volume { id: gate.id(), fsid: 1, store, keys, verifier: [0; 8] };
-    ServedVolume::new(nfs, gate, Stats::new(1, false))
+    let workers = Arc::new(Workers::new(&[], SystemClock::start()));
+    ServedVolume::new(nfs, gate, Stats::new(1, false), workers)
 }
 
 /// A READ or WRITE of `bytes`, of the client 1 on the connection 1.
@@ -47,9 +49,7 @@ pub(crate) fn request(
         volume: Arc::clone(volume),
         class,
         cost: Cost::of(bytes),
-        file: None,
         arrived: Mono::from_secs(1),
-        passed: Mono::from_secs(1),
         job: Job::Rpc(RpcJob {
             rights: Rights { cred: Credentials::ROOT, read_only: false },
             handle: FileHandle { volume: volume.id, snapshot: SnapshotId::LIVE, key },

@@ -4,7 +4,7 @@ use super::testing::{request, served};
 use super::*;
 use crate::conn_id::ConnId;
 use crate::gate::{Gate, ParkedTotal, Queued};
-use crate::worker::Request;
+use crate::worker::{GateEntry, Request};
 use weir_core::{Mono, ObjectKey, OpClass, VolumeId};
 use weir_qos::{Ceiling, ClientKey, Cost};
 
@@ -12,12 +12,12 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 
 /// A WRITE on the client's own connection.
-fn write(volume: &Arc<ServedVolume>, client: u64, file: u8, bytes: u64) -> Request {
+fn write(volume: &Arc<ServedVolume>, client: u64, file: u8, bytes: u64) -> GateEntry {
     let key = ObjectKey::new(&[file]).unwrap();
     let client_key = ClientKey(u128::from(client));
     let request = request(volume, OpClass::Write, key, bytes);
     let connection = ConnId { worker: 0, token: client };
-    Request { connection, client: client_key, ..request }
+    Request { connection, client: client_key, ..request }.into()
 }
 
 #[test]
@@ -36,11 +36,11 @@ fn who_floods_one_file_stops_nobody_else() {
     let mut flood = 0;
     loop {
         let request = write(&volume, 1, 7, MIB);
-        if gate.try_pass(request.cost, request.file(), Mono(now)).is_some() {
+        if gate.try_pass(request.cost(), request.file(), Mono(now)).is_some() {
             continue;
         }
         flood += 1;
-        let full = gate.park(request, Arc::default(), Mono(now)).full;
+        let full = gate.park(request, Some(Arc::default()), Mono(now)).full;
         now += SECOND / 100;
         gate.pump(Mono(now), &mut released, &mut resumed);
         if full {
@@ -54,7 +54,7 @@ fn who_floods_one_file_stops_nobody_else() {
         let request = write(&volume, 2, file, 4096);
         let passed = gate.try_pass(Cost::of(MIB / 20), request.file(), Mono(now));
         if file != 7 && passed.is_none() {
-            let parked = gate.park(request, Arc::default(), Mono(now));
+            let parked = gate.park(request, Some(Arc::default()), Mono(now));
             assert!(!parked.full, "it is not what fills the memory");
             break;
         }
@@ -69,7 +69,7 @@ fn who_floods_one_file_stops_nobody_else() {
         next = gate.pump(Mono(now), &mut released, &mut resumed);
     }
     assert!(now - from >= 10 * SECOND, "{} ns", now - from);
-    assert!(released.iter().any(|ticket| ticket.request.connection.token == 2), "meanwhile");
+    assert!(released.iter().any(|one| one.ticket.request.connection().token == 2), "meanwhile");
     assert!(gate.waiting() > 40);
     // A connection that is gone takes its waiting requests with it.
     gate.cancel(ConnId { worker: 0, token: 1 }, Mono(now), &mut resumed);
@@ -78,13 +78,9 @@ fn who_floods_one_file_stops_nobody_else() {
 
 #[test]
 fn the_connections_of_each_client_are_on_all_workers() {
-    let doors: Vec<_> = (0..2).map(|_| WorkerDoor::new(Inbox::new().unwrap())).collect();
-    let connect = |last: u8| {
-        let origin = Origin::of([10, 0, 0, last].into());
-        let door = WorkerDoor::for_one_of(origin, &doors).unwrap();
-        lock(&door.connections).add(origin);
-        usize::from(std::ptr::eq(door, &raw const doors[1]))
-    };
+    let inboxes: Vec<_> = (0..2).map(|_| Inbox::new().unwrap()).collect();
+    let workers = Workers::new(&inboxes, SystemClock::start());
+    let connect = |last: u8| workers.place(Origin::of([10, 0, 0, last].into())).unwrap();
     // One connection of a first client, then a second client's four: two on each worker.
     assert_eq!([1, 2, 2, 2, 2].map(connect), [0, 1, 0, 1, 0]);
     assert_eq!([3, 1, 1].map(connect), [1, 1, 0]);

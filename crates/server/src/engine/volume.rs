@@ -1,13 +1,17 @@
 //! A volume as the data plane serves it, and what a caller may do with it.
 
+use super::Workers;
 use super::stats::Stats;
+use crate::clock::SystemClock;
+use crate::gate::Charged;
 use crate::retransmit::Claim;
 use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
 use std::net::IpAddr;
 use weir_catalog::{Access, ExportRule, Squash, Volume};
-use weir_core::{Mono, Rights, VolumeId};
+use weir_core::{Mono, ObjectKey, Rights, VolumeId};
 use weir_nfs::rpc::Credential;
+use weir_qos::Cost;
 use weir_qos::verdict::Reading;
 use weir_store::LocalStore;
 
@@ -17,6 +21,8 @@ pub(crate) struct ServedVolume {
     pub(crate) nfs: Arc<weir_nfs::v3::Volume<LocalStore>>,
     pub(crate) gate: Arc<VolumeGate>,
     pub(crate) stats: Stats,
+    /// The workers, one of which polls the gate.
+    pub(super) workers: Arc<Workers>,
     /// Operations that it had answered when it was looked at whether it rests.
     pub(super) at_rest: AtomicU64,
 }
@@ -27,9 +33,10 @@ impl ServedVolume {
         nfs: weir_nfs::v3::Volume<LocalStore>,
         gate: VolumeGate,
         stats: Stats,
+        workers: Arc<Workers>,
     ) -> Self {
-        let gate = Arc::new(gate);
-        Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, at_rest: AtomicU64::new(0) }
+        let (gate, at_rest) = (Arc::new(gate), AtomicU64::new(0));
+        Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, workers, at_rest }
     }
 
     /// The volume for the request with this claim: a call that must not be repeated is kept on
@@ -39,6 +46,25 @@ impl ServedVolume {
             Some(call) => Arc::new(self.nfs.with_store(self.nfs.store.for_call(call))),
             None => Arc::clone(&self.nfs),
         }
+    }
+
+    /// The clock of the server.
+    pub(crate) fn clock(&self) -> SystemClock {
+        self.workers.clock()
+    }
+
+    /// Charges an operation of `cost`, which reads or writes `file` if it names one, if the contract
+    /// lets it go at once. An operation that costs nothing always goes.
+    pub(crate) fn try_pass(
+        &self,
+        cost: Cost,
+        file: Option<&ObjectKey>,
+        now: Mono,
+    ) -> Option<Charged> {
+        if cost == Cost::ZERO {
+            return Some(Charged::default());
+        }
+        self.gate.try_pass(cost, file, now)
     }
 
     /// The volume's counters `now`; nothing if nobody ever used it.

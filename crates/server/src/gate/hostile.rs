@@ -4,13 +4,13 @@
 //! The worker's part is written out here in its simplest form: it starts what a gate releases,
 //! keeps the room of each connection, and sends replies as the client's socket takes them.
 
-use super::{Charged, Gate, ParkedTotal, PoolGate, Queued, Room, Ticket};
+use super::{Gate, ParkedTotal, PoolGate, Queued, Released, Room};
 use crate::conn_id::ConnId;
 use crate::engine::testing::{request, served};
-use crate::engine::{Done, ServedVolume, Stages};
+use crate::engine::{Asked, Ended, Permit, ServedVolume};
 use crate::limits::{REPLY_BYTES_MAX, UNSENT_BYTES_MAX};
 use crate::sync::Arc;
-use crate::worker::Request;
+use crate::worker::GateEntry;
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -92,8 +92,10 @@ enum Event {
 /// An operation under way.
 struct Operation {
     connection: u64,
-    request: Request,
-    started: u64,
+    permit: Permit,
+    held_bytes: usize,
+    file: u8,
+    charged_at: u64,
 }
 
 /// An operation that was carried out.
@@ -125,9 +127,13 @@ struct Simulation {
     _directory: tempfile::TempDir,
 }
 
-/// Requests that wait in a gate own the volume that owns the gate.
+/// Requests that wait in a gate own the volume that owns the gate, and permits return their charges
+/// when they are dropped, at the time of a clock that the simulation does not follow.
 impl Drop for Simulation {
     fn drop(&mut self) {
+        for operation in self.operations.drain(..).flatten() {
+            operation.permit.give_back(Mono(self.now));
+        }
         for (&token, connection) in &self.connections {
             let volume = self.habits[connection.habit].volume;
             self.volumes[volume].gate.cancel(conn(token), Mono(self.now), &mut Vec::new());
@@ -247,33 +253,34 @@ impl Simulation {
         let client = ClientKey(habit.client.into());
         let mut request = request(&volume, OpClass::Read, key, habit.size);
         (request.client, request.connection) = (client, conn(token));
-        (request.arrived, request.passed) = (Mono(self.now), Mono(self.now));
-        let now = Mono(self.now);
-        let passed = volume.gate.try_pass(request.cost, request.file(), now);
-        if let Some(charged) = passed {
-            volume.stats.passed(0, request.cost, true, std::time::Duration::ZERO, now);
-            request.charge(charged, now);
-            return self.start(token, request);
+        request.arrived = Mono(self.now);
+        let asked = Asked { class: OpClass::Read, cost: request.cost, arrived: request.arrived };
+        let (now, entry) = (Mono(self.now), GateEntry::from(request));
+        if let Some(charged) = volume.gate.try_pass(asked.cost, entry.file(), now) {
+            let mut permit = Permit::new(0, volume, asked, charged, now);
+            permit.begin(asked.cost, now);
+            return self.start(token, &entry, permit, self.now);
         }
         if volume.gate.took_back() {
             self.pump_soon(habit.volume, self.now);
         }
         let Some(connection) = self.connections.get_mut(&token) else { return };
         connection.parked += 1;
-        let parked = volume.gate.park(request, Arc::clone(&connection.room), now);
+        let parked = volume.gate.park(entry, Some(Arc::clone(&connection.room)), now);
         if parked.ask {
             self.pump_soon(habit.volume, self.now);
         }
     }
 
-    fn start(&mut self, token: u64, request: Request) {
+    fn start(&mut self, token: u64, entry: &GateEntry, permit: Permit, charged_at: u64) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         let habit = self.habits[connection.habit];
+        let (held_bytes, file) = (entry.held_bytes(), entry.file().unwrap().as_bytes()[0]);
         connection.in_flight += 1;
-        connection.reserved += request.held_bytes();
+        connection.reserved += held_bytes;
         let wasted = self.draw(100) < habit.empty_percent + habit.failing_percent;
         let takes = if wasted { self.draw(habit.wasted_nanos + 1) } else { self.draw(MILLI / 4) };
-        let operation = Operation { connection: token, request, started: self.now };
+        let operation = Operation { connection: token, permit, held_bytes, file, charged_at };
         let at = self.operations.iter().position(Option::is_none).unwrap_or_else(|| {
             self.operations.push(None);
             self.operations.len() - 1
@@ -290,37 +297,27 @@ impl Simulation {
 
     fn done(&mut self, operation: usize) {
         let wasted = operation % 2 == 1;
-        let Some(Operation { connection: token, request, started }) =
+        let Some(Operation { connection: token, permit, held_bytes, file, charged_at }) =
             self.operations[operation / 2].take()
         else {
             return;
         };
-        let (now, volume) = (Mono(self.now), Arc::clone(&request.volume));
-        let charged = request.charged();
         let failed = wasted && self.draw(2) == 0;
-        let moved = if wasted { 0 } else { charged.volume.bytes };
-        let operations = if failed { charged.volume.operations } else { 0 };
-        let bytes = charged.volume.bytes - moved;
-        let file = charged.file.and_then(|charge| charge.unused(moved, failed));
-        let unused = Charged { volume: Cost { bytes, operations }, file };
+        let moved = if wasted { 0 } else { permit.cost().bytes };
+        let volume = volume_of(&self.volumes, permit.volume().unwrap());
         if wasted && !failed {
             // A READ beyond the end of the file is an operation all the same.
-            let at = volume_of(&self.volumes, &volume);
-            let (cost, file) =
-                (Cost { bytes: 0, operations: 1 }, request.file().unwrap().as_bytes()[0]);
-            self.moved.push(Moved { at: request.passed.0, volume: at, file, cost });
-        }
-        if volume.gate.refund(unused, request.passed, now) {
-            self.pump_soon(volume_of(&self.volumes, &volume), self.now);
+            let cost = Cost { bytes: 0, operations: 1 };
+            self.moved.push(Moved { at: charged_at, volume, file, cost });
         }
         let replied = self.connections.contains_key(&token);
-        let stages = Stages { arrived: request.arrived, started: Mono(started), woken: None };
-        let cost = charged.volume;
-        let done = Done { class: request.class, cost, moved, ok: !failed, replied, stages };
-        volume.stats.done(0, &done, now);
+        let ended = Ended { moved, ok: !failed, replied, woken: None };
+        if permit.settle(ended, Mono(self.now)).unwrap().poll {
+            self.pump_soon(volume, self.now);
+        }
         if let Some(connection) = self.connections.get_mut(&token) {
             connection.in_flight -= 1;
-            connection.reserved -= request.held_bytes();
+            connection.reserved -= held_bytes;
             connection.out.push_back(moved + 128);
             self.flush(token);
         }
@@ -398,8 +395,8 @@ impl Simulation {
         let (mut released, mut resumed) = (Vec::new(), Vec::new());
         let gate = &self.volumes[volume].gate;
         let next = gate.pump(Mono(self.now), &mut released, &mut resumed);
-        for ticket in released {
-            self.released(ticket);
+        for one in released {
+            self.released(one);
         }
         if let Some(at) = next.filter(|&at| at != NEVER) {
             let late = self.draw(self.lateness);
@@ -407,21 +404,24 @@ impl Simulation {
         }
     }
 
-    fn released(&mut self, ticket: Ticket<Request>) {
-        let Ticket { request, holds, .. } = ticket;
-        let (now, cost) = (Mono(self.now), request.cost);
+    fn released(&mut self, released: Released<GateEntry>) {
+        let Released { ticket, charged, charged_at } = released;
+        let (now, entry) = (Mono(self.now), ticket.request);
+        let token = entry.connection().token;
+        let GateEntry::Request(request) = &entry else { panic!("no parts were asked for") };
         let volume = Arc::clone(&request.volume);
-        let Some(connection) = self.connections.get_mut(&request.connection.token) else {
-            volume.stats.returned(0, cost, now);
-            if volume.gate.refund(request.charged(), request.passed, now) {
+        let asked = Asked { class: request.class, cost: request.cost, arrived: request.arrived };
+        let mut permit = Permit::new(0, volume, asked, charged, charged_at);
+        let Some(connection) = self.connections.get_mut(&token) else {
+            if let Some(volume) = permit.give_back(now) {
                 self.pump_soon(volume_of(&self.volumes, &volume), self.now);
             }
             return;
         };
-        connection.room.arrived(holds);
+        connection.room.arrived(ticket.holds);
         connection.parked -= 1;
-        volume.stats.passed(0, cost, false, std::time::Duration::ZERO, now);
-        self.start(request.connection.token, request);
+        permit.begin_delayed(ticket.since, now);
+        self.start(token, &entry, permit, charged_at.0);
     }
 
     /// Reads the counters each second, and judges ten of them, as the watch does.
@@ -654,7 +654,7 @@ fn requests_of_a_client_that_takes_no_replies_wait_for_the_client() {
     let key = ObjectKey::new(&[1]).unwrap();
     for _ in 0..3 {
         let request = request(&volume, OpClass::Read, key, MIB);
-        volume.gate.park(request, Arc::clone(&room), Mono(SECOND));
+        volume.gate.park(request.into(), Some(Arc::clone(&room)), Mono(SECOND));
     }
     volume.gate.pump(Mono(SECOND), &mut Vec::new(), &mut Vec::new());
     let mut reading = Reading { at: Mono(2 * SECOND), ..Reading::default() };

@@ -1,8 +1,7 @@
 //! The requests of a gate, as far as the gate knows them.
 
-use super::Charged;
 use crate::conn_id::ConnId;
-use weir_core::{Mono, ObjectKey};
+use weir_core::ObjectKey;
 use weir_qos::{ClientKey, Cost};
 
 /// A request that can wait for the contract of its volume.
@@ -13,15 +12,11 @@ pub(crate) trait Queued {
     /// The connection that gets the reply.
     fn connection(&self) -> ConnId;
 
-    /// The charge to the volume: before the request is released the most that it can use,
-    /// afterwards the actual charge.
+    /// The most that the request can use of the volume's contract.
     fn cost(&self) -> Cost;
 
     /// The file that the request reads or writes, if it does.
     fn file(&self) -> Option<&ObjectKey>;
-
-    /// Notes the charge with which the gate releases the request at `now`.
-    fn charge(&mut self, charged: Charged, now: Mono);
 
     /// Makes the request independent of the receive buffer, which is then free for other requests:
     /// a request that waits for its contract can afford the copy.

@@ -1,7 +1,7 @@
 //! The budget that the volumes of a pool share, and the turns of its volumes. Waiting requests stay
 //! in each volume's own gate; the order and the arithmetic are `weir-qos`'s.
 
-use super::{Gate, Queued, Stopped, Ticket};
+use super::{Gate, Queued, Released, Stopped};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
 use std::collections::BTreeMap;
 use weir_core::{Mono, VolumeId};
@@ -74,7 +74,7 @@ impl<T: Queued> PoolGate<T> {
     pub(super) fn pump(
         &self,
         now: Mono,
-        released: &mut Vec<Ticket<T>>,
+        released: &mut Vec<Released<T>>,
         resumed: &mut Vec<Stopped>,
     ) -> Option<Mono> {
         let mut sharing = lock(&self.sharing);

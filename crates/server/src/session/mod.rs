@@ -9,13 +9,15 @@
 //! gate's; the order of work, which is the worker's.
 
 mod rpc;
+#[cfg(test)]
+mod toy;
 
 pub(crate) use rpc::{PeerExports, RpcJob, set_groups};
 
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};
 use crate::sync::Arc;
-use crate::worker::{Buffers, Request};
+use crate::worker::{Admission, Buffers, Request};
 use rpc::{RpcSession, RpcUnanswered};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -30,12 +32,17 @@ use weir_qos::Cost;
 pub(crate) enum Protocol {
     /// ONC RPC with record marking (RFC 5531 §11).
     Rpc,
+    /// The protocol for tests.
+    #[cfg(test)]
+    Toy,
 }
 
 /// The protocol's state of one connection.
 pub(crate) enum Session {
     /// NFS, NFSACL, MOUNT, NLM, NSM and rpcbind.
     Rpc(RpcSession),
+    #[cfg(test)]
+    Toy(toy::ToySession),
 }
 
 /// The next step of cutting received bytes into records.
@@ -58,6 +65,9 @@ pub(crate) enum ProtocolError {
     Record(#[from] weir_nfs::rpc::FrameError),
     #[error("not an RPC call")]
     NotACall,
+    #[cfg(test)]
+    #[error("the line is too long")]
+    LongLine,
     #[error("cannot read the addresses of the connection")]
     Disconnected,
 }
@@ -105,6 +115,16 @@ pub(crate) enum Prepared {
     Refuse(Request, Vec<u8>),
 }
 
+/// The surroundings of an operation that starts.
+pub(crate) struct Start<'a> {
+    pub(crate) volume: &'a Arc<ServedVolume>,
+    pub(crate) class: OpClass,
+    /// An empty buffer for the reply.
+    pub(crate) reply: Vec<u8>,
+    /// The way to permits for further operations of the same request.
+    pub(crate) admission: &'a dyn Fn() -> Admission,
+}
+
 /// The result of an operation.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -118,6 +138,8 @@ pub(crate) struct Outcome {
 /// An operation that is carried out.
 pub(crate) enum Operation {
     Rpc(Pin<Box<dyn Future<Output = weir_nfs::v3::Served>>>),
+    #[cfg(test)]
+    Toy(Pin<Box<dyn Future<Output = Outcome>>>),
 }
 
 impl Future for Operation {
@@ -126,6 +148,8 @@ impl Future for Operation {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         match self.get_mut() {
             Self::Rpc(served) => served.as_mut().poll(cx).map(Outcome::from),
+            #[cfg(test)]
+            Self::Toy(outcome) => outcome.as_mut().poll(cx),
         }
     }
 }
@@ -133,11 +157,15 @@ impl Future for Operation {
 /// The part of a request that only its protocol understands.
 pub(crate) enum Job {
     Rpc(RpcJob),
+    #[cfg(test)]
+    Toy(toy::ToyJob),
 }
 
 /// The part of a request that is left while its operation is carried out.
 pub(crate) enum Unanswered {
     Rpc(RpcUnanswered),
+    #[cfg(test)]
+    Toy(toy::ToyUnanswered),
 }
 
 impl Session {
@@ -145,6 +173,8 @@ impl Session {
     pub(crate) fn new(protocol: Protocol, engine: &Engine, peer: SocketAddr) -> Self {
         match protocol {
             Protocol::Rpc => Self::Rpc(RpcSession::new(engine, peer.ip())),
+            #[cfg(test)]
+            Protocol::Toy => Self::Toy(toy::ToySession::new(peer.ip())),
         }
     }
 
@@ -161,6 +191,8 @@ impl Session {
     pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Frame, ProtocolError> {
         match self {
             Self::Rpc(session) => session.next(bytes),
+            #[cfg(test)]
+            Self::Toy(_) => toy::ToySession::next(bytes),
         }
     }
 
@@ -168,6 +200,8 @@ impl Session {
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Rpc(session) => session.held(),
+            #[cfg(test)]
+            Self::Toy(_) => 0,
         }
     }
 
@@ -179,6 +213,8 @@ impl Session {
     pub(crate) fn begin(&mut self, cx: Cx<'_>, record: Shared) -> Result<Begun, ProtocolError> {
         match self {
             Self::Rpc(session) => session.begin(cx, record),
+            #[cfg(test)]
+            Self::Toy(session) => Ok(session.begin(cx, &record)),
         }
     }
 
@@ -187,6 +223,8 @@ impl Session {
     pub(crate) fn waits(&self, request: &mut Request) -> bool {
         match (self, &mut request.job) {
             (Self::Rpc(session), Job::Rpc(job)) => session.waits(job, request.connection),
+            #[cfg(test)]
+            _ => true,
         }
     }
 
@@ -194,6 +232,8 @@ impl Session {
     pub(crate) fn under_way(&self, rest: &mut Unanswered, connection: ConnId) {
         match (self, rest) {
             (Self::Rpc(session), Unanswered::Rpc(rest)) => session.under_way(rest, connection),
+            #[cfg(test)]
+            _ => {}
         }
     }
 
@@ -207,6 +247,8 @@ impl Session {
     ) {
         match self {
             Self::Rpc(session) => session.close(engine, view, connection, took_all),
+            #[cfg(test)]
+            Self::Toy(_) => {}
         }
     }
 }
@@ -217,6 +259,8 @@ impl Job {
     pub(crate) fn begin(&mut self) -> bool {
         match self {
             Self::Rpc(job) => job.begin(),
+            #[cfg(test)]
+            Self::Toy(_) => true,
         }
     }
 
@@ -224,6 +268,8 @@ impl Job {
     pub(crate) fn file(&self, class: OpClass) -> Option<&ObjectKey> {
         match self {
             Self::Rpc(job) => job.file(class),
+            #[cfg(test)]
+            Self::Toy(job) => job.file(),
         }
     }
 
@@ -231,6 +277,8 @@ impl Job {
     pub(crate) fn detach(&mut self) {
         match self {
             Self::Rpc(job) => job.detach(),
+            #[cfg(test)]
+            Self::Toy(_) => {}
         }
     }
 
@@ -238,6 +286,8 @@ impl Job {
     pub(crate) fn pinned(&self) -> usize {
         match self {
             Self::Rpc(job) => job.pinned(),
+            #[cfg(test)]
+            Self::Toy(_) => 0,
         }
     }
 
@@ -245,6 +295,8 @@ impl Job {
     pub(crate) fn reply_room(&self, class: OpClass, cost: Cost) -> usize {
         match self {
             Self::Rpc(_) => rpc::reply_room(class, cost),
+            #[cfg(test)]
+            Self::Toy(_) => 0,
         }
     }
 
@@ -252,23 +304,21 @@ impl Job {
     pub(crate) fn held_bytes(&self, class: OpClass, cost: Cost) -> usize {
         match self {
             Self::Rpc(job) => job.held_bytes(class, cost),
+            #[cfg(test)]
+            Self::Toy(job) => job.held_bytes(),
         }
     }
 
-    /// The operation on `volume`, which answers into `reply`, and what is left of the job
-    /// meanwhile.
+    /// The operation, and what is left of the job meanwhile.
     #[inline]
-    pub(crate) fn start(
-        self,
-        volume: &Arc<ServedVolume>,
-        class: OpClass,
-        reply: Vec<u8>,
-    ) -> (Operation, Unanswered) {
+    pub(crate) fn start(self, start: Start<'_>) -> (Operation, Unanswered) {
         match self {
             Self::Rpc(job) => {
-                let (operation, rest) = job.start(volume, class, reply);
+                let (operation, rest) = job.start(start);
                 (operation, Unanswered::Rpc(rest))
             }
+            #[cfg(test)]
+            Self::Toy(job) => (job.start(&start), Unanswered::Toy(toy::ToyUnanswered)),
         }
     }
 
@@ -276,6 +326,8 @@ impl Job {
     pub(crate) fn refused(self) -> Unanswered {
         match self {
             Self::Rpc(job) => Unanswered::Rpc(job.refused()),
+            #[cfg(test)]
+            Self::Toy(_) => Unanswered::Toy(toy::ToyUnanswered),
         }
     }
 }
@@ -292,6 +344,8 @@ impl Unanswered {
     ) -> Vec<ConnId> {
         match self {
             Self::Rpc(rest) => rest.answered(volume.id, connection, reply, now),
+            #[cfg(test)]
+            Self::Toy(_) => Vec::new(),
         }
     }
 }

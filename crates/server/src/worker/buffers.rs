@@ -19,8 +19,6 @@ pub(crate) struct Buffers {
     reply_small: Vec<Vec<u8>>,
     reply_large: Vec<Vec<u8>>,
     reply_large_bytes: usize,
-    /// Bytes of receive buffers that requests in flight hold ([`super::lent::Lent`]).
-    pub(super) lent_bytes: usize,
 }
 
 impl Buffers {

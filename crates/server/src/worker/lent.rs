@@ -5,21 +5,23 @@
 //! bound by mixing requests that wait with others.
 
 use super::buffers::Buffers;
-use super::holder::Holder;
-use crate::limits::{LENT_BYTES_ORIGIN_CROWDED, LENT_BYTES_WORKER_MAX, LENT_MAX};
+use super::load::OriginLoad;
+use super::tally::Counted;
+use crate::limits::LENT_MAX;
 use crate::sync::Arc;
 use std::rc::Rc;
 
 /// The lent buffers of a connection.
 pub(super) struct Lent {
     buffers: Vec<Arc<Vec<u8>>>,
-    holder: Rc<Holder>,
+    bytes: Counted,
+    origin: Rc<OriginLoad>,
 }
 
 impl Lent {
     /// The buffers of a connection of this origin, none lent yet.
-    pub(super) fn new(holder: Rc<Holder>) -> Self {
-        Self { buffers: Vec::new(), holder }
+    pub(super) fn new(origin: Rc<OriginLoad>) -> Self {
+        Self { buffers: Vec::new(), bytes: origin.count_lent(0), origin }
     }
 
     /// Puts `buffer` away: back to the free ones, or here if a request holds part of it.
@@ -27,17 +29,15 @@ impl Lent {
         if Arc::get_mut(&mut buffer).is_some() {
             free.give_recv(buffer);
         } else {
-            free.lent_bytes += buffer.len();
-            self.holder.add(Holder::LENT_BYTES, buffer.len());
+            self.bytes.set(self.bytes.amount() + buffer.len());
             self.buffers.push(buffer);
         }
     }
 
-    /// Takes back what is no longer held. Cheap where nothing is lent.
+    /// Takes back the buffers that no request holds any more. Cheap where nothing is lent.
     pub(super) fn reclaim(&mut self, free: &mut Buffers) {
         for mut buffer in self.buffers.extract_if(.., |buffer| Arc::get_mut(buffer).is_some()) {
-            free.lent_bytes -= buffer.len();
-            self.holder.remove(Holder::LENT_BYTES, buffer.len());
+            self.bytes.set(self.bytes.amount() - buffer.len());
             if Arc::get_mut(&mut buffer).is_some() {
                 free.give_recv(buffer);
             }
@@ -45,11 +45,8 @@ impl Lent {
     }
 
     /// May one more buffer be lent?
-    pub(super) fn may_lend(&self, free: &Buffers) -> bool {
-        self.buffers.is_empty()
-            || self.buffers.len() < LENT_MAX
-                && free.lent_bytes < LENT_BYTES_WORKER_MAX
-                && self.holder.get(Holder::LENT_BYTES) < LENT_BYTES_ORIGIN_CROWDED
+    pub(super) fn may_lend(&self) -> bool {
+        self.buffers.is_empty() || self.buffers.len() < LENT_MAX && self.origin.may_lend()
     }
 
     /// Is nothing lent?
@@ -64,35 +61,35 @@ mod tests {
 
     #[test]
     fn a_buffer_in_use_comes_back_only_when_it_is_free() {
-        let (mut free, mut lent) = (Buffers::default(), Lent::new(Rc::default()));
+        let (mut free, mut lent) = (Buffers::default(), Lent::new(OriginLoad::alone()));
         let buffer = free.recv(1);
         let (size, held) = (buffer.len(), Arc::clone(&buffer));
         lent.put(buffer, &mut free);
-        assert_eq!(free.lent_bytes, size);
+        assert_eq!(lent.bytes.amount(), size);
         lent.reclaim(&mut free);
         assert!(!Arc::ptr_eq(&held, &free.recv(1)));
         let address = Arc::as_ptr(&held);
         drop(held);
         lent.reclaim(&mut free);
-        assert_eq!(free.lent_bytes, 0);
+        assert_eq!(lent.bytes.amount(), 0);
         assert_eq!(Arc::as_ptr(&free.recv(1)), address);
     }
 
     #[test]
     fn lending_is_bounded_and_ends_with_the_requests() {
-        let (mut free, mut lent) = (Buffers::default(), Lent::new(Rc::default()));
+        let (mut free, mut lent) = (Buffers::default(), Lent::new(OriginLoad::alone()));
         let mut held = Vec::new();
-        while lent.may_lend(&free) {
+        while lent.may_lend() {
             let buffer = free.recv(1);
             held.push(Arc::clone(&buffer));
             lent.put(buffer, &mut free);
         }
         assert_eq!(held.len(), LENT_MAX);
         lent.reclaim(&mut free);
-        assert!(!lent.is_empty() && free.lent_bytes > 0);
+        assert!(!lent.is_empty() && lent.bytes.amount() > 0);
         held.clear();
         lent.reclaim(&mut free);
-        assert!(lent.is_empty() && lent.may_lend(&free));
-        assert_eq!(free.lent_bytes, 0);
+        assert!(lent.is_empty() && lent.may_lend());
+        assert_eq!(lent.bytes.amount(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! What other threads tell a worker.
 
-use super::{Ticket, VolumeGate};
+use super::{Released, VolumeGate};
 use crate::admission::Shed;
 use crate::session::Session;
 use crate::sync::{Arc, mpsc};
@@ -16,7 +16,7 @@ pub(crate) enum Message {
     /// The preparation of a request in this slot can make progress.
     Prepared(usize),
     /// This request may go now. Boxed: the other messages are small.
-    Released(Box<Ticket>),
+    Released(Box<Released>),
     /// The contract of this gate's volume changed, or a worker began its queue: ask the gate again.
     Pump(Arc<VolumeGate>),
     /// A connection that stopped reading because of a volume's bound may go on.

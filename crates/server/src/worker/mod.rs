@@ -5,39 +5,51 @@
 
 mod buffers;
 mod conn;
-mod core;
-mod holder;
+mod gates;
 mod lent;
+mod load;
 mod message;
+mod operations;
+mod part;
+mod receive;
 mod request;
+mod send;
 mod spin;
+mod state;
+mod tally;
 mod tasks;
+#[cfg(test)]
+mod testing;
 
 pub(crate) use buffers::Buffers;
 pub(crate) use message::Message;
-pub(crate) use request::Request;
+pub(crate) use part::Admission;
+pub(crate) use request::{GateEntry, Request};
 pub(crate) use tasks::Tasks;
 
 /// The gate of one volume.
-pub(crate) type VolumeGate = crate::gate::Gate<Request>;
+pub(crate) type VolumeGate = crate::gate::Gate<GateEntry>;
 
-/// A request that its gate released.
-pub(crate) type Ticket = crate::gate::Ticket<Request>;
+/// An entry of a gate's queue that waits.
+type Ticket = crate::gate::Ticket<GateEntry>;
 
-use self::core::Core;
+/// An entry that its gate released.
+pub(crate) type Released = crate::gate::Released<GateEntry>;
+
 use crate::admission::{Origin, Shed};
 use crate::conn_id::ConnId;
 use crate::engine::Engine;
+use crate::gate::Queued;
 use crate::inbox::Inbox;
 use crate::limits::{
     CROWDED_SECONDS, LINGER_SECONDS, PARTIAL_BYTES_ORIGIN_MAX, PARTIAL_BYTES_ORIGIN_MIN,
-    PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX, REPLY_BYTES_MAX,
-    ROUND_REQUESTS_ORIGIN_MAX,
+    PARTIAL_BYTES_WORKER_MAX, RECORD_SECONDS, RECV_ROUNDS_MAX, ROUND_REQUESTS_ORIGIN_MAX,
 };
 use crate::session::{Outcome, Session};
 use crate::sync::Arc;
-use conn::{Conn, Received};
-use holder::Holder;
+use conn::Conn;
+use load::OriginLoad;
+use receive::{Received, Taking};
 use request::Pending;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -45,6 +57,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use slab::Slab;
 use spin::{POLL_GAP_MAX, POLL_MAX, Spin};
+use state::WorkerState;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -67,7 +80,7 @@ struct Close;
 pub(crate) struct Worker {
     epoll: OwnedFd,
     conns: Slab<Box<Conn>>,
-    core: Core,
+    state: WorkerState,
     /// Set once told to stop: leave then, whatever is not done.
     drain_until: Option<Mono>,
     /// Time of the next look for records that take too long to arrive.
@@ -93,11 +106,11 @@ impl Worker {
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
-        let core = Core::new(id, engine, inbox);
+        let state = WorkerState::new(id, engine, inbox);
         Ok(Self {
             epoll,
             conns: Slab::new(),
-            core,
+            state,
             drain_until: None,
             sweep_at: Mono::ZERO,
             lingering: false,
@@ -116,10 +129,7 @@ impl Worker {
         while !self.finished() {
             events.clear();
             self.wait(&mut events)?;
-            self.core.batch = self.core.now;
-            self.core.records = 0;
-            self.core.round += 1;
-            self.core.round_max = ROUND_REQUESTS_ORIGIN_MAX / 2;
+            self.begin_round();
             for event in &events {
                 let Event { flags, data } = *event;
                 match data.u64() {
@@ -127,24 +137,42 @@ impl Worker {
                     token => self.ready(token, flags),
                 }
             }
-            self.core.pump_due();
+            self.park_parts();
+            self.state.gates.poll_due(self.state.now);
             self.hand_out();
-            self.core.round_max = ROUND_REQUESTS_ORIGIN_MAX;
+            self.state.round.requests_max = ROUND_REQUESTS_ORIGIN_MAX;
             self.tidy_dirty();
             self.sweep();
             self.relieve();
             self.note_round();
         }
-        if self.core.under_way() > 0 {
-            self.core.engine.left_unfinished();
+        if self.state.under_way() > 0 {
+            self.state.engine.left_unfinished();
         }
         Ok(())
+    }
+
+    fn begin_round(&mut self) {
+        let round = &mut self.state.round;
+        round.number += 1;
+        round.requests_max = ROUND_REQUESTS_ORIGIN_MAX / 2;
+        round.received = self.state.now;
+        round.requests = 0;
+    }
+
+    /// Parks the operations within requests that asked for permits in this round.
+    fn park_parts(&mut self) {
+        for part in self.state.unparked.take() {
+            if let Some(conn) = find(&mut self.conns, part.connection().token) {
+                self.state.park_part(conn, part);
+            }
+        }
     }
 
     /// Waits for events or the time of the next task. Polls at first where the next request is
     /// likely to come at once.
     fn wait(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
-        let clock = self.core.engine.clock;
+        let clock = self.state.engine.clock;
         let began = self.one_by_one.then(|| clock.now());
         if let Some(began) = began
             && self.spin.polls()
@@ -162,9 +190,9 @@ impl Worker {
         if events.is_empty() {
             self.take_events(events, self.timeout())?;
         }
-        self.core.now = clock.now();
+        self.state.now = clock.now();
         if let Some(began) = began {
-            self.spin.pause_ended(self.core.now.since(began));
+            self.spin.pause_ended(self.state.now.since(began));
         }
         Ok(())
     }
@@ -178,27 +206,28 @@ impl Worker {
 
     /// Notes whether the requests of a round came one by one.
     fn note_round(&mut self) {
-        let core = &self.core;
-        self.one_by_one = core.records == 1 && core.under_way() == 0 && !core.has_work();
-        if core.records == 0 {
+        let state = &self.state;
+        let requests = state.round.requests;
+        self.one_by_one = requests == 1 && state.under_way() == 0 && !state.has_work();
+        if requests == 0 {
             return;
         }
-        if !self.one_by_one || core.sender != self.sender {
+        if !self.one_by_one || state.round.sender != self.sender {
             self.spin.interrupt();
         }
-        self.sender = core.sender;
+        self.sender = state.round.sender;
     }
 
     fn timeout(&self) -> Option<Timespec> {
-        if self.core.has_work() {
+        if self.state.has_work() {
             return Some(Timespec::default());
         }
         let sweep = self.has_to_sweep().then_some(self.sweep_at);
         // Nobody tells a worker that is to stop that no gate needs it any more.
-        let look = self.drain_until.map(|end| end.min(self.core.now + DRAIN_LOOK));
-        let next = self.core.next_deadline().into_iter().chain(look).chain(sweep);
+        let look = self.drain_until.map(|end| end.min(self.state.now + DRAIN_LOOK));
+        let next = self.state.gates.next_deadline().into_iter().chain(look).chain(sweep);
         let next = next.min()?;
-        let now = self.core.engine.clock.now();
+        let now = self.state.engine.clock.now();
         if next <= now {
             return Some(Timespec::default());
         }
@@ -210,42 +239,42 @@ impl Worker {
 
     fn finished(&mut self) -> bool {
         let Some(deadline) = self.drain_until else { return false };
-        if self.core.now >= deadline {
+        if self.state.now >= deadline {
             return true;
         }
         // Requests of other workers may wait at a gate that this one is to ask.
-        let answered = self.core.under_way() == 0
-            && !self.core.is_waited_for()
+        let answered = self.state.under_way() == 0
+            && !self.state.gates.are_waited_at()
             && self.conns.iter().all(|(_, conn)| conn.half_closed);
         if answered && !self.lingering {
             self.lingering = true;
             self.drain_until =
-                Some(deadline.min(self.core.now + Duration::from_secs(LINGER_SECONDS)));
+                Some(deadline.min(self.state.now + Duration::from_secs(LINGER_SECONDS)));
         }
         answered && self.conns.is_empty()
     }
 
     fn messages(&mut self) {
-        let mut messages = std::mem::take(&mut self.core.messages);
-        self.core.inbox.take(&mut messages);
+        let mut messages = std::mem::take(&mut self.state.messages);
+        self.state.inbox.take(&mut messages);
         for message in messages.drain(..) {
             match message {
                 Message::Connection(socket, peer, session) => self.adopt(socket, peer, session),
                 Message::Wake(slot) => {
-                    let woken = self.core.tasks.woken(slot);
-                    if let Some((outcome, mut pending)) = self.core.tasks.wake(slot) {
-                        pending.stages.woken = woken;
+                    let woken = self.state.tasks.woken(slot);
+                    if let Some((outcome, mut pending)) = self.state.tasks.wake(slot) {
+                        pending.woken = woken;
                         self.finish(outcome, pending);
                     }
                 }
                 Message::Prepared(slot) => self.prepared(slot),
-                Message::Released(ticket) => self.released(*ticket),
-                Message::Pump(gate) => self.core.pump(gate),
+                Message::Released(released) => self.released(*released),
+                Message::Pump(gate) => self.state.gates.poll(gate, self.state.now),
                 Message::Resume(token) => self.resume(token),
                 Message::Reply(token, reply) => self.reply(token, reply),
                 Message::Answer(token, reply) => {
                     if let Some(conn) = find(&mut self.conns, token) {
-                        self.core.answered(conn, reply);
+                        self.state.answered(conn, reply);
                     }
                 }
                 Message::Shed(shed) => self.shed(&shed),
@@ -253,26 +282,26 @@ impl Worker {
                 Message::Drain(grace) => self.drain(grace),
             }
         }
-        self.core.messages = messages;
+        self.state.messages = messages;
     }
 
     fn adopt(&mut self, socket: TcpStream, peer: SocketAddr, session: Session) {
         let entry = self.conns.vacant_entry();
         // The slot finds the connection; the serial number proves that it is the same one, and
         // tells it apart from other workers' at a gate. INBOX can't come about: slots are few.
-        let token = self.core.engine.connection_serial() << 32 | entry.key() as u64;
-        let (id, from) = (ConnId { worker: self.core.id, token }, peer.ip());
+        let token = self.state.engine.connection_serial() << 32 | entry.key() as u64;
+        let (id, from) = (ConnId { worker: self.state.id, token }, peer.ip());
         if self.drain_until.is_some() {
-            return self.core.turn_away(from, id, session);
+            return self.state.turn_away(from, id, session);
         }
         let interest = EventFlags::IN;
         if let Err(error) = epoll::add(&self.epoll, &socket, EventData::new_u64(token), interest) {
             tracing::warn!(peer = %from, %error, "connection refused: cannot add it to epoll");
-            return self.core.turn_away(from, id, session);
+            return self.state.turn_away(from, id, session);
         }
-        let (now, peer) = (self.core.now, from.to_canonical());
-        let holder = self.core.holders.of(Origin::of(peer));
-        entry.insert(Box::new(Conn::new(socket, peer, session, holder, token, now)));
+        let (now, peer) = (self.state.now, from.to_canonical());
+        let origin = self.state.loads.of(Origin::of(peer));
+        entry.insert(Box::new(Conn::new(id, socket, peer, session, &origin, now)));
     }
 
     fn ready(&mut self, token: u64, flags: EventFlags) {
@@ -281,39 +310,43 @@ impl Worker {
         let read = flags.contains(EventFlags::IN);
         let outcome = if gone {
             Err(Close)
-        } else if read && conn.has_all() {
-            Self::discard(&mut self.core, conn)
         } else if read {
-            Self::read(&mut self.core, conn)
+            Self::read(&mut self.state, conn)
         } else {
             Ok(())
         };
-        let outcome = outcome.and_then(|()| Self::tidy(&self.epoll, &mut self.core, conn));
+        let outcome = outcome.and_then(|()| Self::tidy(&self.epoll, &mut self.state, conn));
         if outcome.is_err() {
             self.close(token);
         }
     }
 
-    /// Receives and serves what a connection sent, some rounds of it.
-    fn read(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
-        conn.active = core.now;
-        if conn.blocked {
-            core.process(conn)?;
+    /// Receives and serves what a connection sent, some rounds of it. After the server was told to
+    /// stop, what arrives is dropped.
+    fn read(state: &mut WorkerState, conn: &mut Conn) -> Result<(), Close> {
+        if conn.receiver.has_all() {
+            return match conn.receive(&mut state.buffers) {
+                Received::Closed => Err(Close),
+                Received::More | Received::Drained => Ok(()),
+            };
+        }
+        conn.active = state.now;
+        if conn.receiver.taking != Taking::All {
+            state.process(conn)?;
         }
         for round in 0..RECV_ROUNDS_MAX {
             if round > 0 {
-                core.batch = core.now;
+                state.round.received = state.now;
             }
-            let all = conn.has_all();
-            if !all && (conn.blocked || !core.may_take(conn)) {
+            let all = conn.receiver.has_all();
+            if !all && (conn.receiver.taking != Taking::All || !state.may_take(conn)) {
                 break;
             }
-            let received =
-                if all { conn.discard(&mut core.buffers) } else { conn.receive(&mut core.buffers) };
+            let received = conn.receive(&mut state.buffers);
             if received == Received::Closed {
                 return Err(Close);
             }
-            core.process(conn)?;
+            state.process(conn)?;
             if received == Received::Drained {
                 break;
             }
@@ -321,114 +354,108 @@ impl Worker {
         Ok(())
     }
 
-    /// Drops what a connection sends after the server was told to stop.
-    fn discard(core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
-        match conn.discard(&mut core.buffers) {
-            Received::Closed => Err(Close),
-            Received::More | Received::Drained => Ok(()),
-        }
-    }
-
-    /// Brings a connection to rest after anything happened to it: sends, takes up what had to
-    /// wait for that, and tells epoll what to watch for.
-    fn tidy(epoll: &OwnedFd, core: &mut Core, conn: &mut Conn) -> Result<(), Close> {
+    /// Follows up on anything that happened to a connection: sends, takes the requests that had to
+    /// wait for that, and tells epoll which events to watch for.
+    fn tidy(epoll: &OwnedFd, state: &mut WorkerState, conn: &mut Conn) -> Result<(), Close> {
         conn.dirty = false;
         loop {
-            core.flush(conn)?;
-            if conn.blocked && !conn.turn_over && core.may_take(conn) {
-                core.process(conn)?;
+            state.flush(conn)?;
+            if conn.receiver.taking == Taking::AtBound && state.may_take(conn) {
+                state.process(conn)?;
             }
-            if !conn.fresh {
+            if !conn.send.is_fresh() {
                 break;
             }
         }
-        core.account_out(conn);
-        core.open_room(conn);
+        conn.send.count();
+        state.open_room(conn);
         conn.end_if_answered().map_err(|_| Close)?;
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, conn.has_all() || core.may_take(conn));
-        interest.set(EventFlags::OUT, conn.out_bytes() > 0);
+        interest.set(EventFlags::IN, conn.receiver.has_all() || state.may_take(conn));
+        interest.set(EventFlags::OUT, conn.send.bytes() > 0);
         if interest != conn.interest {
             conn.interest = interest;
-            epoll::modify(epoll, &conn.socket, EventData::new_u64(conn.token), interest)
+            epoll::modify(epoll, &conn.socket, EventData::new_u64(conn.id.token), interest)
                 .map_err(|_| Close)?;
         }
         Ok(())
     }
 
     fn tidy_dirty(&mut self) {
-        let mut dirty = std::mem::take(&mut self.core.passed_over);
-        dirty.append(&mut self.core.dirty);
+        let mut dirty = std::mem::take(&mut self.state.passed_over);
+        dirty.append(&mut self.state.dirty);
         for token in dirty.drain(..) {
             let Some(conn) = find(&mut self.conns, token) else { continue };
-            conn.turn_over = false;
-            if Self::tidy(&self.epoll, &mut self.core, conn).is_err() {
+            if conn.receiver.taking == Taking::TurnOver {
+                conn.receiver.taking = Taking::AtBound;
+            }
+            if Self::tidy(&self.epoll, &mut self.state, conn).is_err() {
                 self.close(token);
             }
         }
         // Connections that became dirty meanwhile are kept for the next round, which comes at once.
-        dirty.append(&mut self.core.dirty);
-        self.core.dirty = dirty;
+        dirty.append(&mut self.state.dirty);
+        self.state.dirty = dirty;
     }
 
     fn finish(&mut self, outcome: Outcome, pending: Pending) {
         let conn = find(&mut self.conns, pending.connection.token);
-        self.core.finish(conn, outcome, pending);
+        self.state.finish(conn, outcome, pending);
     }
 
     /// Gives released requests to the workers that own their connections.
     fn hand_out(&mut self) {
-        while let Some(ticket) = self.core.released.pop_front() {
-            let worker = ticket.request.connection.worker;
-            if worker == self.core.id {
-                self.released(ticket);
+        while let Some(released) = self.state.gates.released.pop_front() {
+            let worker = released.ticket.request.connection().worker;
+            if worker == self.state.id {
+                self.released(released);
             } else {
-                self.core.engine.post(worker, Message::Released(Box::new(ticket)));
+                self.state.engine.post(worker, Message::Released(Box::new(released)));
             }
         }
-        while let Some(stopped) = self.core.resumed.pop() {
+        while let Some(stopped) = self.state.gates.resumed.pop() {
             let ConnId { worker, token } = stopped.connection;
-            if worker == self.core.id {
+            if worker == self.state.id {
                 self.resume(token);
             } else {
-                self.core.engine.post(worker, Message::Resume(token));
+                self.state.engine.post(worker, Message::Resume(token));
             }
         }
-        while let Some((ConnId { worker, token }, reply)) = self.core.replies.pop() {
-            if worker == self.core.id {
+        while let Some((ConnId { worker, token }, reply)) = self.state.replies.pop() {
+            if worker == self.state.id {
                 self.reply(token, reply);
             } else {
-                self.core.engine.post(worker, Message::Reply(token, reply));
+                self.state.engine.post(worker, Message::Reply(token, reply));
             }
         }
     }
 
     /// Takes up a request that is prepared.
     fn prepared(&mut self, slot: usize) {
-        let Some((prepared, preparing)) = self.core.preparing.wake(slot) else { return };
+        let Some((prepared, preparing)) = self.state.preparing.wake(slot) else { return };
         if let Some(conn) = find(&mut self.conns, preparing.connection.token) {
-            self.core.prepared(conn, prepared);
+            self.state.prepared(conn, prepared, preparing);
         }
     }
 
     fn reply(&mut self, token: u64, reply: Vec<u8>) {
         if let Some(conn) = find(&mut self.conns, token) {
-            conn.queue(reply);
-            self.core.mark(conn);
+            conn.send.push(reply);
+            self.state.mark(conn);
         }
     }
 
-    fn released(&mut self, ticket: Ticket) {
-        match find(&mut self.conns, ticket.request.connection.token) {
-            Some(conn) => self.core.released(conn, ticket),
-            None => self.core.released_to_nobody(ticket),
+    fn released(&mut self, released: Released) {
+        match find(&mut self.conns, released.ticket.request.connection().token) {
+            Some(conn) => self.state.released(conn, released),
+            None => self.state.released_to_nobody(released),
         }
     }
 
     fn resume(&mut self, token: u64) {
         if let Some(conn) = find(&mut self.conns, token) {
             conn.stopped = None;
-            self.core.mark(conn);
+            self.state.mark(conn);
         }
     }
 
@@ -436,21 +463,21 @@ impl Worker {
     fn shed(&mut self, shed: &Shed) {
         let of_origin = |conn: &Conn| Origin::of(conn.peer) == shed.origin && conn.is_idle();
         let idle = self.conns.iter().filter(|(_, conn)| of_origin(conn));
-        let longest = idle.min_by_key(|(_, conn)| conn.active).map(|(_, conn)| conn.token);
+        let longest = idle.min_by_key(|(_, conn)| conn.active).map(|(_, conn)| conn.id.token);
         if let Some(token) = longest
             && shed.claim()
         {
-            self.core.engine.counters.shed();
+            self.state.engine.counters.shed();
             self.close(token);
         }
     }
 
     /// Resumes connections whose origin is below its bounds again.
     fn relieve(&mut self) {
-        while let Some(holder) = self.core.holders.relieved() {
+        while let Some(origin) = self.state.loads.relieved() {
             for (_, conn) in &mut self.conns {
-                if Rc::ptr_eq(&conn.holder, &holder) {
-                    self.core.mark(conn);
+                if Rc::ptr_eq(conn.origin(), &origin) {
+                    self.state.mark(conn);
                 }
             }
         }
@@ -458,17 +485,18 @@ impl Worker {
 
     /// Is there any connection that may take too long?
     fn has_to_sweep(&self) -> bool {
-        self.core.partials > 0 || self.core.has_orphans() || self.core.may_be_crowded()
+        let load = self.state.loads.worker();
+        load.partial_bytes() > 0 || self.state.has_orphans() || load.may_be_crowded()
     }
 
     /// Closes connections without progress, sooner where they hold too much meanwhile.
     fn sweep(&mut self) {
-        let now = self.core.now;
+        let now = self.state.now;
         if now < self.sweep_at || !self.has_to_sweep() {
             return;
         }
         self.sweep_at = now + SWEEP;
-        self.core.reclaim_orphans();
+        self.state.reclaim_orphans();
         self.sweep_records(now);
         self.sweep_replies(now);
     }
@@ -478,75 +506,79 @@ impl Worker {
         let crowded = Duration::from_secs(CROWDED_SECONDS);
         let mut stalled = Vec::new();
         for (_, conn) in &mut self.conns {
-            let Some(since) = &mut conn.partial_since else { continue };
+            let Some(since) = conn.receiver.stalled_since() else { continue };
             if !conn.interest.contains(EventFlags::IN) {
                 // The server itself does not read.
-                *since = now;
-            } else if now.since(*since) > crowded {
-                stalled.push((*since, conn.token, Rc::clone(&conn.holder)));
+                conn.receiver.excuse(now);
+            } else if now.since(since) > crowded {
+                stalled.push((since, conn.id.token, Rc::clone(conn.origin())));
             }
         }
-        stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
-        for (since, token, holder) in stalled {
-            let most = match self.core.partial_bytes > PARTIAL_BYTES_WORKER_MAX {
+        sort(&mut stalled);
+        for (since, token, origin) in stalled {
+            let partial_bytes = self.state.loads.worker().partial_bytes();
+            let most = match partial_bytes > PARTIAL_BYTES_WORKER_MAX {
                 true => PARTIAL_BYTES_ORIGIN_MIN,
                 false => PARTIAL_BYTES_ORIGIN_MAX,
             };
             if now.since(since) > Duration::from_secs(RECORD_SECONDS) {
                 self.give_up(token, "an RPC record takes too long to arrive");
-            } else if holder.get(Holder::PARTIAL_BYTES) > most {
+            } else if origin.partial_bytes() > most {
                 let why = "too many incomplete RPC records from this address, and this one makes no progress";
                 self.give_up(token, why);
             }
         }
     }
 
-    /// Closes connections whose peers take no replies while their origin holds too much.
+    /// Closes connections whose peers accept no replies while their origin holds too much.
     fn sweep_replies(&mut self, now: Mono) {
         let mut stalled = Vec::new();
         for (_, conn) in &self.conns {
-            let Some(since) = conn.clogged else { continue };
+            let Some(since) = conn.send.clogged() else { continue };
             if now.since(since) > Duration::from_secs(CROWDED_SECONDS) {
-                stalled.push((since, conn.token, Rc::clone(&conn.holder)));
+                stalled.push((since, conn.id.token, Rc::clone(conn.origin())));
             }
         }
-        stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
-        for (_, token, holder) in stalled {
-            let holds = holder.get(Holder::REPLY_BYTES);
-            if holder.is_crowded() || self.core.is_crowded() && holds > REPLY_BYTES_MAX {
-                self.give_up(
-                    token,
-                    "too many unsent replies for this address, and this connection accepts none",
-                );
+        sort(&mut stalled);
+        for (_, token, origin) in stalled {
+            if origin.must_accept_replies() {
+                let why =
+                    "too many unsent replies for this address, and this connection accepts none";
+                self.give_up(token, why);
             }
         }
     }
 
     fn give_up(&mut self, token: u64, why: &'static str) {
         if let Some(conn) = find(&mut self.conns, token) {
-            let Close = self.core.misbehaved(conn, &why);
+            let Close = self.state.misbehaved(conn, &why);
             self.close(token);
         }
     }
 
     fn drain(&mut self, grace: Duration) {
-        self.drain_until = Some(self.core.now + grace);
+        self.drain_until = Some(self.state.now + grace);
         for (_, conn) in &mut self.conns {
             conn.take_no_more();
-            self.core.mark(conn);
+            self.state.mark(conn);
         }
     }
 
     fn close(&mut self, token: u64) {
         let Some(slot) = slot_of(&self.conns, token) else { return };
         let conn = self.conns.remove(slot);
-        self.core.forget(*conn);
+        self.state.forget(*conn);
     }
+}
+
+/// Sorts stalled connections: the one without progress for the longest time comes first.
+fn sort(stalled: &mut [(Mono, u64, Rc<OriginLoad>)]) {
+    stalled.sort_unstable_by_key(|(since, token, _)| (*since, *token));
 }
 
 fn slot_of(conns: &Slab<Box<Conn>>, token: u64) -> Option<usize> {
     let slot = usize::try_from(token & u64::from(u32::MAX)).ok()?;
-    conns.get(slot).filter(|conn| conn.token == token).map(|_| slot)
+    conns.get(slot).filter(|conn| conn.id.token == token).map(|_| slot)
 }
 
 fn find(conns: &mut Slab<Box<Conn>>, token: u64) -> Option<&mut Conn> {

@@ -1,15 +1,17 @@
 //! A request between its arrival and its reply, as plain data.
 
-use super::holder::{LookingUp, UnderWay};
+use super::load::InFlight;
+use super::part::Part;
+use super::tally::Counted;
 use crate::conn_id::ConnId;
-use crate::engine::{ServedVolume, Stages};
-use crate::gate::{Charged, FileCharge, Queued};
+use crate::engine::{Asked, Permit, ServedVolume};
+use crate::gate::{Charged, Queued};
 use crate::session::{Job, Unanswered};
 use crate::sync::Arc;
 use weir_core::{Mono, ObjectKey, OpClass};
 use weir_qos::{ClientKey, Cost};
 
-/// An operation on a volume, which may start as soon as the gate of the volume lets it.
+/// An operation on a volume that is not admitted yet.
 pub(crate) struct Request {
     /// The connection that gets its reply.
     pub(crate) connection: ConnId,
@@ -17,85 +19,128 @@ pub(crate) struct Request {
     pub(crate) client: ClientKey,
     pub(crate) volume: Arc<ServedVolume>,
     pub(crate) class: OpClass,
-    /// The charge to the contract: the most bytes that the operation can move, and itself if it is
-    /// a READ or WRITE. Once the request may go, the actual charge.
+    /// The most that the operation can use of the contract: bytes that it can move, and itself if
+    /// it counts.
     pub(crate) cost: Cost,
-    /// Once it may go, what the file was charged that it reads or writes, if that has a ceiling.
-    pub(crate) file: Option<Box<FileCharge>>,
     pub(crate) arrived: Mono,
-    /// Time of the charge, at which the gate let the request go.
-    pub(crate) passed: Mono,
     /// The part of the request that only its protocol understands.
     pub(crate) job: Job,
 }
 
 impl Request {
-    /// The request's charge.
-    pub(crate) fn charged(&self) -> Charged {
-        Charged { volume: self.cost, file: self.file.as_deref().copied() }
-    }
-
-    /// Room to make for the reply at once, in bytes.
-    pub(super) fn reply_room(&self) -> usize {
-        self.job.reply_room(self.class, self.cost)
+    /// The request with a permit, which its gate `charged` at `charged_at`.
+    pub(super) fn admitted(self, charged: Charged, charged_at: Mono) -> Admitted {
+        let Self { connection, client, volume, class, cost, arrived, job } = self;
+        let asked = Asked { class, cost, arrived };
+        let permit = Permit::new(connection.worker, volume, asked, charged, charged_at);
+        Admitted { connection, client, class, permit, job }
     }
 }
 
-impl Queued for Request {
+/// A request that may be carried out.
+pub(super) struct Admitted {
+    pub(super) connection: ConnId,
+    pub(super) client: ClientKey,
+    pub(super) class: OpClass,
+    pub(super) permit: Permit,
+    pub(super) job: Job,
+}
+
+/// An entry of a gate's queue.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all entries are requests; an allocation for each would be dearer"
+)]
+pub(crate) enum GateEntry {
+    /// A request that has not begun.
+    Request(Request),
+    /// An operation within a request that is carried out.
+    Part(Part),
+}
+
+impl From<Request> for GateEntry {
+    fn from(request: Request) -> Self {
+        Self::Request(request)
+    }
+}
+
+impl GateEntry {
+    /// The volume whose contract the entry waits for.
+    pub(super) fn volume(&self) -> &Arc<ServedVolume> {
+        match self {
+            Self::Request(request) => &request.volume,
+            Self::Part(part) => part.volume(),
+        }
+    }
+}
+
+impl Queued for GateEntry {
     fn client(&self) -> ClientKey {
-        self.client
+        match self {
+            Self::Request(request) => request.client,
+            Self::Part(part) => part.client(),
+        }
     }
 
     fn connection(&self) -> ConnId {
-        self.connection
+        match self {
+            Self::Request(request) => request.connection,
+            Self::Part(part) => part.connection(),
+        }
     }
 
     fn cost(&self) -> Cost {
-        self.cost
+        match self {
+            Self::Request(request) => request.cost,
+            Self::Part(part) => part.cost(),
+        }
     }
 
     fn file(&self) -> Option<&ObjectKey> {
-        self.job.file(self.class)
-    }
-
-    fn charge(&mut self, charged: Charged, now: Mono) {
-        self.cost = charged.volume;
-        self.file = charged.file.map(Box::new);
-        self.passed = now;
+        match self {
+            Self::Request(request) => request.job.file(request.class),
+            Self::Part(part) => part.file(),
+        }
     }
 
     fn detach(&mut self) {
-        self.job.detach();
+        match self {
+            Self::Request(request) => request.job.detach(),
+            Self::Part(_) => {}
+        }
     }
 
     fn pinned(&self) -> usize {
-        self.job.pinned()
+        match self {
+            Self::Request(request) => request.job.pinned(),
+            // Its request is in flight, and counted as such.
+            Self::Part(_) => 0,
+        }
     }
 
     fn held_bytes(&self) -> usize {
-        self.job.held_bytes(self.class, self.cost)
+        match self {
+            Self::Request(request) => request.job.held_bytes(request.class, request.cost),
+            Self::Part(_) => 0,
+        }
     }
 }
 
 /// The connection of a request that is prepared.
 pub(crate) struct Preparing {
     pub(super) connection: ConnId,
-    pub(super) _counted: LookingUp,
+    pub(super) in_flight: InFlight,
+    pub(super) _lookup: Counted,
 }
 
 /// The state of an operation while its future runs.
 pub(crate) struct Pending {
-    pub(crate) connection: ConnId,
-    pub(crate) volume: Arc<ServedVolume>,
-    pub(crate) class: OpClass,
-    pub(crate) cost: Cost,
-    pub(crate) file: Option<Box<FileCharge>>,
-    /// Time of the charge.
-    pub(crate) charged_at: Mono,
-    pub(crate) stages: Stages,
-    pub(crate) rest: Unanswered,
-    /// The operation's part of the connection's held bytes.
-    pub(crate) reserved: usize,
+    pub(super) connection: ConnId,
+    pub(super) permit: Permit,
+    pub(super) rest: Unanswered,
+    pub(super) in_flight: InFlight,
     /// The origin's count of this operation, if it waits for the disk.
-    pub(crate) under_way: Option<UnderWay>,
+    pub(super) task: Option<Counted>,
+    /// Time at which the store last woke the worker for it.
+    pub(super) woken: Option<Mono>,
 }

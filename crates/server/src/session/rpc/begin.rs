@@ -121,16 +121,14 @@ impl RpcSession {
             Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),
         };
         let job = RpcJob { rights, handle, call, claim, prints: self.caller.prints() };
-        let (connection, client, arrived, now) = (cx.connection, self.client, cx.arrived, cx.now);
+        let (connection, client, arrived) = (cx.connection, self.client, cx.arrived);
         let request = move |job| Request {
             connection,
             client,
             volume,
             class,
             cost,
-            file: None,
             arrived,
-            passed: now,
             job: Job::Rpc(job),
         };
         match lookup {

@@ -1,10 +1,8 @@
 //! A call of NFS or NFSACL on an object: the RPC part of a request, until its reply.
 
-use super::super::{Operation, Outcome};
+use super::super::{Operation, Outcome, Start};
 use crate::conn_id::ConnId;
-use crate::engine::ServedVolume;
 use crate::retransmit::{Askers, CallKey, Claim, Prints};
-use crate::sync::Arc;
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::{Procedure, Status};
@@ -81,9 +79,7 @@ impl RpcJob {
     #[inline]
     pub(in super::super) fn start(
         self,
-        volume: &Arc<ServedVolume>,
-        class: OpClass,
-        reply: Vec<u8>,
+        Start { volume, class, reply, .. }: Start<'_>,
     ) -> (Operation, RpcUnanswered) {
         let Self { rights, handle, call, claim, prints } = self;
         let write = class == OpClass::Write && claim.is_none();

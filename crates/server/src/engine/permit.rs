@@ -1,0 +1,171 @@
+//! Permission to carry out one operation on a volume: the gate's charge for it, and the
+//! operation's place in the statistics of the volume.
+//!
+//! A permit that is [settled](Permit::settle) returns the unused part of its charge; one that is
+//! dropped returns all of it. So no path, not even the end of a connection or of a task, keeps a
+//! charge for an operation that was not carried out. A request holds one permit; a compound or a
+//! chain holds one for each operation that it has begun. Not here: the wait for a permit, which is
+//! the gate's and its worker's.
+
+use super::stats::{Done, Stages};
+use super::{ServedVolume, is_judged};
+use crate::gate::{Charged, FileCharge};
+use crate::sync::Arc;
+use weir_core::{Clock, Mono, OpClass};
+use weir_qos::Cost;
+
+/// The operation for which a permit is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) class: OpClass,
+    /// The most that the operation can use.
+    pub(crate) cost: Cost,
+    /// Time at which the request for it arrived.
+    pub(crate) arrived: Mono,
+}
+
+/// The end of an operation that was carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// Payload that a READ or WRITE moved, in bytes; 0 on failure.
+    pub(crate) moved: u64,
+    pub(crate) ok: bool,
+    /// Has it a connection that its reply goes to?
+    pub(crate) replied: bool,
+    /// Time at which the store woke the worker, if the operation had to wait.
+    pub(crate) woken: Option<Mono>,
+}
+
+/// A permit's end.
+pub(crate) struct Settled {
+    pub(crate) volume: Arc<ServedVolume>,
+    /// The contract of the volume is judged by the operation.
+    pub(crate) judged: bool,
+    /// Requests wait that may go sooner now: poll the gate.
+    pub(crate) poll: bool,
+}
+
+/// Permission to carry out an operation on a volume.
+pub(crate) struct Permit {
+    /// The volume; `None` once the permit is settled.
+    volume: Option<Arc<ServedVolume>>,
+    class: OpClass,
+    cost: Cost,
+    file: Option<Box<FileCharge>>,
+    charged_at: Mono,
+    arrived: Mono,
+    /// The worker that owns the request, and counts its operation.
+    worker: usize,
+    /// Time at which the operation began.
+    begun: Option<Mono>,
+}
+
+impl Permit {
+    /// The permit of a request of `worker` for an operation on `volume` that its gate charged at
+    /// `charged_at`.
+    pub(crate) fn new(
+        worker: usize,
+        volume: Arc<ServedVolume>,
+        asked: Asked,
+        charged: Charged,
+        charged_at: Mono,
+    ) -> Self {
+        Self {
+            volume: Some(volume),
+            class: asked.class,
+            cost: charged.volume,
+            file: charged.file.map(Box::new),
+            charged_at,
+            arrived: asked.arrived,
+            worker,
+            begun: None,
+        }
+    }
+
+    /// The volume; `None` if the permit is settled.
+    pub(crate) fn volume(&self) -> Option<&Arc<ServedVolume>> {
+        self.volume.as_ref()
+    }
+
+    /// The charge to the volume.
+    pub(crate) fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// Begins the operation, for which `asked` passed the gate at once.
+    pub(crate) fn begin(&mut self, asked: Cost, now: Mono) {
+        self.begun = Some(now);
+        if let Some(volume) = self.volume.as_ref().filter(|_| self.is_judged()) {
+            volume.stats.passed(self.worker, asked, true, now.since(self.arrived), now);
+        }
+    }
+
+    /// Begins the operation, whose request has waited at the gate since `since`.
+    pub(crate) fn begin_delayed(&mut self, since: Mono, now: Mono) {
+        self.begun = Some(now);
+        let Some(volume) = &self.volume else { return };
+        volume.stats.delayed(self.worker, now.since(since));
+        if self.is_judged() {
+            let queued = now.since(self.charged_at);
+            volume.stats.passed(self.worker, self.cost, false, queued, now);
+        }
+    }
+
+    /// Ends the operation at `now`: counts it, and returns the unused part of its charge.
+    pub(crate) fn settle(mut self, ended: Ended, now: Mono) -> Option<Settled> {
+        let (volume, begun) = (self.volume.take()?, self.begun?);
+        let Ended { moved, ok, replied, woken } = ended;
+        let bytes = self.cost.bytes.saturating_sub(moved);
+        let operations = if ok { 0 } else { self.cost.operations };
+        let file = self.file.take().and_then(|charge| charge.unused(moved, !ok));
+        let unused = Charged { volume: Cost { bytes, operations }, file };
+        let poll = volume.gate.refund(unused, self.charged_at, now);
+        let stages = Stages { arrived: self.arrived, started: begun, woken };
+        let done = Done { class: self.class, cost: self.cost, moved, ok, replied, stages };
+        volume.stats.done(self.worker, &done, now);
+        Some(Settled { volume, judged: self.is_judged(), poll })
+    }
+
+    /// Ends an operation within a request now, and has the gate polled if requests wait that may go
+    /// sooner. The reply of the request stands for it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will end so"))]
+    pub(crate) fn end(self, moved: u64, ok: bool) {
+        let Some(now) = self.volume().map(|volume| volume.clock().now()) else { return };
+        let ended = Ended { moved, ok, replied: false, woken: None };
+        if let Some(Settled { volume, poll: true, .. }) = self.settle(ended, now) {
+            volume.workers.poll(&volume.gate);
+        }
+    }
+
+    /// Returns all of the charge: the operation is not carried out. The volume, if its gate is to
+    /// be polled because requests wait that may go sooner now.
+    pub(crate) fn give_back(mut self, now: Mono) -> Option<Arc<ServedVolume>> {
+        self.return_all(now)
+    }
+
+    fn return_all(&mut self, now: Mono) -> Option<Arc<ServedVolume>> {
+        let volume = self.volume.take()?;
+        if self.is_judged() {
+            match self.begun {
+                Some(_) => volume.stats.dropped(self.worker, self.cost, now),
+                None => volume.stats.returned(self.worker, self.cost, now),
+            }
+        }
+        let charged = Charged { volume: self.cost, file: self.file.take().map(|file| *file) };
+        volume.gate.refund(charged, self.charged_at, now).then_some(volume)
+    }
+
+    fn is_judged(&self) -> bool {
+        is_judged(self.class, self.cost)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let Some(volume) = &self.volume else { return };
+        let now = volume.clock().now();
+        if let Some(volume) = self.return_all(now) {
+            volume.workers.poll(&volume.gate);
+        }
+    }
+}

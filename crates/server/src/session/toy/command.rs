@@ -1,0 +1,60 @@
+//! The commands of the protocol for tests.
+
+use weir_core::OpClass;
+use weir_qos::Cost;
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Open { volume: String, name: String },
+    Read { handle: usize, offset: u64, count: u32 },
+    Write { handle: usize, offset: u64, text: String },
+}
+
+impl Command {
+    /// The command that `text` says, if it is one.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        Some(match words.as_slice() {
+            ["open", volume, name] => {
+                Self::Open { volume: (*volume).to_owned(), name: (*name).to_owned() }
+            }
+            ["read", handle, offset, count] => Self::Read {
+                handle: handle.parse().ok()?,
+                offset: offset.parse().ok()?,
+                count: count.parse().ok()?,
+            },
+            ["write", handle, offset, text] => Self::Write {
+                handle: handle.parse().ok()?,
+                offset: offset.parse().ok()?,
+                text: (*text).to_owned(),
+            },
+            _ => return None,
+        })
+    }
+
+    /// The handle that the command is about.
+    pub(super) fn handle(&self) -> Option<usize> {
+        match self {
+            Self::Open { .. } => None,
+            Self::Read { handle, .. } | Self::Write { handle, .. } => Some(*handle),
+        }
+    }
+
+    pub(super) fn class(&self) -> OpClass {
+        match self {
+            Self::Open { .. } => OpClass::Metadata,
+            Self::Read { .. } => OpClass::Read,
+            Self::Write { .. } => OpClass::Write,
+        }
+    }
+
+    /// The most that the command can use of a contract.
+    pub(super) fn cost(&self) -> Cost {
+        match self {
+            Self::Open { .. } => Cost::ZERO,
+            Self::Read { count, .. } => Cost::of((*count).into()),
+            Self::Write { text, .. } => Cost::of(text.len() as u64),
+        }
+    }
+}

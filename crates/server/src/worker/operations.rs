@@ -1,0 +1,195 @@
+//! The way of a request from its admission to its reply: past the gate of its volume or through its
+//! queue, into the operation, and to the connections that want the reply.
+//!
+//! The charge of a request belongs to its [`Permit`](crate::engine::Permit), its memory to its
+//! [`InFlight`], so every path ends with both returned.
+
+use super::conn::Conn;
+use super::load::InFlight;
+use super::part::{Admission, Part};
+use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
+use super::state::WorkerState;
+use super::{Released, Ticket};
+use crate::conn_id::ConnId;
+use crate::engine::{Ended, Permit, ServedVolume};
+use crate::gate::Room;
+use crate::session::{Outcome, Preparation, Prepared, Start, Unanswered};
+use crate::sync::Arc;
+use std::rc::Rc;
+use weir_core::Clock;
+
+impl WorkerState {
+    /// Prepares a request before it is admitted.
+    pub(super) fn prepare(&mut self, conn: &mut Conn, preparation: Preparation) {
+        let in_flight = InFlight::new(&conn.load, 0);
+        let _lookup = conn.origin().count_lookup();
+        let preparing = Preparing { connection: conn.id, in_flight, _lookup };
+        if let Some((prepared, preparing)) = self.preparing.start(preparation, preparing, |_| {}) {
+            self.prepared(conn, prepared, preparing);
+        }
+    }
+
+    /// Takes up a request that is prepared.
+    pub(super) fn prepared(&mut self, conn: &mut Conn, prepared: Prepared, preparing: Preparing) {
+        drop(preparing.in_flight);
+        self.mark(conn);
+        match prepared {
+            Prepared::Admit(request) => self.admit(conn, request),
+            Prepared::Refuse(mut request, reply) => {
+                // Else another connection of the client sent it too, and its turn came first.
+                if request.job.begin() {
+                    let Request { connection, volume, job, .. } = request;
+                    self.answer_others(&volume, connection, job.refused(), &reply);
+                    conn.send.push(reply);
+                }
+            }
+        }
+    }
+
+    /// Lets a request pass the gate of its volume, or parks it there.
+    pub(super) fn admit(&mut self, conn: &mut Conn, mut request: Request) {
+        let (cost, file) = (request.cost, request.job.file(request.class));
+        if let Some(charged) = request.volume.try_pass(cost, file, self.now) {
+            let mut admitted = request.admitted(charged, self.now);
+            admitted.permit.begin(cost, self.now);
+            return self.start(conn, admitted);
+        }
+        if !conn.session.waits(&mut request) {
+            // The reply to the request that it repeats will do for both.
+            self.engine.counters.repetition_dropped();
+            if request.volume.gate.took_back() {
+                self.gates.poll(Arc::clone(&request.volume.gate), self.now);
+            }
+            return;
+        }
+        let room = Arc::clone(&conn.room);
+        self.park(conn, request.into(), Some(room));
+    }
+
+    /// Parks an entry at the gate of its volume.
+    fn park(&mut self, conn: &mut Conn, entry: GateEntry, room: Option<Arc<Room>>) {
+        let volume = Arc::clone(entry.volume());
+        let parked = volume.gate.park(entry, room, self.now);
+        conn.parked.add(volume.id, parked.pinned);
+        if parked.full {
+            conn.stopped = Some(volume.id);
+            self.engine.counters.reading_stopped();
+            tracing::info!(
+                peer = %conn.peer, volume = %volume.id, parked = volume.gate.parked(),
+                "reading from a connection paused: too many of its requests wait for the contract \
+                 of their volume; if other volumes on this connection are affected, use separate \
+                 server addresses for volumes"
+            );
+        }
+        if parked.ask {
+            self.gates.poll_at(Arc::clone(&volume.gate), self.now);
+        }
+    }
+
+    /// Parks an operation within a request, which asked for a permit.
+    pub(super) fn park_part(&mut self, conn: &mut Conn, part: Part) {
+        self.park(conn, GateEntry::Part(part), None);
+    }
+
+    /// Starts an admitted request, and ends it too if it needs no waiting.
+    fn start(&mut self, conn: &mut Conn, admitted: Admitted) {
+        let Admitted { connection, client, class, permit, mut job } = admitted;
+        if !job.begin() {
+            // Another connection of the client sent it too, and its turn came first.
+            return self.give_back(permit);
+        }
+        let Some(volume) = permit.volume() else { return };
+        let cost = permit.cost();
+        let in_flight = InFlight::new(&conn.load, job.held_bytes(class, cost));
+        let reply = self.buffers.reply(job.reply_room(class, cost));
+        let admission = || Admission { connection, client, unparked: Rc::clone(&self.unparked) };
+        let (operation, rest) = job.start(Start { volume, class, reply, admission: &admission });
+        let pending = Pending { connection, permit, rest, in_flight, task: None, woken: None };
+        let (session, load) = (&conn.session, &conn.load);
+        let waits = |pending: &mut Pending| {
+            pending.task = Some(load.origin().count_task());
+            session.under_way(&mut pending.rest, connection);
+        };
+        if let Some((outcome, pending)) = self.tasks.start(operation, pending, waits) {
+            self.finish(Some(conn), outcome, pending);
+        }
+    }
+
+    /// Settles an operation with its contract and queues its reply.
+    pub(super) fn finish(&mut self, conn: Option<&mut Conn>, outcome: Outcome, pending: Pending) {
+        self.now = self.engine.clock.now();
+        let Outcome { reply, moved, ok } = outcome;
+        let Pending { connection, permit, rest, in_flight, woken, .. } = pending;
+        let ended = Ended { moved, ok, replied: conn.is_some(), woken };
+        let Some(settled) = permit.settle(ended, self.now) else { return };
+        if settled.poll {
+            self.gates.poll(Arc::clone(&settled.volume.gate), self.now);
+        }
+        self.answer_others(&settled.volume, connection, rest, &reply);
+        drop(in_flight);
+        if let Some(conn) = conn {
+            conn.receiver.lent.reclaim(&mut self.buffers);
+            if settled.judged {
+                conn.send.push_judged(reply, settled.volume);
+            } else {
+                conn.send.push(reply);
+            }
+            self.mark(conn);
+        }
+    }
+
+    /// Sends the reply to a request on `connection` to the other connections that asked for it.
+    fn answer_others(
+        &mut self,
+        volume: &ServedVolume,
+        connection: ConnId,
+        rest: Unanswered,
+        reply: &[u8],
+    ) {
+        for asker in rest.answered(volume, connection, reply, self.now) {
+            self.replies.push((asker, reply.to_vec()));
+        }
+    }
+
+    /// Queues the reply to a call that another thread answered.
+    pub(super) fn answered(&mut self, conn: &mut Conn, reply: Vec<u8>) {
+        conn.awaited.pop();
+        conn.send.push(reply);
+        self.mark(conn);
+    }
+
+    /// Takes up an entry that its gate released.
+    pub(super) fn released(&mut self, conn: &mut Conn, released: Released) {
+        let Released { ticket, charged, charged_at } = released;
+        let Ticket { request: entry, since, pinned, holds, .. } = ticket;
+        conn.parked.remove(entry.volume().id, pinned);
+        match entry {
+            GateEntry::Request(request) => {
+                conn.room.arrived(holds);
+                let mut admitted = request.admitted(charged, charged_at);
+                admitted.permit.begin_delayed(since, self.now);
+                self.mark(conn);
+                self.start(conn, admitted);
+            }
+            GateEntry::Part(part) => part.admitted(charged, charged_at, since, self.now),
+        }
+    }
+
+    /// Returns the charge of an entry whose connection is gone since its gate released it.
+    pub(super) fn released_to_nobody(&mut self, released: Released) {
+        let Released { ticket, charged, charged_at } = released;
+        match ticket.request {
+            GateEntry::Request(request) => {
+                self.give_back(request.admitted(charged, charged_at).permit);
+            }
+            GateEntry::Part(part) => self.give_back(part.permit(charged, charged_at)),
+        }
+    }
+
+    /// Returns all of a charge: its operation is not carried out.
+    fn give_back(&mut self, permit: Permit) {
+        if let Some(volume) = permit.give_back(self.now) {
+            self.gates.poll(Arc::clone(&volume.gate), self.now);
+        }
+    }
+}

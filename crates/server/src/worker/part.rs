@@ -1,0 +1,158 @@
+//! Permits for operations within a request that is carried out: the elements of a compound or of a
+//! chain, in any volume, each of which is charged to its own contract.
+//!
+//! An operation asks by [`Admission::admit`] and awaits the [`Permit`]. If the gate does not let it
+//! pass at once, the worker parks the [`Part`] like a request, with the same bounds. If its
+//! connection closes meanwhile, the operation gets [`Cancelled`].
+
+use crate::conn_id::ConnId;
+use crate::engine::{Asked, Permit, ServedVolume};
+use crate::gate::Charged;
+use crate::sync::{Arc, Mutex, lock};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use weir_core::{Clock, Mono, ObjectKey};
+use weir_qos::{ClientKey, Cost};
+
+/// The connection closed while an operation of its request waited for a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection closed")]
+pub(crate) struct Cancelled;
+
+/// The parts that wait for their worker to park them.
+pub(super) type Unparked = Rc<RefCell<Vec<Part>>>;
+
+/// The way of one request's operations to their permits.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    pub(super) connection: ConnId,
+    pub(super) client: ClientKey,
+    pub(super) unparked: Unparked,
+}
+
+impl Admission {
+    /// A permit for what is `asked` of `volume`, which reads or writes `file` if it names one. The
+    /// operation has begun when the permit is here.
+    ///
+    /// # Errors
+    /// [`Cancelled`] if the connection of the request closes first.
+    #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
+    pub(crate) async fn admit(
+        &self,
+        volume: &Arc<ServedVolume>,
+        asked: Asked,
+        file: Option<ObjectKey>,
+    ) -> Result<Permit, Cancelled> {
+        let now = volume.clock().now();
+        if let Some(charged) = volume.try_pass(asked.cost, file.as_ref(), now) {
+            let (worker, volume) = (self.connection.worker, Arc::clone(volume));
+            let mut permit = Permit::new(worker, volume, asked, charged, now);
+            permit.begin(asked.cost, now);
+            return Ok(permit);
+        }
+        let slot = Arc::<Slot>::default();
+        let Self { connection, client, .. } = *self;
+        let (volume, answer) = (Arc::clone(volume), Answer(Arc::clone(&slot)));
+        self.unparked.borrow_mut().push(Part { connection, client, volume, asked, file, answer });
+        Wait(slot).await
+    }
+}
+
+/// An operation within a request, while it waits at a gate.
+pub(crate) struct Part {
+    connection: ConnId,
+    client: ClientKey,
+    volume: Arc<ServedVolume>,
+    asked: Asked,
+    file: Option<ObjectKey>,
+    answer: Answer,
+}
+
+impl Part {
+    pub(super) fn volume(&self) -> &Arc<ServedVolume> {
+        &self.volume
+    }
+
+    pub(super) fn client(&self) -> ClientKey {
+        self.client
+    }
+
+    pub(super) fn connection(&self) -> ConnId {
+        self.connection
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        self.asked.cost
+    }
+
+    pub(super) fn file(&self) -> Option<&ObjectKey> {
+        self.file.as_ref()
+    }
+
+    /// The permit of an operation that nobody waits for any more.
+    pub(super) fn permit(self, charged: Charged, charged_at: Mono) -> Permit {
+        Permit::new(self.connection.worker, self.volume, self.asked, charged, charged_at)
+    }
+
+    /// Gives the operation its permit: its gate `charged` it at `charged_at`, after it had waited
+    /// since `since`.
+    pub(super) fn admitted(self, charged: Charged, charged_at: Mono, since: Mono, now: Mono) {
+        let Self { connection, volume, asked, answer, .. } = self;
+        let mut permit = Permit::new(connection.worker, volume, asked, charged, charged_at);
+        permit.begin_delayed(since, now);
+        lock(&answer.0).give(Ok(permit));
+    }
+}
+
+/// The other end of an operation's wait: it ends when this is dropped.
+struct Answer(Arc<Slot>);
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        lock(&self.0).give(Err(Cancelled));
+    }
+}
+
+type Slot = Mutex<Waiting>;
+
+/// The wait of an operation for its permit.
+#[derive(Default)]
+struct Waiting {
+    answer: Option<Result<Permit, Cancelled>>,
+    waker: Option<Waker>,
+    answered: bool,
+}
+
+impl Waiting {
+    /// Gives the answer, unless there was one.
+    fn give(&mut self, answer: Result<Permit, Cancelled>) {
+        if !std::mem::replace(&mut self.answered, true) {
+            self.answer = Some(answer);
+            if let Some(waker) = self.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// The operation's end of its wait. A permit that comes after the wait was dropped returns its
+/// charge.
+struct Wait(Arc<Slot>);
+
+impl Future for Wait {
+    type Output = Result<Permit, Cancelled>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut waiting = lock(&self.0);
+        match waiting.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                waiting.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

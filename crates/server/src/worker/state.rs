@@ -1,0 +1,279 @@
+//! The state of a worker beside its connections, so that a connection and the rest can be borrowed
+//! side by side: the bounds on a connection, and the way from its bytes to requests.
+//!
+//! Not here: the way of a request from its admission to its reply ([`super::operations`]).
+
+use super::buffers::Buffers;
+use super::conn::Conn;
+use super::gates::Gates;
+use super::lent::Lent;
+use super::load::{InFlight, Loads};
+use super::part::Unparked;
+use super::receive::Taking;
+use super::request::{Pending, Preparing};
+use super::tasks::Tasks;
+use super::{Close, Message};
+use crate::conn_id::ConnId;
+use crate::engine::{Engine, View};
+use crate::inbox::Inbox;
+use crate::limits::{
+    IN_FLIGHT_MAX, REPLY_BYTES_MAX, SEND_EARLY_BYTES, TURN_REQUESTS_MAX, UNSENT_BYTES_MAX,
+};
+use crate::session::{Begun, Cx, Operation, Preparation, Session};
+use crate::sync::Arc;
+use std::net::IpAddr;
+use weir_core::{Clock, Mono, Shared};
+
+/// One pass of the worker over everything that became ready.
+pub(super) struct Round {
+    /// Its number.
+    pub(super) number: u64,
+    /// Requests of one origin that may be taken in it so far.
+    pub(super) requests_max: usize,
+    /// Time at which the requests being served were received.
+    pub(super) received: Mono,
+    /// Requests taken in it, and the connection of the last one.
+    pub(super) requests: usize,
+    pub(super) sender: u64,
+}
+
+/// A worker without its connections.
+pub(super) struct WorkerState {
+    pub(super) id: usize,
+    pub(super) engine: Arc<Engine>,
+    pub(super) inbox: Arc<Inbox<Message>>,
+    pub(super) view: View,
+    pub(super) tasks: Tasks<Operation, Pending, Message>,
+    /// Requests that are prepared before they are admitted.
+    pub(super) preparing: Tasks<Preparation, Preparing, Message>,
+    /// Operations within requests that ask for permits and are not parked yet.
+    pub(super) unparked: Unparked,
+    pub(super) buffers: Buffers,
+    pub(super) messages: Vec<Message>,
+    pub(super) gates: Gates,
+    /// Replies for connections other than the one whose request was carried out.
+    pub(super) replies: Vec<(ConnId, Vec<u8>)>,
+    /// Connections to tidy before sleeping.
+    pub(super) dirty: Vec<u64>,
+    /// Dirty connections whose origin had no turn left for them: they come first in the next round.
+    pub(super) passed_over: Vec<u64>,
+    pub(super) round: Round,
+    /// The present, as of the last look at the clock.
+    pub(super) now: Mono,
+    pub(super) loads: Loads,
+    /// Receive buffers of closed connections that requests in flight hold.
+    orphans: Vec<Lent>,
+}
+
+impl WorkerState {
+    pub(super) fn new(id: usize, engine: Arc<Engine>, inbox: Arc<Inbox<Message>>) -> Self {
+        let now = engine.clock.now();
+        Self {
+            id,
+            view: engine.view(),
+            tasks: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Wake),
+            preparing: Tasks::new(Arc::clone(&inbox), engine.clock, Message::Prepared),
+            unparked: Unparked::default(),
+            inbox,
+            buffers: Buffers::default(),
+            messages: Vec::new(),
+            gates: Gates::default(),
+            replies: Vec::new(),
+            dirty: Vec::new(),
+            passed_over: Vec::new(),
+            round: Round { number: 0, requests_max: 0, received: now, requests: 0, sender: 0 },
+            now,
+            loads: Loads::default(),
+            orphans: Vec::new(),
+            engine,
+        }
+    }
+
+    /// Operations and preparations that wait.
+    pub(super) fn under_way(&self) -> usize {
+        self.tasks.len() + self.preparing.len()
+    }
+
+    /// Is there something to do before sleeping?
+    pub(super) fn has_work(&self) -> bool {
+        !(self.dirty.is_empty()
+            && self.passed_over.is_empty()
+            && self.gates.is_empty()
+            && self.unparked.borrow().is_empty()
+            && self.replies.is_empty())
+    }
+
+    /// Puts `conn` on the list of connections to tidy.
+    pub(super) fn mark(&mut self, conn: &mut Conn) {
+        if !conn.dirty {
+            conn.dirty = true;
+            self.dirty.push(conn.id.token);
+        }
+    }
+
+    /// Ends the turn of `conn`, which `took` so many requests.
+    fn end_turn(&mut self, conn: &mut Conn, took: usize) {
+        conn.receiver.taking = Taking::TurnOver;
+        if took == 0 && !conn.dirty {
+            conn.dirty = true;
+            self.passed_over.push(conn.id.token);
+        } else {
+            self.mark(conn);
+        }
+    }
+
+    /// May one more request of `conn` be taken from its bytes?
+    pub(super) fn may_take(&self, conn: &Conn) -> bool {
+        conn.stopped.is_none()
+            && conn.load.in_flight() < IN_FLIGHT_MAX
+            && !conn.origin().may_not_read()
+            && conn.receiver.lent.may_lend()
+            && may_reply(conn)
+    }
+
+    /// Says to gates whether `conn` has room for replies, and polls those that found none.
+    pub(super) fn open_room(&mut self, conn: &Conn) {
+        let open = may_reply(conn);
+        if conn.origin().may_not_read() {
+            self.loads.wait(conn.origin());
+        }
+        conn.room.set_open(open);
+        if !open || conn.parked.is_empty() || !conn.room.was_refused() {
+            return;
+        }
+        for volume in conn.parked.volumes() {
+            let Some(mounted) = self.view.load().by_id(volume) else { continue };
+            let gate = &mounted.volume.gate;
+            if gate.resume_connection(conn.id, self.now) {
+                self.gates.poll(Arc::clone(gate), self.now);
+            }
+        }
+    }
+
+    /// Serves the whole records that `conn` holds, as far as bounds and its turn allow.
+    pub(super) fn process(&mut self, conn: &mut Conn) -> Result<(), Close> {
+        conn.receiver.taking = Taking::All;
+        let (mut whole, mut took) = (false, 0);
+        loop {
+            if conn.send.bytes() >= SEND_EARLY_BYTES && conn.send.clogged().is_none() {
+                self.flush(conn)?;
+            }
+            if !self.may_take(conn) {
+                conn.receiver.taking = Taking::AtBound;
+                break;
+            }
+            let round = &mut self.round;
+            let origin = conn.load.origin();
+            if took == TURN_REQUESTS_MAX || origin.taken_in(round.number) >= round.requests_max {
+                self.end_turn(conn, took);
+                break;
+            }
+            match conn.receiver.next_record(&mut conn.session) {
+                Ok(Some(record)) => {
+                    whole = true;
+                    took += 1;
+                    origin.took_in(round.number);
+                    round.requests += 1;
+                    round.sender = conn.id.token;
+                    self.begin(conn, record)?;
+                }
+                Ok(None) => break,
+                Err(error) => return Err(self.misbehaved(conn, &error)),
+            }
+        }
+        conn.receiver.settle(&mut self.buffers);
+        conn.receiver.count_partial(&conn.session, whole, self.now);
+        Ok(())
+    }
+
+    /// Does what the session makes of `record`.
+    fn begin(&mut self, conn: &mut Conn, record: Shared) -> Result<(), Close> {
+        let cx = Cx {
+            engine: &self.engine,
+            view: &mut self.view,
+            buffers: &mut self.buffers,
+            connection: conn.id,
+            socket: &conn.socket,
+            peer: conn.peer,
+            now: self.now,
+            arrived: self.round.received,
+        };
+        match conn.session.begin(cx, record) {
+            Ok(Begun::Nothing) => {}
+            Ok(Begun::Reply(reply)) => conn.send.push(reply),
+            Ok(Begun::Awaited) => conn.awaited.push(InFlight::new(&conn.load, 0)),
+            Ok(Begun::Request(request)) => self.admit(conn, request),
+            Ok(Begun::Prepare(preparation)) => self.prepare(conn, preparation),
+            Err(error) => return Err(self.misbehaved(conn, &error)),
+        }
+        Ok(())
+    }
+
+    /// A peer broke the protocol beyond what an error reply can say.
+    pub(super) fn misbehaved(&self, conn: &Conn, what: &dyn std::fmt::Display) -> Close {
+        self.engine.counters.misbehaved();
+        tracing::warn!(peer = %conn.peer, error = %what, "connection closed: protocol error by the peer");
+        Close
+    }
+
+    /// Are there receive buffers that requests of closed connections hold?
+    pub(super) fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
+    /// Takes back those of them that no request holds any more.
+    pub(super) fn reclaim_orphans(&mut self) {
+        for lent in &mut self.orphans {
+            lent.reclaim(&mut self.buffers);
+        }
+        self.orphans.retain(|lent| !lent.is_empty());
+    }
+
+    /// Sends the records that wait on `conn`, as far as its socket accepts them.
+    pub(super) fn flush(&mut self, conn: &mut Conn) -> Result<(), Close> {
+        let sent = conn.send.flush(&conn.socket, &mut self.buffers, self.now);
+        if conn.send.has_gone() {
+            self.now = self.engine.clock.now();
+            self.count_gone(conn);
+        }
+        sent.map_err(|_| Close)
+    }
+
+    fn count_gone(&self, conn: &mut Conn) {
+        for (volume, count) in conn.send.take_gone() {
+            volume.stats.sent(self.id, count, self.now);
+        }
+    }
+
+    /// Cleans up after a connection that is gone. Requests of it that are in flight go on.
+    pub(super) fn forget(&mut self, mut conn: Conn) {
+        for volume in conn.parked.volumes().chain(conn.stopped) {
+            if let Some(mounted) = self.view.load().by_id(volume) {
+                mounted.volume.gate.cancel(conn.id, self.now, &mut self.gates.resumed);
+            }
+        }
+        conn.send.give_up();
+        self.count_gone(&mut conn);
+        conn.receiver.lent.reclaim(&mut self.buffers);
+        let took_all = conn.took_all();
+        let Conn { id, peer, receiver, session, .. } = conn;
+        session.close(&self.engine, &mut self.view, id, took_all);
+        self.engine.connection_gone(self.id, peer);
+        if !receiver.lent.is_empty() {
+            self.orphans.push(receiver.lent);
+        }
+    }
+
+    /// Closes a connection from `peer` that this worker does not serve.
+    pub(super) fn turn_away(&mut self, peer: IpAddr, id: ConnId, session: Session) {
+        session.close(&self.engine, &mut self.view, id, false);
+        self.engine.connection_gone(self.id, peer);
+    }
+}
+
+/// Is there room for the reply to one more request of `conn`?
+fn may_reply(conn: &Conn) -> bool {
+    let (bytes, origin) = (conn.reply_bytes(), conn.origin());
+    let fits = || bytes < REPLY_BYTES_MAX && conn.send.bytes() < UNSENT_BYTES_MAX;
+    !origin.is_full() && (bytes == 0 || fits() && !origin.is_crowded())
+}
