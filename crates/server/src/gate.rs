@@ -401,16 +401,27 @@ impl<T: Queued> Gate<T> {
     }
 
     /// Parks `request` until its turn, and until there is `room` for its reply, unless it has that.
-    pub(crate) fn park(&self, mut request: T, room: Option<Arc<Room>>, now: Mono) -> Parked {
+    ///
+    /// # Errors
+    /// Gives the request back if the requests of all volumes hold all the memory they may.
+    pub(crate) fn park(
+        &self,
+        mut request: T,
+        room: Option<Arc<Room>>,
+        now: Mono,
+    ) -> Result<Parked, T> {
         request.detach();
         let pinned = (request.pinned() + PARKED_OVERHEAD) as u64;
+        if !self.total.try_add(pinned) {
+            return Err(request);
+        }
+        self.parked.fetch_add(pinned, Ordering::Relaxed);
         let (client, id, cost) = (request.client(), request.connection(), request.cost());
         let (file, connection) = (request.file().copied(), id.token);
-        self.account(pinned);
         let asks = Asks { client, connection, cost, file, pinned };
         let holds = request.held_bytes();
         let ticket = Ticket { request, since: now, pinned, holds, room };
-        self.locked(|pool, waiting| {
+        Ok(self.locked(|pool, waiting| {
             waiting.observed.until(now, &waiting.line);
             waiting.observed.queued(cost);
             waiting.pinned.add(client, pinned);
@@ -433,7 +444,7 @@ impl<T: Queued> Gate<T> {
                 waiting.stopped.push(Stopped { connection: id, client });
             }
             Parked { ask, full, pinned }
-        })
+        }))
     }
 
     /// A connection has room for replies again. True if requests of it waited for that:
@@ -547,7 +558,7 @@ impl<T: Queued> Gate<T> {
             return;
         }
         let max = self.parked_max.load(Ordering::Relaxed);
-        let total_low = self.total.bytes() <= self.total.max() / 4 * 3;
+        let total_low = self.total.bytes() <= self.total.full() / 4 * 3;
         let low = self.parked_for_volume() <= max / 4 * 3 && total_low;
         let aside_low = line.pinned_aside() <= max / 4 * 3;
         if line.is_empty() || low && aside_low {
@@ -568,7 +579,7 @@ impl<T: Queued> Gate<T> {
     fn is_full_for(&self, own: u64, pinned: &Pinned) -> bool {
         let max = self.parked_max.load(Ordering::Relaxed);
         self.parked_for_volume() > max && own >= pinned.part(max)
-            || self.total.bytes() > self.total.max()
+            || self.total.bytes() > self.total.full()
                 && own >= PARKED_CLIENT_MIN.min(pinned.part(max))
     }
 
@@ -580,11 +591,6 @@ impl<T: Queued> Gate<T> {
 
     fn parked_for_volume(&self) -> u64 {
         self.parked().saturating_sub(self.aside.load(Ordering::Relaxed))
-    }
-
-    fn account(&self, pinned: u64) {
-        self.parked.fetch_add(pinned, Ordering::Relaxed);
-        self.total.add(pinned);
     }
 
     fn unaccount(&self, pinned: u64) {
@@ -640,6 +646,31 @@ mod tests {
         assert_eq!(asked(Step::Nothing), 0);
         assert!(gate.refund(Charged { volume: Cost::of(1), file: None }, now, now));
         assert_eq!(asked(Step::Nothing), 1);
+    }
+
+    #[test]
+    fn waiting_requests_of_all_volumes_never_hold_more_than_the_bound() {
+        use crate::engine::testing::{request, served};
+        let directory = tempfile::tempdir().unwrap();
+        let total = Arc::new(ParkedTotal::new(16 << 20));
+        let limits = Limits::of(BytesPerSecond::from_mib(1));
+        let volume = |id| {
+            let gate = Gate::new(VolumeId(id), limits, Arc::clone(&total));
+            Arc::new(served(&directory.path().join(id.to_string()), gate))
+        };
+        let (now, key) = (Mono::from_secs(1), ObjectKey::new(&[1]).unwrap());
+        let park = |volume: &Arc<_>| {
+            let request = request(volume, weir_core::OpClass::Write, key, 1 << 20);
+            volume.gate.park(request.into(), None, now).is_ok()
+        };
+        let (one, other) = (volume(1), volume(2));
+        assert_eq!((0..20).filter(|_| park(&one)).count(), 15, "of a MiB and a little each");
+        assert!(!park(&other) && total.bytes() <= 16 << 20);
+        let connection = ConnId { worker: 0, token: 1 };
+        one.gate.cancel(connection, now, &mut Vec::new());
+        assert_eq!(total.bytes(), 0);
+        assert!(park(&other));
+        other.gate.cancel(connection, now, &mut Vec::new());
     }
 
     #[test]

@@ -333,6 +333,12 @@ const SERVER: &[Metric<Totals>] = &[
     ),
     metric(
         Counter,
+        "weir_requests_refused",
+        "Requests answered with `try again later` because waiting requests held all the memory they may",
+        |t| Whole(t.requests_refused),
+    ),
+    metric(
+        Counter,
         "weir_repetitions_dropped",
         "Retransmitted calls received while the original was in progress; both get the same reply",
         |t| Whole(t.repetitions_dropped),

@@ -142,6 +142,8 @@ pub struct Totals {
     pub parked_bytes: u64,
     /// Times that reading from a connection was stopped because a bound was reached.
     pub reading_stopped: u64,
+    /// Requests refused because those that wait for contracts hold all the memory they may.
+    pub requests_refused: u64,
     /// Calls that came again while they were underway, and were dropped.
     pub repetitions_dropped: u64,
     /// Calls that came again after they were answered, and got the same reply.

@@ -11,6 +11,7 @@ pub(crate) struct Counters {
     shed: AtomicU64,
     misbehaved: AtomicU64,
     reading_stopped: AtomicU64,
+    requests_refused: AtomicU64,
     repetitions_dropped: AtomicU64,
     repetitions_answered: AtomicU64,
 }
@@ -41,6 +42,11 @@ impl Counters {
         self.reading_stopped.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A request was refused because those that wait hold all the memory they may.
+    pub(crate) fn request_refused(&self) {
+        self.requests_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A call that is underway came again.
     pub(crate) fn repetition_dropped(&self) {
         self.repetitions_dropped.fetch_add(1, Ordering::Relaxed);
@@ -59,6 +65,7 @@ impl Counters {
             connections_shed: self.shed.load(Ordering::Relaxed),
             connections_misbehaved: self.misbehaved.load(Ordering::Relaxed),
             reading_stopped: self.reading_stopped.load(Ordering::Relaxed),
+            requests_refused: self.requests_refused.load(Ordering::Relaxed),
             repetitions_dropped: self.repetitions_dropped.load(Ordering::Relaxed),
             repetitions_answered: self.repetitions_answered.load(Ordering::Relaxed),
             ..Totals::default()

@@ -40,7 +40,8 @@ fn who_floods_one_file_stops_nobody_else() {
             continue;
         }
         flood += 1;
-        let full = gate.park(request, Some(Arc::default()), Mono(now)).full;
+        let full =
+            gate.park(request, Some(Arc::default()), Mono(now)).is_ok_and(|parked| parked.full);
         now += SECOND / 100;
         gate.pump(Mono(now), &mut released, &mut resumed);
         if full {
@@ -54,7 +55,7 @@ fn who_floods_one_file_stops_nobody_else() {
         let request = write(&volume, 2, file, 4096);
         let passed = gate.try_pass(Cost::of(MIB / 20), request.file(), Mono(now));
         if file != 7 && passed.is_none() {
-            let parked = gate.park(request, Some(Arc::default()), Mono(now));
+            let parked = gate.park(request, Some(Arc::default()), Mono(now)).ok().unwrap();
             assert!(!parked.full, "it is not what fills the memory");
             break;
         }

@@ -266,7 +266,7 @@ impl Simulation {
         }
         let Some(connection) = self.connections.get_mut(&token) else { return };
         connection.parked += 1;
-        let parked = volume.gate.park(entry, Some(Arc::clone(&connection.room)), now);
+        let parked = volume.gate.park(entry, Some(Arc::clone(&connection.room)), now).ok().unwrap();
         if parked.ask {
             self.pump_soon(habit.volume, self.now);
         }
@@ -654,7 +654,7 @@ fn requests_of_a_client_that_takes_no_replies_wait_for_the_client() {
     let key = ObjectKey::new(&[1]).unwrap();
     for _ in 0..3 {
         let request = request(&volume, OpClass::Read, key, MIB);
-        volume.gate.park(request.into(), Some(Arc::clone(&room)), Mono(SECOND));
+        assert!(volume.gate.park(request.into(), Some(Arc::clone(&room)), Mono(SECOND)).is_ok());
     }
     volume.gate.pump(Mono(SECOND), &mut Vec::new(), &mut Vec::new());
     let mut reading = Reading { at: Mono(2 * SECOND), ..Reading::default() };

@@ -68,13 +68,19 @@ impl ParkedTotal {
         Self { bytes: AtomicU64::new(0), max }
     }
 
-    /// The bound on the memory, in bytes.
-    pub(super) fn max(&self) -> u64 {
-        self.max
+    /// The memory at which connections are no longer read, three quarters of the bound, in bytes.
+    pub(super) fn full(&self) -> u64 {
+        self.max / 4 * 3
     }
 
-    pub(super) fn add(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// Adds `bytes`, unless that would pass the bound.
+    pub(super) fn try_add(&self, bytes: u64) -> bool {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before + bytes <= self.max;
+        if !fits {
+            self.remove(bytes);
+        }
+        fits
     }
 
     pub(super) fn remove(&self, bytes: u64) {

@@ -122,6 +122,7 @@ pub(crate) struct Start<'a> {
     /// An empty buffer for the reply.
     pub(crate) reply: Vec<u8>,
     /// The way to permits for further operations of the same request.
+    #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
     pub(crate) admission: &'a dyn Fn() -> Admission,
 }
 
@@ -155,6 +156,10 @@ impl Future for Operation {
 }
 
 /// The part of a request that only its protocol understands.
+#[cfg_attr(
+    test,
+    expect(clippy::large_enum_variant, reason = "the small one is that of a protocol for tests")
+)]
 pub(crate) enum Job {
     Rpc(RpcJob),
     #[cfg(test)]
@@ -319,6 +324,16 @@ impl Job {
             }
             #[cfg(test)]
             Self::Toy(job) => (job.start(&start), Unanswered::Toy(toy::ToyUnanswered)),
+        }
+    }
+
+    /// The reply to a request that is not carried out because the server has no room for it: the
+    /// client is to send it again later.
+    pub(crate) fn busy(&self) -> Vec<u8> {
+        match self {
+            Self::Rpc(job) => job.busy(),
+            #[cfg(test)]
+            Self::Toy(_) => b"error busy\n".to_vec(),
         }
     }
 

@@ -120,6 +120,7 @@ impl OriginLoad {
     }
 
     /// Bytes of unsent replies and of requests in flight.
+    #[cfg(test)]
     pub(super) fn reply_bytes(&self) -> usize {
         self.replies.get()
     }

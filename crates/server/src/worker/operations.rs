@@ -9,7 +9,7 @@ use super::load::InFlight;
 use super::part::{Admission, Part};
 use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
 use super::state::WorkerState;
-use super::{Released, Ticket};
+use super::{Released, Ticket, VolumeGate};
 use crate::conn_id::ConnId;
 use crate::engine::{Ended, Permit, ServedVolume};
 use crate::gate::Room;
@@ -57,10 +57,7 @@ impl WorkerState {
         if !conn.session.waits(&mut request) {
             // The reply to the request that it repeats will do for both.
             self.engine.counters.repetition_dropped();
-            if request.volume.gate.took_back() {
-                self.gates.poll(Arc::clone(&request.volume.gate), self.now);
-            }
-            return;
+            return self.dropped(&request.volume.gate);
         }
         let room = Arc::clone(&conn.room);
         self.park(conn, request.into(), Some(room));
@@ -69,7 +66,10 @@ impl WorkerState {
     /// Parks an entry at the gate of its volume.
     fn park(&mut self, conn: &mut Conn, entry: GateEntry, room: Option<Arc<Room>>) {
         let volume = Arc::clone(entry.volume());
-        let parked = volume.gate.park(entry, room, self.now);
+        let parked = match volume.gate.park(entry, room, self.now) {
+            Ok(parked) => parked,
+            Err(entry) => return self.refuse(conn, entry),
+        };
         conn.parked.add(volume.id, parked.pinned);
         if parked.full {
             conn.stopped = Some(volume.id);
@@ -83,6 +83,30 @@ impl WorkerState {
         }
         if parked.ask {
             self.gates.poll_at(Arc::clone(&volume.gate), self.now);
+        }
+    }
+
+    /// Refuses an entry for which there is no memory at its gate.
+    fn refuse(&mut self, conn: &mut Conn, entry: GateEntry) {
+        self.engine.counters.request_refused();
+        let gate = Arc::clone(&entry.volume().gate);
+        match entry {
+            GateEntry::Request(request) => {
+                let reply = request.job.busy();
+                let Request { connection, volume, job, .. } = request;
+                self.answer_others(&volume, connection, job.refused(), &reply);
+                conn.send.push(reply);
+            }
+            GateEntry::Part(part) => part.refused(),
+        }
+        self.dropped(&gate);
+    }
+
+    /// Polls a gate that charged a request for a moment which is not carried out: requests that
+    /// were refused meanwhile may go sooner.
+    fn dropped(&mut self, gate: &Arc<VolumeGate>) {
+        if gate.took_back() {
+            self.gates.poll(Arc::clone(gate), self.now);
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! An operation asks by [`Admission::admit`] and awaits the [`Permit`]. If the gate does not let it
 //! pass at once, the worker parks the [`Part`] like a request, with the same bounds. If its
-//! connection closes meanwhile, the operation gets [`Cancelled`].
+//! connection closes meanwhile, the operation gets [`NotAdmitted`].
 
 use crate::conn_id::ConnId;
 use crate::engine::{Asked, Permit, ServedVolume};
@@ -17,10 +17,16 @@ use std::task::{Context, Poll, Waker};
 use weir_core::{Clock, Mono, ObjectKey};
 use weir_qos::{ClientKey, Cost};
 
-/// The connection closed while an operation of its request waited for a permit.
+/// Why an operation gets no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the connection closed")]
-pub(crate) struct Cancelled;
+pub(crate) enum NotAdmitted {
+    /// The connection of its request closed.
+    #[error("the connection closed")]
+    Closed,
+    /// The requests that wait hold all the memory they may.
+    #[error("too many requests wait")]
+    Busy,
+}
 
 /// The parts that wait for their worker to park them.
 pub(super) type Unparked = Rc<RefCell<Vec<Part>>>;
@@ -38,14 +44,14 @@ impl Admission {
     /// operation has begun when the permit is here.
     ///
     /// # Errors
-    /// [`Cancelled`] if the connection of the request closes first.
+    /// [`NotAdmitted`].
     #[cfg_attr(not(test), expect(dead_code, reason = "NFSv3 has no compounds; SMB's will ask so"))]
     pub(crate) async fn admit(
         &self,
         volume: &Arc<ServedVolume>,
         asked: Asked,
         file: Option<ObjectKey>,
-    ) -> Result<Permit, Cancelled> {
+    ) -> Result<Permit, NotAdmitted> {
         let now = volume.clock().now();
         if let Some(charged) = volume.try_pass(asked.cost, file.as_ref(), now) {
             let (worker, volume) = (self.connection.worker, Arc::clone(volume));
@@ -97,6 +103,11 @@ impl Part {
         Permit::new(self.connection.worker, self.volume, self.asked, charged, charged_at)
     }
 
+    /// Tells the operation that there is no room for it at its gate.
+    pub(super) fn refused(self) {
+        lock(&self.answer.0).give(Err(NotAdmitted::Busy));
+    }
+
     /// Gives the operation its permit: its gate `charged` it at `charged_at`, after it had waited
     /// since `since`.
     pub(super) fn admitted(self, charged: Charged, charged_at: Mono, since: Mono, now: Mono) {
@@ -112,7 +123,7 @@ struct Answer(Arc<Slot>);
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        lock(&self.0).give(Err(Cancelled));
+        lock(&self.0).give(Err(NotAdmitted::Closed));
     }
 }
 
@@ -121,14 +132,14 @@ type Slot = Mutex<Waiting>;
 /// The wait of an operation for its permit.
 #[derive(Default)]
 struct Waiting {
-    answer: Option<Result<Permit, Cancelled>>,
+    answer: Option<Result<Permit, NotAdmitted>>,
     waker: Option<Waker>,
     answered: bool,
 }
 
 impl Waiting {
     /// Gives the answer, unless there was one.
-    fn give(&mut self, answer: Result<Permit, Cancelled>) {
+    fn give(&mut self, answer: Result<Permit, NotAdmitted>) {
         if !std::mem::replace(&mut self.answered, true) {
             self.answer = Some(answer);
             if let Some(waker) = self.waker.take() {
@@ -143,7 +154,7 @@ impl Waiting {
 struct Wait(Arc<Slot>);
 
 impl Future for Wait {
-    type Output = Result<Permit, Cancelled>;
+    type Output = Result<Permit, NotAdmitted>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut waiting = lock(&self.0);

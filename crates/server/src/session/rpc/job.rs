@@ -92,6 +92,10 @@ impl RpcJob {
         (operation, RpcUnanswered { claim, unclaimed_write })
     }
 
+    pub(in super::super) fn busy(&self) -> Vec<u8> {
+        refuse(&self.call, Status::JUKEBOX, Vec::with_capacity(256))
+    }
+
     pub(in super::super) fn refused(self) -> RpcUnanswered {
         RpcUnanswered { claim: self.claim, unclaimed_write: None }
     }

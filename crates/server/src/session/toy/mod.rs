@@ -65,15 +65,15 @@ impl ToySession {
     }
 
     /// See [`super::Session::begin`].
-    pub(super) fn begin(&self, cx: Cx<'_>, record: &Shared) -> Begun {
+    pub(super) fn begin(&self, mut cx: Cx<'_>, record: &Shared) -> Begun {
         let line = String::from_utf8_lossy(record);
-        match self.request(cx, &line) {
+        match self.request(&mut cx, &line) {
             Ok(request) => Begun::Request(request),
             Err(error) => Begun::Reply(format!("error {error}\n").into_bytes()),
         }
     }
 
-    fn request(&self, cx: Cx<'_>, line: &str) -> Result<Request, &'static str> {
+    fn request(&self, cx: &mut Cx<'_>, line: &str) -> Result<Request, &'static str> {
         let served = cx.view.load();
         let mut elements = Vec::new();
         for part in line.split("; ") {
