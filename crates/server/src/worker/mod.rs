@@ -271,7 +271,7 @@ impl Worker {
                 Message::Released(released) => self.released(*released),
                 Message::Pump(gate) => self.state.gates.poll(gate, self.state.now),
                 Message::Resume(token) => self.resume(token),
-                Message::Reply(token, reply) => self.reply(token, reply),
+                Message::Send(token, record) => self.send(token, record),
                 Message::Answer(token, reply) => {
                     if let Some(conn) = find(&mut self.conns, token) {
                         self.state.answered(conn, reply);
@@ -423,9 +423,9 @@ impl Worker {
         }
         while let Some((ConnId { worker, token }, reply)) = self.state.replies.pop() {
             if worker == self.state.id {
-                self.reply(token, reply);
+                self.send(token, reply);
             } else {
-                self.state.engine.post(worker, Message::Reply(token, reply));
+                self.state.engine.post(worker, Message::Send(token, reply));
             }
         }
     }
@@ -438,9 +438,9 @@ impl Worker {
         }
     }
 
-    fn reply(&mut self, token: u64, reply: Vec<u8>) {
+    fn send(&mut self, token: u64, record: Vec<u8>) {
         if let Some(conn) = find(&mut self.conns, token) {
-            conn.send.push(reply);
+            conn.send.push(record);
             self.state.mark(conn);
         }
     }
