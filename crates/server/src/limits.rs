@@ -71,6 +71,15 @@ pub(crate) const PARTIAL_BYTES_WORKER_MAX: usize = 256 << 20;
 /// only [`CROWDED_SECONDS`].
 pub(crate) const PARTIAL_BYTES_ORIGIN_MAX: usize = PARTIAL_BYTES_WORKER_MAX / 4;
 
+/// Bytes of buffers that hold received data over all connections of a worker: partial records, and
+/// records that wait because a bound of their connection is reached. Beyond: a connection receives
+/// into a small buffer, and one whose record needs a larger one is not read until others have given
+/// memory back. One connection at a time may exceed the bound by its record.
+pub(crate) const RECEIVED_BYTES_WORKER_MAX: usize = 2 * PARTIAL_BYTES_WORKER_MAX;
+
+/// Bytes of such buffers over all connections of one origin. Beyond: as above.
+pub(crate) const RECEIVED_BYTES_ORIGIN_MAX: usize = RECEIVED_BYTES_WORKER_MAX / 4;
+
 /// Bytes of such buffers that an origin may hold even while a worker holds too much: a few of the
 /// largest records.
 pub(crate) const PARTIAL_BYTES_ORIGIN_MIN: usize = 4 * RECV_LARGE_BYTES;

@@ -22,14 +22,22 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
+    /// The size of a receive buffer of at least `bytes`.
+    pub(super) fn size_for(bytes: usize) -> usize {
+        match bytes {
+            ..=RECV_SMALL_BYTES => RECV_SMALL_BYTES,
+            ..=RECV_BYTES => RECV_BYTES,
+            _ => RECV_LARGE_BYTES.max(bytes),
+        }
+    }
+
     /// A receive buffer of at least `bytes`, all of it initialised, owned by nobody else.
     pub(crate) fn recv(&mut self, bytes: usize) -> Arc<Vec<u8>> {
-        let (free, size) = if bytes <= RECV_SMALL_BYTES {
-            (&mut self.recv_small, RECV_SMALL_BYTES)
-        } else if bytes <= RECV_BYTES {
-            (&mut self.recv, RECV_BYTES)
-        } else {
-            (&mut self.recv_large, RECV_LARGE_BYTES.max(bytes))
+        let size = Self::size_for(bytes);
+        let free = match size {
+            RECV_SMALL_BYTES => &mut self.recv_small,
+            RECV_BYTES => &mut self.recv,
+            _ => &mut self.recv_large,
         };
         free.pop().unwrap_or_else(|| Arc::new(vec![0; size]))
     }

@@ -49,6 +49,11 @@ impl Lent {
         self.buffers.is_empty() || self.buffers.len() < LENT_MAX && self.origin.may_lend()
     }
 
+    /// The sums of the connection's origin.
+    pub(super) fn origin(&self) -> &OriginLoad {
+        &self.origin
+    }
+
     /// Is nothing lent?
     pub(super) fn is_empty(&self) -> bool {
         self.buffers.is_empty()

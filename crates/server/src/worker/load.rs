@@ -10,8 +10,9 @@ use super::tally::{Counted, Tally};
 use crate::admission::Origin;
 use crate::limits::{
     GROUP_LOOKUPS_ORIGIN_MAX, LENT_BYTES_ORIGIN_CROWDED, LENT_BYTES_ORIGIN_MAX,
-    LENT_BYTES_WORKER_MAX, PARKED_BYTES_ORIGIN_MAX, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED,
-    REPLY_BYTES_ORIGIN_MAX, REPLY_BYTES_WORKER_MAX, TASKS_ORIGIN_MAX,
+    LENT_BYTES_WORKER_MAX, PARKED_BYTES_ORIGIN_MAX, RECEIVED_BYTES_ORIGIN_MAX,
+    RECEIVED_BYTES_WORKER_MAX, REPLY_BYTES_MAX, REPLY_BYTES_ORIGIN_CROWDED, REPLY_BYTES_ORIGIN_MAX,
+    REPLY_BYTES_WORKER_MAX, TASKS_ORIGIN_MAX,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub(super) struct WorkerLoad {
     lent: Rc<Tally>,
     /// Bytes that hold partial records.
     partial: Rc<Tally>,
+    /// Bytes that hold received data: partial records, and records that are not taken yet.
+    received: Rc<Tally>,
 }
 
 impl WorkerLoad {
@@ -53,6 +56,7 @@ pub(super) struct OriginLoad {
     replies: Rc<Tally>,
     lent: Rc<Tally>,
     partial: Rc<Tally>,
+    received: Rc<Tally>,
     /// Operations that wait for the disk.
     tasks: Rc<Tally>,
     /// Bytes of requests that wait at gates.
@@ -73,6 +77,7 @@ impl OriginLoad {
             replies: Tally::within(&worker.replies),
             lent: Tally::within(&worker.lent),
             partial: Tally::within(&worker.partial),
+            received: Tally::within(&worker.received),
             worker: Rc::clone(worker),
             tasks: Rc::default(),
             parked: Rc::default(),
@@ -102,6 +107,17 @@ impl OriginLoad {
     /// Counts bytes that hold a partial record.
     pub(super) fn count_partial(&self, bytes: usize) -> Counted {
         Counted::new(&self.partial, bytes)
+    }
+
+    /// Counts bytes that hold received data.
+    pub(super) fn count_received(&self, bytes: usize) -> Counted {
+        Counted::new(&self.received, bytes)
+    }
+
+    /// May `more` bytes hold received data of the origin?
+    pub(super) fn may_receive(&self, more: usize) -> bool {
+        self.received.get() + more <= RECEIVED_BYTES_ORIGIN_MAX
+            && self.worker.received.get() + more <= RECEIVED_BYTES_WORKER_MAX
     }
 
     /// Counts bytes of requests that wait at gates.

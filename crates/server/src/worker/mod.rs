@@ -8,6 +8,7 @@ mod conn;
 mod gates;
 mod lent;
 mod load;
+mod memory;
 mod message;
 mod operations;
 mod part;
@@ -144,6 +145,7 @@ impl Worker {
             self.tidy_dirty();
             self.sweep();
             self.relieve();
+            self.release_memory();
             self.note_round();
         }
         if self.state.under_way() > 0 {
@@ -342,6 +344,9 @@ impl Worker {
             if !all && (conn.receiver.taking != Taking::All || !state.may_take(conn)) {
                 break;
             }
+            if !all && !state.has_memory(conn) {
+                break;
+            }
             let received = conn.receive(&mut state.buffers);
             if received == Received::Closed {
                 return Err(Close);
@@ -371,7 +376,8 @@ impl Worker {
         state.open_room(conn);
         conn.end_if_answered().map_err(|_| Close)?;
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, conn.receiver.has_all() || state.may_take(conn));
+        let reads = conn.receiver.taking != Taking::NoMemory && state.may_take(conn);
+        interest.set(EventFlags::IN, conn.receiver.has_all() || reads);
         interest.set(EventFlags::OUT, conn.send.bytes() > 0);
         if interest != conn.interest {
             conn.interest = interest;
@@ -479,6 +485,25 @@ impl Worker {
                 if Rc::ptr_eq(conn.origin(), &origin) {
                     self.state.mark(conn);
                 }
+            }
+        }
+    }
+
+    /// Reads connections again for which there is memory now.
+    fn release_memory(&mut self) {
+        if self.state.memory.is_empty() {
+            return;
+        }
+        let conns = &self.conns;
+        let conn = |token| slot_of(conns, token).and_then(|slot| conns.get(slot));
+        let fits = |token| {
+            let conn = conn(token)?;
+            Some(conn.origin().may_receive(conn.receiver.growth()))
+        };
+        for token in self.state.memory.released(fits) {
+            if let Some(conn) = find(&mut self.conns, token) {
+                conn.receiver.taking = Taking::All;
+                self.state.mark(conn);
             }
         }
     }

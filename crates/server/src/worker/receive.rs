@@ -38,6 +38,8 @@ pub(super) enum Taking {
     AtBound,
     /// Whole records may be left, because the turn of the connection or of its origin is over.
     TurnOver,
+    /// All whole records were taken, and the next one waits for memory to be received.
+    NoMemory,
 }
 
 /// Bytes received and not consumed: `start..end` of `buffer`.
@@ -66,6 +68,8 @@ pub(super) struct Receiver {
     /// A short partial record, copied so that it holds no buffer.
     copied: Vec<u8>,
     partial: Partial,
+    /// All bytes that hold received data, as they count for the origin.
+    held: Counted,
     /// Length of the record that is being received, where it is known.
     wanted: usize,
     /// The least size of the next buffer, by the traffic until now.
@@ -87,6 +91,7 @@ impl Receiver {
             window: None,
             copied: Vec::new(),
             partial: Partial { counted: origin.count_partial(0), since: None, length: 0 },
+            held: origin.count_received(0),
             wanted: 0,
             usual: RECV_SMALL_BYTES,
             calm: 0,
@@ -121,13 +126,31 @@ impl Receiver {
         self.partial.since = self.partial.since.map(|_| now);
     }
 
+    /// Bytes that the next receive takes beyond the memory held now. A small buffer for the start
+    /// of a record does not count.
+    pub(super) fn growth(&self) -> usize {
+        match &self.window {
+            None if self.wanted <= RECV_SMALL_BYTES => 0,
+            None => Buffers::size_for(self.wanted),
+            Some(window) => {
+                let needs = self.wanted.max(window.end - window.start + 1);
+                match window.buffer.len() {
+                    size if size >= needs => 0,
+                    size => Buffers::size_for(needs).saturating_sub(size),
+                }
+            }
+        }
+    }
+
     /// Counts the bytes that hold a partial record, and notes its progress. A record `ended` since
     /// the last call, or did not.
     pub(super) fn count_partial(&mut self, session: &Session, ended: bool, now: Mono) {
         let window = self.window.as_ref();
         let held = window.map_or(0, |window| window.buffer.len());
+        let held = held + self.copied.len() + session.held();
+        self.held.set(held);
         let bytes = match self.taking {
-            Taking::All => held + self.copied.len() + session.held(),
+            Taking::All | Taking::NoMemory => held,
             // The rest of the bytes is here and not awaited.
             Taking::AtBound | Taking::TurnOver => 0,
         };
@@ -159,7 +182,8 @@ impl Receiver {
         received
     }
 
-    /// Receives once into what room there is, making some first.
+    /// Receives once into what room there is, making some first: of the usual size only where the
+    /// origin may hold that much.
     pub(super) fn receive(&mut self, socket: &TcpStream, buffers: &mut Buffers) -> Received {
         let mut window = self.make_room(buffers);
         // Owned by this window alone: `make_room` sees to it.
@@ -252,7 +276,11 @@ impl Receiver {
     /// A window with room, all of the old bytes in front, whose buffer nobody else holds.
     fn make_room(&mut self, buffers: &mut Buffers) -> Window {
         let Some(mut window) = self.window.take() else {
-            let mut buffer = buffers.recv(self.wanted.max(self.usual));
+            let usual = match self.lent.origin().may_receive(self.usual) {
+                true => self.usual,
+                false => RECV_SMALL_BYTES,
+            };
+            let mut buffer = buffers.recv(self.wanted.max(usual));
             let end = self.copied.len();
             copy_to_front(&mut buffer, &self.copied);
             self.copied = Vec::new();

@@ -8,6 +8,7 @@ use super::conn::Conn;
 use super::gates::Gates;
 use super::lent::Lent;
 use super::load::{InFlight, Loads};
+use super::memory::MemoryLine;
 use super::part::Unparked;
 use super::receive::Taking;
 use super::request::{Pending, Preparing};
@@ -61,6 +62,8 @@ pub(super) struct WorkerState {
     /// The present, as of the last look at the clock.
     pub(super) now: Mono,
     pub(super) loads: Loads,
+    /// Connections that wait for memory.
+    pub(super) memory: MemoryLine,
     /// Receive buffers of closed connections that requests in flight hold.
     orphans: Vec<Lent>,
 }
@@ -84,6 +87,7 @@ impl WorkerState {
             round: Round { number: 0, requests_max: 0, received: now, requests: 0, sender: 0 },
             now,
             loads: Loads::default(),
+            memory: MemoryLine::default(),
             orphans: Vec::new(),
             engine,
         }
@@ -129,6 +133,18 @@ impl WorkerState {
             && !conn.origin().may_not_read()
             && conn.receiver.lent.may_lend()
             && may_reply(conn)
+    }
+
+    /// Is there memory for what `conn` receives next? If not, `conn` is put in line for it.
+    pub(super) fn has_memory(&mut self, conn: &mut Conn) -> bool {
+        let growth = conn.receiver.growth();
+        let token = conn.id.token;
+        if growth == 0 || conn.origin().may_receive(growth) || self.memory.is_exempt(token) {
+            return true;
+        }
+        conn.receiver.taking = Taking::NoMemory;
+        self.memory.wait(token);
+        false
     }
 
     /// Says to gates whether `conn` has room for replies, and polls those that found none.
@@ -180,6 +196,9 @@ impl WorkerState {
                 Ok(None) => break,
                 Err(error) => return Err(self.misbehaved(conn, &error)),
             }
+        }
+        if whole {
+            self.memory.ended(conn.id.token);
         }
         conn.receiver.settle(&mut self.buffers);
         conn.receiver.count_partial(&conn.session, whole, self.now);

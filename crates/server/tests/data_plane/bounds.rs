@@ -204,3 +204,31 @@ fn a_flood_of_calls_from_one_address_leaves_others_their_turns() {
     disconnect(&greedy);
     fixture.server.stop().unwrap();
 }
+
+/// All these records together are more than a worker receives at once from one address, so some
+/// wait for the memory of others.
+#[test]
+fn large_records_that_arrive_slowly_on_many_connections_are_all_answered() {
+    const CONNECTIONS: usize = 280;
+    let fixture = Fixture::start();
+    let mut peer = fixture.connect();
+    let root = peer.mount("/open");
+    let file = large_file(&mut peer, &root);
+    let data = vec![3; MIB];
+    let mut call = Vec::new();
+    peer.caller.call(&mut call, 7, &write_args(&file, &data));
+    let peers: Vec<Peer> = (0..CONNECTIONS).map(|_| fixture.connect()).collect();
+    thread::scope(|threads| {
+        for mut writer in peers {
+            let call = &call;
+            threads.spawn(move || {
+                for part in call.chunks(MIB / 16) {
+                    writer.socket.write_all(part).unwrap();
+                    thread::yield_now();
+                }
+                assert_eq!(writer.next_xid(), 7);
+            });
+        }
+        stranger_is_served(&fixture, 7, "/open", &file);
+    });
+}
