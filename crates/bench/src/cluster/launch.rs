@@ -1,11 +1,9 @@
-//! Coming by workers: those that listen, those that ssh starts, and children of this process.
+//! Launching workers: on other machines over ssh, or as local child processes.
 
-use super::auth::Token;
 use super::greet::greet;
 use super::link::{Halves, Patience, Slot};
 use super::wire::Welcome;
 use std::io::{self, Read};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::str::FromStr;
@@ -15,8 +13,6 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use weir_load::error::BenchError;
 
-/// The default port of workers.
-pub const PORT: u16 = 7420;
 /// Bytes kept of what a child complains about.
 const COMPLAINT: usize = 2000;
 /// Longest time that a child may take to clear away and end once it was told to.
@@ -24,66 +20,48 @@ const CHILD_END: Duration = Duration::from_secs(10);
 /// Longest wait for the last words of a child that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The place of a worker.
+/// The machine that a worker runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The worker listens there: `HOST:PORT`.
-    Listening(String),
+pub enum WorkerPlace {
     /// ssh starts it there: `[USER@]HOST`.
     Ssh(String),
     /// A child of this process.
     Local,
 }
 
-/// A worker to come by.
+/// A worker to launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The worker's name in results, and in loads that name hosts.
     pub name: String,
-    /// The worker's place.
-    pub place: Place,
+    /// The machine that it is to run on.
+    pub place: WorkerPlace,
 }
 
 impl FromStr for Wanted {
     type Err = String;
 
-    /// Reads `[NAME=]HOST[:PORT]` or `[NAME=]ssh:[USER@]HOST`.
+    /// Parses `[NAME=]ssh:[USER@]HOST`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, place) = text.split_once('=').unwrap_or(("", text));
-        let host = place.strip_prefix("ssh:").unwrap_or(place);
-        // A host that looks like an option would be one, to ssh.
+        let refused = || format!("{text:?} is not a worker: use [NAME=]ssh:[USER@]HOST");
+        let Some(host) = place.strip_prefix("ssh:") else {
+            return Err(format!("{}; workers cannot listen on a port any more", refused()));
+        };
+        // ssh would parse a host that begins with a hyphen as an option.
         let plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
         let odd = host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace);
         if odd || !name.chars().all(plain) || (name.is_empty() && text.contains('=')) {
-            return Err(format!(
-                "{text:?} is not a worker: use host:{PORT} or ssh:user@host, optionally with a \
-                 prefix name="
-            ));
+            return Err(refused());
         }
         let name = if name.is_empty() { host } else { name }.to_owned();
-        let place = if place.starts_with("ssh:") {
-            Place::Ssh(host.to_owned())
-        } else {
-            Place::Listening(with_port(host))
-        };
-        Ok(Self { name, place })
+        Ok(Self { name, place: WorkerPlace::Ssh(host.to_owned()) })
     }
 }
 
-fn with_port(host: &str) -> String {
-    let bare_six = host.parse::<std::net::Ipv6Addr>().is_ok();
-    match host.rsplit_once(':') {
-        _ if bare_six => format!("[{host}]:{PORT}"),
-        Some((_, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
-        _ => format!("{host}:{PORT}"),
-    }
-}
-
-/// The way to get workers.
+/// How to launch workers.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The secret that listening workers want proved.
-    pub token: Option<Token>,
     /// ssh, or what stands for it, and its arguments.
     pub ssh: Vec<String>,
     /// The program that ssh starts.
@@ -105,7 +83,7 @@ pub struct Connected {
 }
 
 impl Launch {
-    /// Comes by all of `wanted`, at the same time.
+    /// Launches all of `wanted`, at the same time.
     ///
     /// # Errors
     /// [`BenchError::Peer`] says which worker it was, and what to do.
@@ -115,7 +93,7 @@ impl Launch {
         for one in wanted {
             let (launch, one) = (self.clone(), one.clone());
             let thread = Builder::new()
-                .name("bench-connect".to_owned())
+                .name("bench-launch".to_owned())
                 .spawn(move || launch.one(&one))
                 .map_err(|source| BenchError::Local { what: "starting a thread", source })?;
             threads.push(thread);
@@ -125,51 +103,26 @@ impl Launch {
     }
 
     fn one(&self, wanted: &Wanted) -> Result<Connected, BenchError> {
-        let (halves, child) = match &wanted.place {
-            Place::Listening(address) => (self.connect(address), None),
-            Place::Ssh(host) => started(self.over_ssh(host)),
-            Place::Local => started(own_program()),
-        };
-        let told = |why: &str| {
-            let said = child.as_ref().map(|child| child.last_words(LAST_WORDS)).unwrap_or_default();
-            let said = if said.is_empty() { said } else { format!(" (its message: {said})") };
-            BenchError::Peer(format!("worker {}: {why}{said}", wanted.name))
-        };
-        let halves = halves.map_err(|error| told(&error.to_string()))?;
-        let token = matches!(wanted.place, Place::Listening(_)).then_some(self.token.as_ref());
-        let greeted = within(self.patience.greeting, halves, token.flatten().cloned());
+        let failed = |why: &str| BenchError::Peer(format!("worker {}: {why}", wanted.name));
+        let started = Offspring::start(match &wanted.place {
+            WorkerPlace::Ssh(host) => self.over_ssh(host),
+            WorkerPlace::Local => own_program(),
+        });
+        let (halves, child) = started.map_err(|error| failed(&error.to_string()))?;
+        let greeted = within(self.patience.greeting, halves);
         let (welcome, halves) = greeted.map_err(|why| {
-            if let Some(child) = &child {
-                child.end(Duration::from_millis(500));
-            }
-            told(&why)
+            child.end(Duration::from_millis(500));
+            let message = child.last_words(LAST_WORDS);
+            let quoted = format!(" (its message: {message})");
+            failed(&(why + if message.is_empty() { "" } else { &quoted }))
         })?;
-        Ok(Connected { name: wanted.name.clone(), welcome, halves, child })
-    }
-
-    fn connect(&self, address: &str) -> io::Result<Halves> {
-        let mut outcome = Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
-        for address in address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, self.patience.greeting) {
-                Ok(stream) => return Halves::of(stream, self.patience.silence),
-                Err(error) => {
-                    outcome = Err(io::Error::new(
-                        error.kind(),
-                        format!(
-                            "cannot connect to {address}: {error}; check that `weir bench worker \
-                             --listen` is running there"
-                        ),
-                    ));
-                }
-            }
-        }
-        outcome
+        Ok(Connected { name: wanted.name.clone(), welcome, halves, child: Some(child) })
     }
 
     fn over_ssh(&self, host: &str) -> Command {
         let mut words = self.ssh.iter();
         let mut command = Command::new(words.next().map_or("ssh", String::as_str));
-        // Nobody is there to type a password: ssh sees to that with -o BatchMode.
+        // BatchMode makes ssh fail where it would ask for a password.
         command.args(words).args(["-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"]);
         command.args(["--", host]).arg(format!("{} bench worker --stdio", quoted(&self.program)));
         command
@@ -197,34 +150,23 @@ fn distinct(wanted: &[Wanted]) -> Result<(), BenchError> {
     match wanted.iter().find(|one| !names.insert(one.name.as_str())) {
         None => Ok(()),
         Some(twice) => Err(BenchError::Peer(format!(
-            "two workers are called {:?}: name them, as in --worker a=HOST:PORT --worker b=…",
+            "two workers have the name {:?}: give them names, as in --worker a=ssh:HOST --worker b=…",
             twice.name
         ))),
     }
 }
 
-fn started(command: Command) -> (io::Result<Halves>, Option<Offspring>) {
-    match Offspring::start(command) {
-        Ok((halves, child)) => (Ok(halves), Some(child)),
-        Err(error) => (Err(error), None),
-    }
-}
-
 /// Greets; gives up, and ends the connection, when it takes too long.
-fn within(
-    time: Duration,
-    halves: Halves,
-    token: Option<Token>,
-) -> Result<(Welcome, Halves), String> {
+fn within(time: Duration, halves: Halves) -> Result<(Welcome, Halves), String> {
     let Halves { read, write, close } = halves;
     let close: Arc<dyn Fn() + Send + Sync> = Arc::from(close);
     let own = Arc::clone(&close);
     let mut halves = Halves { read, write, close: Box::new(move || own()) };
     let (sender, outcome) = channel();
     let greeting = move || {
-        let greeted = greet(&mut halves, token.as_ref());
+        let greeted = greet(&mut halves);
         let greeted = greeted.map(|welcome| (welcome, halves)).map_err(|error| error.to_string());
-        // The asker may have given up.
+        // The caller may have given up.
         drop(sender.send(greeted));
     };
     let thread = Builder::new().name("bench-greet".to_owned()).spawn(greeting);
@@ -330,39 +272,43 @@ fn keep(mut error: ChildStderr, kept: &Slot<String>) {
 mod tests {
     use super::*;
 
-    fn wanted(text: &str) -> (String, Place) {
+    fn wanted(text: &str) -> (String, WorkerPlace) {
         let wanted: Wanted = text.parse().unwrap();
         (wanted.name, wanted.place)
     }
 
     #[test]
-    fn places_are_read_with_and_without_names() {
-        let listening = |text: &str| Place::Listening(text.to_owned());
-        assert_eq!(wanted("h1"), ("h1".to_owned(), listening("h1:7420")));
-        assert_eq!(wanted("a=10.0.0.1:99"), ("a".to_owned(), listening("10.0.0.1:99")));
-        assert_eq!(wanted("::1"), ("::1".to_owned(), listening("[::1]:7420")));
-        assert_eq!(wanted("[::1]:80"), ("[::1]:80".to_owned(), listening("[::1]:80")));
-        let ssh = ("b".to_owned(), Place::Ssh("me@h2".to_owned()));
-        assert_eq!(wanted("b=ssh:me@h2"), ssh);
-        for wrong in ["", "a=", "=h1", "a b=h1", "ssh:", "ssh:-oProxyCommand=x", "two words"] {
+    fn places_are_parsed_with_and_without_names() {
+        let ssh = |host: &str| WorkerPlace::Ssh(host.to_owned());
+        assert_eq!(wanted("ssh:h1"), ("h1".to_owned(), ssh("h1")));
+        assert_eq!(wanted("b=ssh:me@h2"), ("b".to_owned(), ssh("me@h2")));
+        for wrong in ["", "a=", "=ssh:h1", "a b=ssh:h1", "ssh:", "ssh:-oProxyCommand=x", "ssh:a b"]
+        {
             let error = wrong.parse::<Wanted>().unwrap_err();
-            assert!(error.contains("ssh:user@host"), "{error}");
+            assert!(error.contains("ssh:[USER@]HOST"), "{error}");
         }
     }
 
     #[test]
-    fn names_are_told_apart() {
-        let one: Wanted = "h1:1".parse().unwrap();
-        let two: Wanted = "x=h1:1".parse().unwrap();
+    fn the_error_for_a_listening_worker_says_what_to_use() {
+        for old in ["h1", "h1:7420", "a=10.0.0.1:99", "::1"] {
+            let error = old.parse::<Wanted>().unwrap_err();
+            assert!(error.contains("ssh:[USER@]HOST") && error.contains("any more"), "{error}");
+        }
+    }
+
+    #[test]
+    fn two_workers_of_one_name_are_refused() {
+        let one: Wanted = "ssh:h1".parse().unwrap();
+        let two: Wanted = "x=ssh:h1".parse().unwrap();
         distinct(&[one.clone(), two]).unwrap();
         let error = distinct(&[one.clone(), one]).unwrap_err().to_string();
-        assert!(error.contains("\"h1:1\"") && error.contains("--worker a="), "{error}");
+        assert!(error.contains("\"h1\"") && error.contains("--worker a="), "{error}");
     }
 
     #[test]
     fn what_ssh_is_told_is_one_word_each() {
         let launch = Launch {
-            token: None,
             ssh: vec!["ssh".to_owned(), "-p".to_owned(), "22".to_owned()],
             program: "/opt/my weir/it's".to_owned(),
             patience: Patience::default(),
@@ -378,7 +324,6 @@ mod tests {
     #[test]
     fn what_a_child_says_before_it_fails_is_told() {
         let launch = Launch {
-            token: None,
             ssh: ["sh", "-c", "echo no such host >&2; exit 255", "sh"].map(str::to_owned).to_vec(),
             program: "weir".to_owned(),
             patience: Patience::default(),
@@ -390,7 +335,6 @@ mod tests {
     #[test]
     fn a_child_that_says_nothing_is_given_up() {
         let launch = Launch {
-            token: None,
             ssh: ["sh", "-c", "exec sleep 1000", "sh"].map(str::to_owned).to_vec(),
             program: "weir".to_owned(),
             patience: Patience { greeting: Duration::from_millis(200), ..Patience::default() },

@@ -1,11 +1,9 @@
-//! A connection to a peer: messages go out from a bounded queue, come in to a function, and a peer
-//! from which nothing is heard for too long is as good as gone. The same for both sides, and for
-//! sockets and pipes.
+//! A connection to a peer: messages are sent from a bounded queue and received by a function, and a
+//! peer that sends nothing for too long is lost. Both sides use it.
 
 use super::clock::Clock;
 use super::wire::{self, Kind, Message, WireError};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +34,7 @@ pub struct Patience {
     pub alive: Duration,
     /// A peer is lost of which nothing was heard for so long.
     pub silence: Duration,
-    /// From a connection until both know who the other is.
+    /// From the launch of a worker until it has answered the greeting.
     pub greeting: Duration,
     /// From being told to stop until everything is reported, besides the drain of the loads.
     pub ending: Duration,
@@ -238,43 +236,7 @@ impl Read for Heard<'_> {
     }
 }
 
-/// The write half of a socket: dropping it tells the peer.
-struct WriteHalf(TcpStream);
-
-impl Write for WriteHalf {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Drop for WriteHalf {
-    fn drop(&mut self) {
-        // The peer may have closed it already.
-        drop(self.0.shutdown(Shutdown::Write));
-    }
-}
-
 impl Halves {
-    /// Of a TCP connection. A write that the peer does not take for `silence` fails.
-    ///
-    /// # Errors
-    /// The error of the system.
-    pub fn of(stream: TcpStream, silence: Duration) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(silence))?;
-        let (write, close) = (stream.try_clone()?, stream.try_clone()?);
-        Ok(Self {
-            read: Box::new(stream),
-            write: Box::new(WriteHalf(write)),
-            // Closed twice is closed.
-            close: Box::new(move || drop(close.shutdown(Shutdown::Both))),
-        })
-    }
-
     /// Of this process's standard input and output.
     #[must_use]
     pub fn stdio() -> Self {
@@ -305,6 +267,7 @@ impl<T> Slot<T> {
 mod tests {
     use super::super::wire::{Order, Report};
     use super::*;
+    use std::net::Shutdown;
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::channel;
 

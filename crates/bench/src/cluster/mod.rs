@@ -1,28 +1,24 @@
-//! Load from several processes, on one machine or many: workers that apply it and one coordinator
-//! that has them start together and makes one result of theirs.
+//! Load from several processes, on one machine or many: workers apply it, and one coordinator starts
+//! them at the same time and combines their results.
 //!
-//! [`Worker`] and [`Coordinator`] speak over any pair of byte streams ([`Halves`]): sockets
-//! ([`listen()`], [`Launch`]) and pipes of children, ssh among them. What is *not* here: how load
-//! is applied, which is the engine's, and which steps there are, which is the suite's.
+//! [`Worker`] and [`Coordinator`] use any pair of byte streams ([`Halves`]): in practice the pipes of
+//! children, ssh among them ([`Launch`]). Not here: the application of load, which is the engine's,
+//! and the steps of a test, which are the suite's.
 
-mod auth;
 mod clock;
 mod coordinator;
 mod greet;
 mod launch;
 mod link;
-mod listen;
 mod machine;
 mod wire;
 mod worker;
 
-pub use auth::{Nonce, Role, Tag, Token};
 pub use clock::{Clock, Exchange, Reading};
 pub use coordinator::Coordinator;
 pub use greet::{GreetError, Identity, greet, welcome};
-pub use launch::{Connected, Launch, Offspring, PORT, Place, Wanted};
+pub use launch::{Connected, Launch, Offspring, Wanted, WorkerPlace};
 pub use link::{Halves, Patience};
-pub use listen::{Happened, listen};
 pub use machine::this as this_machine;
 pub use wire::{Assigned, Kind, Message, Order, PROTOCOL, Preparation, Report, Welcome, WireError};
 pub use wire::{encode, receive, send};

@@ -2,7 +2,6 @@
 //! the message, four for its length, and the message as JSON. The kind bounds the length before
 //! anything is allocated. The order of messages is the business of the two sides.
 
-use super::auth::{Nonce, Tag};
 use crate::results::Machine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,8 +11,8 @@ use weir_load::engine::{Record, Window};
 use weir_load::target::Target;
 use weir_load::workload::Workload;
 
-/// Version of what is said. Greetings are understood across versions; nothing else is.
-pub const PROTOCOL: u32 = 1;
+/// Version of the protocol. All versions can parse each other's greetings, and nothing else.
+pub const PROTOCOL: u32 = 2;
 
 /// Failures that are told of what follows a load.
 const FAILURES_MAX: usize = 100;
@@ -23,7 +22,7 @@ const CHUNK: usize = 64 << 10;
 /// The kinds of messages, which bound their length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Before either side has shown who it is.
+    /// Before both sides know each other's version.
     Greeting = 1,
     /// Most of them.
     Control = 2,
@@ -98,8 +97,6 @@ pub struct Welcome {
     pub name: String,
     /// The worker's machine.
     pub machine: Machine,
-    /// The proof that the worker knows the token, where one was asked for.
-    pub proof: Option<Tag>,
 }
 
 /// From the coordinator.
@@ -112,13 +109,6 @@ pub enum Order {
         protocol: u32,
         /// Version of the program.
         program: String,
-        /// Asks for a proof of the token.
-        nonce: Option<Nonce>,
-    },
-    /// The answer to [`Report::Challenge`].
-    Proof {
-        /// The proof that the coordinator knows the token.
-        proof: Tag,
     },
     /// A request for the time of the clock.
     Probe {
@@ -164,11 +154,6 @@ pub enum Order {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
-    /// The answer to [`Order::Hello`] of a worker that wants the token proved.
-    Challenge {
-        /// The nonce of the proof.
-        nonce: Nonce,
-    },
     /// No.
     Refused {
         /// [`PROTOCOL`].
@@ -257,7 +242,7 @@ impl Message for Order {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Hello { .. } | Self::Proof { .. } => Kind::Greeting,
+            Self::Hello { .. } => Kind::Greeting,
             Self::Prepare(_) => Kind::Prepare,
             _ => Kind::Control,
         }
@@ -269,7 +254,7 @@ impl Message for Report {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Challenge { .. } | Self::Refused { .. } | Self::Welcome(_) => Kind::Greeting,
+            Self::Refused { .. } | Self::Welcome(_) => Kind::Greeting,
             Self::Record { .. } => Kind::Record,
             _ => Kind::Control,
         }
@@ -412,7 +397,7 @@ mod tests {
             loads: vec![Assigned { load: 1, workload: Workload::default() }],
         };
         for order in [
-            Order::Hello { protocol: 1, program: "0".into(), nonce: Some(Nonce::fresh().unwrap()) },
+            Order::Hello { protocol: 1, program: "0".into() },
             Order::Probe { sent_ns: u64::MAX },
             Order::Prepare(Box::new(preparation)),
             Order::Start { step: 1, at_ns: 7 },

@@ -74,7 +74,7 @@ pub(crate) fn worker(number: u64) -> (Connected, Hand) {
             patience: patience(),
         };
         let mut halves = halves(&theirs);
-        welcome(&mut halves, &worker.identity, None, || Ok(())).unwrap();
+        welcome(&mut halves, &worker.identity).unwrap();
         worker.serve(halves, &own_end).unwrap()
     });
     (connected(&format!("w{number}"), &ours), Hand { thread, end, stream })
@@ -83,7 +83,7 @@ pub(crate) fn worker(number: u64) -> (Connected, Hand) {
 /// The coordinator's side once the other has answered the greeting.
 pub(crate) fn connected(name: &str, stream: &UnixStream) -> Connected {
     let mut halves = halves(stream);
-    let welcome = greet(&mut halves, None).unwrap();
+    let welcome = greet(&mut halves).unwrap();
     Connected { name: name.to_owned(), welcome, halves, child: None }
 }
 

@@ -94,7 +94,7 @@ fn false_worker(answer: impl Fn(&Order) -> Option<Report> + Send + 'static) -> U
     std::thread::spawn(move || {
         let identity = Identity { name: "false".to_owned(), machine: this_machine() };
         let mut halves = halves(&theirs);
-        welcome(&mut halves, &identity, None, || Ok(())).unwrap();
+        welcome(&mut halves, &identity).unwrap();
         while let Ok(order) = receive::<Order>(&mut halves.read, &ANY) {
             match answer(&order) {
                 Some(report) => send(&mut halves.write, &report).unwrap(),
@@ -205,7 +205,7 @@ fn a_clock_told_too_often_is_a_loss() {
     std::thread::spawn(move || {
         let identity = Identity { name: "false".to_owned(), machine: this_machine() };
         let mut halves = halves(&theirs);
-        welcome(&mut halves, &identity, None, || Ok(())).unwrap();
+        welcome(&mut halves, &identity).unwrap();
         while let Ok(order) = receive::<Order>(&mut halves.read, &ANY) {
             for _ in 0..100 {
                 // The other side hangs up before all of it is told.

@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod crew;
-mod listening;
 mod losses;
 #[expect(dead_code, reason = "shared with the tests of the engines, which use all of it")]
 #[path = "../../../load/tests/engine/responder.rs"]

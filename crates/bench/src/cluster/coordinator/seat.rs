@@ -125,7 +125,7 @@ impl Seat {
             }
             Report::Failed { why, .. } => return Err(why),
             Report::Leaving { why } => self.leaving = Some(Loss { why, at_s }),
-            Report::Challenge { .. } | Report::Refused { .. } | Report::Welcome(_) => {
+            Report::Refused { .. } | Report::Welcome(_) => {
                 return Err("it sent an unexpected greeting".to_owned());
             }
             Report::Alive => {}
