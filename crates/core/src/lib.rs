@@ -24,6 +24,7 @@ pub mod op;
 pub mod origin;
 pub mod permission;
 pub mod place;
+pub mod rng;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

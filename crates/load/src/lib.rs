@@ -15,7 +15,6 @@ pub mod control;
 pub mod engine;
 pub mod error;
 pub mod payload;
-pub mod rng;
 pub mod stats;
 pub mod target;
 pub mod verify;
@@ -32,6 +31,7 @@ pub use stats::result::{
     RunResult, ServerCpu, VerifyResult, mibps,
 };
 pub use target::{NfsTarget, Target};
+pub use weir_core::rng;
 pub use workload::{
     Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Part, Pattern, Rate, Region,
     SizeShare, Stability, Starts, Think, VerifyScope, Workload,

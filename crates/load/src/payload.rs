@@ -2,8 +2,8 @@
 //! generator no filling and no copying, and the content of every verified block can be derived
 //! again from what names it.
 
-use crate::rng::{Rng, mix};
 use weir_core::limits::IO_BYTES_MAX;
+use weir_core::rng::{Rng, mix};
 
 /// Distinct starts of a body, each 8 bytes from the next: 1 MiB in all.
 const STARTS: u64 = 1 << 17;

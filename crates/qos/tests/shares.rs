@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use weir_core::Mono;
+use weir_core::rng::step;
 use weir_qos::{
     BytesPerSecond, ClientKey, Cost, Departure, Limits, Meters, NEVER, Queue, Share, Shares,
 };
@@ -190,13 +191,9 @@ impl World {
         self.events.push(Reverse((at, self.order, event)));
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014), reduced to `0..below`.
+    /// A random number below `below`.
     fn draw(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below.max(1)
+        step(&mut self.random) % below.max(1)
     }
 
     /// One request in `n` fails after it was charged.

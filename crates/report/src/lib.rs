@@ -21,7 +21,7 @@ pub use page::{Fact, Page};
 pub use percentiles::{PercentileChart, PercentileRow, Percentiles};
 pub use ranges::{Dot, RangeChart, RangeRow, Span};
 pub use segments::{SegmentBar, SegmentChart, SegmentRow};
-pub use stacked::{Outcome, Part, Stack, StackedChart, Strip};
+pub use stacked::{Part, Stack, StackedChart, StretchOutcome, Strip};
 pub use svg::Series;
 pub use table::{Cell, Column, Table, Tone};
 pub use timeline::{Line, Stretch, Timeline};

@@ -112,7 +112,7 @@ impl StackedChart {
 
 /// The outcome of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StretchOutcome {
     /// The stretch is as it should be.
     Good,
     /// Not as it should.
@@ -133,7 +133,7 @@ pub struct Strip {
     /// First and last time shown.
     pub span: (f64, f64),
     /// The stretches, in order: when, how, and what to say of it.
-    pub stretches: Vec<((f64, f64), Outcome, String)>,
+    pub stretches: Vec<((f64, f64), StretchOutcome, String)>,
 }
 
 impl Strip {
@@ -153,12 +153,12 @@ impl Strip {
         canvas.rect("v-neither", (LEFT, TOP), ground);
         // Bad stretches come last, so that their neighbours don't hide them.
         for bad in [false, true] {
-            let same = |outcome: Outcome| (outcome == Outcome::Bad) == bad;
+            let same = |outcome: StretchOutcome| (outcome == StretchOutcome::Bad) == bad;
             for ((from, to), outcome, hint) in self.stretches.iter().filter(|s| same(s.1)) {
                 let class = match outcome {
-                    Outcome::Good => "v-good",
-                    Outcome::Bad => "v-bad",
-                    Outcome::Neither => continue,
+                    StretchOutcome::Good => "v-good",
+                    StretchOutcome::Bad => "v-bad",
+                    StretchOutcome::Neither => continue,
                 };
                 let (left, right) = (x.clamped(*from), x.clamped(*to));
                 let least = if bad { 2.0 } else { 0.0 };
@@ -248,7 +248,7 @@ mod tests {
             legend: ["kept".into(), "not demanded".into(), "broken".into()],
             time: "hours".into(),
             span: (0.0, 24.0),
-            stretches: vec![stretch(1.0, Outcome::Bad), stretch(2.0, Outcome::Good)],
+            stretches: vec![stretch(1.0, StretchOutcome::Bad), stretch(2.0, StretchOutcome::Good)],
         };
         let svg = strip.to_svg();
         assert!(svg.contains("width=\"2.0\"") && svg.contains("&lt;why&gt;"), "{svg}");

@@ -9,7 +9,7 @@ use super::show::Show;
 use super::worker::WorkersArgs;
 use super::{CliError, Format, dry, output};
 use crate::suite::fio::FioExecutor;
-use crate::suite::{Executor, Local, Options, Outcome, Place, Suite, TargetPlace, preflight};
+use crate::suite::{Executor, Local, Options, Place, Suite, SuiteOutcome, TargetPlace, preflight};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use weir_load::control::Control;
@@ -143,7 +143,7 @@ pub(super) fn with_suite(
     by: &ByArgs,
     (to, format): (&OutputArgs, Format),
     control: &Control,
-    work: impl FnOnce(&mut Suite<'_>) -> Outcome,
+    work: impl FnOnce(&mut Suite<'_>) -> SuiteOutcome,
 ) -> Result<Vec<String>, CliError> {
     to.check()?;
     let mut place = TargetPlace::new(target.clone());

@@ -148,7 +148,7 @@ pub(crate) fn lead_ns(readings: &[Reading]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_load::rng::Rng;
+    use weir_core::rng::Rng;
 
     const HOUR_NS: u64 = 3_600_000_000_000;
 

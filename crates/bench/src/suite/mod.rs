@@ -7,7 +7,6 @@
 //! where that depends on what came of the last load.
 
 mod cache;
-mod course;
 mod data;
 mod event;
 mod executor;
@@ -20,6 +19,7 @@ mod preflight;
 mod run;
 pub mod search;
 mod shares;
+mod state;
 mod steady;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -33,6 +33,6 @@ pub use options::{CacheOptions, Options};
 pub use place::{Place, TargetPlace};
 pub use plan::{Plan, step_seconds};
 pub use preflight::preflight;
-pub use run::{Outcome, Suite};
+pub use run::{Suite, SuiteOutcome};
 pub use steady::steady;
 pub use workers::Workers;

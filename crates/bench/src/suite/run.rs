@@ -1,11 +1,11 @@
 //! The runner: scenarios one after the other, and what became of them.
 
-use super::course::Course;
 use super::event::Event;
 use super::executor::Executor;
 use super::options::Options;
 use super::place::Place;
 use super::plan::Plan;
+use super::state::SuiteState;
 use crate::cluster::this_machine;
 use crate::results::{Environment, RESULTS_VERSION, Results, TestResult};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub struct Suite<'a> {
 
 /// The outcome of running scenarios.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct SuiteOutcome {
     /// The document.
     pub results: Results,
     /// The failures, a sentence each: steps that could not be run, operations that failed, files
@@ -37,7 +37,7 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
-impl Outcome {
+impl SuiteOutcome {
     /// The reasons why the call has not gone well: the failures, and an interruption.
     #[must_use]
     pub fn unclean(self) -> Vec<String> {
@@ -67,7 +67,7 @@ impl Suite<'_> {
     /// Runs `scenarios` in order. It ends early when the control says so or the target is gone;
     /// what was measured until then is there, and says so. Files are removed, unless the options
     /// say otherwise.
-    pub fn run(&mut self, scenarios: &[Scenario]) -> Outcome {
+    pub fn run(&mut self, scenarios: &[Scenario]) -> SuiteOutcome {
         let plan = Plan::of(scenarios, self.options);
         let left_s = (plan.open_ended == 0).then_some(plan.seconds);
         let mut whole = Whole { left_s, ..Whole::default() };
@@ -86,20 +86,20 @@ impl Suite<'_> {
         if test.waiting.is_some() {
             return test;
         }
-        let mut course = Course::new(&scenario.name);
+        let mut state = SuiteState::new(&scenario.name);
         let of = Some(scenario.steps.len());
         for (index, step) in scenario.steps.iter().enumerate() {
             (self.observer)(&Event::Step { step, number: index + 1, of });
-            let result = course.step(self, whole, step);
+            let result = state.step(self, whole, step);
             (self.observer)(&Event::Done(&result));
             test.steps.push(result);
         }
-        course.finish(self, whole);
+        state.finish(self, whole);
         test
     }
 
     /// The document before anything was run.
-    pub(super) fn begin(&self) -> Outcome {
+    pub(super) fn begin(&self) -> SuiteOutcome {
         let options = self.options;
         let label = if options.label.is_empty() { &options.target } else { &options.label };
         let here = this_machine();
@@ -122,11 +122,11 @@ impl Suite<'_> {
             },
             ..Results::default()
         };
-        Outcome { results, failures: Vec::new() }
+        SuiteOutcome { results, failures: Vec::new() }
     }
 
     /// The document once everything was run.
-    pub(super) fn end(&self, mut outcome: Outcome, whole: Whole) -> Outcome {
+    pub(super) fn end(&self, mut outcome: SuiteOutcome, whole: Whole) -> SuiteOutcome {
         outcome.results.interrupted =
             self.control.stopped() || whole.over.is_some() || whole.incomplete;
         if self.control.stopped() {

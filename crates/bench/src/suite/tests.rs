@@ -24,7 +24,7 @@ impl Call {
         Self { executor, ..Self::default() }
     }
 
-    fn run(&mut self, scenarios: &[Scenario]) -> Outcome {
+    fn run(&mut self, scenarios: &[Scenario]) -> SuiteOutcome {
         let told = &mut self.told;
         let mut observer = |event: &Event<'_>| match event {
             Event::Test { scenario, .. } => told.push(format!("test {}", scenario.name)),
@@ -45,7 +45,7 @@ impl Call {
         .run(scenarios)
     }
 
-    fn test(&mut self, scenario: &Scenario) -> (TestResult, Outcome) {
+    fn test(&mut self, scenario: &Scenario) -> (TestResult, SuiteOutcome) {
         let outcome = self.run(std::slice::from_ref(scenario));
         (outcome.results.tests[0].clone(), outcome)
     }

@@ -4,7 +4,7 @@ use super::collect::Watcher;
 use super::record::{Record, StepRecord};
 use super::schedule::Schedule;
 use super::usage::MachineMeter;
-use super::{Outcome, Prepared, Window, Worker};
+use super::{Prepared, Window, Worker, WorkerOutcome};
 use crate::control::Control;
 use crate::error::BenchError;
 use crate::stats::{Recorder, WindowReport};
@@ -84,7 +84,7 @@ fn begin(
     schedule: Schedule,
     control: &Control,
     sender: &Sender<WindowReport>,
-) -> Result<JoinHandle<Outcome>, BenchError> {
+) -> Result<JoinHandle<WorkerOutcome>, BenchError> {
     let recorder = Recorder::new(jobs, schedule.measure_ns, schedule.end_ns, sender.clone());
     let control = control.clone();
     Builder::new()

@@ -21,7 +21,6 @@ mod usage;
 use crate::control::Control;
 use crate::error::BenchError;
 use crate::payload::Payload;
-use crate::rng::mix;
 use crate::stats::result::{RunResult, VerifyResult};
 use crate::stats::{Notes, Recorder};
 use crate::target::Target;
@@ -35,11 +34,12 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use usage::Usage;
+use weir_core::rng::mix;
 use weir_core::units::Bytes;
 
 pub use collect::{Phase, Window};
 pub use foreign::Foreign;
-pub use nfs::{Answer, Session, mount, room, status_name};
+pub use nfs::{FollowUp, Session, mount, room, status_name};
 pub use path::room as path_room;
 pub use record::{Record, StepRecord};
 pub use step::{PreparedStep, prepare_step};
@@ -80,10 +80,10 @@ enum Backend {
 }
 
 /// One worker, ready to go.
-type Worker = Box<dyn FnOnce(Schedule, Control, Recorder) -> Outcome + Send>;
+type Worker = Box<dyn FnOnce(Schedule, Control, Recorder) -> WorkerOutcome + Send>;
 
 /// The outcome of one worker.
-struct Outcome {
+struct WorkerOutcome {
     notes: Notes,
     usage: Usage,
     /// Time at which it stopped sending.

@@ -12,7 +12,7 @@ use crate::workload::{Length, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use super::Outcome;
+use super::WorkerOutcome;
 use super::collect::seconds;
 
 /// A worker that waits for the target less than the rest of this is the limit itself.
@@ -46,7 +46,7 @@ pub struct Record {
 
 impl Record {
     /// Takes in what a worker brought home.
-    pub(super) fn add(&mut self, outcome: Outcome) {
+    pub(super) fn add(&mut self, outcome: WorkerOutcome) {
         self.connections.lost += outcome.lost;
         self.connections.unanswered += outcome.unanswered;
         self.generator.cpu_s += outcome.usage.cpu.as_secs_f64();

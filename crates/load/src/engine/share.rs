@@ -2,11 +2,11 @@
 //! share it, and its ledger.
 
 use crate::error::BenchError;
-use crate::rng::mix;
 use crate::verify::{BLOCKS_MAX, Base, FileLedger, Ledger};
 use crate::workload::{Layout, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
+use weir_core::rng::mix;
 
 /// The provider of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use crate::control::Control;
 use crate::engine::Window;
 use crate::error::BenchError;
 use crate::payload::Payload;
-use crate::rng::mix;
 use crate::target::Target;
 use crate::workload::Workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use weir_core::rng::mix;
 
 /// Loads that can start at once: connected, permissions checked, files laid out.
 ///

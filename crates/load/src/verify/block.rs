@@ -2,7 +2,7 @@
 //! checksum, and a body that follows from the name.
 
 use crate::payload::{BlockName, Payload, digest};
-use crate::rng::mix;
+use weir_core::rng::mix;
 
 /// Bytes of the stamp at the front of a block.
 pub const STAMP_BYTES: usize = 56;

@@ -67,7 +67,7 @@ impl FileLedger {
 
 /// The state of a block at one time, kept until a read of it is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen(u32);
+pub struct BlockState(u32);
 
 /// The files of one load, by number.
 pub struct Ledger {
@@ -160,8 +160,8 @@ impl Ledger {
     }
 
     /// The state of `block` of `file` now.
-    pub fn look(&self, file: u32, block: u64) -> Seen {
-        Seen(self.cell(file, block).map_or(0, |cell| cell.load(Ordering::Relaxed)))
+    pub fn look(&self, file: u32, block: u64) -> BlockState {
+        BlockState(self.cell(file, block).map_or(0, |cell| cell.load(Ordering::Relaxed)))
     }
 
     /// The expected content of `block` of `file`.
@@ -195,7 +195,7 @@ impl Ledger {
     }
 }
 
-impl Seen {
+impl BlockState {
     /// Nothing was looked at.
     pub const NONE: Self = Self(0);
 

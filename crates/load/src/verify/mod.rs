@@ -5,7 +5,7 @@ mod block;
 mod ledger;
 
 pub use block::{STAMP_BYTES, inspect, stamp};
-pub use ledger::{BLOCKS_MAX, Base, FileLedger, Ledger, Seen};
+pub use ledger::{BLOCKS_MAX, Base, BlockState, FileLedger, Ledger};
 
 use block::{Mismatch, inspect_alone, inspect_hole, inspect_racing};
 use ledger::Expected;
@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
 
     /// Compares `bytes`, which the load itself read at the place of `block` in `file` in a request
     /// that was sent at `seen`.
-    pub fn compare_in_passing(&mut self, file: u32, block: u64, seen: Seen, bytes: &[u8]) {
+    pub fn compare_in_passing(&mut self, file: u32, block: u64, seen: BlockState, bytes: &[u8]) {
         let (oldest, newest) = seen.until(self.ledger.look(file, block));
         let (length, payload) = (self.length(), self.payload);
         let wanted = self.name(file, block, oldest);

@@ -50,7 +50,7 @@ impl Map {
 
 /// A file's place on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     /// Directory below the target.
     pub directory: String,
     /// The name in it.
@@ -86,7 +86,7 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     /// A path that leaves its directory, or names none.
-    pub(super) fn place(&mut self, path: &str) -> Result<Place, LangError> {
+    pub(super) fn place(&mut self, path: &str) -> Result<FilePlace, LangError> {
         let slashed = path.replace('\\', "/");
         let parts: Vec<&str> =
             slashed.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
@@ -107,7 +107,7 @@ impl<'a> Places<'a> {
         Ok(place)
     }
 
-    fn find(&mut self, path: &str, slashed: &str, parts: &[&str]) -> Place {
+    fn find(&mut self, path: &str, slashed: &str, parts: &[&str]) -> FilePlace {
         let mapped =
             self.options.maps.iter().find_map(|map| Some((map.to.clone(), map.below(slashed)?)));
         let (directory, name) = match mapped {
@@ -120,7 +120,7 @@ impl<'a> Places<'a> {
             Some(owner) if owner != slashed => whole,
             _ => key,
         };
-        let place = Place { directory, name };
+        let place = FilePlace { directory, name };
         let key = (place.directory.clone(), place.name.clone());
         if self.taken.insert(key, slashed.to_owned()).is_none() {
             self.note(path, parts, &place);
@@ -129,8 +129,8 @@ impl<'a> Places<'a> {
     }
 
     /// Notes where a file lies, once for all that keep their names and lay in one directory.
-    fn note(&mut self, path: &str, parts: &[&str], place: &Place) {
-        let Place { directory, name } = place;
+    fn note(&mut self, path: &str, parts: &[&str], place: &FilePlace) {
+        let FilePlace { directory, name } = place;
         let sentence = format!("{path} is {name} in the target's directory {directory}");
         if parts.last() != Some(&name.as_str()) {
             self.renamed.push(sentence);

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weir_core::rng::step;
 use weir_nfs::v3::wire::{RenameArgs, StableHow, Status};
 use weir_server::ServerConfig;
 use weir_server::config::NamespaceDurability;
@@ -24,16 +25,12 @@ const PAGE: usize = 4096;
 const PAGES: usize = 6;
 const BYTES: u32 = 6 * 4096;
 
-/// splitmix64
+/// A sequence of random numbers.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((word ^ (word >> 31)) >> 33).unwrap() % bound
+        usize::try_from(step(&mut self.0) >> 33).unwrap() % bound
     }
 }
 

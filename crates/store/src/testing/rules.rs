@@ -141,12 +141,7 @@ impl InForce {
             When::First(count) => self.met <= count,
             When::Nth(number) => self.met == number,
             When::OneIn(parts, _) => {
-                // splitmix64
-                self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut word = self.chance;
-                word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                (word ^ (word >> 31)).is_multiple_of(parts.max(1))
+                weir_core::rng::step(&mut self.chance).is_multiple_of(parts.max(1))
             }
         }
     }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
+use weir_core::rng::step;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 pub(crate) use weir_core::testing::block_on;
 use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store};
@@ -16,17 +17,13 @@ pub(crate) type Object = Arc<Inode>;
 
 pub(crate) const ROOT: Credentials = Credentials::ROOT;
 
-/// A small generator of repeatable random numbers (splitmix64).
+/// A small generator of repeatable random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        step(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {

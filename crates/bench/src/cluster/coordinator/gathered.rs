@@ -162,7 +162,7 @@ mod tests {
     use super::super::seat::Loss;
     use super::*;
     use crate::cluster::wire::Assigned;
-    use weir_load::rng::Rng;
+    use weir_core::rng::Rng;
     use weir_load::stats::{OpKind, Recorder, Span};
     use weir_load::workload::Part;
 

@@ -12,7 +12,7 @@ use weir_load::stats::OpKind;
 use weir_load::workload::Workload;
 
 #[derive(Deserialize)]
-struct Answer {
+struct FioReport {
     jobs: Vec<Job>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn records(
     scratch: &Path,
 ) -> Result<Vec<Foreign>, BenchError> {
     let start = ran.json.find('{').unwrap_or(0);
-    let answer: Answer =
+    let answer: FioReport =
         serde_json::from_str(ran.json.get(start..).unwrap_or("")).map_err(|error| {
             BenchError::Workload(format!("cannot parse the output of fio: {error}"))
         })?;

@@ -3,7 +3,7 @@
 use super::occupied;
 use weir_core::Credentials;
 use weir_load::control::Control;
-use weir_load::engine::{Answer, Session, mount, room, status_name};
+use weir_load::engine::{FollowUp, Session, mount, room, status_name};
 use weir_load::error::BenchError;
 use weir_load::target::NfsTarget;
 use weir_nfs::client::Caller;
@@ -114,7 +114,7 @@ impl Top {
                     | Status::NOTEMPTY => directories.push(name),
                     status => return Err(refused("removing", &name, status)),
                 }
-                Ok(Answer::Done)
+                Ok(FollowUp::Done)
             },
         )?;
         Ok(directories)

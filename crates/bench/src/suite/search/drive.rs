@@ -2,12 +2,12 @@
 
 use super::Probe;
 use super::knee::{Point, knee};
-use super::rate::{Answer, Next, RateSearch};
+use super::rate::{Next, RateSearch, SearchResult};
 use super::scale::{Enough, ScaleSearch};
 use crate::results::{Finding, TestResult};
-use crate::suite::course::Course;
 use crate::suite::event::Event;
-use crate::suite::run::{Outcome, Suite, Whole, blank};
+use crate::suite::run::{Suite, SuiteOutcome, Whole, blank};
+use crate::suite::state::SuiteState;
 use weir_core::units::{latency, three_digits};
 use weir_load::workload::{Rate, Workload};
 use weir_scenario::scenario::{Axis, Chart, Language, Scenario, Step};
@@ -94,7 +94,7 @@ impl Question {
 }
 
 /// Searches for the answers to `questions` with `load`, one after the other.
-pub fn search(suite: &mut Suite<'_>, load: &Workload, questions: &[Question]) -> Outcome {
+pub fn search(suite: &mut Suite<'_>, load: &Workload, questions: &[Question]) -> SuiteOutcome {
     let mut outcome = suite.begin();
     let mut whole = Whole::default();
     let of = questions.len();
@@ -102,7 +102,7 @@ pub fn search(suite: &mut Suite<'_>, load: &Workload, questions: &[Question]) ->
         let scenario = question.scenario(load);
         (suite.observer)(&Event::Test { scenario: &scenario, number: index + 1, of });
         let mut driver = Driver {
-            course: Course::new(&scenario.name),
+            state: SuiteState::new(&scenario.name),
             test: blank(&scenario),
             suite: &mut *suite,
             whole: &mut whole,
@@ -123,7 +123,7 @@ pub fn search(suite: &mut Suite<'_>, load: &Workload, questions: &[Question]) ->
 struct Driver<'s, 'a, 'w> {
     suite: &'s mut Suite<'a>,
     whole: &'w mut Whole,
-    course: Course,
+    state: SuiteState,
     test: TestResult,
     load: &'w Workload,
 }
@@ -136,7 +136,7 @@ impl Driver<'_, '_, '_> {
         let step = Step { name, axis, loads: vec![load], shares_files: true, ..Step::default() };
         let number = self.test.steps.len() + 1;
         (self.suite.observer)(&Event::Step { step: &step, number, of: None });
-        let result = self.course.step(self.suite, self.whole, &step);
+        let result = self.state.step(self.suite, self.whole, &step);
         (self.suite.observer)(&Event::Done(&result));
         let summary = result.summary;
         let ended = result.skipped.is_some();
@@ -152,7 +152,7 @@ impl Driver<'_, '_, '_> {
     }
 
     fn finish(mut self) -> TestResult {
-        self.course.finish(self.suite, self.whole);
+        self.state.finish(self.suite, self.whole);
         self.test
     }
 
@@ -181,10 +181,10 @@ impl Driver<'_, '_, '_> {
         }
     }
 
-    fn rate_finding(&self, ms: f64, answer: Answer) -> Finding {
+    fn rate_finding(&self, ms: f64, answer: SearchResult) -> Finding {
         let target = latency(ms);
         let (value, words) = match answer {
-            Answer::Between { met, missed, noisy, saturated } => {
+            SearchResult::Between { met, missed, noisy, saturated } => {
                 let mut words = format!(
                     "{met:.0} op/s; at {missed:.0} op/s p99 exceeds {target}, or the rate is not reached"
                 );
@@ -199,14 +199,14 @@ impl Driver<'_, '_, '_> {
                 }
                 (met, words)
             }
-            Answer::Everything(iops) => (
+            SearchResult::Everything(iops) => (
                 iops,
                 format!(
                     "no limit found: p99 is below {target} at {iops:.0} op/s without a rate limit; \
                      use more --jobs or --depth"
                 ),
             ),
-            Answer::Nothing(rate) => {
+            SearchResult::Nothing(rate) => {
                 (0.0, format!("none: even {rate:.1} op/s have p99 over {target}"))
             }
         };
@@ -303,7 +303,7 @@ mod tests {
     use crate::suite::testing::{Act, Figures, Ground, Scripted};
     use weir_load::control::Control;
 
-    fn ask(script: Vec<Act>, question: Question) -> (Outcome, Scripted, Ground) {
+    fn ask(script: Vec<Act>, question: Question) -> (SuiteOutcome, Scripted, Ground) {
         let (mut executor, mut ground) = (Scripted::new(script), Ground::default());
         let (options, control) = (Options::default(), Control::new());
         let load = Workload { file_bytes: 1 << 20, ..Workload::default() };

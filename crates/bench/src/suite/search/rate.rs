@@ -28,12 +28,12 @@ pub enum Next {
     /// Apply it at so many operations a second.
     Rate(f64),
     /// Nothing: this is known.
-    Done(Answer),
+    Done(SearchResult),
 }
 
 /// The answer of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Answer {
+pub enum SearchResult {
     /// Rates up to `met` meet the target, and `missed` misses it.
     Between {
         /// Operations a second.
@@ -63,7 +63,7 @@ pub struct RateSearch {
     missed: Option<(f64, bool)>,
     /// A rate whose first verdict was near the target, and that verdict.
     again: Option<(f64, bool)>,
-    answer: Option<Answer>,
+    answer: Option<SearchResult>,
 }
 
 impl RateSearch {
@@ -95,9 +95,9 @@ impl RateSearch {
     pub fn unlimited(&mut self, probe: &Probe) {
         self.unlimited = Some(probe.iops);
         if probe.iops <= 0.0 {
-            self.answer = Some(Answer::Nothing(0.0));
+            self.answer = Some(SearchResult::Nothing(0.0));
         } else if probe.p99_ms <= self.target_ms {
-            self.answer = Some(Answer::Everything(probe.iops));
+            self.answer = Some(SearchResult::Everything(probe.iops));
         }
     }
 
@@ -118,7 +118,7 @@ impl RateSearch {
         match self.met {
             Some(met) => {
                 let missed = rate;
-                self.answer = Some(Answer::Between { met, missed, noisy: true, saturated });
+                self.answer = Some(SearchResult::Between { met, missed, noisy: true, saturated });
             }
             // Nothing is certain to meet it yet, so go on below.
             None => self.judged(rate, false, saturated),
@@ -134,9 +134,9 @@ impl RateSearch {
         let lowest = (self.unlimited.unwrap_or(0.0) * LOWEST).max(1.0);
         self.answer = match (self.met, self.missed) {
             (Some(met), Some((missed, saturated))) if missed - met <= missed * TOLERANCE => {
-                Some(Answer::Between { met, missed, noisy: false, saturated })
+                Some(SearchResult::Between { met, missed, noisy: false, saturated })
             }
-            (None, Some((missed, _))) if missed <= lowest => Some(Answer::Nothing(missed)),
+            (None, Some((missed, _))) if missed <= lowest => Some(SearchResult::Nothing(missed)),
             _ => None,
         };
     }
@@ -145,7 +145,7 @@ impl RateSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_load::rng::Rng;
+    use weir_core::rng::Rng;
 
     /// One server after M/M/1: the time in it is exponential with mean 1/(capacity - rate). Closed
     /// loops of `depth` answer at its capacity. `noise` is the part by which percentiles vary.
@@ -194,7 +194,7 @@ mod tests {
             self.capacity - 100.0_f64.ln() * 1e3 / ms
         }
 
-        fn search(&mut self, target_ms: f64) -> Answer {
+        fn search(&mut self, target_ms: f64) -> SearchResult {
             let mut search = RateSearch::new(target_ms);
             loop {
                 match search.next() {
@@ -212,7 +212,7 @@ mod tests {
         for target_ms in [0.3, 0.5, 1.0, 2.0] {
             let mut server = Server::new(40_000.0, 0.0);
             let limit = server.limit(target_ms);
-            let Answer::Between { met, missed, noisy, .. } = server.search(target_ms) else {
+            let SearchResult::Between { met, missed, noisy, .. } = server.search(target_ms) else {
                 panic!("no limit")
             };
             assert!(met <= limit && limit <= missed, "{met} {limit} {missed}");
@@ -229,7 +229,7 @@ mod tests {
             server.rng = Rng::new(seed);
             let limit = server.limit(1.0);
             match server.search(1.0) {
-                Answer::Between { met, missed, noisy, .. } => {
+                SearchResult::Between { met, missed, noisy, .. } => {
                     said += u32::from(noisy);
                     // A fifth more or less of p99 is at most 4 % of the rate here.
                     assert!(met <= limit * 1.05, "{met} {limit} {missed}");
@@ -246,7 +246,7 @@ mod tests {
     fn a_target_that_can_t_be_met_ends_at_the_lowest_rate() {
         // Even an idle server takes 4.6 ms for its slowest hundredth.
         let mut server = Server::new(1000.0, 0.0);
-        let Answer::Nothing(lowest) = server.search(2.0) else { panic!("met") };
+        let SearchResult::Nothing(lowest) = server.search(2.0) else { panic!("met") };
         assert!((0.5..=1.0).contains(&lowest), "{lowest}");
         assert!(server.probes < 20);
     }
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_target_that_is_met_without_any_rate_has_no_limit_to_be_found() {
         let mut server = Server::new(40_000.0, 0.0);
-        assert_eq!(server.search(100.0), Answer::Everything(40_000.0));
+        assert_eq!(server.search(100.0), SearchResult::Everything(40_000.0));
         assert_eq!(server.probes, 1);
     }
 
@@ -262,7 +262,7 @@ mod tests {
     fn nothing_answered_is_nothing_met() {
         let mut search = RateSearch::new(1.0);
         search.unlimited(&Probe::default());
-        assert_eq!(search.next(), Next::Done(Answer::Nothing(0.0)));
+        assert_eq!(search.next(), Next::Done(SearchResult::Nothing(0.0)));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use super::request::Follow;
 use super::{After, Job, Op, Request, read};
-use crate::rng::Rng;
 use crate::stats::OpKind;
 use crate::workload::{MixOp, OpShare};
+use weir_core::rng::Rng;
 
 /// The mixture, and the place of its writes in order.
 pub(super) struct Mix {

@@ -13,16 +13,16 @@ pub(super) use made::{Leftovers, Made, created_name, directory_name};
 pub(super) use place::Cursors;
 pub(super) use request::{After, Next, Op, Request};
 
-use crate::rng::{Rng, mix};
 use crate::verify::Ledger;
 use crate::workload::{Length, Operation, Pattern, Workload};
 use made::Makings;
 use meta::Mix;
 use pace::{Leave, Pace, Pause};
-use place::{Place, Spot};
+use place::{JobOffsets, Spot};
 use request::Follow;
 use size::Sizes;
 use std::sync::Arc;
+use weir_core::rng::{Rng, mix};
 
 /// Time (ns) that a job waits if every block that it could write is being written.
 const CROWDED_NS: u64 = 100_000;
@@ -44,7 +44,7 @@ pub(super) struct Job {
     index: u32,
     operation: Operation,
     rng: Rng,
-    place: Place,
+    place: JobOffsets,
     read_sizes: Sizes,
     write_sizes: Sizes,
     block_bytes: u32,
@@ -74,7 +74,7 @@ impl Job {
             (false, true) => [&write_sizes, &write_sizes],
             _ => [&read_sizes, &write_sizes],
         };
-        let place = Place::new(workload, index, common.cursors.clone(), sizes);
+        let place = JobOffsets::new(workload, index, common.cursors.clone(), sizes);
         let left = match workload.length {
             Length::Seconds(_) | Length::Bytes { .. } => u64::MAX,
             Length::Operations(total) => total / jobs + u64::from(u64::from(index) < total % jobs),

@@ -1,7 +1,7 @@
 //! Orders of chance over numbers too many to keep a list of: a permutation that is computed, and
 //! Zipf's distribution.
 
-use crate::rng::{Rng, mix};
+use weir_core::rng::{Rng, mix};
 
 const ROUNDS: u64 = 4;
 

@@ -1,8 +1,8 @@
 //! The times at which requests leave: due times of a limited rate, and pauses. All of it is
 //! arithmetic on times in nanoseconds since the start of the load.
 
-use crate::rng::{Rng, mix};
 use crate::workload::{Pacing, Rate, Think, Workload};
+use weir_core::rng::{Rng, mix};
 
 const SECOND_NS: f64 = 1e9;
 

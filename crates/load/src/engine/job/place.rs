@@ -2,10 +2,10 @@
 
 use super::order::{Permutation, Zipf};
 use super::size::Sizes;
-use crate::rng::{Rng, mix};
 use crate::workload::{Draw, Length, Pattern, Starts, Workload};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use weir_core::rng::{Rng, mix};
 
 /// A stretch of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Drawer {
 
 /// The places of one job. The files of the job, or rather their regions, are taken as if they
 /// were one behind the other; a position counts bytes in that row.
-pub(super) struct Place {
+pub(super) struct JobOffsets {
     first_file: u32,
     file_stride: u32,
     file_count: u32,
@@ -58,7 +58,7 @@ pub(super) struct Place {
     once: bool,
 }
 
-impl Place {
+impl JobOffsets {
     /// Of job `index` of `workload`.
     pub(super) fn new(
         workload: &Workload,
@@ -252,13 +252,13 @@ mod tests {
         Workload { file_bytes: 8 * BLOCK, ..Workload::default() }
     }
 
-    fn place(workload: &Workload, index: u32) -> Place {
+    fn place(workload: &Workload, index: u32) -> JobOffsets {
         let sizes = Sizes::new(&workload.read_sizes, workload.block_bytes);
-        Place::new(workload, index, Cursors::new(workload), [&sizes, &sizes])
+        JobOffsets::new(workload, index, Cursors::new(workload), [&sizes, &sizes])
     }
 
     /// Files and blocks of `count` requests of a block.
-    fn visits(place: &mut Place, pattern: Pattern, count: usize) -> Vec<(u32, u64)> {
+    fn visits(place: &mut JobOffsets, pattern: Pattern, count: usize) -> Vec<(u32, u64)> {
         let mut rng = Rng::new(1);
         let visit = |spot: Spot| (spot.file, spot.offset / BLOCK);
         (0..count).map_while(|_| place.next(pattern, 4096, &mut rng).map(visit)).collect()
@@ -289,7 +289,7 @@ mod tests {
         let cursors = Cursors::new(&workload);
         let sizes = Sizes::new(&[], 4096);
         let mut jobs: Vec<_> = (0..4)
-            .map(|index| Place::new(&workload, index, cursors.clone(), [&sizes, &sizes]))
+            .map(|index| JobOffsets::new(&workload, index, cursors.clone(), [&sizes, &sizes]))
             .collect();
         let mut seen = BTreeMap::new();
         for turn in 0..16 {

@@ -1,7 +1,7 @@
 //! The sizes of requests.
 
-use crate::rng::Rng;
 use crate::workload::SizeShare;
+use weir_core::rng::Rng;
 
 /// The sizes of one kind of request.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ const WAITS_MAX: u32 = 300;
 const WAITS_IN_ALL_MAX: u32 = 3000;
 
 /// The meaning of a reply for the thing it was asked about.
-pub enum Answer<T> {
+pub enum FollowUp<T> {
     /// It is done.
     Done,
     /// Something more is to be asked.
@@ -92,7 +92,7 @@ impl Session {
         control: &Control,
         items: impl Iterator<Item = T>,
         mut ask: impl FnMut(&mut Self, &T) -> u32,
-        mut judge: impl FnMut(T, Answered<'_>) -> Result<Answer<T>, BenchError>,
+        mut judge: impl FnMut(T, Answered<'_>) -> Result<FollowUp<T>, BenchError>,
     ) -> Result<(), BenchError> {
         let mut items = items.fuse();
         let mut pending = HashMap::with_capacity(WINDOW);
@@ -125,7 +125,7 @@ impl Session {
                 };
                 if patience.forgives(wants_time(reply)) {
                     later.push(item);
-                    return Ok(Ok(Answer::Done));
+                    return Ok(Ok(FollowUp::Done));
                 }
                 Ok(judge(item, Answered { reply: *reply, address }))
             });
@@ -135,7 +135,7 @@ impl Session {
                 Err(lost) => return Err(failure.unwrap_or(lost)),
             };
             match judged {
-                Ok(Answer::More(item)) if failure.is_none() && !control.stopped() => {
+                Ok(FollowUp::More(item)) if failure.is_none() && !control.stopped() => {
                     pending.insert(ask(self, &item), item);
                 }
                 Ok(_) => {}

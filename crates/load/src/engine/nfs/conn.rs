@@ -3,10 +3,10 @@
 
 use super::inbox::{Event, Inbox};
 use super::outbox::Outbox;
-use super::reply::{self, Outcome};
+use super::reply::{self, ReplyOutcome};
 use crate::engine::job::Op;
 use crate::payload::Payload;
-use crate::verify::Seen;
+use crate::verify::BlockState;
 use crate::workload::Stability;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -41,7 +41,7 @@ pub(super) struct Work {
     /// Bytes that earlier requests of it moved.
     pub(super) moved: u64,
     /// The state of the block when a read of it was sent.
-    pub(super) seen: Seen,
+    pub(super) seen: BlockState,
 }
 
 /// A request without an answer yet.
@@ -91,10 +91,10 @@ pub(super) struct Conn {
     pub(super) outbox: Outbox,
     pub(super) slots: Vec<Slot>,
     /// Requests answered by the present receive; kept for its memory.
-    pub(super) finished: Vec<(usize, InFlight, Outcome)>,
+    pub(super) finished: Vec<(usize, InFlight, ReplyOutcome)>,
     sequence: u32,
     /// The slot whose reply is coming in, and what the reply says.
-    pending: Option<(usize, Outcome)>,
+    pending: Option<(usize, ReplyOutcome)>,
     writable: bool,
     /// The peer has closed it, or it broke: no event announces what is still to be received.
     closing: bool,
@@ -186,7 +186,7 @@ impl Conn {
         buffer: &mut [u8],
         expected: &Expected,
         mut look: impl FnMut(&Work, &[u8]),
-        mut done: impl FnMut(usize, &InFlight, Outcome),
+        mut done: impl FnMut(usize, &InFlight, ReplyOutcome),
     ) -> Result<(), Fault> {
         loop {
             let dropping = self.inbox.skip() >= DROP_BYTES_MIN;
@@ -222,7 +222,7 @@ impl Conn {
         bytes: &[u8],
         expected: &Expected,
         look: &mut impl FnMut(&Work, &[u8]),
-        done: &mut impl FnMut(usize, &InFlight, Outcome),
+        done: &mut impl FnMut(usize, &InFlight, ReplyOutcome),
     ) -> Result<(), Fault> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let result = inbox.feed(bytes, |event| {
@@ -248,7 +248,7 @@ impl Conn {
     }
 
     #[inline]
-    fn end(&mut self, done: &mut impl FnMut(usize, &InFlight, Outcome)) {
+    fn end(&mut self, done: &mut impl FnMut(usize, &InFlight, ReplyOutcome)) {
         let Some((index, outcome)) = self.pending.take() else { return };
         let sent = self.slots.get_mut(index).and_then(|slot| slot.request.take());
         if let Some(sent) = sent {

@@ -1,7 +1,7 @@
 //! Making, finding and removing the files of a run, many calls ahead. Their data comes later
 //! ([`super::layout::write`]).
 
-use super::ahead::{Answer, Answered};
+use super::ahead::{Answered, FollowUp};
 use super::calls::Handles;
 use super::layout::{entry, refused};
 use super::session::Session;
@@ -145,7 +145,7 @@ impl<'a> Making<'a, '_> {
         &mut self,
         next: Next<'a>,
         answer: &Answered<'_>,
-    ) -> Result<Answer<Next<'a>>, BenchError> {
+    ) -> Result<FollowUp<Next<'a>>, BenchError> {
         match next {
             Next::Create(file) => {
                 let handle = created(file.spec, answer)?;
@@ -154,7 +154,7 @@ impl<'a> Making<'a, '_> {
                 }
                 match handle {
                     Some(handle) => self.found(file, handle),
-                    None => Ok(Answer::More(Next::FindMade(file))),
+                    None => Ok(FollowUp::More(Next::FindMade(file))),
                 }
             }
             Next::FindMade(file) => {
@@ -175,18 +175,26 @@ impl<'a> Making<'a, '_> {
 
     /// A file that was made has this handle. It gets its size if the layout wants it as a hole;
     /// what is to be written comes later.
-    fn found(&mut self, file: File<'a>, handle: Box<[u8]>) -> Result<Answer<Next<'a>>, BenchError> {
+    fn found(
+        &mut self,
+        file: File<'a>,
+        handle: Box<[u8]>,
+    ) -> Result<FollowUp<Next<'a>>, BenchError> {
         if self.plan.workload.layout == Layout::Sparse && file.spec.size > 0 {
-            return Ok(Answer::More(Next::Resize(file, handle)));
+            return Ok(FollowUp::More(Next::Resize(file, handle)));
         }
         self.ready(file, handle)
     }
 
-    fn ready(&mut self, file: File<'a>, handle: Box<[u8]>) -> Result<Answer<Next<'a>>, BenchError> {
+    fn ready(
+        &mut self,
+        file: File<'a>,
+        handle: Box<[u8]>,
+    ) -> Result<FollowUp<Next<'a>>, BenchError> {
         self.handles.set(file.index, handle);
         self.far.ready += 1;
         self.far.tell(self.progress)?;
-        Ok(Answer::Done)
+        Ok(FollowUp::Done)
     }
 }
 
@@ -282,7 +290,7 @@ pub(super) fn remove(
                 let what = if is_directory { "removing the directory" } else { "removing" };
                 refusal.get_or_insert_with(|| refused(&format!("{what} {name}"), status));
             }
-            Ok(Answer::Done)
+            Ok(FollowUp::Done)
         },
     )?;
     refusal.map_or(Ok(()), Err)

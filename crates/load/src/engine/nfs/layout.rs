@@ -1,6 +1,6 @@
 //! Making and removing the directory of a run, and writing its files.
 
-use super::ahead::{Answer, Answered};
+use super::ahead::{Answered, FollowUp};
 use super::calls::Handles;
 use super::session::Session;
 use super::status::{hint, name};
@@ -151,13 +151,13 @@ pub(super) fn write(
                     told = done;
                     progress.at(done, total)?;
                 }
-                let Some(left) = left.get_mut(index) else { return Ok(Answer::Done) };
+                let Some(left) = left.get_mut(index) else { return Ok(FollowUp::Done) };
                 *left = left.saturating_sub(u64::from(len));
-                Ok(if *left == 0 { Answer::More(Next::Commit { index }) } else { Answer::Done })
+                Ok(if *left == 0 { FollowUp::More(Next::Commit { index }) } else { FollowUp::Done })
             }
             Next::Commit { index } => {
                 committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
-                Ok(Answer::Done)
+                Ok(FollowUp::Done)
             }
         },
     )?;
@@ -227,7 +227,7 @@ pub(super) fn commit(
         |next, answer| {
             let (Next::Write { index, .. } | Next::Commit { index }) = next;
             committed(&answer.results::<CommitArgs<'_>>()?, name_of(plan, index))?;
-            Ok(Answer::Done)
+            Ok(FollowUp::Done)
         },
     )
 }

@@ -9,7 +9,7 @@ use weir_nfs::xdr::{Decode, Reader, XdrError};
 
 /// The outcome in a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ReplyOutcome {
     /// The operation succeeded and moved so many bytes.
     Done(u64),
     /// A file was created, and this is its handle, if the server gave it.
@@ -33,21 +33,21 @@ pub(super) fn outcome(
     (head, record_bytes): (&[u8], usize),
     request: &Request,
     stability: Stability,
-) -> Result<Outcome, XdrError> {
+) -> Result<ReplyOutcome, XdrError> {
     let body = match Reply::parse(head)?.body {
         Ok(body) => body,
-        Err(refused) => return Ok(Outcome::Failed(refused.to_string())),
+        Err(refused) => return Ok(ReplyOutcome::Failed(refused.to_string())),
     };
     if matches!(request, Request::Null) {
-        return Ok(Outcome::Done(0));
+        return Ok(ReplyOutcome::Done(0));
     }
     let mut input = Reader::new(body);
     let status = Status::decode(&mut input)?;
     if status == Status::NOENT {
-        return Ok(Outcome::Absent);
+        return Ok(ReplyOutcome::Absent);
     }
     if !status.is_ok() {
-        return Ok(Outcome::Failed(status::name(status)));
+        return Ok(ReplyOutcome::Failed(status::name(status)));
     }
     match request {
         Request::Read { bytes, .. } => {
@@ -57,26 +57,28 @@ pub(super) fn outcome(
             write(&mut input, *bytes, stability)
         }
         Request::Create { .. } => created(body),
-        _ => Ok(Outcome::Done(0)),
+        _ => Ok(ReplyOutcome::Done(0)),
     }
 }
 
 /// RFC 1813 §3.3.6, up to the data. `behind` bytes of the record are not in `input`.
-fn read(input: &mut Reader<'_>, wanted: u32, behind: usize) -> Result<Outcome, XdrError> {
+fn read(input: &mut Reader<'_>, wanted: u32, behind: usize) -> Result<ReplyOutcome, XdrError> {
     if input.bool()? {
         input.bytes(Fattr3::BYTES)?;
     }
     let count = input.u32()?;
     if count != wanted {
-        return Ok(Outcome::Failed(format!("short read: {count} of {wanted} bytes")));
+        return Ok(ReplyOutcome::Failed(format!("short read: {count} of {wanted} bytes")));
     }
     let _eof = input.bool()?;
     let brought = input.u32()?;
     let room = usize::try_from(brought).unwrap_or(usize::MAX).saturating_sub(input.rest().len());
     if brought != count || room > behind {
-        return Ok(Outcome::Failed("a READ reply without the data that it announces".to_owned()));
+        return Ok(ReplyOutcome::Failed(
+            "a READ reply without the data that it announces".to_owned(),
+        ));
     }
-    Ok(Outcome::Done(u64::from(count)))
+    Ok(ReplyOutcome::Done(u64::from(count)))
 }
 
 /// The data in `record`, the whole reply to `request`; less than was asked for only where the file
@@ -95,21 +97,25 @@ pub(super) fn read_data<'a>(
 }
 
 /// RFC 1813 §3.3.7.
-fn write(input: &mut Reader<'_>, wanted: u32, stability: Stability) -> Result<Outcome, XdrError> {
+fn write(
+    input: &mut Reader<'_>,
+    wanted: u32,
+    stability: Stability,
+) -> Result<ReplyOutcome, XdrError> {
     let WriteOk { file_wcc: WccData { .. }, count, committed, .. } = WriteOk::decode(input)?;
     if count != wanted {
-        return Ok(Outcome::Failed(format!("short write: {count} of {wanted} bytes")));
+        return Ok(ReplyOutcome::Failed(format!("short write: {count} of {wanted} bytes")));
     }
     if (committed as u32) < super::calls::stable_how(stability) as u32 {
-        return Ok(Outcome::Failed("write less stable than requested".to_owned()));
+        return Ok(ReplyOutcome::Failed("write less stable than requested".to_owned()));
     }
-    Ok(Outcome::Done(u64::from(count)))
+    Ok(ReplyOutcome::Done(u64::from(count)))
 }
 
 /// RFC 1813 §3.3.8.
-fn created(body: &[u8]) -> Result<Outcome, XdrError> {
+fn created(body: &[u8]) -> Result<ReplyOutcome, XdrError> {
     match <CreateArgs<'_> as RemoteCall>::Results::decode(&mut Reader::new(body))? {
-        Res::Ok(ok) => Ok(Outcome::Created(ok.object.map(|handle| handle.0.into()))),
-        Res::Fail(status, _) => Ok(Outcome::Failed(status::name(status))),
+        Res::Ok(ok) => Ok(ReplyOutcome::Created(ok.object.map(|handle| handle.0.into()))),
+        Res::Fail(status, _) => Ok(ReplyOutcome::Failed(status::name(status))),
     }
 }

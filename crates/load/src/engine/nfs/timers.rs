@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// A slot of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct SlotId {
     pub(super) conn: usize,
     pub(super) slot: usize,
 }
@@ -13,17 +13,17 @@ pub(super) struct Place {
 /// Times in nanoseconds since the start, each with a slot. There is never more than one for a
 /// slot, so that their number is bounded by the depth.
 #[derive(Debug, Default)]
-pub(super) struct Timers(BinaryHeap<Reverse<(u64, Place)>>);
+pub(super) struct Timers(BinaryHeap<Reverse<(u64, SlotId)>>);
 
 impl Timers {
     /// Comes back to `place` at `at_ns`.
-    pub(super) fn set(&mut self, at_ns: u64, place: Place) {
+    pub(super) fn set(&mut self, at_ns: u64, place: SlotId) {
         self.0.push(Reverse((at_ns, place)));
     }
 
     /// The first slot whose time has come at `now_ns`.
     #[inline]
-    pub(super) fn take(&mut self, now_ns: u64) -> Option<Place> {
+    pub(super) fn take(&mut self, now_ns: u64) -> Option<SlotId> {
         let Reverse((at_ns, _)) = self.0.peek()?;
         if *at_ns > now_ns {
             return None;
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn slots_come_up_in_the_order_of_their_times_and_none_before() {
         let mut timers = Timers::default();
-        let place = |slot| Place { conn: 0, slot };
+        let place = |slot| SlotId { conn: 0, slot };
         for (at, slot) in [(30, 1), (10, 2), (20, 3)] {
             timers.set(at, place(slot));
         }

@@ -1,7 +1,7 @@
 //! Reading back what was written, many READs at a time.
 
 use super::Files;
-use super::ahead::{Answer, Answered};
+use super::ahead::{Answered, FollowUp};
 use super::status::name;
 use crate::control::Control;
 use crate::error::BenchError;
@@ -50,7 +50,7 @@ fn judge(
     mut wanted: Wanted,
     answer: &Answered<'_>,
     checker: &mut Checker<'_>,
-) -> Result<Answer<Wanted>, BenchError> {
+) -> Result<FollowUp<Wanted>, BenchError> {
     let length = usize::try_from(checker.block_bytes()).unwrap_or(usize::MAX);
     let Wanted { file, block, .. } = wanted;
     match answer.results::<ReadArgs<'_>>()? {
@@ -58,7 +58,7 @@ fn judge(
             let there = wanted.got.len() + ok.data.len();
             if there < length && !ok.eof && !ok.data.is_empty() {
                 wanted.got.extend_from_slice(ok.data);
-                return Ok(Answer::More(wanted));
+                return Ok(FollowUp::More(wanted));
             }
             if wanted.got.is_empty() {
                 checker.compare(file, block, ok.data);
@@ -69,5 +69,5 @@ fn judge(
         }
         Res::Fail(status, _) => checker.unreadable(file, block, &name(status)),
     }
-    Ok(Answer::Done)
+    Ok(FollowUp::Done)
 }

@@ -7,16 +7,16 @@
 use super::calls::{Encoder, Handles};
 use super::conn::{Conn, Expected, Fault, InFlight, Work};
 use super::inbox::MARK_BYTES;
-use super::reply::Outcome as ReplyOutcome;
-use super::timers::{Place, Timers};
+use super::reply::ReplyOutcome;
+use super::timers::{SlotId, Timers};
 use crate::control::Control;
 use crate::engine::job::{After, Job, Next, Op, Request};
 use crate::engine::schedule::Schedule;
 use crate::engine::usage::{Usage, UsageMeter};
-use crate::engine::{Outcome, Plan};
+use crate::engine::{Plan, WorkerOutcome};
 use crate::error::BenchError;
 use crate::stats::{Recorder, Span};
-use crate::verify::{Checker, Ledger, Seen};
+use crate::verify::{BlockState, Checker, Ledger};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -54,7 +54,7 @@ struct Loop<'a> {
     encoder: Encoder<'a>,
     jobs: Vec<Job>,
     /// Slots that wait for their job's pause to begin, by job.
-    parked: Vec<Vec<Place>>,
+    parked: Vec<Vec<SlotId>>,
     timers: Timers,
     recorder: Recorder,
     checker: Option<(&'a Ledger, Checker<'a>)>,
@@ -74,7 +74,12 @@ struct Ended {
 
 impl NfsWorker {
     /// Applies the load until it is over.
-    pub(super) fn run(self, schedule: Schedule, control: &Control, recorder: Recorder) -> Outcome {
+    pub(super) fn run(
+        self,
+        schedule: Schedule,
+        control: &Control,
+        recorder: Recorder,
+    ) -> WorkerOutcome {
         let Self { plan, caller, handles, jobs, mut conns } = self;
         let made = HashMap::new();
         let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
@@ -96,7 +101,7 @@ impl NfsWorker {
         };
         let result = run.drive(&mut conns, control);
         let stopped = control.stopped() && run.jobs.iter().any(|job| !job.is_done());
-        Outcome { stopped, ..run.finish(result.err()) }
+        WorkerOutcome { stopped, ..run.finish(result.err()) }
     }
 }
 
@@ -166,7 +171,7 @@ impl Loop<'_> {
         for (number, conn) in conns.iter_mut().enumerate() {
             let now_ns = self.schedule.now_ns();
             for slot in 0..conn.slots.len() {
-                self.send_next(conn, Place { conn: number, slot }, now_ns);
+                self.send_next(conn, SlotId { conn: number, slot }, now_ns);
             }
             if let Err(fault) = conn.flush(&self.plan.payload) {
                 self.bury(conn, fault);
@@ -196,7 +201,7 @@ impl Loop<'_> {
         });
         let now_ns = self.schedule.now_ns();
         for (slot, sent, outcome) in finished.drain(..) {
-            self.settle(conn, Place { conn: number, slot }, &sent, outcome, now_ns);
+            self.settle(conn, SlotId { conn: number, slot }, &sent, outcome, now_ns);
         }
         conn.finished = finished;
         received?;
@@ -207,7 +212,7 @@ impl Loop<'_> {
     fn settle(
         &mut self,
         conn: &mut Conn,
-        place: Place,
+        place: SlotId,
         sent: &InFlight,
         outcome: ReplyOutcome,
         now_ns: u64,
@@ -254,7 +259,7 @@ impl Loop<'_> {
     }
 
     /// Sends what follows in the same slot, unless the load is over.
-    fn go_on(&mut self, conn: &mut Conn, place: Place, job: usize, work: Work, now_ns: u64) {
+    fn go_on(&mut self, conn: &mut Conn, place: SlotId, job: usize, work: Work, now_ns: u64) {
         if self.ended.is_none() {
             return self.dispatch(conn, place, work, now_ns);
         }
@@ -265,7 +270,7 @@ impl Loop<'_> {
 
     /// A slot has done what it had to do.
     #[inline]
-    fn free(&mut self, conn: &mut Conn, place: Place, job: usize, now_ns: u64) {
+    fn free(&mut self, conn: &mut Conn, place: SlotId, job: usize, now_ns: u64) {
         if self.jobs.get_mut(job).is_some_and(|job| job.freed(now_ns))
             && let Some(parked) = self.parked.get_mut(job)
         {
@@ -278,7 +283,7 @@ impl Loop<'_> {
 
     /// Sends what the job of a free slot does next, if anything.
     #[inline]
-    fn send_next(&mut self, conn: &mut Conn, place: Place, now_ns: u64) {
+    fn send_next(&mut self, conn: &mut Conn, place: SlotId, now_ns: u64) {
         if self.ended.is_some() {
             return;
         }
@@ -300,7 +305,7 @@ impl Loop<'_> {
 
     /// Sends `work` when its time has come and it has gone the added distance.
     #[inline]
-    fn dispatch(&mut self, conn: &mut Conn, place: Place, work: Work, now_ns: u64) {
+    fn dispatch(&mut self, conn: &mut Conn, place: SlotId, work: Work, now_ns: u64) {
         let leaves_ns = work.queued_ns.max(now_ns).saturating_add(conn.delay_ns);
         if leaves_ns <= now_ns {
             return self.transmit(conn, place.slot, work);
@@ -415,7 +420,7 @@ impl Loop<'_> {
         self.fault.get_or_insert((fault, conn.address));
     }
 
-    fn finish(self, local: Option<Errno>) -> Outcome {
+    fn finish(self, local: Option<Errno>) -> WorkerOutcome {
         let now_ns = self.schedule.now_ns().min(self.schedule.stop_ns);
         let ended =
             self.ended.unwrap_or_else(|| Ended { at_ns: now_ns, usage: self.meter.finish(now_ns) });
@@ -427,7 +432,7 @@ impl Loop<'_> {
             what: "waiting for the server",
             source: source.into(),
         });
-        Outcome {
+        WorkerOutcome {
             notes: self.recorder.finish(),
             usage: ended.usage,
             ended_ns: ended.at_ns,
@@ -442,7 +447,7 @@ impl Loop<'_> {
 
 /// An operation that has just been decided.
 const fn fresh(op: Op, queued_ns: u64) -> Work {
-    Work { op, queued_ns, moved: 0, seen: Seen::NONE }
+    Work { op, queued_ns, moved: 0, seen: BlockState::NONE }
 }
 
 fn register(conns: &[Conn]) -> Result<OwnedFd, Errno> {

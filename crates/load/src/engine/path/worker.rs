@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::engine::job::{After, Op, Request, created_name, directory_name};
 use crate::engine::schedule::{Schedule, nanos};
 use crate::engine::usage::UsageMeter;
-use crate::engine::{Outcome, Plan};
+use crate::engine::{Plan, WorkerOutcome};
 use crate::payload::BlockName;
 use crate::stats::{Recorder, Span};
 use crate::verify::{Checker, Ledger, STAMP_BYTES, stamp};
@@ -74,7 +74,7 @@ impl PathWorker {
         schedule: Schedule,
         control: &Control,
         recorder: Recorder,
-    ) -> Outcome {
+    ) -> WorkerOutcome {
         let plan = self.plan.clone();
         let ledger = plan.common.ledger.as_deref().filter(|_| plan.workload.verify_reads);
         let mut run = Run {
@@ -103,7 +103,7 @@ impl PathWorker {
         let mut usage = run.meter.finish(ended_ns);
         // The time that the thread does not compute it waits.
         usage.waited_ns = usage.span_ns.saturating_sub(nanos(usage.cpu));
-        Outcome {
+        WorkerOutcome {
             notes: run.recorder.finish(),
             usage,
             ended_ns,

@@ -274,7 +274,7 @@ fn no_command_line_ends_the_program() {
         "/",
         "*",
     ];
-    let mut rng = weir_load::rng::Rng::new(11);
+    let mut rng = weir_core::rng::Rng::new(11);
     let mut read_well = 0;
     for _ in 0..20_000 {
         let mut words = vec!["diskspd".to_owned(), "-c1G".to_owned()];

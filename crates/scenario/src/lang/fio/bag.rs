@@ -70,7 +70,7 @@ impl Bag {
             return Err(at.error(&format!("{name} in [{}]", self.section), message));
         };
         let alone = value.as_deref().is_none_or(|value| value.trim().is_empty());
-        if alone && known.kind == super::known::Kind::Value {
+        if alone && known.kind == super::known::OptionKind::Value {
             return Err(at.error(&format!("{name} in [{}]", self.section), "needs a value"));
         }
         self.sets.insert(known.name, Set { known, value, at, order });

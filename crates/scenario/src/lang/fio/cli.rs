@@ -1,7 +1,7 @@
 //! Command lines of fio: options of the program, jobs begun by `--name`, and job files.
 
 use super::bag::At;
-use super::known::{JOB, Kind, Known, PROGRAM, Treatment, find};
+use super::known::{JOB, Known, OptionKind, PROGRAM, Treatment, find};
 use super::text::Reader;
 use crate::lang::{LangError, Options, Source, read_text};
 use crate::scenario::Language;
@@ -48,7 +48,7 @@ pub(super) fn read<'a>(words: &[String], options: &'a Options) -> Result<Said<'a
             None => (bare, None),
         };
         let known = find(JOB, name).or_else(|| find(PROGRAM, name));
-        let needs = known.is_some_and(|known| known.kind == Kind::Value);
+        let needs = known.is_some_and(|known| known.kind == OptionKind::Value);
         let value = match value {
             None if needs => words.next_if(|next| !next.starts_with('-')).cloned(),
             value => value,
@@ -89,7 +89,7 @@ impl Said<'_> {
         if let Treatment::Refused(why) = known.treatment {
             return Err(at.error(name, why));
         }
-        if known.kind == Kind::Value && value.is_none() {
+        if known.kind == OptionKind::Value && value.is_none() {
             return Err(at.error(name, "needs a value"));
         }
         if known.name == "section" {

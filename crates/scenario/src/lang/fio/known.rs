@@ -1,12 +1,12 @@
 //! Every option of fio (3.33) and what becomes of it here: the one table from which options are
 //! read, refused and documented (`docs/bench-languages.md`).
 
-use Kind::{Flag, Value};
+use OptionKind::{Flag, Value};
 use Treatment::{Drives, NoEffect, Only, Refused, Reporting};
 
 /// Does an option need a value?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OptionKind {
     /// The option may stand alone.
     Flag,
     /// The option needs a value.
@@ -36,7 +36,7 @@ pub(crate) struct Known {
     /// Other names of it.
     pub aliases: &'static [&'static str],
     /// Does it need a value?
-    pub kind: Kind,
+    pub kind: OptionKind,
     /// The option's treatment.
     pub treatment: Treatment,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Known {
 const fn row(
     name: &'static str,
     aliases: &'static [&'static str],
-    kind: Kind,
+    kind: OptionKind,
     treatment: Treatment,
 ) -> Known {
     Known { name, aliases, kind, treatment }

@@ -227,7 +227,7 @@ fn share(owner: &mut Workload, load: &mut Workload) {
 /// A seed that no earlier reading had.
 fn fresh_seed() -> u64 {
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    weir_load::rng::mix(u64::from(time.subsec_nanos()) ^ (time.as_secs() << 30))
+    weir_core::rng::mix(u64::from(time.subsec_nanos()) ^ (time.as_secs() << 30))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::load::{Load, Seek};
 use super::run::{Rates, Run, Turn, Turns};
 use super::storage::{Flags, General, Host, Storage};
-use super::text::Place;
+use super::text::TextPosition;
 use super::value;
 use crate::lang::LangError;
 use crate::scenario::{Axis, Step};
@@ -254,7 +254,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Labels of hosts that fit; all that are defined if nothing is said.
-    fn hosts_of(&self, patterns: &[String], place: &Place) -> Result<Vec<String>, LangError> {
+    fn hosts_of(
+        &self,
+        patterns: &[String],
+        place: &TextPosition,
+    ) -> Result<Vec<String>, LangError> {
         let labels: Vec<&str> = self.hosts.iter().map(|host| host.label.as_str()).collect();
         for pattern in patterns {
             let known = pattern == "*" || labels.is_empty() && pattern == "localhost";
@@ -659,7 +663,7 @@ fn deal(total: u32, weights: &[u64]) -> Vec<u32> {
 fn select<'s>(
     storages: &'s [Storage],
     patterns: &[String],
-    place: &Place,
+    place: &TextPosition,
     what: &str,
 ) -> Result<Vec<&'s Storage>, LangError> {
     let mut found: Vec<&Storage> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::scan::Param;
 use super::storage::{Extent, Flags, SECTORS, only, sector};
-use super::text::Place;
+use super::text::TextPosition;
 use super::value;
 use crate::lang::LangError;
 use weir_load::workload::SizeShare;
@@ -70,12 +70,16 @@ pub(super) struct Load {
     pub(super) range: Option<Extent>,
     pub(super) streams: Option<u32>,
     pub(super) flags: Option<Flags>,
-    pub(super) place: Place,
+    pub(super) place: TextPosition,
 }
 
 impl Load {
     /// The workload `name` of these parameters.
-    pub(super) fn read(name: &str, params: &[Param], place: &Place) -> Result<Self, LangError> {
+    pub(super) fn read(
+        name: &str,
+        params: &[Param],
+        place: &TextPosition,
+    ) -> Result<Self, LangError> {
         let mut load = Self {
             name: name.to_owned(),
             storages: Vec::new(),

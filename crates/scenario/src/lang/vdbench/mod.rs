@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use storage::{FILES_MAX, Host, Storage};
-use text::{Lines, Place};
+use text::{Lines, TextPosition};
 use treatment::Treatment;
 use weir_load::workload::Workload;
 use words::{Section, Word};
@@ -158,7 +158,7 @@ fn build(
 ) -> Result<Scenario, LangError> {
     let mut found = scan::definitions(&lines.lines)?;
     changes.append(&mut found.changes);
-    let place = Place { file: Arc::from(source.name.as_str()), line: 1 };
+    let place = TextPosition { file: Arc::from(source.name.as_str()), line: 1 };
     let default_load = Load::read("default", &found.default_workload, &place)?;
     let directory = Workload::default().directory;
     let mut places = Places::new(options, &directory);
@@ -251,7 +251,7 @@ struct Known {
 }
 
 impl Known {
-    fn add(&mut self, storage: &Storage, place: &Place) -> Result<(), LangError> {
+    fn add(&mut self, storage: &Storage, place: &TextPosition) -> Result<(), LangError> {
         let what = format!("sd={}", storage.name);
         if self.names.len() >= FILES_MAX {
             let why = format!("there are more than {FILES_MAX} files");

@@ -3,7 +3,7 @@
 use super::load::{Seek, percent};
 use super::scan::{Definition, Param};
 use super::storage::{Flags, SECTORS, only, sector};
-use super::text::Place;
+use super::text::TextPosition;
 use super::value;
 use crate::lang::LangError;
 
@@ -79,7 +79,7 @@ pub(super) struct Run {
     pub(super) flags: Option<Flags>,
     /// Outermost first.
     loops: Vec<Vec<Turn>>,
-    pub(super) place: Place,
+    pub(super) place: TextPosition,
 }
 
 impl Run {

@@ -1,6 +1,6 @@
 //! From lines to definitions: which parameters belong to which `hd=`, `sd=`, `wd=`, `rd=`.
 
-use super::text::{Line, Place};
+use super::text::{Line, TextPosition};
 use super::treatment::Treatment;
 use super::words::{self, Section, Unknown, Word};
 use crate::lang::LangError;
@@ -13,7 +13,7 @@ const PARAMS_MAX: usize = 200_000;
 pub(super) struct Param {
     pub(super) word: &'static Word,
     pub(super) values: Vec<String>,
-    pub(super) place: Place,
+    pub(super) place: TextPosition,
 }
 
 impl Param {
@@ -49,7 +49,7 @@ pub(super) struct Definition {
     pub(super) name: String,
     /// The entry's own parameters, after those of the defaults before it.
     pub(super) params: Vec<Param>,
-    pub(super) place: Place,
+    pub(super) place: TextPosition,
 }
 
 /// Everything that is defined.
@@ -106,7 +106,7 @@ fn begins(
     written: &Written,
     inside: bool,
     open: Option<&Definition>,
-    place: &Place,
+    place: &TextPosition,
 ) -> Result<Option<Section>, LangError> {
     let section = match written.key.as_str() {
         "hd" => Section::Host,
@@ -140,7 +140,7 @@ fn add(
     open: &mut Option<Definition>,
     done: &mut Definitions,
     written: Written,
-    place: &Place,
+    place: &TextPosition,
 ) -> Result<(), LangError> {
     let section = open.as_ref().map_or(Section::General, |open| open.section);
     let found = match words::find(section, &written.key) {

@@ -1,7 +1,7 @@
 //! General parameters, hosts and storages: what there is, before anything is done with it.
 
 use super::scan::{Definition, Param};
-use super::text::Place;
+use super::text::TextPosition;
 use super::value;
 use crate::lang::LangError;
 use crate::lang::paths::Places;
@@ -293,7 +293,11 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(self, place: &Place, places: &mut Places<'_>) -> Result<Vec<Storage>, LangError> {
+    fn finish(
+        self,
+        place: &TextPosition,
+        places: &mut Places<'_>,
+    ) -> Result<Vec<Storage>, LangError> {
         let name = self.storage.name.clone();
         let what = format!("sd={name}");
         let refused = |why: &str| Err(place.error(&what, why));

@@ -12,12 +12,12 @@ const LINES_MAX: usize = 100_000;
 
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) file: Arc<str>,
     pub(super) line: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// An error about `option` here.
     pub(super) fn error(&self, option: &str, message: impl Into<String>) -> LangError {
         LangError { line: Some(self.line), ..LangError::whole(&self.file, message) }.option(option)
@@ -27,7 +27,7 @@ impl Place {
 /// A line that says something.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    pub(super) place: Place,
+    pub(super) place: TextPosition,
     pub(super) text: String,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Lines<'a> {
         let file: Arc<str> = Arc::from(name);
         above.push(std::fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name)));
         for (at, raw) in text.lines().enumerate() {
-            let place = Place { file: Arc::clone(&file), line: at + 1 };
+            let place = TextPosition { file: Arc::clone(&file), line: at + 1 };
             let raw = raw.trim();
             if raw.is_empty() || raw.starts_with(['/', '#', '*']) {
                 continue;
@@ -81,7 +81,7 @@ impl<'a> Lines<'a> {
 
     fn include(
         &mut self,
-        place: &Place,
+        place: &TextPosition,
         name: &str,
         above: &mut Vec<PathBuf>,
     ) -> Result<(), LangError> {
@@ -106,7 +106,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Puts values in place of `$name`, and of `!name` where there is a value.
-    fn substitute(&mut self, place: &Place, text: &str) -> Result<String, LangError> {
+    fn substitute(&mut self, place: &TextPosition, text: &str) -> Result<String, LangError> {
         let mut done = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(['$', '!']) {
@@ -145,7 +145,7 @@ impl<'a> Lines<'a> {
 
 /// A line without the comment that begins at the first blank. What looks like a parameter there
 /// was meant to count, and does not in Vdbench either.
-fn said<'t>(place: &Place, line: &'t str) -> Result<&'t str, LangError> {
+fn said<'t>(place: &TextPosition, line: &'t str) -> Result<&'t str, LangError> {
     let mut quoted = false;
     let blank = line.char_indices().find(|(_, c)| {
         quoted ^= *c == '"';

@@ -4,8 +4,8 @@ use super::{cause_words, counts, error_text, nanos_text, utc, verdict};
 use weir_api::{Report, Split, Verdict, Window};
 use weir_core::units::Rate;
 use weir_report::{
-    Cell, Column, Fact, Line, Outcome, Page, Part, Series, Stack, StackedChart, Stretch, Strip,
-    Table, Timeline, Tone, figure,
+    Cell, Column, Fact, Line, Page, Part, Series, Stack, StackedChart, Stretch, StretchOutcome,
+    Strip, Table, Timeline, Tone, figure,
 };
 
 /// Most rows of the table of broken periods; all are in that of every period.
@@ -208,21 +208,23 @@ fn limits(report: &Report, axis: &Axis) -> Vec<Stretch> {
 fn verdicts(report: &Report, axis: &Axis) -> Strip {
     let stretch = |window: &Window| {
         let outcome = match window.verdict {
-            Verdict::Kept => Outcome::Good,
-            Verdict::NotDemanded => Outcome::Neither,
-            Verdict::Broken => Outcome::Bad,
+            Verdict::Kept => StretchOutcome::Good,
+            Verdict::NotDemanded => StretchOutcome::Neither,
+            Verdict::Broken => StretchOutcome::Bad,
         };
-        let error = window.error.filter(|_| outcome == Outcome::Bad);
+        let error = window.error.filter(|_| outcome == StretchOutcome::Bad);
         let error = error.map(|error| format!(", {}", error_text(error))).unwrap_or_default();
         let hint = format!("from {}: {}{error}", utc(window.start), verdict(window));
         (axis.span_of(window), outcome, hint)
     };
-    let mut stretches: Vec<((f64, f64), Outcome, String)> = Vec::new();
+    let mut stretches: Vec<((f64, f64), StretchOutcome, String)> = Vec::new();
     for (span, outcome, hint) in report.periods.iter().map(stretch) {
         match stretches.last_mut() {
             // Periods that are alike become one; each broken one says so itself.
             Some((last, same, _))
-                if *same == outcome && outcome != Outcome::Bad && last.1 >= span.0 - 1e-9 =>
+                if *same == outcome
+                    && outcome != StretchOutcome::Bad
+                    && last.1 >= span.0 - 1e-9 =>
             {
                 last.1 = span.1;
             }

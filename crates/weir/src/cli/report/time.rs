@@ -1,29 +1,15 @@
-//! The time of day for people, in UTC: reports are read elsewhere than they were made.
+//! Dates and times in UTC: reports are read in other time zones than they are made in.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The last second that has a date of four digits for the year.
+const LAST: u64 = 253_402_300_799;
 
 /// Seconds since 1970 as a date and time.
 pub(crate) fn utc(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// The date that is so many days after the first of 1970, in the Gregorian calendar.
-///
-/// Years are counted from March, so that the day that some years have more is their last.
-const fn date(days: u64) -> (u64, u64, u64) {
-    /// Days of 400 years, which repeat.
-    const ERA: u64 = 146_097;
-    /// From the first of March of the year 0 to the first of January 1970.
-    const BEFORE: u64 = 719_468;
-    let days = days + BEFORE;
-    let (era, of_era) = (days / ERA, days % ERA);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + later, month, day)
+    let time = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST));
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    text.replace('T', " ").replace('Z', " UTC")
 }
 
 #[cfg(test)]
@@ -41,6 +27,7 @@ mod tests {
             (1_709_164_800, "2024-02-29 00:00:00 UTC"),
             (1_735_689_599, "2024-12-31 23:59:59 UTC"),
             (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+            (u64::MAX, "9999-12-31 23:59:59 UTC"),
         ];
         for (seconds, text) in known {
             assert_eq!(utc(seconds), text);

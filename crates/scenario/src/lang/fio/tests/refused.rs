@@ -1,6 +1,6 @@
 //! Tests of refused files of fio, and of the messages; and that no text panics.
 
-use super::super::known::{JOB, Kind, PROGRAM, Treatment};
+use super::super::known::{JOB, OptionKind, PROGRAM, Treatment};
 use super::{command_line, load, read, refusal};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -102,10 +102,10 @@ fn a_file_that_includes_itself_is_refused() {
 }
 
 /// A value that an option of this kind is written with.
-fn example(kind: Kind, name: &str) -> String {
+fn example(kind: OptionKind, name: &str) -> String {
     match kind {
-        Kind::Flag => name.to_owned(),
-        Kind::Value => format!("{name}=7"),
+        OptionKind::Flag => name.to_owned(),
+        OptionKind::Value => format!("{name}=7"),
     }
 }
 

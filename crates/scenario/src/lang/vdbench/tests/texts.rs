@@ -3,7 +3,7 @@
 use super::*;
 use crate::lang::Map;
 use proptest::prelude::*;
-use weir_load::rng::Rng;
+use weir_core::rng::Rng;
 
 #[test]
 fn comments_blanks_and_lines_that_go_on() {

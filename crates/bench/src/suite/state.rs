@@ -18,7 +18,7 @@ use weir_load::workload::{Length, Workload};
 use weir_scenario::scenario::{Cache, Step};
 
 /// The state that steps leave for those after them.
-pub(super) struct Course {
+pub(super) struct SuiteState {
     /// The test's name, for messages.
     test: String,
     /// Directories made or found empty; true: made.
@@ -54,7 +54,7 @@ impl From<BenchError> for Stop {
 
 const INTERRUPTED: &str = "interrupted";
 
-impl Course {
+impl SuiteState {
     pub(super) fn new(test: &str) -> Self {
         Self {
             test: test.to_owned(),

@@ -6,15 +6,16 @@ pub struct Rng(u64);
 
 impl Rng {
     /// The sequence that starts at `seed`.
+    #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
     #[inline]
+    #[expect(clippy::should_implement_trait, reason = "the sequence never ends")]
     pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mix(self.0)
+        step(&mut self.0)
     }
 
     /// A number below `bound`, which is not zero, by multiplication (Lemire 2019) without the
@@ -32,8 +33,16 @@ impl Rng {
     }
 }
 
+/// The next 64 bits of the sequence whose state is `state`.
+#[inline]
+pub const fn step(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mix(*state)
+}
+
 /// Spreads every bit of `value` over the whole word; one to one.
 #[inline]
+#[must_use]
 pub const fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
