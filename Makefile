@@ -86,4 +86,5 @@ agree: ## our load generator beside the real fio, by turns (AGREE_PATH=; AGREE="
 	target/release/weir-lab agree $(AGREE_PATH) $(AGREE)
 
 wide: ## a directory of a million entries on ext4 and XFS (needs root)
-	tests/campaigns/wide.sh
+	cargo build --release --locked
+	target/release/weir-lab wide

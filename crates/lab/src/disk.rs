@@ -1,8 +1,8 @@
 //! File systems in files: made, mounted, throttled, cut from power, and gone with the mount
 //! namespace.
 
-use crate::peers::Filesystem;
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,30 @@ const THROTTLE_IOPS: [&str; 2] = [
     "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device",
     "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device",
 ];
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Filesystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+}
+
+impl Filesystem {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
+
+    /// The file system's name, as `mkfs` and `mount` know it.
+    #[must_use]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+}
 
 /// A file system on a loop device. Dropping it unmounts it and removes the image.
 #[derive(Debug)]
@@ -48,12 +72,12 @@ impl Disk {
         &self.mount
     }
 
-    /// Lets at most `bytes_per_second` be written to the device, by whomever.
+    /// Limits all writes to the device to `bytes_per_second`.
     pub(crate) fn throttle(&mut self, bytes_per_second: u64) -> Result<()> {
         self.hold(THROTTLE, bytes_per_second)
     }
 
-    /// Lets at most so many reads, and so many writes, of the device begin in a second.
+    /// Limits the device to this many reads and as many writes per second.
     pub(crate) fn throttle_iops(&mut self, per_second: u64) -> Result<()> {
         THROTTLE_IOPS.iter().try_for_each(|file| self.hold(file, per_second))
     }

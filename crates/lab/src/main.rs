@@ -6,75 +6,86 @@
 
 mod agree;
 mod bare;
+mod campaign;
 mod crash;
 mod demo;
 mod disk;
+mod judge;
 mod live;
 mod many;
+mod operator;
 mod peers;
+mod process;
 mod replay;
 mod sandbox;
+mod server;
+mod stop;
+mod wide;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
+use campaign::Campaign;
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
 use std::process::ExitCode;
+use stop::Stop;
 
 /// Run a campaign against the server that was built beside this program.
+///
+/// The exit status is 0 if every rule was kept, 1 if one was not, and 2 if the campaign could not
+/// be completed.
 #[derive(Debug, Parser)]
 #[command(name = "weir-lab", version)]
 struct Arguments {
     #[command(subcommand)]
-    campaign: Campaign,
+    command: Command,
+    /// The program already runs in its own namespaces.
+    #[arg(long, hide = true, global = true)]
+    inside: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Campaign {
-    Agree(agree::Command),
-    Bare(bare::Command),
-    Crash(crash::Command),
-    Demo(demo::Command),
-    Live(live::Command),
-    Many(many::Command),
-    Peers(peers::Command),
-    Replay(replay::Command),
+enum Command {
+    Agree(agree::Agree),
+    Bare(bare::Bare),
+    Crash(crash::Crash),
+    Demo(demo::Demo),
+    Live(live::Live),
+    Many(many::Many),
+    Peers(peers::Peers),
+    Replay(replay::Replay),
+    Wide(wide::Wide),
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().campaign) {
+    let Arguments { command, inside } = Arguments::parse();
+    let outcome = match command {
+        Command::Agree(campaign) => execute(&campaign, inside),
+        Command::Bare(bare) => bare.serve().map(|()| true),
+        Command::Crash(campaign) => execute(&campaign, inside),
+        Command::Demo(campaign) => execute(&campaign, inside),
+        Command::Live(campaign) => execute(&campaign, inside),
+        Command::Many(campaign) => execute(&campaign, inside),
+        Command::Peers(campaign) => execute(&campaign, inside),
+        Command::Replay(campaign) => execute(&campaign, inside),
+        Command::Wide(campaign) => execute(&campaign, inside),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            weir_report::outln!("not ok - {error:#}");
+            weir_report::errln!("weir-lab: {error:#}");
             ExitCode::from(2)
         }
     }
 }
 
-/// Runs a campaign; `true` if every bar was met.
-fn run(campaign: Campaign) -> Result<bool> {
-    match campaign {
-        Campaign::Agree(command) => command.run(),
-        Campaign::Bare(command) => command.run(),
-        Campaign::Crash(command) => command.run(),
-        Campaign::Demo(command) => command.run(),
-        Campaign::Live(command) => command.run(),
-        Campaign::Many(command) => command.run(),
-        Campaign::Peers(command) => command.run(),
-        Campaign::Replay(command) => command.run(),
+/// Runs a campaign and writes its report; `true` if every rule was kept.
+fn execute(campaign: &impl Campaign, inside: bool) -> Result<bool> {
+    campaign.requirements()?;
+    // The program may have no other threads when it enters its namespaces.
+    if campaign.isolated() && !inside {
+        sandbox::enter()?;
     }
-}
-
-/// The server program: `given`, or the one beside this program.
-fn weir_program(given: Option<PathBuf>) -> Result<PathBuf> {
-    let weir = match given {
-        Some(weir) => weir,
-        None => this_program()?.with_file_name("weir"),
-    };
-    ensure!(weir.exists(), "{} is missing: build it first", weir.display());
-    Ok(weir)
-}
-
-fn this_program() -> Result<PathBuf> {
-    std::env::current_exe().context("cannot find the path of this program")
+    let report = campaign.run(&Stop::on_signals()?)?;
+    report.write()?;
+    Ok(report.kept())
 }

@@ -31,7 +31,6 @@ pub use stats::result::{
     RunResult, ServerCpu, VerifyResult, mibps,
 };
 pub use target::{NfsTarget, Target};
-pub use weir_core::rng;
 pub use workload::{
     Draw, Layout, Length, MixOp, OpShare, Operation, Pacing, Part, Pattern, Rate, Region,
     SizeShare, Stability, Starts, Think, VerifyScope, Workload,

@@ -1,6 +1,7 @@
 //! A table that is written once and shown twice: in the terminal and on the page.
 
 use super::escape;
+use super::page::plain;
 use crate::terminal::{Grid, Text};
 use std::fmt::Write as _;
 
@@ -126,6 +127,23 @@ impl Table {
         let figures = self.columns.iter().enumerate().filter(|(_, column)| column.figures);
         grid.align_right(figures.map(|(number, _)| number));
         grid
+    }
+
+    /// As Markdown; a bad cell is bold.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let line =
+            |cells: &mut dyn Iterator<Item = String>| format!("|{}", cells.collect::<String>());
+        let mut heads = self.columns.iter().map(|column| format!(" {} |", plain(&column.text)));
+        let rule = |column: &Column| if column.figures { "--:|" } else { "---|" }.to_owned();
+        let mut lines = vec![line(&mut heads), line(&mut self.columns.iter().map(rule))];
+        lines.extend(self.rows.iter().map(|row| {
+            line(&mut row.iter().map(|cell| match cell.tone {
+                Tone::Bad => format!(" **{}** |", plain(&cell.text)),
+                _ => format!(" {} |", plain(&cell.text)),
+            }))
+        }));
+        lines.join("\n")
     }
 
     /// For a page.

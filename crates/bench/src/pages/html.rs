@@ -44,7 +44,7 @@ pub(super) fn page(results: &Results) -> String {
     page.table(&environment(&results.environment, &results.program));
     page.chapter("commands", "To repeat it");
     repeat(&mut page, results);
-    page.finish(&foot(&results.program))
+    page.to_html(&foot(&results.program))
 }
 
 pub(super) fn foot(program: &str) -> String {

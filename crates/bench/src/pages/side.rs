@@ -51,7 +51,7 @@ pub(super) fn page(results: &[&Results]) -> String {
         page.subsection(&one.label);
         repeat(&mut page, one);
     }
-    page.finish(&foot(results.first().map_or("", |one| one.program.as_str())))
+    page.to_html(&foot(results.first().map_or("", |one| one.program.as_str())))
 }
 
 fn lead(labels: &[&str]) -> String {

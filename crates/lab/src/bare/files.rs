@@ -76,7 +76,7 @@ impl Files {
     }
 }
 
-/// One worker's copy of what it has met.
+/// One worker's cache of open files.
 pub(crate) struct Known {
     source: Arc<Files>,
     files: Vec<Arc<File>>,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Run the bare loop for `make peers`: framing and system calls only.
 #[derive(Debug, Args)]
-pub(crate) struct Command {
+pub(crate) struct Bare {
     /// Listen address; port 0 selects a free port. The address is printed when the loop is ready.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -33,9 +33,9 @@ pub(crate) struct Command {
     workers: Option<usize>,
 }
 
-impl Command {
+impl Bare {
     /// Serves until the program is ended.
-    pub(crate) fn run(self) -> Result<bool> {
+    pub(crate) fn serve(self) -> Result<()> {
         let files = files::Files::open(&self.dir)
             .with_context(|| format!("can't open {}", self.dir.display()))?;
         let count = match self.workers {
@@ -52,6 +52,6 @@ impl Command {
         for (number, socket) in listener.incoming().enumerate() {
             workers[number % count].adopt(socket.context("can't accept a connection")?)?;
         }
-        Ok(true)
+        Ok(())
     }
 }

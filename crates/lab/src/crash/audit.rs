@@ -2,7 +2,7 @@
 
 use super::content::{BLOCK, BLOCKS_MAX};
 use super::op::Source;
-use super::tree::{Handle, Id, Kind, Object, TOP, Tree};
+use super::tree::{Handle, Id, Object, ObjectKind, TOP, Tree};
 use std::collections::BTreeMap;
 use weir_load::engine::Session;
 use weir_load::error::BenchError;
@@ -30,19 +30,19 @@ impl From<BenchError> for Blind {
     }
 }
 
-/// An object as the server shows it.
+/// An object of the server.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ServerObject {
     handle: Handle,
     attributes: Fattr3,
-    /// Of a symbolic link.
+    /// The target of a symbolic link.
     target: String,
 }
 
-/// A tree as the server shows it: its directories by their paths, and the data of files by id.
+/// The server's tree: its directories by their paths, and the data of files by id.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observed {
-    directories: BTreeMap<String, BTreeMap<String, Seen>>,
+    directories: BTreeMap<String, BTreeMap<String, ServerObject>>,
     data: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn observe(session: &mut Session, top: &[u8]) -> Result<Observed, Bli
     Ok(observed)
 }
 
-fn list(session: &mut Session, dir: &[u8]) -> Result<BTreeMap<String, Seen>, Blind> {
+fn list(session: &mut Session, dir: &[u8]) -> Result<BTreeMap<String, ServerObject>, Blind> {
     let mut names = BTreeMap::new();
     let (mut cookie, mut cookie_verifier) = (0, [0; 8]);
     loop {
@@ -106,7 +106,10 @@ fn list(session: &mut Session, dir: &[u8]) -> Result<BTreeMap<String, Seen>, Bli
                     if entry.name != b"." && entry.name != b".." {
                         let name = String::from_utf8_lossy(entry.name).into_owned();
                         let target = String::new();
-                        names.insert(name, Seen { handle: handle.0.into(), attributes, target });
+                        names.insert(
+                            name,
+                            ServerObject { handle: handle.0.into(), attributes, target },
+                        );
                     }
                 }
                 Ok(!page.eof)
@@ -173,7 +176,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn object(&mut self, id: Id, object: &Object, seen: &Seen, path: &str) {
+    fn object(&mut self, id: Id, object: &Object, seen: &ServerObject, path: &str) {
         let attributes = &seen.attributes;
         if object.handle.as_ref().is_some_and(|handle| *handle != seen.handle) {
             self.wrong.push(format!("{path} is another object than it was"));
@@ -183,12 +186,12 @@ impl Comparison<'_> {
             self.wrong.push(format!("{path} has mode {:o}, not {mode:o}", attributes.mode));
         }
         match (&object.kind, attributes.file_type) {
-            (Kind::Directory(_), FileType::DIR) => self.directory(id, &format!("{path}/")),
-            (Kind::Symlink(target), FileType::LNK) if *target == seen.target => {}
-            (Kind::Symlink(target), FileType::LNK) => {
+            (ObjectKind::Directory(_), FileType::DIR) => self.directory(id, &format!("{path}/")),
+            (ObjectKind::Symlink(target), FileType::LNK) if *target == seen.target => {}
+            (ObjectKind::Symlink(target), FileType::LNK) => {
                 self.wrong.push(format!("{path} leads to {:?}, not {target:?}", seen.target));
             }
-            (Kind::File(content), FileType::REG) => {
+            (ObjectKind::File(content), FileType::REG) => {
                 let links = self.tree.links(id) as u64;
                 if u64::from(attributes.nlink) != links {
                     self.wrong.push(format!("{path} has {} links, not {links}", attributes.nlink));
@@ -228,7 +231,9 @@ pub(super) fn compare_files(
 ) -> Result<Result<Compared, Vec<String>>, Blind> {
     let (mut compared, mut wrong) = (Compared::default(), Vec::new());
     for (id, object) in &tree.objects {
-        let (Kind::File(content), Some(handle)) = (&object.kind, &object.handle) else { continue };
+        let (ObjectKind::File(content), Some(handle)) = (&object.kind, &object.handle) else {
+            continue;
+        };
         let file = FileHandle3(handle);
         let found = session.call(&GetattrArgs { object: file }, |result| match result {
             Res::Ok(ok) => Ok(ok.attributes.size),

@@ -1,9 +1,9 @@
 //! A client's next operation: random, but always one that must succeed.
 
 use super::content::BLOCKS_MAX;
-use super::op::{How, Op, Place};
-use super::tree::{Id, Kind, TOP, Tree};
-use weir_load::rng::Rng;
+use super::op::{DirEntry, How, Op};
+use super::tree::{Id, ObjectKind, TOP, Tree};
+use weir_core::rng::Rng;
 use weir_nfs::v3::wire::StableHow;
 
 /// Directories below a client's top.
@@ -82,7 +82,7 @@ fn mode(tree: &Tree, rng: &mut Rng) -> Option<Op> {
     let candidates = tree
         .objects
         .iter()
-        .filter(|(id, object)| **id != TOP && !matches!(object.kind, Kind::Symlink(_)));
+        .filter(|(id, object)| **id != TOP && !matches!(object.kind, ObjectKind::Symlink(_)));
     let object = pick(rng, candidates.map(|(id, _)| *id).collect())?;
     Some(Op::Mode { object, mode: 0o600 | below(rng, 0o100) })
 }
@@ -101,7 +101,7 @@ fn mkdir(tree: &mut Tree, rng: &mut Rng) -> Option<Op> {
     if directories(tree).len() > DIRECTORIES_MAX {
         return None;
     }
-    let at = Place { dir: TOP, name: format!("dir-{}", rng.below(100)) };
+    let at = DirEntry { dir: TOP, name: format!("dir-{}", rng.below(100)) };
     if tree.find(&at).is_some() { None } else { Some(Op::Mkdir { at, id: tree.next_id() }) }
 }
 
@@ -133,7 +133,7 @@ fn rename(tree: &Tree, rng: &mut Rng) -> Option<Op> {
 /// To a free name, or over an empty directory.
 fn rename_directory(tree: &Tree, rng: &mut Rng) -> Option<Op> {
     let from = taken_place(tree, rng, is_directory)?;
-    let to = Place { dir: TOP, name: format!("dir-{}", rng.below(100)) };
+    let to = DirEntry { dir: TOP, name: format!("dir-{}", rng.below(100)) };
     let possible = match tree.find(&to) {
         None => true,
         Some(other) => tree.names(other).next().is_none(),
@@ -156,28 +156,33 @@ fn directories(tree: &Tree) -> Vec<Id> {
     all.map(|(id, _)| *id).collect()
 }
 
-const fn is_directory(kind: &Kind) -> bool {
-    matches!(kind, Kind::Directory(_))
+const fn is_directory(kind: &ObjectKind) -> bool {
+    matches!(kind, ObjectKind::Directory(_))
 }
 
 fn a_file(tree: &Tree, rng: &mut Rng) -> Option<Id> {
-    let files = tree.objects.iter().filter(|(_, object)| matches!(object.kind, Kind::File(_)));
+    let files =
+        tree.objects.iter().filter(|(_, object)| matches!(object.kind, ObjectKind::File(_)));
     pick(rng, files.map(|(id, _)| *id).collect())
 }
 
-fn free_place(tree: &Tree, rng: &mut Rng) -> Option<Place> {
+fn free_place(tree: &Tree, rng: &mut Rng) -> Option<DirEntry> {
     let dir = pick(rng, directories(tree))?;
-    let place = Place { dir, name: format!("name-{}", rng.below(NAMES_MAX)) };
+    let place = DirEntry { dir, name: format!("name-{}", rng.below(NAMES_MAX)) };
     tree.find(&place).is_none().then_some(place)
 }
 
-fn taken_place(tree: &Tree, rng: &mut Rng, wanted: impl Fn(&Kind) -> bool) -> Option<Place> {
+fn taken_place(
+    tree: &Tree,
+    rng: &mut Rng,
+    wanted: impl Fn(&ObjectKind) -> bool,
+) -> Option<DirEntry> {
     let mut places = Vec::new();
     for dir in directories(tree) {
         let right = tree
             .names(dir)
             .filter(|(_, id)| tree.objects.get(id).is_some_and(|object| wanted(&object.kind)));
-        places.extend(right.map(|(name, _)| Place { dir, name: name.clone() }));
+        places.extend(right.map(|(name, _)| DirEntry { dir, name: name.clone() }));
     }
     pick(rng, places)
 }

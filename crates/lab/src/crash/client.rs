@@ -6,15 +6,15 @@
 
 use super::audit::{self, Blind, Compared};
 use super::choose::choose;
-use super::op::{Answer, Op, Place, location};
+use super::op::{DirEntry, Op, OpReply, location};
 use super::tree::{Handle, Id, TOP, Tree};
 use super::world::{TICK, World};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
+use weir_core::rng::Rng;
 use weir_load::engine::{Session, status_name};
 use weir_load::error::BenchError;
-use weir_load::rng::Rng;
 use weir_nfs::client::{CallError, Caller};
 use weir_nfs::v3::wire::{
     DirOpArgs3, FileHandle3, LookupArgs, MkdirArgs, Res, Sattr3, StableHow, Status,
@@ -55,7 +55,7 @@ pub(super) struct Tally {
     pub(super) compared: Compared,
 }
 
-/// Why a client stopped what it was doing.
+/// Why a client stopped its current operation.
 enum Halt {
     /// The connection is gone, or the machine is going.
     Lost,
@@ -82,7 +82,7 @@ struct Answered {
 
 impl Answered {
     /// Is `second` the same answer again?
-    fn is_repeated_by(&self, second: &Answer) -> bool {
+    fn is_repeated_by(&self, second: &OpReply) -> bool {
         second.handle.is_none() || second.handle == self.handle
     }
 }
@@ -112,7 +112,7 @@ pub(super) struct Client<'w> {
 
 impl<'w> Client<'w> {
     pub(super) fn new(world: &'w World, role: Role, caller: Caller) -> Self {
-        let rng = Rng::new(weir_load::rng::mix(world.run ^ (u64::from(role.number) << 32)));
+        let rng = Rng::new(weir_core::rng::mix(world.run ^ (u64::from(role.number) << 32)));
         Self {
             world,
             role,
@@ -392,7 +392,7 @@ impl<'w> Client<'w> {
                 })
             });
             let (at, answer) = answered.map_err(broken)?.map_err(wrong)?;
-            // A machine without power answers nobody.
+            // A reply after the power cut counts for nothing.
             if self.is_cut() {
                 return Err(Halt::Lost);
             }
@@ -401,7 +401,7 @@ impl<'w> Client<'w> {
         Ok(())
     }
 
-    fn answered(&mut self, at: usize, answer: Result<Answer, Status>) -> Result<(), Halt> {
+    fn answered(&mut self, at: usize, answer: Result<OpReply, Status>) -> Result<(), Halt> {
         let Some(Pending { op, xid, .. }) = self.pending.get(at) else { return Ok(()) };
         let (op, xid) = (op.clone(), *xid);
         self.note(|| match &answer {
@@ -430,7 +430,7 @@ impl<'w> Client<'w> {
     }
 
     /// Takes a success into the tree.
-    fn note_done(&mut self, op: &Op, answer: &Answer, handle: Option<Handle>) -> Result<(), Halt> {
+    fn note_done(&mut self, op: &Op, answer: &OpReply, handle: Option<Handle>) -> Result<(), Halt> {
         let Some(tree) = &mut self.tree else { return Ok(()) };
         if let Op::Write { stable, count, .. } = op {
             let (committed, bytes) = answer.committed.unwrap_or((StableHow::Unstable, 0));
@@ -455,7 +455,7 @@ impl<'w> Client<'w> {
         Ok(())
     }
 
-    fn look_up(&mut self, at: &Place) -> Result<Handle, Halt> {
+    fn look_up(&mut self, at: &DirEntry) -> Result<Handle, Halt> {
         let Some(tree) = &self.tree else { return Err(Halt::Lost) };
         let DirOpArgs3 { dir, name } = location(tree, at);
         let (dir, name) = (Handle::from(dir.0), String::from_utf8_lossy(name).into_owned());

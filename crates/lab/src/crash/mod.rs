@@ -1,19 +1,18 @@
-//! `make crash`: a server that is killed, or loses its power, at random moments under mixed load,
-//! and clients that check whether everything they were answered is there.
+//! `make crash`: kills the server, or cuts its power, at random moments under mixed load, and checks
+//! that no acknowledged change is lost.
 //!
-//! Clients speak NFSv3 through [`weir_nfs::client`]; each has a directory of its own and knows what
-//! every file and name must be, and what is in doubt. After each restart they look at all of it,
-//! send again what was not answered, and go on. A killed server loses no page cache, so nothing
-//! answered may be missing. A power cut (the file system is shut down without its journal) takes
-//! what was not synced: then everything answered as stable must be there, and names too where they
-//! were promised to be.
+//! Clients use NFSv3 through [`weir_nfs::client`]; each has a directory of its own and knows the
+//! content that every file must have, and which changes are in doubt. After each restart they
+//! compare all of it, send unanswered calls again, and continue. A killed server does not lose the
+//! page cache, so every acknowledged change must be there. A power cut (the file system is shut down
+//! without its journal) loses data that was not synced: then everything acknowledged as stable must
+//! be there, and names too where their durability is promised.
 //!
-//! The load follows from the seed; when exactly it is struck depends on the machine.
+//! The load follows from the seed; the moments of kills and cuts depend on the machine.
 
 mod audit;
 mod choose;
 mod client;
-mod command;
 mod content;
 mod held;
 mod op;
@@ -22,27 +21,26 @@ mod phase;
 mod present;
 mod recovery;
 mod tree;
-pub(crate) mod victim;
+mod watcher;
 mod world;
 
-use crate::demo::Stop;
-use crate::disk::Disk;
-use crate::peers::Filesystem;
+use crate::campaign::{self, Campaign, Origin, Report};
+use crate::disk::{Disk, Filesystem};
+use crate::judge::Check;
 use crate::sandbox;
-use anyhow::{Context, Result, bail};
-use phase::{Event, Outcome, Phase};
+use crate::server::Settings;
+use crate::stop::Stop;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use phase::{Event, Phase, PhaseOutcome};
 use recovery::Recovery;
 use serde::Serialize;
-use std::path::PathBuf;
-use victim::Setup;
-use weir_bench::machine;
-
-pub(crate) use command::Command;
+use std::path::{Path, PathBuf};
 
 /// Room for the trees that are left behind after power cuts.
 const DISK_BYTES: u64 = 8 << 30;
 const DURABILITIES: [&str; 2] = ["power", "process"];
-/// The programs that power cuts need, and the Debian packages that bring them.
+/// The programs that power cuts need, and the Debian packages that contain them.
 const FOR_CUTS: [(&str, &str); 6] = [
     ("xfs_io", "xfsprogs"),
     ("mkfs.xfs", "xfsprogs"),
@@ -52,185 +50,193 @@ const FOR_CUTS: [(&str, &str); 6] = [
     ("ip", "iproute2"),
 ];
 
-/// The work, and the destination of the results.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    /// The `weir` program.
-    pub weir: PathBuf,
-    /// For data directories, file system images and logs.
-    pub work: PathBuf,
-    /// For `crash.json` and `crash.md`; none: only the terminal.
-    pub out: Option<PathBuf>,
-    /// Kills in each durability mode.
-    pub kills: u64,
-    /// Power cuts in each durability mode on each file system. They need root.
-    pub cuts: u64,
-    /// Clients, at least 2.
-    pub clients: u32,
-    /// The seed of the random load.
-    pub seed: u64,
-    /// Numbers of files to measure the time to serve again by.
-    pub files: Vec<u64>,
-    /// The program runs inside its namespaces already.
-    pub inside: bool,
+/// Kill a server and simulate power failures at random moments under mixed load, and check that no
+/// acknowledged data is lost.
+#[derive(Debug, Args)]
+pub(crate) struct Crash {
+    /// Server program [default: the one in the directory of this program].
+    #[arg(long)]
+    weir: Option<PathBuf>,
+    /// Directory for data directories, file system images and logs.
+    #[arg(long, default_value = "target/crash")]
+    work: PathBuf,
+    /// Directory for crash.json and crash.md.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Number of kills per durability mode.
+    #[arg(long, default_value_t = 1000)]
+    kills: u64,
+    /// Number of power failures per durability mode on each of ext4 and XFS (requires root).
+    #[arg(long, default_value_t = 100)]
+    cuts: u64,
+    /// Number of clients.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    clients: u32,
+    /// Seed of the random load [default: random].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Numbers of files for measuring the restart time, in ascending order.
+    #[arg(long, value_delimiter = ',')]
+    files: Vec<u64>,
 }
 
 /// Everything that was found.
 #[derive(Clone, Debug, Serialize)]
-struct Report {
-    version: u32,
-    weir: &'static str,
-    machine: String,
+struct Findings {
+    #[serde(flatten)]
+    origin: Origin,
     seed: u64,
     clients: u32,
     passed: bool,
-    phases: Vec<Part>,
+    phases: Vec<PhaseResult>,
     recovery: Vec<Recovery>,
 }
 
-/// One phase of it.
+/// The result of one phase.
 #[derive(Clone, Debug, Serialize)]
-struct Part {
+struct PhaseResult {
     event: Event,
     durability: &'static str,
     filesystem: &'static str,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: PhaseOutcome,
 }
 
-/// Runs everything. `true` if nothing was found. Prints a line for each phase as the Test Anything
-/// Protocol has it.
-///
-/// # Errors
-/// Says what is missing on the machine, or what failed.
-pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
-    let root = rustix::process::geteuid().is_root();
-    if options.cuts > 0 {
-        check(root)?;
-    }
-    if root && !options.inside {
-        sandbox::enter()?;
-    }
-    if root {
-        sandbox::loopback_up()?;
-    }
-    std::fs::create_dir_all(&options.work)?;
-    let work = options.work.canonicalize()?;
-    let options = &Options { work, ..options.clone() };
-    weir_report::outln!("# seed {}", options.seed);
-    let mut report = Report {
-        version: 1,
-        weir: env!("CARGO_PKG_VERSION"),
-        machine: machine::describe(),
-        seed: options.seed,
-        clients: options.clients,
-        passed: false,
-        phases: Vec::new(),
-        recovery: Vec::new(),
-    };
-    for durability in DURABILITIES {
-        if options.kills > 0 {
-            report.phases.push(kills(options, durability, stop)?);
-            report.told();
+impl Campaign for Crash {
+    fn requirements(&self) -> Result<()> {
+        if self.cuts > 0 {
+            sandbox::programs("power cuts", &FOR_CUTS)?;
+            ensure!(
+                sandbox::is_root(),
+                "power cuts mount file systems: run as root, or with --cuts 0"
+            );
         }
+        Ok(())
     }
-    for filesystem in Filesystem::ALL {
+
+    fn isolated(&self) -> bool {
+        sandbox::is_root()
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Report> {
+        if sandbox::is_root() {
+            sandbox::loopback_up()?;
+        }
+        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |now| now.subsec_nanos().into());
+        let run = Run {
+            options: self,
+            weir: campaign::weir_program(self.weir.as_deref())?,
+            work: campaign::work_directory(&self.work)?,
+            seed: self.seed.unwrap_or_else(clock),
+            stop,
+        };
+        weir_report::outln!("# seed {}", run.seed);
+        let origin = Origin::here();
+        let phases = run.phases()?;
+        let recovery = run.recovery()?;
+        let checks: Vec<Check> = phases.iter().map(present::check).collect();
+        let passed = checks.iter().all(|check| check.passed);
+        let (seed, clients) = (run.seed, self.clients);
+        let findings = Findings { origin, seed, clients, passed, phases, recovery };
+        let page = present::page(&findings);
+        let contents = (&findings, &page, findings.origin.foot());
+        Report::new(checks).files(self.out.as_deref(), &["crash.json", "crash.md"], contents)
+    }
+}
+
+/// A run of the campaign.
+struct Run<'a> {
+    options: &'a Crash,
+    weir: PathBuf,
+    work: PathBuf,
+    seed: u64,
+    stop: &'a Stop,
+}
+
+impl Run<'_> {
+    /// All phases. Prints a line for each in the form of the Test Anything Protocol.
+    fn phases(&self) -> Result<Vec<PhaseResult>> {
+        let mut phases = Vec::new();
+        let mut add = |result: PhaseResult| {
+            present::print(&result, self.seed);
+            phases.push(result);
+        };
         for durability in DURABILITIES {
-            if options.cuts > 0 {
-                report.phases.push(cuts(options, filesystem, durability, stop)?);
-                report.told();
+            if self.options.kills > 0 {
+                add(self.kills(durability)?);
             }
         }
+        for filesystem in Filesystem::ALL {
+            for durability in DURABILITIES {
+                if self.options.cuts > 0 {
+                    add(self.cuts(filesystem, durability)?);
+                }
+            }
+        }
+        Ok(phases)
     }
-    if !options.files.is_empty() {
-        let setup = options.setup(options.work.join("many"), "process");
-        report.recovery = recovery::measure(setup, &options.files, stop)?;
-        remove(&options.work.join("many"))?;
-    }
-    report.passed = report.phases.iter().all(|part| part.outcome.findings.is_empty());
-    if let Some(out) = &options.out {
-        std::fs::create_dir_all(out)?;
-        let json = serde_json::to_string_pretty(&report)?;
-        std::fs::write(out.join("crash.json"), json + "\n")?;
-        std::fs::write(out.join("crash.md"), present::page(&report))?;
-        weir_report::outln!("# report: {}", out.join("crash.md").display());
-    }
-    Ok(report.passed)
-}
 
-impl Options {
-    fn setup(&self, data: PathBuf, durability: &'static str) -> Setup {
-        let log = self.work.join("weir.log");
-        Setup { weir: self.weir.clone(), data, log, durability }
+    fn kills(&self, durability: &'static str) -> Result<PhaseResult> {
+        let data = self.work.join(format!("kills-{durability}"));
+        remove(&data)?;
+        let phase = self.phase(Event::Kill, data.clone(), durability, None);
+        let outcome = phase::run(&phase, self.stop)?;
+        // After a finding the data is kept for inspection.
+        if outcome.findings.is_empty() {
+            remove(&data)?;
+        }
+        Ok(PhaseResult { event: Event::Kill, durability, filesystem: "the machine's own", outcome })
     }
-}
 
-impl Report {
-    /// Tells of the latest phase.
-    fn told(&self) {
-        if let Some(part) = self.phases.last() {
-            present::tell(part, self.seed);
+    fn cuts(&self, filesystem: Filesystem, durability: &'static str) -> Result<PhaseResult> {
+        let name = format!("cuts-{}-{durability}", filesystem.name());
+        let disk = Disk::make(&self.work, &name, filesystem, DISK_BYTES)?;
+        let data = disk.path().join("weir");
+        let phase = self.phase(Event::PowerCut, data, durability, Some(&disk));
+        let outcome = phase::run(&phase, self.stop)?;
+        let filesystem = filesystem.name();
+        Ok(PhaseResult { event: Event::PowerCut, durability, filesystem, outcome })
+    }
+
+    fn phase<'a>(
+        &self,
+        event: Event,
+        data: PathBuf,
+        durability: &'static str,
+        disk: Option<&'a Disk>,
+    ) -> Phase<'a> {
+        let Crash { kills, cuts, clients, .. } = *self.options;
+        Phase {
+            settings: self.settings(data, durability),
+            event,
+            events: if event == Event::Kill { kills } else { cuts },
+            clients,
+            seed: self.seed,
+            disk,
         }
     }
-}
 
-fn kills(options: &Options, durability: &'static str, stop: &Stop) -> Result<Part> {
-    let data = options.work.join(format!("kills-{durability}"));
-    remove(&data)?;
-    let phase = Phase {
-        setup: options.setup(data.clone(), durability),
-        event: Event::Kill,
-        events: options.kills,
-        clients: options.clients,
-        seed: options.seed,
-        disk: None,
-    };
-    let outcome = phase::run(&phase, stop)?;
-    if outcome.findings.is_empty() {
+    /// The time to serve again, for each number of files.
+    fn recovery(&self) -> Result<Vec<Recovery>> {
+        if self.options.files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let data = self.work.join("many");
         remove(&data)?;
+        let settings = Settings { temporary: true, ..self.settings(data, "process") };
+        recovery::measure(settings, &self.options.files, self.stop)
     }
-    Ok(Part { event: Event::Kill, durability, filesystem: "the machine's own", outcome })
+
+    fn settings(&self, data: PathBuf, durability: &'static str) -> Settings {
+        let (weir, log) = (self.weir.clone(), self.work.join("weir.log"));
+        Settings { weir, data, log, durability, temporary: false }
+    }
 }
 
-fn cuts(
-    options: &Options,
-    filesystem: Filesystem,
-    durability: &'static str,
-    stop: &Stop,
-) -> Result<Part> {
-    let name = format!("cuts-{}-{durability}", filesystem.name());
-    let disk = Disk::make(&options.work, &name, filesystem, DISK_BYTES)?;
-    let phase = Phase {
-        setup: options.setup(disk.path().join("weir"), durability),
-        event: Event::PowerCut,
-        events: options.cuts,
-        clients: options.clients,
-        seed: options.seed,
-        disk: Some(&disk),
-    };
-    let outcome = phase::run(&phase, stop)?;
-    Ok(Part { event: Event::PowerCut, durability, filesystem: filesystem.name(), outcome })
-}
-
-fn check(root: bool) -> Result<()> {
-    let missing: Vec<_> = FOR_CUTS
-        .iter()
-        .filter(|(program, _)| weir_bench::program::find(program).is_none())
-        .collect();
-    if !missing.is_empty() {
-        let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
-        bail!("power cuts need {missing:?}: apt-get install {}", packages.join(" "));
-    }
-    if !root {
-        bail!("power cuts mount file systems: run as root, or with --cuts 0");
-    }
-    Ok(())
-}
-
-fn remove(data: &std::path::Path) -> Result<()> {
+fn remove(data: &Path) -> Result<()> {
     if data.exists() {
         std::fs::remove_dir_all(data)
-            .with_context(|| format!("can't remove {}", data.display()))?;
+            .with_context(|| format!("cannot remove {}", data.display()))?;
     }
     Ok(())
 }

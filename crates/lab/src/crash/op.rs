@@ -12,7 +12,7 @@ use weir_nfs::v3::wire::{
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DirEntry {
     pub(super) dir: Id,
     pub(super) name: String,
 }
@@ -32,19 +32,19 @@ pub(super) enum Op {
     Commit { file: Id },
     Size { file: Id, blocks: u32 },
     Mode { object: Id, mode: u32 },
-    Create { at: Place, how: How, id: Id },
-    Mkdir { at: Place, id: Id },
-    Symlink { at: Place, id: Id, target: String },
-    Link { object: Id, at: Place },
-    Rename { from: Place, to: Place },
-    Remove { at: Place },
-    Rmdir { at: Place },
+    Create { at: DirEntry, how: How, id: Id },
+    Mkdir { at: DirEntry, id: Id },
+    Symlink { at: DirEntry, id: Id, target: String },
+    Link { object: Id, at: DirEntry },
+    Rename { from: DirEntry, to: DirEntry },
+    Remove { at: DirEntry },
+    Rmdir { at: DirEntry },
 }
 
-/// The content of a successful answer, as far as anybody looks.
+/// The content of a successful reply that is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
-    /// Of what was made.
+pub(super) struct OpReply {
+    /// The handle of a new object.
     pub(super) handle: Option<Handle>,
     /// Of a WRITE or COMMIT.
     pub(super) verifier: Verifier,
@@ -85,7 +85,7 @@ impl Op {
         }
     }
 
-    /// The mode of what it makes, if that is determined.
+    /// The mode of the new object, if that is determined.
     pub(super) const fn mode(&self) -> Option<u32> {
         match self {
             Self::Create { how: How::Unchecked | How::Guarded, .. } => Some(FILE_MODE),
@@ -152,17 +152,17 @@ impl Op {
         }
     }
 
-    /// Reads the answer: what it says, or the status it failed with.
-    pub(super) fn answer(&self, reply: &Reply<'_>) -> Result<Result<Answer, Status>, CallError> {
+    /// Parses the reply: its content, or the status of the failure.
+    pub(super) fn answer(&self, reply: &Reply<'_>) -> Result<Result<OpReply, Status>, CallError> {
         match self {
-            Self::Write { .. } => read::<WriteArgs<'_>, _, _>(reply, |ok| Answer {
+            Self::Write { .. } => read::<WriteArgs<'_>, _, _>(reply, |ok| OpReply {
                 verifier: ok.verifier,
                 committed: Some((ok.committed, ok.count)),
-                ..Answer::default()
+                ..OpReply::default()
             }),
-            Self::Commit { .. } => read::<CommitArgs<'_>, _, _>(reply, |ok| Answer {
+            Self::Commit { .. } => read::<CommitArgs<'_>, _, _>(reply, |ok| OpReply {
                 verifier: ok.verifier,
-                ..Answer::default()
+                ..OpReply::default()
             }),
             Self::Size { .. } | Self::Mode { .. } => read::<SetattrArgs<'_>, _, _>(reply, nothing),
             Self::Create { .. } => read::<CreateArgs<'_>, _, _>(reply, made),
@@ -184,7 +184,7 @@ impl Op {
     }
 
     /// The place at which the operation makes an object.
-    pub(super) const fn makes(&self) -> Option<&Place> {
+    pub(super) const fn makes(&self) -> Option<&DirEntry> {
         match self {
             Self::Create { at, .. } | Self::Mkdir { at, .. } | Self::Symlink { at, .. } => Some(at),
             _ => None,
@@ -193,7 +193,7 @@ impl Op {
 }
 
 /// The place as the wire has it.
-pub(super) fn location<'a>(tree: &'a Tree, at: &'a Place) -> DirOpArgs3<'a> {
+pub(super) fn location<'a>(tree: &'a Tree, at: &'a DirEntry) -> DirOpArgs3<'a> {
     DirOpArgs3 { dir: FileHandle3(tree.handle(at.dir)), name: at.name.as_bytes() }
 }
 
@@ -209,8 +209,8 @@ fn set(
 
 fn read<'r, A, O, F>(
     reply: &Reply<'r>,
-    done: impl FnOnce(O) -> Answer,
-) -> Result<Result<Answer, Status>, CallError>
+    done: impl FnOnce(O) -> OpReply,
+) -> Result<Result<OpReply, Status>, CallError>
 where
     A: RemoteCall<Results<'r> = Res<O, F>>,
 {
@@ -220,10 +220,10 @@ where
     })
 }
 
-fn made(ok: NewObject<'_>) -> Answer {
-    Answer { handle: ok.object.map(|handle| handle.0.into()), ..Answer::default() }
+fn made(ok: NewObject<'_>) -> OpReply {
+    OpReply { handle: ok.object.map(|handle| handle.0.into()), ..OpReply::default() }
 }
 
-fn nothing<T>(_: T) -> Answer {
-    Answer::default()
+fn nothing<T>(_: T) -> OpReply {
+    OpReply::default()
 }

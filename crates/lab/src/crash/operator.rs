@@ -1,10 +1,10 @@
-//! An operator who changes the catalogue while the server is killed, and looks whether what was
-//! answered is so: a volume's quota, and whether another volume exists.
+//! An operator who changes the catalogue while the server is killed, and checks that acknowledged
+//! changes are kept: a volume's quota, and whether another volume exists.
 
 use super::world::{TICK, World};
 use std::path::Path;
 use weir_api::{Client, ClientError, Dry, NewVolume, VolumeChange};
-use weir_load::rng::Rng;
+use weir_core::rng::Rng;
 
 const GIB: u64 = 1 << 30;
 
@@ -19,8 +19,8 @@ struct Facts {
     exists: Vec<bool>,
 }
 
-/// Changes the catalogue of the server on `data` until the run is over; gives how many changes were
-/// answered.
+/// Changes the catalogue of the server on `data` until the run is over; the number of acknowledged
+/// changes.
 pub(super) fn run(world: &World, data: &Path, pool: &str, quota_bytes: u64) -> u64 {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         world.found("operator".to_owned(), vec!["no runtime".to_owned()], Vec::new());
@@ -32,7 +32,7 @@ pub(super) fn run(world: &World, data: &Path, pool: &str, quota_bytes: u64) -> u
     while !world.stopped() {
         let cuts = world.cuts();
         let turn = async {
-            // A machine without power answers nobody.
+            // A reply after the power cut counts for nothing.
             let alive = || if world.cuts_begun() == cuts { Ok(()) } else { Err(Trouble::Away) };
             facts.compare(&client, alive).await?;
             facts.change(&client, pool, &mut rng, alive).await?;
@@ -51,7 +51,7 @@ pub(super) fn run(world: &World, data: &Path, pool: &str, quota_bytes: u64) -> u
     changes
 }
 
-/// Why a turn came to nothing.
+/// Why a turn failed.
 enum Trouble {
     /// The server was killed.
     Away,
@@ -70,7 +70,7 @@ impl From<ClientError> for Trouble {
 }
 
 impl Facts {
-    /// Looks at the catalogue: what it says is what was in doubt.
+    /// Compares the catalogue with the possible states, and keeps the one that is true.
     async fn compare(
         &mut self,
         client: &Client,
@@ -91,7 +91,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Makes one change; until it is answered the state before it is right as well.
+    /// Makes one change; until the reply, the state before it is possible too.
     async fn change(
         &mut self,
         client: &Client,

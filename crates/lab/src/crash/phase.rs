@@ -1,20 +1,21 @@
-//! One phase of a run: a server in one durability mode, clients, and so many kills or power cuts.
+//! One phase of a run: a server in one durability mode, clients, and a number of kills or power cuts.
 
 use super::audit::Compared;
 use super::client::{Client, Role, Tally};
 use super::held;
 use super::operator;
-use super::victim::{self, Setup, Victim};
+use super::watcher;
 use super::world::{Finding, TICK, World};
-use crate::demo::{Operator, Stop};
 use crate::disk::Disk;
+use crate::server::{Settings, TestServer};
+use crate::stop::Stop;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
+use weir_core::rng::Rng;
 use weir_load::NfsTarget;
-use weir_load::rng::Rng;
 
 const POOL: &str = "crash";
 const POOL_TEBIBYTES: u64 = 256;
@@ -26,7 +27,7 @@ const VOLUME_GIBIBYTES: u64 = 32 * 1024;
 const QUIET_OPERATIONS: u64 = 200;
 /// Kills between two pauses in which usage is compared; after power cuts it always is.
 const PAUSE_EVERY: u64 = 8;
-/// One kill in so many comes while the server starts.
+/// One in this number of kills comes while the server starts.
 const START_KILLS: u64 = 5;
 /// Longest time until a pause is reached.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,7 +51,7 @@ pub(super) enum Event {
 
 /// A phase.
 pub(super) struct Phase<'a> {
-    pub(super) setup: Setup,
+    pub(super) settings: Settings,
     pub(super) event: Event,
     pub(super) events: u64,
     pub(super) clients: u32,
@@ -61,7 +62,7 @@ pub(super) struct Phase<'a> {
 
 /// The outcome of a phase.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct PhaseOutcome {
     pub(super) events: u64,
     /// Of those, how many while the server started.
     pub(super) during_start: u64,
@@ -75,7 +76,7 @@ pub(super) struct Outcome {
     pub(super) asked_again: u64,
     /// Blocks that were sent again because the write verifier had changed.
     pub(super) rewritten_blocks: u64,
-    /// Comparisons of a client's whole tree with the server's, and what they covered.
+    /// Comparisons of a client's whole tree with the server's, and their extent.
     pub(super) audits: u64,
     pub(super) compared: Compared,
     /// Comparisons of a volume's usage, in units of 4 KiB, with what the file system says and,
@@ -88,7 +89,7 @@ pub(super) struct Outcome {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Outcome {
+impl PhaseOutcome {
     fn add(&mut self, tally: &Tally) {
         for (word, count) in &tally.operations {
             *self.operations.entry(word).or_default() += count;
@@ -106,57 +107,56 @@ impl Outcome {
 ///
 /// # Errors
 /// If the server ends by itself or does not come back, or the machine fails.
-pub(super) fn run(phase: &Phase<'_>, stop: &Stop) -> Result<Outcome> {
-    let mut victim = Victim::new(phase.setup.clone())?;
-    victim.start()?;
-    let operator = Operator::connect(victim.data())?;
+pub(super) fn run(phase: &Phase<'_>, stop: &Stop) -> Result<PhaseOutcome> {
+    let (mut server, operator) = TestServer::start_new(phase.settings.clone())?;
     operator.make_pool(POOL, POOL_TEBIBYTES, None)?;
     for name in [BUSY, QUIET, operator::RESIZED] {
         operator.make_volume(name, POOL, VOLUME_GIBIBYTES)?;
     }
-    let roots = [victim.mount(&format!("/{BUSY}"))?, victim.mount(&format!("/{QUIET}"))?];
-    let durable_names = phase.setup.durability == "power";
-    let world = World::new(victim.address(), phase.seed, durable_names);
+    let mut mount = |volume| server.mount(&format!("/{volume}"), &watcher::caller());
+    let roots = [mount(BUSY)?, mount(QUIET)?];
+    let durable_names = phase.settings.durability == "power";
+    let world = World::new(server.address(), phase.seed, durable_names);
     world.begin_life();
-    let mut course = Course {
+    let mut run = PhaseRun {
         phase,
         world: &world,
-        victim,
+        server,
         roots,
         rng: Rng::new(phase.seed),
-        outcome: Outcome::default(),
+        outcome: PhaseOutcome::default(),
     };
     std::thread::scope(|scope| {
-        let clients = course.start_clients(scope);
-        let data = course.victim.data().to_owned();
+        let clients = run.start_clients(scope);
+        let data = run.server.data().to_owned();
         let quota = VOLUME_GIBIBYTES << 30;
         let shared = &world;
         let changes = scope.spawn(move || operator::run(shared, &data, POOL, quota));
-        let done = clients.as_ref().map_or(Ok(()), |_| course.events(stop));
+        let done = clients.as_ref().map_or(Ok(()), |_| run.events(stop));
         world.stop();
         for client in clients? {
             let tally = client.join().map_err(|_| anyhow::anyhow!("a client has panicked"))?;
-            course.outcome.add(&tally);
+            run.outcome.add(&tally);
         }
-        course.outcome.catalogue_changes = changes.join().unwrap_or(0);
+        run.outcome.catalogue_changes = changes.join().unwrap_or(0);
         done
     })?;
-    course.victim.end();
-    course.outcome.findings = world.take_findings();
-    Ok(course.outcome)
+    run.server.stop();
+    run.outcome.findings = world.take_findings();
+    Ok(run.outcome)
 }
 
-struct Course<'a> {
+struct PhaseRun<'a> {
     phase: &'a Phase<'a>,
     world: &'a World,
-    victim: Victim,
+    server: TestServer,
     /// Top directories of the busy and the quiet volume.
     roots: [Box<[u8]>; 2],
     rng: Rng,
-    outcome: Outcome,
+    outcome: PhaseOutcome,
 }
 
-impl<'a> Course<'a> {
+impl<'a> PhaseRun<'a> {
     /// All clients but the last work in the busy volume.
     fn start_clients<'s>(
         &self,
@@ -175,7 +175,7 @@ impl<'a> Course<'a> {
                 source: NfsTarget::new(world.address, "").source(number, count.max(2))?,
                 operations_max: last.then_some(QUIET_OPERATIONS),
             };
-            let client = Client::new(world, role, victim::caller());
+            let client = Client::new(world, role, watcher::caller());
             let named = Builder::new().name(format!("client-{number}"));
             Ok(named.spawn_scoped(scope, move || client.run())?)
         };
@@ -210,8 +210,8 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Is the usage compared in this life? After a cut clients work a while before that, so that
-    /// the recount is disturbed.
+    /// Is the usage compared before the next kill? After a cut, clients work for a while first, so
+    /// that the recount runs under load.
     fn pause_is_due(&mut self) -> bool {
         if self.phase.event == Event::PowerCut {
             self.work_on();
@@ -220,14 +220,14 @@ impl<'a> Course<'a> {
         self.outcome.events.is_multiple_of(PAUSE_EVERY)
     }
 
-    /// Lets clients work for a random while.
+    /// Lets clients work for a random time.
     fn work_on(&mut self) {
         sleep_ms(LOAD_MS.start + self.rng.below(LOAD_MS.end - LOAD_MS.start));
     }
 
     fn serve(&mut self) -> Result<()> {
         let [busy, _] = &self.roots;
-        let after = self.victim.serving(busy)?;
+        let after = watcher::serving(&mut self.server, busy)?;
         self.outcome.serving_ms.push(after.as_secs_f64() * 1e3);
         Ok(())
     }
@@ -239,25 +239,25 @@ impl<'a> Course<'a> {
             self.world.begin_cut();
             disk.cut()?;
             sleep_ms(self.rng.below(DYING_MS));
-            self.victim.kill_what_is_left()?;
+            self.server.kill_if_running()?;
             disk.restore()?;
             self.world.end_cut();
         } else {
-            self.victim.kill()?;
+            self.server.kill()?;
         }
         self.outcome.events += 1;
         self.world.begin_life();
-        self.victim.start()
+        self.server.start()
     }
 
-    /// Lets all clients finish and look at everything, and compares the volumes' usage.
+    /// Pauses all clients after a comparison of their trees, and compares the usage of the volumes.
     fn pause(&mut self) -> Result<()> {
         let clients = usize::try_from(self.phase.clients)?;
         let begun = Instant::now();
         self.world.pause(true);
         while self.world.parked() < clients && !self.world.stopped() {
             if begun.elapsed() > PATIENCE {
-                bail!("{} of {clients} clients came to rest", self.world.parked());
+                bail!("{} of {clients} clients paused in time", self.world.parked());
             }
             std::thread::sleep(TICK);
         }
@@ -286,10 +286,10 @@ impl<'a> Course<'a> {
     /// clients have `written` where that is certain.
     fn compare_usage(&mut self, root: &[u8], written: Option<u64>) -> Result<()> {
         let address = self.world.address;
-        let top = held::top_directory(self.victim.data(), victim::fileid(address, root)?)?;
+        let top = held::top_directory(self.server.data(), watcher::fileid(address, root)?)?;
         let begun = Instant::now();
         loop {
-            let used = victim::space(address, root)?;
+            let used = watcher::space(address, root)?;
             let held = held::held_bytes(&top)?;
             if used == held && written.is_none_or(|written| written == used) {
                 self.outcome.usages += 1;

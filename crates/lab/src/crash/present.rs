@@ -1,14 +1,16 @@
-//! The report for people: lines while it runs, a page when it is done.
+//! The report: lines while the campaign runs, and a page at its end.
 
-use super::{Event, Part, Report};
-use std::fmt::Write as _;
+use super::{Event, Findings, PhaseResult};
+use crate::judge::Check;
+use std::collections::BTreeMap;
 use weir_bench::results::median;
+use weir_report::{Cell, Column, Page, Table};
 
-/// A line for the phase, and all that was found in it.
-pub(super) fn tell(part: &Part, seed: u64) {
-    let passed = part.outcome.findings.is_empty();
-    weir_report::outln!("{} - {}", if passed { "ok" } else { "not ok" }, line(part));
-    for finding in &part.outcome.findings {
+/// A line for the phase, and everything that was found in it.
+pub(super) fn print(phase: &PhaseResult, seed: u64) {
+    let check = check(phase);
+    check.print();
+    for finding in &phase.outcome.findings {
         weir_report::outln!("# {}, after {} events:", finding.by, finding.after);
         for what in &finding.what {
             weir_report::outln!("#   {what}");
@@ -17,21 +19,25 @@ pub(super) fn tell(part: &Part, seed: u64) {
             weir_report::outln!("#     {step}");
         }
     }
-    if !passed {
-        weir_report::outln!("# the same load again: --seed {seed}");
+    if !check.passed {
+        weir_report::outln!("# to repeat the load: --seed {seed}");
     }
 }
 
-fn line(part: &Part) -> String {
-    let outcome = &part.outcome;
+/// The rule that a phase has no findings.
+pub(super) fn check(phase: &PhaseResult) -> Check {
+    let outcome = &phase.outcome;
     let operations: u64 = outcome.operations.values().sum();
-    format!(
-        "{} {}, names durable against {}, on {}: {operations} operations, {} in doubt, {} audits of \
-         {} names and {} blocks, {} of usage; {} answered calls sent again; serving again after {:.0} ms",
+    let rule = format!(
+        "{} {}, names durable against {}, on {}",
         outcome.events,
-        event(part.event),
-        loss(part.durability),
-        part.filesystem,
+        event(phase.event),
+        loss(phase.durability),
+        phase.filesystem
+    );
+    let worst = format!(
+        "{operations} operations, {} in doubt, {} audits of {} names and {} blocks, {} of usage; \
+         {} answered calls sent again; serving again after {:.0} ms",
         outcome.in_doubt,
         outcome.audits,
         outcome.compared.names,
@@ -39,7 +45,8 @@ fn line(part: &Part) -> String {
         outcome.usages,
         outcome.asked_again,
         median(outcome.serving_ms.clone()),
-    )
+    );
+    Check::new(rule, worst, outcome.findings.is_empty())
 }
 
 const fn event(event: Event) -> &'static str {
@@ -54,37 +61,63 @@ fn loss(durability: &str) -> &str {
 }
 
 /// The page.
-pub(super) fn page(report: &Report) -> String {
-    let mut out = format!(
-        "# Killed and cut off\n\nWhat `make crash` found. {}\n\nWeir {}, {}. {} clients, seed {}. \
-         The same as data: [crash.json](crash.json). How to read it: \
-         [crash tests](README.md).\n\n## Kills and power cuts\n\n",
-        if report.passed {
-            "**Nothing that was acknowledged was lost.**"
-        } else {
-            "**Something that was acknowledged was lost, or something else was wrong.**"
-        },
-        report.weir,
-        report.machine,
-        report.clients,
-        report.seed,
+pub(super) fn page(findings: &Findings) -> Page {
+    let lead = format!(
+        "Kills and power failures at random moments under mixed load, by `make crash` with {} \
+         clients and seed {}.",
+        findings.clients, findings.seed
     );
-    out.push_str(
-        "| event | `namespace_durability` | file system | events | in the start | operations | in doubt | \
-         done before | answered and sent again | blocks sent again | audits | names | blocks | usage | catalogue | findings |\n\
-         |---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    let mut page = Page::new("Kills and power failures", &lead);
+    let sentence = if findings.passed {
+        "Nothing that was acknowledged was lost."
+    } else {
+        "Something that was acknowledged was lost, or something else was wrong."
+    };
+    page.verdict(findings.passed, sentence);
+    page.section("Kills and power cuts");
+    page.table(&phases(&findings.phases));
+    page.paragraph("The README beside this report explains the columns.");
+    page.section("Operations");
+    page.paragraph("Successful operations of all phases.");
+    page.table(&operations(&findings.phases));
+    if !findings.recovery.is_empty() {
+        page.section("Time to serve again");
+        page.paragraph(
+            "After a kill, median of five: from the start of the process to its first answer, and \
+             to the end of the recount of usage that then runs beside the load. The kernel's page \
+             cache is kept.",
+        );
+        page.table(&recovery(findings));
+    }
+    page
+}
+
+fn phases(phases: &[PhaseResult]) -> Table {
+    let mut columns = ["event", "namespace durability", "file system"].map(Column::words).to_vec();
+    columns.extend(
+        [
+            "events",
+            "in the start",
+            "operations",
+            "in doubt",
+            "done before",
+            "answered and sent again",
+            "blocks sent again",
+            "audits",
+            "names",
+            "blocks",
+            "usage",
+            "catalogue",
+            "findings",
+        ]
+        .map(Column::figures),
     );
-    for part in &report.phases {
-        let outcome = &part.outcome;
-        let operations: u64 = outcome.operations.values().sum();
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {operations} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            event(part.event),
-            part.durability,
-            part.filesystem,
+    let rows = phases.iter().map(|phase| {
+        let outcome = &phase.outcome;
+        let figures = [
             outcome.events,
             outcome.during_start,
+            outcome.operations.values().sum(),
             outcome.in_doubt,
             outcome.were_done,
             outcome.asked_again,
@@ -94,32 +127,36 @@ pub(super) fn page(report: &Report) -> String {
             outcome.compared.blocks,
             outcome.usages,
             outcome.catalogue_changes,
-            outcome.findings.len(),
-        );
+        ];
+        let words = [event(phase.event), phase.durability, phase.filesystem];
+        let mut row: Vec<Cell> = words.map(Cell::from).to_vec();
+        row.extend(figures.map(|figure| Cell::from(figure.to_string())));
+        let count = outcome.findings.len();
+        row.push(Cell::judged(count.to_string(), count == 0));
+        row
+    });
+    Table { columns, rows: rows.collect() }
+}
+
+fn operations(phases: &[PhaseResult]) -> Table {
+    let mut sums = BTreeMap::<&str, u64>::new();
+    for (word, count) in phases.iter().flat_map(|phase| &phase.outcome.operations) {
+        *sums.entry(word).or_default() += count;
     }
-    out.push_str(
-        "\n## Operations\n\nSuccessful ones, all phases together.\n\n| operation | number |\n|---|--:|\n",
-    );
-    let mut operations = std::collections::BTreeMap::<&str, u64>::new();
-    for part in &report.phases {
-        for (word, count) in &part.outcome.operations {
-            *operations.entry(word).or_default() += count;
-        }
+    Table {
+        columns: vec![Column::words("operation"), Column::figures("number")],
+        rows: sums
+            .into_iter()
+            .map(|(word, sum)| vec![word.into(), sum.to_string().into()])
+            .collect(),
     }
-    for (word, count) in operations {
-        let _ = writeln!(out, "| {word} | {count} |");
-    }
-    if !report.recovery.is_empty() {
-        out.push_str(
-            "\n## Time to serve again\n\nAfter a kill, median of five: from the start of the process to its \
-             first answer, and to the end of the recount of usage that then runs beside the load. \
-             What the kernel had cached stays cached.\n\n| files | serves after | usage counted after \
-             |\n|--:|--:|--:|\n",
-        );
-    }
-    for row in &report.recovery {
-        let (serving, counted) = (row.serving_ms, row.counted_ms);
-        let _ = writeln!(out, "| {} | {serving:.0} ms | {counted:.0} ms |", row.files);
-    }
-    out
+}
+
+fn recovery(findings: &Findings) -> Table {
+    let columns = ["files", "serves after", "usage counted after"].map(Column::figures).to_vec();
+    let rows = findings.recovery.iter().map(|row| {
+        let ms = |value: f64| Cell::from(format!("{value:.0} ms"));
+        vec![row.files.to_string().into(), ms(row.serving_ms), ms(row.counted_ms)]
+    });
+    Table { columns, rows: rows.collect() }
 }

@@ -1,7 +1,8 @@
 //! Time until a server serves again after a kill, by the number of files it has.
 
-use super::victim::{self, Setup, Victim, session};
-use crate::demo::{Operator, Stop};
+use super::watcher::{self, session};
+use crate::server::{Settings, TestServer};
+use crate::stop::Stop;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::time::Instant;
@@ -33,16 +34,14 @@ pub(super) struct Recovery {
 ///
 /// # Errors
 /// If the server or the machine fails.
-pub(super) fn measure(setup: Setup, numbers: &[u64], stop: &Stop) -> Result<Vec<Recovery>> {
-    let mut victim = Victim::new(setup)?;
-    victim.start()?;
-    let operator = Operator::connect(victim.data())?;
+pub(super) fn measure(settings: Settings, numbers: &[u64], stop: &Stop) -> Result<Vec<Recovery>> {
+    let (mut server, operator) = TestServer::start_new(settings)?;
     operator.make_pool("many", 256, None)?;
     operator.make_volume("many", "many", 32 * 1024)?;
-    let root = victim.mount("/many")?;
+    let root = server.mount("/many", &watcher::caller())?;
     let (mut present, mut out) = (0, Vec::new());
     for &files in numbers {
-        let mut session = session(victim.address())?;
+        let mut session = session(server.address())?;
         while present < files {
             let count = DIRECTORY_FILES.min(files - present);
             fill(&mut session, &root, present, count)?;
@@ -50,14 +49,12 @@ pub(super) fn measure(setup: Setup, numbers: &[u64], stop: &Stop) -> Result<Vec<
         }
         let (mut serving, mut counted) = (Vec::new(), Vec::new());
         for _ in 0..KILLS {
-            if stop.asked() {
-                bail!("interrupted");
-            }
-            victim.kill()?;
+            stop.check()?;
+            server.kill()?;
             let begun = Instant::now();
-            victim.start()?;
-            serving.push(victim.serving(&root)?.as_secs_f64() * 1e3);
-            while victim::space(victim.address(), &root)? != files * FILE_BYTES {
+            server.start()?;
+            serving.push(watcher::serving(&mut server, &root)?.as_secs_f64() * 1e3);
+            while watcher::space(server.address(), &root)? != files * FILE_BYTES {
                 std::thread::sleep(super::world::TICK);
             }
             counted.push(begun.elapsed().as_secs_f64() * 1e3);

@@ -1,7 +1,7 @@
 //! One client's knowledge of its part of the volume: names, handles, modes and contents.
 
 use super::content::Content;
-use super::op::{Answer, Op, Place};
+use super::op::{DirEntry, Op, OpReply};
 use std::collections::BTreeMap;
 use weir_nfs::v3::wire::StableHow;
 
@@ -22,12 +22,12 @@ pub(super) struct Object {
     pub(super) handle: Option<Handle>,
     /// Permission bits; unknown where it never was set.
     pub(super) mode: Option<u32>,
-    pub(super) kind: Kind,
+    pub(super) kind: ObjectKind,
 }
 
 /// The kind of an object.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     Directory(BTreeMap<String, Id>),
     File(Content),
     Symlink(String),
@@ -45,7 +45,7 @@ pub(super) struct Tree {
 impl Tree {
     /// An empty directory; numbers of objects begin at `next`, after [`TOP`].
     pub(super) fn new(top: Handle, next: Id) -> Self {
-        let kind = Kind::Directory(BTreeMap::new());
+        let kind = ObjectKind::Directory(BTreeMap::new());
         let objects = BTreeMap::from([(TOP, Object { handle: Some(top), mode: None, kind })]);
         Self { objects, gone: Vec::new(), next }
     }
@@ -63,7 +63,7 @@ impl Tree {
 
     pub(super) fn content(&mut self, id: Id) -> Option<&mut Content> {
         match &mut self.objects.get_mut(&id)?.kind {
-            Kind::File(content) => Some(content),
+            ObjectKind::File(content) => Some(content),
             _ => None,
         }
     }
@@ -71,14 +71,14 @@ impl Tree {
     /// The names in a directory; none if it is none.
     pub(super) fn names(&self, dir: Id) -> impl Iterator<Item = (&String, Id)> {
         let names = match self.objects.get(&dir).map(|object| &object.kind) {
-            Some(Kind::Directory(names)) => Some(names),
+            Some(ObjectKind::Directory(names)) => Some(names),
             _ => None,
         };
         names.into_iter().flatten().map(|(name, id)| (name, *id))
     }
 
     /// The object that a name leads to.
-    pub(super) fn find(&self, place: &Place) -> Option<Id> {
+    pub(super) fn find(&self, place: &DirEntry) -> Option<Id> {
         self.names(place.dir).find(|(name, _)| **name == place.name).map(|(_, id)| id)
     }
 
@@ -87,7 +87,7 @@ impl Tree {
         self.objects.keys().map(|&dir| self.names(dir).filter(|(_, to)| *to == id).count()).sum()
     }
 
-    /// Notes that `op` is sent: what it does to contents is in doubt from now on.
+    /// Notes that `op` is sent: its changes of contents are in doubt from now on.
     pub(super) fn sent(&mut self, op: &Op) {
         match *op {
             Op::Write { file, first, count, number, .. } => {
@@ -109,7 +109,7 @@ impl Tree {
     pub(super) fn done(
         &mut self,
         op: &Op,
-        answer: &Answer,
+        answer: &OpReply,
         handle: Option<Handle>,
         durable_names: bool,
     ) -> Vec<(u32, u32)> {
@@ -138,7 +138,7 @@ impl Tree {
     /// The machine lost its power.
     pub(super) fn power_cut(&mut self) {
         for object in self.objects.values_mut() {
-            if let Kind::File(content) = &mut object.kind {
+            if let ObjectKind::File(content) = &mut object.kind {
                 content.power_cut();
             }
         }
@@ -147,7 +147,7 @@ impl Tree {
     /// Blocks with data in all files, if that is certain.
     pub(super) fn used_blocks(&self) -> Option<u64> {
         let used = |object: &Object| match &object.kind {
-            Kind::File(content) => content.used_blocks(),
+            ObjectKind::File(content) => content.used_blocks(),
             _ => Some(0),
         };
         self.objects.values().map(used).sum()
@@ -158,13 +158,13 @@ impl Tree {
     pub(super) fn apply(&mut self, op: &Op, handle: Option<Handle>) {
         match op {
             Op::Create { at, id, .. } => {
-                self.make(at, *id, handle, op.mode(), Kind::File(Content::default()));
+                self.make(at, *id, handle, op.mode(), ObjectKind::File(Content::default()));
             }
             Op::Mkdir { at, id } => {
-                self.make(at, *id, handle, op.mode(), Kind::Directory(BTreeMap::new()));
+                self.make(at, *id, handle, op.mode(), ObjectKind::Directory(BTreeMap::new()));
             }
             Op::Symlink { at, id, target } => {
-                self.make(at, *id, handle, None, Kind::Symlink(target.clone()));
+                self.make(at, *id, handle, None, ObjectKind::Symlink(target.clone()));
             }
             Op::Link { object, at } => self.put(at, *object),
             Op::Rename { from, to } => {
@@ -188,20 +188,29 @@ impl Tree {
         }
     }
 
-    fn make(&mut self, at: &Place, id: Id, handle: Option<Handle>, mode: Option<u32>, kind: Kind) {
+    fn make(
+        &mut self,
+        at: &DirEntry,
+        id: Id,
+        handle: Option<Handle>,
+        mode: Option<u32>,
+        kind: ObjectKind,
+    ) {
         self.objects.insert(id, Object { handle, mode, kind });
         self.put(at, id);
     }
 
-    fn put(&mut self, at: &Place, id: Id) {
-        if let Some(Object { kind: Kind::Directory(names), .. }) = self.objects.get_mut(&at.dir) {
+    fn put(&mut self, at: &DirEntry, id: Id) {
+        if let Some(Object { kind: ObjectKind::Directory(names), .. }) =
+            self.objects.get_mut(&at.dir)
+        {
             names.insert(at.name.clone(), id);
         }
     }
 
-    fn take(&mut self, at: &Place) -> Option<Id> {
+    fn take(&mut self, at: &DirEntry) -> Option<Id> {
         match self.objects.get_mut(&at.dir) {
-            Some(Object { kind: Kind::Directory(names), .. }) => names.remove(&at.name),
+            Some(Object { kind: ObjectKind::Directory(names), .. }) => names.remove(&at.name),
             _ => None,
         }
     }
@@ -222,8 +231,8 @@ mod tests {
     use super::*;
     use crate::crash::op::How;
 
-    fn at(dir: Id, name: &str) -> Place {
-        Place { dir, name: name.to_owned() }
+    fn at(dir: Id, name: &str) -> DirEntry {
+        DirEntry { dir, name: name.to_owned() }
     }
 
     fn tree_with(names: &[&str]) -> Tree {

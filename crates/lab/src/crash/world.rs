@@ -1,4 +1,4 @@
-//! The state that the clients of a run share with the killer of their server.
+//! The state that the clients of a run share with the thread that kills their server.
 
 use super::op::Source;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_load::payload::Payload;
 
-/// Longest time that a client waits for a server that nobody has killed to come back.
+/// Longest time that a client waits for a server that was not killed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time between two looks of a waiting client.
+/// Polling interval of a waiting client.
 pub(super) const TICK: Duration = Duration::from_millis(2);
 
-/// Something that must not be.
+/// A violation.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Finding {
     /// The client or check that found it.
@@ -29,7 +29,7 @@ pub(super) struct Finding {
 pub(super) struct World {
     pub(super) address: SocketAddr,
     pub(super) run: u64,
-    /// Does an answered change of names survive a power cut?
+    /// Does an acknowledged change of names survive a power cut?
     pub(super) durable_names: bool,
     payload: Payload,
     /// Servers started so far.
@@ -40,7 +40,7 @@ pub(super) struct World {
     pause: AtomicBool,
     stop: AtomicBool,
     parked: AtomicUsize,
-    /// Blocks that each client's files use, as it said when it parked last.
+    /// Blocks that each client's files used when it paused last.
     used: Mutex<BTreeMap<u32, Option<u64>>>,
     findings: Mutex<Vec<Finding>>,
 }
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// The power is about to be cut: from now on failures mean nothing.
+    /// The power is about to be cut: failures are expected from now on.
     pub(super) fn begin_cut(&self) {
         self.cuts_begun.fetch_add(1, Ordering::SeqCst);
     }
@@ -117,12 +117,12 @@ impl World {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Is the run over, or has somebody found something?
+    /// Has the run ended, or is there a finding?
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Asks all clients to finish what they have begun, or to go on.
+    /// Asks all clients to finish their calls and wait, or to continue.
     pub(super) fn pause(&self, pause: bool) {
         self.pause.store(pause, Ordering::SeqCst);
     }
@@ -131,7 +131,7 @@ impl World {
         self.pause.load(Ordering::SeqCst) && !self.stopped()
     }
 
-    /// Waits, as one client with nothing under way, until the pause is over.
+    /// Waits until the pause is over, as a client without outstanding calls.
     pub(super) fn park(&self) {
         self.parked.fetch_add(1, Ordering::SeqCst);
         while self.paused() {

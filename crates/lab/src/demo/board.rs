@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir_load::engine::{Phase, Window};
 use weir_report::terminal::{self, Bars};
 
-/// Time between two lines where there is no terminal.
+/// Interval of progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Windows of 100 ms that a shown rate is the mean of.
 const SMOOTHED: usize = 20;
@@ -56,7 +56,7 @@ impl Board {
         }
     }
 
-    /// Prints a line now and then where bars can't be shown.
+    /// Prints a line at intervals if bars can't be shown.
     pub(super) fn tick(&mut self) {
         if self.terminal || self.printed.elapsed() < LINE_EVERY {
             return;

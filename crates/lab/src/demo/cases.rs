@@ -1,6 +1,7 @@
 //! The cases of the demo: the seven rows of the published table, two cases of its own, and one for
 //! each of the other contract models.
 
+use crate::operator::Limits;
 use weir_api::Qos;
 
 /// Quotas, rates and latencies that Azure NetApp Files showed for one row (Standard level, NFSv3,
@@ -29,43 +30,14 @@ pub(super) struct Pool {
     pub(super) qos: Qos,
 }
 
-/// The settings of a volume beside its quota.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
-    /// The volume's own rate in MiB/s, in models that give each its own.
-    pub(crate) mibps: Option<u64>,
-    /// The volume's own operations a second, in a custom pool.
-    pub(crate) iops: Option<u64>,
-    /// Most MiB/s, whatever its contract comes to.
-    pub(crate) max_mibps: Option<u64>,
-    /// Most operations a second.
-    pub(crate) max_iops: Option<u64>,
-    /// Most operations a second of each file.
-    pub(crate) max_file_iops: Option<u64>,
-    /// The volume's weight in a shared pool.
-    pub(crate) weight: Option<u32>,
-}
-
-impl Given {
-    /// Nothing.
-    pub(crate) const NOTHING: Self = Self {
-        mibps: None,
-        iops: None,
-        max_mibps: None,
-        max_iops: None,
-        max_file_iops: None,
-        weight: None,
-    };
-}
-
 /// The kind of load on a volume, and the changes meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LoadKind {
     /// 40 jobs, each from a source address of its own.
     FortyClients,
     /// 40 jobs on 40 connections from one source address.
     OneClient,
-    /// The load of [`Kind::FortyClients`]; the quota is changed under load, up, down and up again.
+    /// The load of [`LoadKind::FortyClients`]; the quota is changed under load, up, down and up again.
     Resized,
 }
 
@@ -81,12 +53,12 @@ pub(super) struct Case {
     /// The volume's quota in GiB.
     pub(super) quota_gibibytes: u64,
     /// The volume's settings beside that.
-    pub(super) given: Given,
+    pub(super) limits: Limits,
     /// The rate that the contract promises, in MiB/s: in the measured part, for a quota that is
     /// changed.
     pub(super) contract_mibps: f64,
     /// The load.
-    pub(super) kind: Kind,
+    pub(super) kind: LoadKind,
     /// The published figures, for the seven rows.
     pub(super) published: Option<Published>,
 }
@@ -116,9 +88,9 @@ const fn row(
     contract_mibps: f64,
     published: Published,
 ) -> Case {
-    let (given, kind) = (Given::NOTHING, Kind::FortyClients);
+    let (limits, kind) = (Limits::NONE, LoadKind::FortyClients);
     let published = Some(published);
-    Case { name, volume, pool, quota_gibibytes, given, contract_mibps, kind, published }
+    Case { name, volume, pool, quota_gibibytes, limits, contract_mibps, kind, published }
 }
 
 /// A case of another model, with half a TiB.
@@ -126,11 +98,11 @@ const fn model(
     name: &'static str,
     volume: &'static str,
     pool: &'static str,
-    given: Given,
+    limits: Limits,
     contract_mibps: f64,
 ) -> Case {
-    let (kind, published) = (Kind::FortyClients, None);
-    Case { name, volume, pool, quota_gibibytes: 512, given, contract_mibps, kind, published }
+    let (kind, published) = (LoadKind::FortyClients, None);
+    Case { name, volume, pool, quota_gibibytes: 512, limits, contract_mibps, kind, published }
 }
 
 const fn published(
@@ -171,7 +143,7 @@ pub(super) const CASES: [Case; 18] = [
         published(49.29, 2.70, 202.0, (186.0, 230.0)),
     ),
     Case {
-        given: Given { mibps: Some(48), ..Given::NOTHING },
+        limits: Limits { mibps: Some(48), ..Limits::NONE },
         ..row(
             "manual, 1 TiB given 48",
             "m48",
@@ -182,7 +154,7 @@ pub(super) const CASES: [Case; 18] = [
         )
     },
     Case {
-        given: Given { mibps: Some(16), ..Given::NOTHING },
+        limits: Limits { mibps: Some(16), ..Limits::NONE },
         ..row(
             "manual, 3 TiB given 16",
             "m16",
@@ -197,9 +169,9 @@ pub(super) const CASES: [Case; 18] = [
         volume: "one",
         pool: "single",
         quota_gibibytes: 1024,
-        given: Given::NOTHING,
+        limits: Limits::NONE,
         contract_mibps: 16.0,
-        kind: Kind::OneClient,
+        kind: LoadKind::OneClient,
         published: None,
     },
     Case {
@@ -207,66 +179,66 @@ pub(super) const CASES: [Case; 18] = [
         volume: "resized",
         pool: "single",
         quota_gibibytes: 1024,
-        given: Given::NOTHING,
+        limits: Limits::NONE,
         contract_mibps: 32.0,
-        kind: Kind::Resized,
+        kind: LoadKind::Resized,
         published: None,
     },
     model(
         "auto, at most 6 MiB/s",
         "capped",
         "single",
-        Given { max_mibps: Some(6), ..Given::NOTHING },
+        Limits { max_mibps: Some(6), ..Limits::NONE },
         6.0,
     ),
     model(
         "auto, at most 500 IOPS",
         "counted",
         "single",
-        Given { max_iops: Some(500), ..Given::NOTHING },
+        Limits { max_iops: Some(500), ..Limits::NONE },
         eights(500),
     ),
     model(
         "auto, files at most 24 IOPS",
         "filed",
         "single",
-        Given { max_file_iops: Some(24), ..Given::NOTHING },
+        Limits { max_file_iops: Some(24), ..Limits::NONE },
         eights(40 * 24),
     ),
     model(
         "flexible, given 24",
         "flexible",
         "flexible",
-        Given { mibps: Some(24), ..Given::NOTHING },
+        Limits { mibps: Some(24), ..Limits::NONE },
         24.0,
     ),
     model(
         "custom, 32 and 1,000 IOPS",
         "custom",
         "custom",
-        Given { mibps: Some(32), iops: Some(1000), ..Given::NOTHING },
+        Limits { mibps: Some(32), iops: Some(1000), ..Limits::NONE },
         eights(1000),
     ),
     model(
         "shared, 3 of 4 parts",
         "three",
         "shared",
-        Given { weight: Some(300), ..Given::NOTHING },
+        Limits { weight: Some(300), ..Limits::NONE },
         12.0,
     ),
     model(
         "shared, 1 of 4 parts",
         "quarter",
         "shared",
-        Given { weight: Some(100), ..Given::NOTHING },
+        Limits { weight: Some(100), ..Limits::NONE },
         4.0,
     ),
-    model("provisioned-v1, in a burst", "burst", "provisioned", Given::NOTHING, eights(10_000)),
+    model("provisioned-v1, in a burst", "burst", "provisioned", Limits::NONE, eights(10_000)),
     model(
         "provisioned-v2, at most its base",
         "base",
         "provisioned2",
-        Given { mibps: Some(100), iops: Some(3000), max_iops: Some(3000), ..Given::NOTHING },
+        Limits { mibps: Some(100), iops: Some(3000), max_iops: Some(3000), ..Limits::NONE },
         eights(3000),
     ),
 ];
@@ -275,7 +247,7 @@ pub(super) const CASES: [Case; 18] = [
 pub(super) const PUBLISHED: usize = 7;
 pub(super) const OWN: usize = 2;
 
-/// The quotas that [`Kind::Resized`] is given one after the other, in GiB and MiB/s: up, down, up.
+/// The quotas that [`LoadKind::Resized`] is given one after the other, in GiB and MiB/s: up, down, up.
 pub(super) const RESIZES: [(u64, f64); 3] = [(2048, 32.0), (1024, 16.0), (2048, 32.0)];
 
 #[cfg(test)]
@@ -296,11 +268,11 @@ mod tests {
         for case in &CASES {
             let pool = POOLS.iter().find(|pool| pool.name == case.pool).unwrap();
             let within = || CASES.iter().filter(|other| other.pool == case.pool);
-            let Given { mibps, iops, max_mibps, max_iops, max_file_iops, weight } = case.given;
+            let Limits { mibps, iops, max_mibps, max_iops, max_file_iops, weight } = case.limits;
             let by_level = |gibibytes: u64| whole(gibibytes) / 1024.0 * 16.0;
-            let weights: u32 = within().filter_map(|other| other.given.weight).sum();
+            let weights: u32 = within().filter_map(|other| other.limits.weight).sum();
             let limit = match pool.qos {
-                Qos::Auto if case.kind == Kind::Resized => RESIZES[2].1,
+                Qos::Auto if case.kind == LoadKind::Resized => RESIZES[2].1,
                 Qos::Auto => by_level(case.quota_gibibytes),
                 Qos::Manual | Qos::Flexible => whole(mibps.unwrap()),
                 Qos::Custom => tighter(whole(mibps.unwrap()), iops),
@@ -324,7 +296,7 @@ mod tests {
         for pool in POOLS {
             let within = || CASES.iter().filter(|case| case.pool == pool.name);
             let quota = |case: &Case| match case.kind {
-                Kind::Resized => RESIZES[0].0,
+                LoadKind::Resized => RESIZES[0].0,
                 _ => case.quota_gibibytes,
             };
             assert!(within().map(quota).sum::<u64>() <= pool.tebibytes * 1024, "{}", pool.name);
@@ -334,7 +306,7 @@ mod tests {
                 Qos::ProvisionedV2 => 10_340,
                 _ => pool.tebibytes * 16,
             };
-            assert!(within().filter_map(|case| case.given.mibps).sum::<u64>() <= budget);
+            assert!(within().filter_map(|case| case.limits.mibps).sum::<u64>() <= budget);
         }
         let published = |case: &Case| case.published.is_some();
         assert!(CASES[..PUBLISHED].iter().all(published));

@@ -3,7 +3,7 @@
 //! cause and effect.
 
 use super::processors::{Longest, OTHERS_PERCENT, Second};
-use super::stalls::Kind;
+use super::stalls::StallKind;
 use weir_load::stats::result::Interval;
 
 /// The shortest stall that is reported (ms). The rule for 1 s windows allows 50 ms.
@@ -43,10 +43,10 @@ fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
         }
     };
     for (kind, words) in [
-        (Kind::AllWatchdogs, "the watchdogs of all processors waited at once"),
-        (Kind::Watchdog, "the watchdog of a processor waited"),
-        (Kind::Ready, "a ready worker of the server had no processor"),
-        (Kind::Blocked, "a worker of the server was blocked in the kernel"),
+        (StallKind::AllWatchdogs, "the watchdogs of all processors waited at once"),
+        (StallKind::Watchdog, "the watchdog of a processor waited"),
+        (StallKind::Ready, "a ready worker of the server had no processor"),
+        (StallKind::Blocked, "a worker of the server was blocked in the kernel"),
     ] {
         let longest = longest(during, kind, within);
         tell(longest.map_or(0.0, |one| one.ms), STALL_MS, &|ms| {
@@ -73,7 +73,7 @@ fn hindrances(during: &[&Second], within: Interval) -> Vec<String> {
 }
 
 /// The longest stall of one kind that overlaps the interval.
-fn longest(during: &[&Second], kind: Kind, within: Interval) -> Option<Longest> {
+fn longest(during: &[&Second], kind: StallKind, within: Interval) -> Option<Longest> {
     let all = during.iter().flat_map(|second| &second.stalls);
     let touches = |one: &&Longest| {
         one.what == kind && one.at_s < within.to_s && one.at_s + one.ms / 1000.0 > within.from_s
@@ -98,7 +98,7 @@ mod tests {
         meanwhile(&seconds, Interval { from_s: 4.7, to_s: 5.7 })
     }
 
-    fn stalled(what: Kind, at_s: f64, ms: f64) -> String {
+    fn stalled(what: StallKind, at_s: f64, ms: f64) -> String {
         told(|second| second.stalls.push(Longest { what, at_s, ms }))
     }
 
@@ -108,19 +108,19 @@ mod tests {
     fn a_calm_machine_is_said_to_be_calm() {
         let calm = format!("no hindrance was seen; {CALM}");
         assert_eq!(told(|_| ()), calm);
-        assert_eq!(stalled(Kind::AllWatchdogs, 5.0, 19.0), calm, "too short to tell");
+        assert_eq!(stalled(StallKind::AllWatchdogs, 5.0, 19.0), calm, "too short to tell");
     }
 
     #[test]
     fn each_hindrance_is_named() {
         let due = |words: &str| format!("{words}; {CALM}");
-        let all = stalled(Kind::AllWatchdogs, 5.25, 64.0);
+        let all = stalled(StallKind::AllWatchdogs, 5.25, 64.0);
         assert_eq!(all, due("the watchdogs of all processors waited at once for 64 ms at 5.25 s"));
-        let one = stalled(Kind::Watchdog, 5.25, 64.0);
+        let one = stalled(StallKind::Watchdog, 5.25, 64.0);
         assert_eq!(one, due("the watchdog of a processor waited for 64 ms at 5.25 s"));
-        let ready = stalled(Kind::Ready, 5.25, 64.0);
+        let ready = stalled(StallKind::Ready, 5.25, 64.0);
         assert_eq!(ready, due("a ready worker of the server had no processor for 64 ms at 5.25 s"));
-        let disk = stalled(Kind::Blocked, 5.25, 80.0);
+        let disk = stalled(StallKind::Blocked, 5.25, 80.0);
         let words = "a worker of the server was blocked in the kernel for 80 ms at 5.25 s";
         assert_eq!(disk, due(words));
         let others = told(|second| second.others_percent = Some(31.4));
@@ -135,7 +135,7 @@ mod tests {
     fn late_watchdogs_are_told_beside_how_busy_the_processors_were_and_what_the_host_took() {
         let late = |busy_percent, stolen_percent| {
             told(|second| {
-                let all = Longest { what: Kind::AllWatchdogs, at_s: 5.1, ms: 70.0 };
+                let all = Longest { what: StallKind::AllWatchdogs, at_s: 5.1, ms: 70.0 };
                 second.stalls.push(all);
                 (second.busy_percent, second.stolen_percent) = (busy_percent, stolen_percent);
             })
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn what_lies_outside_the_stretch_is_not_blamed() {
-        assert!(stalled(Kind::AllWatchdogs, 5.71, 64.0).starts_with("no hindrance"));
+        assert!(stalled(StallKind::AllWatchdogs, 5.71, 64.0).starts_with("no hindrance"));
         assert!(
-            stalled(Kind::AllWatchdogs, 5.69, 64.0).starts_with("the watchdogs"),
+            stalled(StallKind::AllWatchdogs, 5.69, 64.0).starts_with("the watchdogs"),
             "it began before the end"
         );
         let seconds: Vec<Second> = (0..3).map(|at| second(f64::from(at))).collect();

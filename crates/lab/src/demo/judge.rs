@@ -1,9 +1,10 @@
-//! Was the contract kept? The rules of the demo, over what closed-loop clients saw.
+//! The rules of the demonstration, applied to the measurements of closed-loop clients.
 //!
 //! Every rule yields a [`Check`], passed or not, with the worst value met. Nothing here measures
 //! or prints.
 
 use super::rate::{Rate, STEP_S};
+use crate::judge::Check;
 use serde::Serialize;
 use weir_load::stats::result::{Interval, RunResult};
 use weir_report::percent;
@@ -19,36 +20,6 @@ const SHARE: f64 = 0.10;
 /// Longest time until a changed contract is in force, in seconds.
 const CHANGE_S: f64 = 0.1;
 
-/// One rule, applied to one case.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Check {
-    /// The rule in words.
-    pub(crate) rule: String,
-    /// The worst value met.
-    pub(crate) worst: String,
-    /// Was the rule kept?
-    pub(crate) passed: bool,
-    /// The interval in which the worst value was met, for a rule about intervals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) within: Option<Interval>,
-    /// The machine's state in that interval, if the rule was not kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) meanwhile: Option<String>,
-}
-
-impl Check {
-    /// The rule, the worst that was met, and whether that is within the rule.
-    pub(crate) fn new(rule: impl Into<String>, worst: impl Into<String>, passed: bool) -> Self {
-        let (rule, worst) = (rule.into(), worst.into());
-        Self { rule, worst, passed, within: None, meanwhile: None }
-    }
-
-    /// This check, with its worst value met in the interval `from_s..to_s` (seconds of the load).
-    pub(crate) fn within(self, from_s: f64, to_s: f64) -> Self {
-        Self { within: Some(Interval { from_s, to_s }), ..self }
-    }
-}
-
 /// A change of contract under load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
@@ -62,7 +33,7 @@ pub(super) struct Change {
     pub(super) to_mibps: f64,
 }
 
-/// The error of a window in the worst case, and whether any exceeds what is allowed.
+/// The worst error over all windows of each length, and whether any exceeds its bound.
 pub(crate) fn windows(
     rate: &Rate,
     measured: Interval,

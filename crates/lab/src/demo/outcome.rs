@@ -1,16 +1,17 @@
 //! The outcome of the demo, in the shape of `result.json`.
 
-use super::cases::{Case, Kind};
+use super::cases::{Case, LoadKind};
 use super::cause;
-use super::judge::{self, Change, Check};
+use super::judge::{self, Change};
 use super::processors::Second;
 use super::rate::Rate;
+use crate::judge::Check;
 use serde::Serialize;
 use weir_load::stats::result::{Interval, Point, RunResult};
 
 /// The whole demo.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct DemoOutcome {
     /// Version of this shape.
     pub(super) version: u32,
     /// Weir's version.
@@ -66,7 +67,7 @@ pub(super) struct CaseOutcome {
     pub(super) published: Option<PublishedFigures>,
     /// The whole course for the charts, not part of the result.
     #[serde(skip)]
-    pub(super) course: Course,
+    pub(super) course: ThroughputSeries,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -103,7 +104,7 @@ pub(super) struct PublishedFigures {
 
 /// Throughput from the beginning of the load, warm-up included.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Course {
+pub(super) struct ThroughputSeries {
     /// Time in seconds and MiB/s, second by second.
     pub(super) seconds: Vec<(f64, f64)>,
     /// Time in seconds and MiB/s, in steps of 100 ms.
@@ -119,7 +120,7 @@ impl CaseOutcome {
         let measured = result.measured;
         let mut checks = judge::windows(&rate, measured, case.contract_mibps * MIB, request);
         checks.extend(judge::behaviour(result));
-        if case.kind == Kind::Resized {
+        if case.kind == LoadKind::Resized {
             checks.extend(changes.iter().flat_map(|change| judge::change(&rate, change, request)));
         }
         let latency = result.total.latency_ms;
@@ -160,7 +161,7 @@ impl CaseOutcome {
                 p5_ms: row.spread_ms.0,
                 p95_ms: row.spread_ms.1,
             }),
-            course: Course {
+            course: ThroughputSeries {
                 seconds: points(&result.series_1s, 1.0, measured.to_s),
                 tenths: points(&result.series_100ms, 0.1, measured.to_s),
             },
@@ -181,7 +182,7 @@ impl CaseOutcome {
     }
 }
 
-impl Outcome {
+impl DemoOutcome {
     /// Gathers the cases.
     pub(super) fn new(
         started_unix_s: f64,

@@ -1,12 +1,12 @@
 //! One part of the demo: several volumes loaded at the same time.
 
-use super::Stop;
 use super::board::Board;
-use super::cases::{CASES, Case, Kind, OWN, PUBLISHED, RESIZES};
+use super::cases::{CASES, Case, LoadKind, OWN, PUBLISHED, RESIZES};
 use super::judge::Change;
-use super::operator::Operator;
 use super::processors::{Second, Watch};
-use super::server::Server;
+use crate::operator::Operator;
+use crate::server::TestServer;
+use crate::stop::Stop;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 use weir_load::stats::result::RunResult;
@@ -72,8 +72,8 @@ impl Phase {
     fn workload(self, case: &Case, number: u32) -> Workload {
         let (warmup_s, measured_s) = self.seconds();
         let (clients, connections) = match case.kind {
-            Kind::OneClient => (1, JOBS),
-            Kind::FortyClients | Kind::Resized => (JOBS, 1),
+            LoadKind::OneClient => (1, JOBS),
+            LoadKind::FortyClients | LoadKind::Resized => (JOBS, 1),
         };
         Workload {
             name: case.name.to_owned(),
@@ -98,13 +98,18 @@ impl Phase {
 
     /// Loads all cases at once. Returns the result and the contract changes of each, and the
     /// machine's state meanwhile.
-    pub(super) fn run(self, server: &Server, operator: &Operator, stop: &Stop) -> Result<Loaded> {
+    pub(super) fn run(
+        self,
+        server: &TestServer,
+        operator: &Operator,
+        stop: &Stop,
+    ) -> Result<Loaded> {
         let cases = self.cases();
         let (warmup_s, measured_s) = self.seconds();
         let mut board = Board::new(cases, warmup_s + measured_s);
         let mut ready = Vec::new();
         for (number, case) in (0u32..).zip(cases) {
-            let target = Target::Nfs(NfsTarget::new(server.nfs(), format!("/{}", case.volume)));
+            let target = Target::Nfs(NfsTarget::new(server.address(), format!("/{}", case.volume)));
             let prepared = prepare(&target, &self.workload(case, number))
                 .with_context(|| format!("preparing {}", case.name))?;
             ready.push(prepared);
@@ -114,7 +119,7 @@ impl Phase {
             let handle = prepared.spawn(Control::new(), board.observer(number))?;
             runs.push(Run { case: &cases[number], handle, changes: Vec::new() });
         }
-        let mut processors = Watch::of(server.pid());
+        let mut processors = Watch::of(server.pid()?);
         while !runs.iter().all(|run| run.handle.is_finished()) {
             for run in &mut runs {
                 run.attend(operator, stop)?;
@@ -171,7 +176,7 @@ struct Run {
 }
 
 impl Run {
-    /// Does what is due: ends the run if asked to, changes the quota when it is time.
+    /// Stops the run if asked to, and changes the quota when it is time.
     fn attend(&mut self, operator: &Operator, stop: &Stop) -> Result<()> {
         let control = self.handle.control();
         if stop.asked() {
@@ -179,7 +184,8 @@ impl Run {
         }
         let number = self.changes.len();
         let due = RESIZE_AT_S.get(number).zip(RESIZES.get(number));
-        let (Kind::Resized, Some((&due_s, &(gibibytes, to_mibps)))) = (self.case.kind, due) else {
+        let (LoadKind::Resized, Some((&due_s, &(gibibytes, to_mibps)))) = (self.case.kind, due)
+        else {
             return Ok(());
         };
         let Some(at_s) = control.elapsed_s().filter(|&now| now >= due_s) else { return Ok(()) };

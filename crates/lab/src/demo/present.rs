@@ -1,6 +1,6 @@
 //! The demo's table and page.
 
-use super::outcome::{CaseOutcome, Outcome};
+use super::outcome::{CaseOutcome, DemoOutcome};
 use super::processors;
 use weir_report::{
     Cell, Column, Dot, Fact, Line, Page, RangeChart, RangeRow, Series, Span, Stretch, Table,
@@ -8,7 +8,7 @@ use weir_report::{
 };
 
 /// The table at the end of the demo: contract, measured, error, latency, the published row beside.
-pub(super) fn table(outcome: &Outcome) -> Table {
+pub(super) fn table(outcome: &DemoOutcome) -> Table {
     let columns = vec![
         Column::words("case"),
         Column::figures("contract MiB/s"),
@@ -74,7 +74,7 @@ fn megabytes(mibps: f64) -> String {
 }
 
 /// The changes of contract under load, rule by rule.
-pub(super) fn changes(outcome: &Outcome) -> Table {
+pub(super) fn changes(outcome: &DemoOutcome) -> Table {
     let columns = vec![
         Column::words("changed under load"),
         Column::figures("in force"),
@@ -99,7 +99,7 @@ pub(super) fn changes(outcome: &Outcome) -> Table {
 }
 
 /// The report.
-pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
+pub(super) fn page(outcome: &DemoOutcome) -> Page {
     let mut page = Page::new(
         "Contracts of every model, under load",
         "Seven volumes of a published measurement, two cases of our own and one for each other \
@@ -152,10 +152,10 @@ pub(super) fn page(outcome: &Outcome, machine: &str) -> String {
     let rules = rules(outcome);
     page.section("Every rule");
     page.details(&format!("{} rules and the worst that was met", rules.rows.len()), &rules);
-    page.finish(&format!("Weir {}. {machine}", outcome.weir))
+    page
 }
 
-fn quota_section(page: &mut Page, outcome: &Outcome) {
+fn quota_section(page: &mut Page, outcome: &DemoOutcome) {
     page.section("A quota changed under load");
     page.paragraph(
         "The volume's quota goes from 1 to 2 TiB, back, and up again while 40 clients write to it. \
@@ -170,7 +170,7 @@ fn quota_section(page: &mut Page, outcome: &Outcome) {
     page.table(&changes(outcome));
 }
 
-fn facts(outcome: &Outcome) -> [Fact; 4] {
+fn facts(outcome: &DemoOutcome) -> [Fact; 4] {
     let worst = outcome
         .cases
         .iter()
@@ -194,7 +194,7 @@ fn facts(outcome: &Outcome) -> [Fact; 4] {
     ]
 }
 
-fn errors(outcome: &Outcome) -> String {
+fn errors(outcome: &DemoOutcome) -> String {
     let rows = outcome.cases.iter().map(|case| {
         let mut dots = vec![Dot {
             series: Series::Weir,
@@ -236,7 +236,7 @@ fn errors(outcome: &Outcome) -> String {
     .to_svg()
 }
 
-fn latencies(outcome: &Outcome) -> String {
+fn latencies(outcome: &DemoOutcome) -> String {
     let rows = outcome.cases.iter().map(|case| {
         let latency = case.latency_ms;
         let percent = |value: f64, mean: f64| (value / mean.max(1e-9) - 1.0) * 100.0;
@@ -326,7 +326,7 @@ fn resize_timeline(case: &CaseOutcome) -> Timeline {
 }
 
 /// The machine's state in each load: the mean and the worst second, and the longest stalls.
-fn machine_meanwhile(outcome: &Outcome) -> Table {
+fn machine_meanwhile(outcome: &DemoOutcome) -> Table {
     let columns = vec![
         Column::words("load"),
         Column::figures("processors busy, mean (worst second)"),
@@ -344,7 +344,7 @@ fn machine_meanwhile(outcome: &Outcome) -> Table {
     Table { columns, rows: rows.collect() }
 }
 
-fn rules(outcome: &Outcome) -> Table {
+fn rules(outcome: &DemoOutcome) -> Table {
     let columns = vec![
         Column::words("case"),
         Column::words("rule"),

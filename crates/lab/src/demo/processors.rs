@@ -5,7 +5,7 @@
 //! [`super::pressure`] and [`super::stalls`]; a source that is missing leaves the others.
 
 use super::pressure::{Pressure, Waited};
-use super::stalls::{Kind, Span, Stall, Stalls};
+use super::stalls::{Span, Stall, StallKind, Stalls};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub(crate) struct Second {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Longest {
     /// The kind of the stall.
-    pub(crate) what: Kind,
+    pub(crate) what: StallKind,
     /// Start of the stall, in seconds since the load began.
     pub(crate) at_s: f64,
     /// Duration of the stall (ms).
@@ -134,11 +134,11 @@ fn longest(stalls: &[Stall], within: Span) -> Vec<Longest> {
 }
 
 /// The kinds of stalls, in the order of tables, each with its words in a sentence.
-const KINDS: [(Kind, &str); 4] = [
-    (Kind::AllWatchdogs, "the watchdogs of all processors waited at once for at most"),
-    (Kind::Watchdog, "the watchdog of one for"),
-    (Kind::Ready, "a ready worker of the server had no processor for at most"),
-    (Kind::Blocked, "one was blocked in the kernel for"),
+const KINDS: [(StallKind, &str); 4] = [
+    (StallKind::AllWatchdogs, "the watchdogs of all processors waited at once for at most"),
+    (StallKind::Watchdog, "the watchdog of one for"),
+    (StallKind::Ready, "a ready worker of the server had no processor for at most"),
+    (StallKind::Blocked, "one was blocked in the kernel for"),
 ];
 
 /// The value `of` each second (percent), on average and in the worst second, and that second's
@@ -149,7 +149,7 @@ fn course(seconds: &[Second], of: fn(&Second) -> f64) -> Option<(f64, f64, f64)>
 }
 
 /// The longest stall of one kind.
-fn longest_of(seconds: &[Second], kind: Kind) -> Option<&Longest> {
+fn longest_of(seconds: &[Second], kind: StallKind) -> Option<&Longest> {
     let of_kind = seconds.iter().flat_map(|second| &second.stalls).filter(|one| one.what == kind);
     of_kind.max_by(|one, other| one.ms.total_cmp(&other.ms))
 }
@@ -297,15 +297,15 @@ mod tests {
             span: Span { from_s, to_s: from_s + ms / 1000.0 },
         };
         let stalls = [
-            stall(Kind::Ready, 3.2, 20.0),
-            stall(Kind::Ready, 3.9, 300.0),
-            stall(Kind::AllWatchdogs, 3.5, 64.0),
-            stall(Kind::Ready, 4.0, 500.0),
+            stall(StallKind::Ready, 3.2, 20.0),
+            stall(StallKind::Ready, 3.9, 300.0),
+            stall(StallKind::AllWatchdogs, 3.5, 64.0),
+            stall(StallKind::Ready, 4.0, 500.0),
         ];
         let found = longest(&stalls, Span { from_s: 3.0, to_s: 4.0 });
-        let found: Vec<(Kind, f64)> = found.iter().map(|one| (one.what, one.at_s)).collect();
-        assert_eq!(found, [(Kind::AllWatchdogs, 3.5), (Kind::Ready, 3.9)]);
-        let still = Longest { what: Kind::AllWatchdogs, at_s: 3.5, ms: 64.0 };
+        let found: Vec<(StallKind, f64)> = found.iter().map(|one| (one.what, one.at_s)).collect();
+        assert_eq!(found, [(StallKind::AllWatchdogs, 3.5), (StallKind::Ready, 3.9)]);
+        let still = Longest { what: StallKind::AllWatchdogs, at_s: 3.5, ms: 64.0 };
         let second = Second { stalls: vec![still], ..plain(3.0, 50.0, 6.0) };
         let told = summary(&[plain(2.0, 50.0, 0.0), second.clone()]).unwrap();
         let end = "; the watchdogs of all processors waited at once for at most 64 ms (3.5 s)";

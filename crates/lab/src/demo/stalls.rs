@@ -4,12 +4,12 @@
 //! One watchdog thread on each processor sleeps for [`PERIOD`] at a time and notes how late it
 //! woke. It is an ordinary thread, so a late watchdog alone does not say why: the host may have
 //! paused the machine, the kernel may have kept the processor, or other threads had it. How busy
-//! the processors were and what the host took is told beside it for that reason. One more thread
+//! the processors were and the time taken by the host is reported beside it for that reason. One more thread
 //! samples the server's workers in `/proc` (proc_pid_stat(5), `schedstat` of the kernel's
 //! sched-stats documentation): a worker that used no processor time between two samples and was
 //! not asleep was either ready without a processor, or blocked in the kernel.
 
-use super::process::threads_named;
+use crate::process::threads_named;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
@@ -35,7 +35,7 @@ const URGENT: i32 = -20;
 /// The thread that a stall stopped, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum StallKind {
     /// The watchdogs of all watched processors at once.
     AllWatchdogs,
     /// The watchdog of one processor.
@@ -69,7 +69,7 @@ impl Span {
 /// One stall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stall {
-    pub(crate) kind: Kind,
+    pub(crate) kind: StallKind,
     pub(crate) span: Span,
 }
 
@@ -142,7 +142,8 @@ impl Drop for Stalls {
 /// The stalls of each watchdog, and those of all of them at once.
 fn of_processors_alone_and_together(processors: &[Vec<Span>]) -> Vec<Stall> {
     let alone = processors.iter().flatten();
-    let mut all: Vec<Stall> = alone.map(|&span| Stall { kind: Kind::Watchdog, span }).collect();
+    let mut all: Vec<Stall> =
+        alone.map(|&span| Stall { kind: StallKind::Watchdog, span }).collect();
     let Some((first, others)) = processors.split_first() else { return all };
     let mut together = first.clone();
     for other in others {
@@ -153,7 +154,7 @@ fn of_processors_alone_and_together(processors: &[Vec<Span>]) -> Vec<Stall> {
         together = together.iter().flat_map(common).collect();
     }
     let long = together.into_iter().filter(|span| span.to_s - span.from_s >= LEAST_S);
-    all.extend(long.map(|span| Stall { kind: Kind::AllWatchdogs, span }));
+    all.extend(long.map(|span| Stall { kind: StallKind::AllWatchdogs, span }));
     all
 }
 
@@ -218,7 +219,7 @@ struct Sample {
     /// The processor time it has used, in nanoseconds.
     ran: u64,
     /// Ready without a processor or blocked in the kernel; `None` if it runs or sleeps.
-    hindered: Option<Kind>,
+    hindered: Option<StallKind>,
 }
 
 impl Sample {
@@ -233,8 +234,8 @@ impl Sample {
         let ran = schedstat.split_ascii_whitespace().next()?.parse().ok()?;
         let hindered = match state {
             // A running thread is ready too, but it has used processor time by the next sample.
-            'R' => Some(Kind::Ready),
-            'D' => Some(Kind::Blocked),
+            'R' => Some(StallKind::Ready),
+            'D' => Some(StallKind::Blocked),
             _ => None,
         };
         Some(Self { ran, hindered })
@@ -246,7 +247,7 @@ impl Sample {
 struct Follow {
     last: Option<(f64, Sample)>,
     /// The stall under way: its kind, and its start (s).
-    since: Option<(Kind, f64)>,
+    since: Option<(StallKind, f64)>,
 }
 
 impl Follow {
@@ -283,22 +284,22 @@ mod tests {
         ]);
         let together: Vec<Span> = found
             .iter()
-            .filter(|stall| stall.kind == Kind::AllWatchdogs)
+            .filter(|stall| stall.kind == StallKind::AllWatchdogs)
             .map(|stall| stall.span)
             .collect();
         assert_eq!(together, [span(5.0, 5.06)], "5 ms in common are too little");
-        assert_eq!(found.iter().filter(|stall| stall.kind == Kind::Watchdog).count(), 5);
+        assert_eq!(found.iter().filter(|stall| stall.kind == StallKind::Watchdog).count(), 5);
         assert_eq!(of_processors_alone_and_together(&[]), []);
     }
 
     #[test]
     fn the_watchdog_of_an_only_processor_is_all_of_them() {
         let found = of_processors_alone_and_together(&[vec![span(1.0, 1.05)]]);
-        let kinds: Vec<Kind> = found.iter().map(|stall| stall.kind).collect();
-        assert_eq!(kinds, [Kind::Watchdog, Kind::AllWatchdogs]);
+        let kinds: Vec<StallKind> = found.iter().map(|stall| stall.kind).collect();
+        assert_eq!(kinds, [StallKind::Watchdog, StallKind::AllWatchdogs]);
     }
 
-    fn followed(samples: &[(f64, u64, Option<Kind>)]) -> Vec<Stall> {
+    fn followed(samples: &[(f64, u64, Option<StallKind>)]) -> Vec<Stall> {
         let mut follow = Follow::default();
         let next = |&(at_s, ran, hindered)| follow.next(at_s, Sample { ran, hindered });
         samples.iter().filter_map(next).collect()
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_makes_no_progress_and_does_not_sleep_is_stalled() {
-        let (ready, blocked) = (Some(Kind::Ready), Some(Kind::Blocked));
+        let (ready, blocked) = (Some(StallKind::Ready), Some(StallKind::Blocked));
         let found = followed(&[
             (0.000, 1, None),
             (0.005, 2, ready),
@@ -319,12 +320,15 @@ mod tests {
             (0.130, 5, None),
         ]);
         let stall = |kind, from_s, to_s| Stall { kind, span: span(from_s, to_s) };
-        assert_eq!(found, [stall(Kind::Ready, 0.005, 0.045), stall(Kind::Blocked, 0.055, 0.125)]);
+        assert_eq!(
+            found,
+            [stall(StallKind::Ready, 0.005, 0.045), stall(StallKind::Blocked, 0.055, 0.125)]
+        );
     }
 
     #[test]
     fn a_worker_that_runs_or_sleeps_is_not_stalled() {
-        let ready = Some(Kind::Ready);
+        let ready = Some(StallKind::Ready);
         assert_eq!(followed(&[(0.0, 1, ready), (0.1, 2, ready), (0.2, 3, ready)]), []);
         assert_eq!(followed(&[(0.0, 1, None), (0.1, 1, None), (0.2, 1, ready)]), []);
         let short = [(0.0, 1, ready), (0.005, 1, ready), (0.01, 2, None)];
@@ -336,8 +340,8 @@ mod tests {
         let stat = |state: &str| format!("7 (a) R (b) {state} 1 2 3");
         let read = |state: &str| Sample::parse(&stat(state), "1234 5 6\n");
         let sample = |hindered| Some(Sample { ran: 1234, hindered });
-        assert_eq!(read("R"), sample(Some(Kind::Ready)));
-        assert_eq!(read("D"), sample(Some(Kind::Blocked)));
+        assert_eq!(read("R"), sample(Some(StallKind::Ready)));
+        assert_eq!(read("D"), sample(Some(StallKind::Blocked)));
         assert_eq!(read("S"), sample(None));
         assert_eq!(Sample::parse("", "1 2 3"), None);
         assert_eq!(Sample::parse(&stat("S"), "x"), None);

@@ -5,16 +5,18 @@
 //! are kept, and then its own again, for a change of size keeps credits as credits as far as the
 //! new limits keep so many. The report says so.
 
-mod course;
+mod drain;
 
+use super::Live;
 use super::judge;
-use super::part::{Figure, Part, Watching};
-use super::site::{Sample, Site};
-use super::{Options, judge::WINDOW_S};
-use crate::demo::judge::Check;
-use crate::demo::{Given, Stop};
-use anyhow::{Result, bail};
-use course::{Drained, Plan, drain};
+use super::judge::WINDOW_S;
+use super::part::{Curve, Figure, Part, Watching};
+use super::server::{LiveServer, Sample};
+use crate::judge::Check;
+use crate::operator::Limits;
+use crate::stop::Stop;
+use anyhow::Result;
+use drain::{Drained, Plan, drain};
 use std::time::{Duration, Instant};
 use weir_api::{Qos, VolumeChange};
 
@@ -48,7 +50,7 @@ pub(super) struct Model {
     qos: Qos,
     quota_gibibytes: u64,
     /// The volume's provision: MiB/s and IOPS.
-    given: Given,
+    limits: Limits,
     base: f64,
     burst: f64,
     /// The published credits.
@@ -71,7 +73,7 @@ pub(super) const MODELS: [Model; 2] = [
         name: "burst-v1",
         qos: Qos::ProvisionedV1,
         quota_gibibytes: 1024,
-        given: Given::NOTHING,
+        limits: Limits::NONE,
         base: 4024.0,
         burst: 10_000.0,
         credits: 21_513_600.0,
@@ -82,7 +84,7 @@ pub(super) const MODELS: [Model; 2] = [
         name: "burst-v2",
         qos: Qos::ProvisionedV2,
         quota_gibibytes: 64,
-        given: Given { mibps: Some(100), iops: Some(3000), ..Given::NOTHING },
+        limits: Limits { mibps: Some(100), iops: Some(3000), ..Limits::NONE },
         base: 3000.0,
         burst: 10_000.0,
         credits: 25_200_000.0,
@@ -111,29 +113,34 @@ impl Model {
         let iops = |iops| VolumeChange { iops: Some(iops), ..VolumeChange::default() };
         match self.shrink {
             Shrink::Quota(gibibytes) => [quota(gibibytes), quota(self.quota_gibibytes)],
-            Shrink::Iops(few) => [iops(Some(few)), iops(self.given.iops)],
+            Shrink::Iops(few) => [iops(Some(few)), iops(self.limits.iops)],
         }
     }
 }
 
 /// The findings on the way.
-struct Course<'a> {
+struct BurstRun<'a> {
     model: &'a Model,
     checks: Vec<Check>,
     figures: Vec<Figure>,
     said: Vec<String>,
-    courses: Vec<super::part::Course>,
+    courses: Vec<Curve>,
     begun: Instant,
 }
 
 /// Makes the pool and its volume, and takes the bucket through its life.
-pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Stop) -> Result<Part> {
+pub(super) fn show(
+    model: &Model,
+    server: &mut LiveServer,
+    options: &Live,
+    stop: &Stop,
+) -> Result<Part> {
     let name = model.name;
-    site.operator().create_pool(name, LEVEL, model.qos, TEBIBYTES, None)?;
-    site.operator().create_volume(name, name, model.quota_gibibytes, &model.given)?;
+    server.operator().create_pool(name, LEVEL, model.qos, TEBIBYTES, None)?;
+    server.operator().create_volume(name, name, model.quota_gibibytes, &model.limits)?;
     let mut watching = Watching::begin();
     let begun = Instant::now();
-    let mut course = Course {
+    let mut run = BurstRun {
         model,
         checks: Vec::new(),
         figures: Vec::new(),
@@ -141,32 +148,32 @@ pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Sto
         courses: Vec::new(),
         begun,
     };
-    course.birth(site)?;
+    run.birth(server)?;
     weir_report::outln!("# {name}: {FIRST_S:.0} s of a burst, from {:.0} credits", model.credits);
     let first = Plan::for_seconds("the first burst", "first", FIRST_S);
-    course.drain(site, &first, &mut watching, stop)?;
-    course.restart(site)?;
+    run.drain(server, &first, &mut watching, stop)?;
+    run.restart(server)?;
     let taken = if options.full {
-        course.fill(site, &mut watching, stop)?;
+        run.fill(server, &mut watching, stop)?;
         "The bucket was drained from full to empty."
     } else {
-        course.shrink(site)?;
+        run.shrink(server)?;
         "Before the bucket was drained to its end most credits were taken away through the API: the volume was given limits that \
          keep few, and then its own again."
     };
-    let begin = site.credits(name, begun)?;
+    let begin = server.credits(name, begun)?;
     weir_report::outln!(
         "# {name}: a burst until {:.0} credits are gone, then the base rate",
         begin.credits
     );
     let whole = Plan::to_the_end("to the end", "end", begin.credits / model.fall(), BASE_S);
-    course.drain(site, &whole, &mut watching, stop)?;
-    course.refill(site, options.refill_s, &mut watching, stop)?;
-    let begin = site.credits(name, begun)?;
+    run.drain(server, &whole, &mut watching, stop)?;
+    run.refill(server, options.refill_s(), &mut watching, stop)?;
+    let begin = server.credits(name, begun)?;
     weir_report::outln!("# {name}: a burst with the {:.0} credits that were earned", begin.credits);
     let again =
         Plan::to_the_end("once more", "again", begin.credits / model.fall(), WINDOW_S + 3.0);
-    course.drain(site, &again, &mut watching, stop)?;
+    run.drain(server, &again, &mut watching, stop)?;
     Ok(Part {
         name,
         how: format!(
@@ -175,27 +182,31 @@ pub(super) fn show(model: &Model, site: &mut Site, options: &Options, stop: &Sto
             model.quota_gibibytes, model.base, model.burst, model.credits
         ),
         machine: watching.end(),
-        figures: course.figures,
-        checks: course.checks,
-        said: course.said,
-        courses: course.courses,
+        figures: run.figures,
+        checks: run.checks,
+        said: run.said,
+        courses: run.courses,
     })
 }
 
-impl Course<'_> {
-    /// Full at birth, and the published figures.
-    fn birth(&mut self, site: &Site) -> Result<()> {
+impl BurstRun<'_> {
+    /// Full when created, and the published figures.
+    fn birth(&mut self, server: &LiveServer) -> Result<()> {
         let model = self.model;
         let exact = |value: f64| (value, value);
-        let shown = site.operator().volume(model.name)?;
-        let api = site.credits(model.name, self.begun)?.credits;
+        let shown = server.operator().volume(model.name)?;
+        let api = server.credits(model.name, self.begun)?.credits;
         let whole = |value: Option<u64>| value.map_or(f64::NAN, small);
         for (what, found, due) in [
             ("base IOPS", whole(shown.base_iops), model.base),
             ("IOPS in bursts", whole(shown.limit_iops), model.burst),
             ("the most credits", whole(shown.credits_max), model.credits),
             ("credits at birth, in the API", api, model.credits),
-            ("credits at birth, in the metrics", site.scraped_credits(model.name)?, model.credits),
+            (
+                "credits at birth, in the metrics",
+                server.scraped_credits(model.name)?,
+                model.credits,
+            ),
         ] {
             self.checks.push(judge::between(format!("{what} as published"), found, exact(due)));
         }
@@ -204,29 +215,29 @@ impl Course<'_> {
 
     fn drain(
         &mut self,
-        site: &Site,
+        server: &LiveServer,
         plan: &Plan,
         watching: &mut Watching,
         stop: &Stop,
     ) -> Result<()> {
-        let Drained { checks, figures, said, course } =
-            drain(self.model, site, plan, watching, stop)?;
+        let Drained { checks, figures, said, curve } =
+            drain(self.model, server, plan, watching, stop)?;
         for Figure { what, unit, due, found } in &figures {
             weir_report::outln!("# {}: {what}: {found:.1} {unit}, due {due:.1}", self.model.name);
         }
         self.checks.extend(checks);
         self.figures.extend(figures);
         self.said.extend(said);
-        self.courses.push(course);
+        self.courses.push(curve);
         Ok(())
     }
 
     /// Restarts the server. The credits left are kept, except those earned while the server runs
     /// without requests.
-    fn restart(&mut self, site: &mut Site) -> Result<()> {
-        let before = site.credits(self.model.name, self.begun)?;
-        site.restart()?;
-        let after = site.credits(self.model.name, self.begun)?;
+    fn restart(&mut self, server: &mut LiveServer) -> Result<()> {
+        let before = server.credits(self.model.name, self.begun)?;
+        server.restart()?;
+        let after = server.credits(self.model.name, self.begun)?;
         weir_report::outln!("# {}: restarted with {:.0} credits", self.model.name, after.credits);
         let most = before.credits + self.model.base * (after.at_s - before.at_s);
         let rule = "credits over a restart, with what is earned meanwhile".to_owned();
@@ -235,12 +246,12 @@ impl Course<'_> {
     }
 
     /// Takes most credits away.
-    fn shrink(&mut self, site: &Site) -> Result<()> {
+    fn shrink(&mut self, server: &LiveServer) -> Result<()> {
         let [few, back] = self.model.shrinking();
-        site.operator().change(self.model.name, &few)?;
+        server.operator().change(self.model.name, &few)?;
         let begun = self.begun.elapsed().as_secs_f64();
-        site.operator().change(self.model.name, &back)?;
-        let after = site.credits(self.model.name, self.begun)?;
+        server.operator().change(self.model.name, &back)?;
+        let after = server.credits(self.model.name, self.begun)?;
         weir_report::outln!(
             "# {}: {:.0} credits left by a change there and back",
             self.model.name,
@@ -254,12 +265,12 @@ impl Course<'_> {
     }
 
     /// Waits until the bucket is full again, and no fuller.
-    fn fill(&mut self, site: &Site, watching: &mut Watching, stop: &Stop) -> Result<()> {
+    fn fill(&mut self, server: &LiveServer, watching: &mut Watching, stop: &Stop) -> Result<()> {
         let model = self.model;
-        let begin = site.credits(model.name, self.begun)?;
+        let begin = server.credits(model.name, self.begun)?;
         let due_s = (model.credits - begin.credits) / model.base;
         weir_report::outln!("# {}: full again in {due_s:.0} s", model.name);
-        let samples = self.idle(site, due_s + PATIENCE_S, watching, stop)?;
+        let samples = self.idle(server, due_s + PATIENCE_S, watching, stop)?;
         let full = samples.iter().find(|sample| sample.credits >= model.credits);
         let took_s = full.map_or(f64::INFINITY, |full| full.at_s - begin.at_s);
         self.figures.push(Figure::new("until it is full again", "s", due_s, took_s));
@@ -274,13 +285,13 @@ impl Course<'_> {
     /// Leaves the volume alone for a while: it earns credits at the base rate.
     fn refill(
         &mut self,
-        site: &Site,
+        server: &LiveServer,
         seconds: f64,
         watching: &mut Watching,
         stop: &Stop,
     ) -> Result<()> {
         weir_report::outln!("# {}: {seconds:.0} s of nothing", self.model.name);
-        let samples = self.idle(site, seconds, watching, stop)?;
+        let samples = self.idle(server, seconds, watching, stop)?;
         let span = (0.0, f64::INFINITY);
         self.checks.push(judge::pace("idle", &samples, span, self.model.base));
         if let (Some(first), Some(last)) = (samples.first(), samples.last()) {
@@ -292,7 +303,7 @@ impl Course<'_> {
 
     fn idle(
         &self,
-        site: &Site,
+        server: &LiveServer,
         seconds: f64,
         watching: &mut Watching,
         stop: &Stop,
@@ -300,11 +311,9 @@ impl Course<'_> {
         let begun = Instant::now();
         let mut samples = Vec::new();
         loop {
-            if stop.asked() {
-                bail!("interrupted");
-            }
+            stop.check()?;
             watching.look();
-            samples.push(site.credits(self.model.name, self.begun)?);
+            samples.push(server.credits(self.model.name, self.begun)?);
             if begun.elapsed().as_secs_f64() >= seconds {
                 return Ok(samples);
             }

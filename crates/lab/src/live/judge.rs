@@ -1,9 +1,10 @@
 //! The rules of this campaign, beside the error rule, which is the demo's. Nothing here measures or
 //! prints.
 
-use super::site::Sample;
-use crate::demo::judge::{Check, windows};
+use super::server::Sample;
+use crate::demo::judge::windows;
 use crate::demo::rate::Rate;
+use crate::judge::Check;
 use weir_load::stats::result::Interval;
 use weir_report::percent;
 
@@ -12,11 +13,11 @@ const FAIRNESS: f64 = 0.05;
 /// The error rule: over 10 s, and over 1 s; each plus one request.
 const ERROR_10S: f64 = 0.01;
 const ERROR_1S: f64 = 0.05;
-/// Longest time until a part changes hands (s).
+/// Longest time until a changed part is in force (s).
 pub(super) const CHANGE_S: f64 = 1.0;
 /// The length of the windows that fairness and credits are judged over, in seconds.
 pub(super) const WINDOW_S: f64 = 10.0;
-/// Time in which a change is looked for (s): longer than allowed, so that a late one is found.
+/// Time in which a change is searched (s): longer than allowed, so that a late one is found.
 pub(super) const REACH_S: f64 = 5.0;
 
 /// The error rule over `span`, in the words of `who`.
@@ -28,11 +29,10 @@ pub(super) fn contract(
     request: f64,
 ) -> Vec<Check> {
     let measured = Interval { from_s: span.0, to_s: span.1 };
-    let named = |check: Check| Check { rule: format!("{who}: {}", check.rule), ..check };
-    windows(rate, measured, due, request).into_iter().map(named).collect()
+    windows(rate, measured, due, request).into_iter().map(|check| check.of(who)).collect()
 }
 
-/// Has a volume its part over every 10 s?
+/// Does a volume get its part over every 10 s?
 pub(super) fn part(who: &str, rate: &Rate, span: (f64, f64), due: f64) -> Check {
     let rule = format!("{who}: its part over every 10 s within 5 %");
     let all = due * WINDOW_S;
@@ -50,8 +50,8 @@ pub(super) fn part(who: &str, rate: &Rate, span: (f64, f64), due: f64) -> Check 
     }
 }
 
-/// Has a volume gone over from one rate to another within a second of `at_s`? By when completions
-/// bent, and by the second that begins then.
+/// Does the rate of a volume change within a second of `at_s`? By the bend of the completions, and by
+/// the rate of the second after that.
 pub(super) fn soon(
     who: &str,
     rate: &Rate,
@@ -144,7 +144,7 @@ pub(super) fn conserved(who: &str, rate: &Rate, until_s: f64, credits: f64, base
     )
 }
 
-/// Is something what it should be, within bounds?
+/// Is a figure within its bounds?
 pub(super) fn between(rule: String, found: f64, (least, most): (f64, f64)) -> Check {
     let worst = if least == most {
         format!("{found:.0}, due {least:.0}")

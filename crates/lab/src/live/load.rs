@@ -1,7 +1,7 @@
-//! Clients that ask for more than a contract gives, and how far they are.
+//! Clients that load a volume beyond its contract, and their progress.
 
-use crate::demo::Stop;
-use anyhow::{Context, Result, bail, ensure};
+use crate::stop::Stop;
+use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use weir_load::{Control, NfsTarget, Prepared, RunHandle, Target, prepare};
 
 /// Streams of requests on a volume, each from a source address of its own.
 const JOBS: u32 = 4;
-/// Each has a file so large: what matters is the contract, not the disk.
+/// Size of the file of each stream: small, because the contract is measured and not the disk.
 const FILE_BYTES: u64 = 2 << 20;
 /// Time between two printed lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -99,7 +99,7 @@ impl Running {
     /// The result of the load.
     ///
     /// # Errors
-    /// If a client saw one, or the load ended before its time: then there is nothing to judge.
+    /// If a client had errors, or the load ended early: then there is nothing to judge.
     pub(super) fn end(self) -> Result<RunResult> {
         let result = self.handle.wait()?;
         let clean = result.is_clean() && !result.interrupted && result.connections.unanswered == 0;
@@ -111,7 +111,7 @@ impl Running {
     }
 }
 
-/// A line now and then on what completes.
+/// Progress lines.
 pub(super) struct Lines {
     begun: Instant,
     printed: Instant,
@@ -149,13 +149,12 @@ impl Lines {
     }
 }
 
-/// Ends all loads and gives up if that was asked for.
-pub(super) fn heed(stop: &Stop, running: &[&Running]) -> Result<()> {
+/// Stops all loads, with an error, if the campaign was asked to stop.
+pub(super) fn stop_all_if_asked(stop: &Stop, running: &[&Running]) -> Result<()> {
     if stop.asked() {
         running.iter().for_each(|one| one.stop());
-        bail!("interrupted");
     }
-    Ok(())
+    stop.check()
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! A shared pool: three volumes that all want more than there is, of which one becomes idle and
+//! A shared pool: three volumes, each loaded beyond its part, one of which becomes idle and
 //! comes back.
 
 use super::judge::{self, CHANGE_S};
-use super::load::{Lines, Load, Running, heed};
-use super::part::{Course, Figure, Part, Watching, said};
-use super::site::Site;
-use crate::demo::judge::Check;
+use super::load::{Lines, Load, Running, stop_all_if_asked};
+use super::part::{Curve, Figure, Part, Watching, server_verdicts};
+use super::server::LiveServer;
 use crate::demo::rate::Rate;
-use crate::demo::{Given, Stop};
+use crate::judge::Check;
+use crate::operator::Limits;
+use crate::stop::Stop;
 use anyhow::{Context, Result};
 use std::time::Duration;
 use weir_api::Qos;
@@ -114,11 +115,16 @@ impl Case {
 }
 
 /// Makes the pool and its volumes, loads them, and judges.
-pub(super) fn show(case: &Case, site: &Site, stop: &Stop) -> Result<Part> {
-    site.operator().create_pool(case.name, LEVEL, Qos::Shared, TEBIBYTES, None)?;
+pub(super) fn show(case: &Case, server: &LiveServer, stop: &Stop) -> Result<Part> {
+    server.operator().create_pool(case.name, LEVEL, Qos::Shared, TEBIBYTES, None)?;
     for member in &case.members {
-        let given = Given { mibps: member.floor, weight: member.weight, ..Given::NOTHING };
-        site.operator().create_volume(&case.volume(member), case.name, QUOTA_GIBIBYTES, &given)?;
+        let limits = Limits { mibps: member.floor, weight: member.weight, ..Limits::NONE };
+        server.operator().create_volume(
+            &case.volume(member),
+            case.name,
+            QUOTA_GIBIBYTES,
+            &limits,
+        )?;
     }
     weir_report::outln!(
         "# {}: {BUDGET_MIB} MiB/s among three volumes, {}; {} is idle from {:.0} to {:.0} s",
@@ -129,14 +135,18 @@ pub(super) fn show(case: &Case, site: &Site, stop: &Stop) -> Result<Part> {
         WARMUP_S + 2.0 * STRETCH_S
     );
     let mut watching = Watching::begin();
-    let results = load(case, site, &mut watching, stop)?;
+    let results = load(case, server, &mut watching, stop)?;
     let machine = watching.end();
-    let mut told = Vec::new();
+    let mut verdicts = Vec::new();
     for (member, result) in case.members.iter().zip(&results) {
-        let broken = site.broken(&case.volume(member))?;
-        told.extend(said(&member.letter.to_string(), &broken, result.started_unix_s));
+        let broken = server.broken(&case.volume(member))?;
+        verdicts.extend(server_verdicts(
+            &member.letter.to_string(),
+            &broken,
+            result.started_unix_s,
+        ));
     }
-    let seen = Seen::new(case, &results)?;
+    let run = SharedRun::new(case, &results)?;
     Ok(Part {
         name: case.name,
         how: format!(
@@ -145,29 +155,34 @@ pub(super) fn show(case: &Case, site: &Site, stop: &Stop) -> Result<Part> {
             case.what, case.members[case.idle].letter
         ),
         machine,
-        figures: seen.figures(),
-        checks: seen.checks(),
-        said: told,
-        courses: seen.courses(),
+        figures: run.figures(),
+        checks: run.checks(),
+        said: verdicts,
+        courses: run.courses(),
     })
 }
 
 /// The loads of the members in their order; the last is that of the one that came back.
-fn load(case: &Case, site: &Site, watching: &mut Watching, stop: &Stop) -> Result<Vec<RunResult>> {
+fn load(
+    case: &Case,
+    server: &LiveServer,
+    watching: &mut Watching,
+    stop: &Stop,
+) -> Result<Vec<RunResult>> {
     let ready = |(number, member): (usize, &Member)| {
         let seconds = if number == case.idle { STRETCH_S } else { 3.0 * STRETCH_S };
-        case.load(member, "live", WARMUP_S, seconds).prepare(site.address())
+        case.load(member, "live", WARMUP_S, seconds).prepare(server.address())
     };
     let ready = case.members.iter().enumerate().map(ready).collect::<Result<Vec<_>>>()?;
     let again = case.load(&case.members[case.idle], "again", 0.0, STRETCH_S);
-    let mut again = Some(again.prepare(site.address())?);
+    let mut again = Some(again.prepare(server.address())?);
     let begun = std::time::Instant::now();
     let mut running =
         ready.into_iter().map(super::load::Ready::begin).collect::<Result<Vec<_>>>()?;
     let mut lines = Lines::begin();
     loop {
         let all: Vec<&Running> = running.iter().collect();
-        heed(stop, &all)?;
+        stop_all_if_asked(stop, &all)?;
         lines.tick(&all, "");
         watching.look();
         if begun.elapsed().as_secs_f64() >= WARMUP_S + 2.0 * STRETCH_S
@@ -183,7 +198,7 @@ fn load(case: &Case, site: &Site, watching: &mut Watching, stop: &Stop) -> Resul
 }
 
 /// The clients' observations, all in the time of the first load.
-struct Seen<'a> {
+struct SharedRun<'a> {
     case: &'a Case,
     /// Of each member.
     points: Vec<Vec<Point>>,
@@ -195,7 +210,7 @@ struct Seen<'a> {
     end_s: f64,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SharedRun<'a> {
     fn new(case: &'a Case, results: &[RunResult]) -> Result<Self> {
         let first = results.first().context("nothing was loaded")?;
         let offset = |result: &RunResult| {
@@ -272,11 +287,11 @@ impl<'a> Seen<'a> {
         figures
     }
 
-    fn courses(&self) -> Vec<Course> {
-        let course = |((member, points), rate): ((&Member, &Vec<Point>), &Rate)| {
+    fn courses(&self) -> Vec<Curve> {
+        let curve = |((member, points), rate): ((&Member, &Vec<Point>), &Rate)| {
             let last = points.last().map_or(0.0, |point| point.at_s);
             let tenths = (0u32..).map(|step| f64::from(step) / 10.0).take_while(|at| *at <= last);
-            Course {
+            Curve {
                 name: format!("{} of {}", member.letter, self.case.name),
                 unit: "MiB/s",
                 points: tenths
@@ -290,7 +305,7 @@ impl<'a> Seen<'a> {
                 marks: vec![(self.went_s, "one idle".to_owned()), (self.came_s, "back".to_owned())],
             }
         };
-        self.case.members.iter().zip(&self.points).zip(&self.rates).map(course).collect()
+        self.case.members.iter().zip(&self.points).zip(&self.rates).map(curve).collect()
     }
 }
 

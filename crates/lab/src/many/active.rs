@@ -1,8 +1,9 @@
-//! A part of the volumes at work, each asking for more than it was promised.
+//! A part of the volumes at work, each loaded beyond its contract.
 
-use super::house::{CONTRACT, House, name, resident_mib};
-use super::{CONTRACT_ERROR_MAX, Options};
-use crate::demo::Stop;
+use super::servers::{CONTRACT, ManyVolumes, name};
+use super::{CONTRACT_ERROR_MAX, Many};
+use crate::process::resident_mib;
+use crate::stop::Stop;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,18 +26,18 @@ pub(super) struct Figures {
     pub(super) memory_mib: f64,
     /// Operations per second, all together.
     pub(super) iops: f64,
-    /// Volumes that got what they were promised.
+    /// Volumes whose contract was kept.
     pub(super) kept: u32,
     /// The greatest error of a contract, with its sign: 0.01 is 1 % too much.
     pub(super) worst_error: f64,
 }
 
-/// Loads volumes that lie evenly among all.
-pub(super) fn load(house: &mut House, options: &Options, stop: &Stop) -> Result<Figures> {
+/// Loads volumes spread evenly over all.
+pub(super) fn load(many: &ManyVolumes, options: &Many, stop: &Stop) -> Result<Figures> {
     let step = options.volumes / options.active.max(1);
     let mut ready = Vec::new();
     for number in 0..options.active {
-        let mut target = NfsTarget::new(house.address(), format!("/{}", name(number * step)));
+        let mut target = NfsTarget::new(many.address(), format!("/{}", name(number * step)));
         let [.., high, low] = (number + 257).to_be_bytes();
         target.sources = vec![IpAddr::V4(Ipv4Addr::new(127, 2, high, low))];
         let load = workload(number, options.seconds);
@@ -55,7 +56,7 @@ pub(super) fn load(house: &mut House, options: &Options, stop: &Stop) -> Result<
         .collect::<Result<_, _>>()?;
     let mut memory_mib: f64 = 0.0;
     while !runs.iter().all(RunHandle::is_finished) {
-        memory_mib = memory_mib.max(resident_mib(house.pid()?)?);
+        memory_mib = memory_mib.max(resident_mib(many.pid()?)?);
         if stop.asked() {
             runs.iter().for_each(|run| run.control().stop());
             bail!("interrupted");
@@ -86,7 +87,7 @@ fn workload(number: u32, seconds: f64) -> Workload {
         length: Length::Seconds(seconds),
         warmup_s: WARMUP_S,
         layout: Layout::Sparse,
-        // All go with the data directory.
+        // All are removed with the data directory.
         keep: true,
         directory: "many".to_owned(),
         seed: 1 + u64::from(number),

@@ -1,11 +1,10 @@
-//! Whether an operation costs among ten thousand volumes what it costs alone: the same load on one
-//! volume of either server, in turns.
+//! The cost of an operation among ten thousand volumes and alone: the same load on one volume of
+//! either server, in turns.
 
-use super::Options;
-use super::house::{ALONE, House, Hut};
-use crate::demo::Stop;
+use super::servers::{ALONE, ManyVolumes, baseline};
 use crate::peers::cpu::Reading;
-use anyhow::{Context, Result, bail, ensure};
+use crate::stop::Stop;
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,7 +26,7 @@ const TRIALS: [(&str, Operation); 3] = [
 
 /// An operation on both servers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct OperationCost {
     pub(super) operation: &'static str,
     /// Processor time of the server in microseconds, median of all turns, with one volume.
     pub(super) alone_us: f64,
@@ -39,40 +38,38 @@ pub(super) struct Row {
 
 /// Each operation in turns on both.
 pub(super) fn compare(
-    house: &mut House,
-    options: &Options,
+    many: &ManyVolumes,
+    weir: &Path,
     work: &Path,
+    rounds: u32,
     stop: &Stop,
-) -> Result<Vec<Row>> {
-    let hut = Hut::make(options, work)?;
-    let sides = [(hut.address(), hut.pid()?), (house.address(), house.pid()?)];
-    let mut rows = Vec::new();
+) -> Result<Vec<OperationCost>> {
+    let one = baseline(weir, work)?;
+    let sides = [(one.address(), one.pid()?), (many.address(), many.pid()?)];
+    let mut costs = Vec::new();
     for (name, operation) in TRIALS {
-        weir_report::outln!("# {name}, {} rounds on both servers", options.rounds);
-        let mut rounds = Vec::new();
-        for round in 0..options.rounds {
-            if stop.asked() {
-                bail!("interrupted");
-            }
-            let mut costs = [0.0; 2];
-            // Whoever goes second may find the machine warmer.
+        weir_report::outln!("# {name}, {rounds} rounds on both servers");
+        let mut measured = Vec::new();
+        for round in 0..rounds {
+            stop.check()?;
+            let mut pair = [0.0; 2];
+            // The second server may find the machine warmer.
             let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
             for side in order {
-                costs[side] = measure(sides[side], operation, round)
+                pair[side] = measure(sides[side], operation, round)
                     .with_context(|| format!("measuring {name}"))?;
             }
-            rounds.push(costs);
+            measured.push(pair);
         }
-        let of = |part: fn(&[f64; 2]) -> f64| median(rounds.iter().map(part));
-        rows.push(Row {
+        let of = |part: fn(&[f64; 2]) -> f64| median(measured.iter().map(part));
+        costs.push(OperationCost {
             operation: name,
-            alone_us: of(|costs| costs[0]),
-            among_us: of(|costs| costs[1]),
-            ratio: of(|costs| costs[1] / costs[0]),
+            alone_us: of(|pair| pair[0]),
+            among_us: of(|pair| pair[1]),
+            ratio: of(|pair| pair[1] / pair[0]),
         });
     }
-    hut.end()?;
-    Ok(rows)
+    Ok(costs)
 }
 
 /// Processor time of the server for an operation, in microseconds.

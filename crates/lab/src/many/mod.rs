@@ -1,24 +1,25 @@
-//! `make many`: what a server of ten thousand volumes costs, beside an empty one and one with a
-//! single volume.
+//! `make many`: the cost of a server with ten thousand volumes, compared with an empty one and with
+//! one that has a single volume.
 //!
-//! Three questions: how soon it serves and how soon it has stopped; how much memory it takes while
-//! a tenth of its volumes work at their limits, and whether each of those gets what it was
-//! promised; and whether an operation costs what it costs where there is one volume.
+//! Three questions: how fast it starts and stops; how much memory it takes while a tenth of its
+//! volumes work at their limits, and whether their contracts are kept; and whether an operation costs
+//! as much as on a server with one volume.
 //!
 //! Not here: the gate alone, by the nanosecond, which `make bench` measures.
 
 mod active;
-mod command;
 mod cost;
-mod house;
 mod present;
+mod servers;
 
-use crate::demo::Stop;
-use anyhow::{Context, Result, ensure};
+use crate::campaign::{self, Campaign, Origin, Report};
+use crate::judge::Check;
+use crate::stop::Stop;
+use anyhow::{Result, ensure};
+use clap::Args;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
-
-pub(crate) use command::Command;
+use servers::ManyVolumes;
+use std::path::PathBuf;
 
 /// Longest time until a server serves (ms).
 const START_MS_MAX: f64 = 2000.0;
@@ -27,121 +28,103 @@ const MEMORY_MIB_MAX: f64 = 100.0;
 /// Largest ratio of an operation's cost among all volumes to its cost alone: the difference between
 /// two turns of the same server on a quiet machine.
 const COST_RATIO_MAX: f64 = 1.05;
-/// Of what a contract says, over the whole measurement, and one request.
+/// Part of a contract that may be missing or too much over the whole measurement, beside one
+/// request.
 const CONTRACT_ERROR_MAX: f64 = 0.01;
 
-/// The number of volumes, and the destination of the results.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    /// The `weir` program.
-    pub weir: PathBuf,
-    /// For data directories and logs; needs 1 GiB.
-    pub work: PathBuf,
-    /// For `many.json` and `many.md`, if they are wanted.
-    pub out: Option<PathBuf>,
-    /// Volumes in all.
-    pub volumes: u32,
-    /// Of which so many work at once.
-    pub active: u32,
-    /// For how long, in seconds.
-    pub seconds: f64,
-    /// Turns that the two servers take at each operation.
-    pub rounds: u32,
+/// Create a server with many volumes, load some of them, and measure startup, memory, contracts and
+/// the cost per operation.
+#[derive(Debug, Args)]
+pub(crate) struct Many {
+    /// Server program [default: the one in the directory of this program].
+    #[arg(long)]
+    weir: Option<PathBuf>,
+    /// Directory for data directories and logs; it needs 1 GiB.
+    #[arg(long, default_value = "target/many")]
+    work: PathBuf,
+    /// Directory for many.json and many.md.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Number of volumes.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    volumes: u32,
+    /// Number of volumes loaded at the same time.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    active: u32,
+    /// Duration of the load, in seconds.
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Number of rounds of the two servers per operation.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
 }
 
-/// Everything that was found.
+/// Everything that was measured.
 #[derive(Clone, Debug, Serialize)]
-struct Report {
-    version: u32,
-    weir: &'static str,
-    machine: String,
+struct Findings {
+    #[serde(flatten)]
+    origin: Origin,
     volumes: u32,
     active: u32,
     passed: bool,
-    house: house::Figures,
+    server: servers::Figures,
     load: active::Figures,
-    costs: Vec<cost::Row>,
+    costs: Vec<cost::OperationCost>,
 }
 
-/// A bar, what was found, and whether that is within it.
-struct Verdict {
-    what: String,
-    kept: bool,
+impl Campaign for Many {
+    fn run(&self, stop: &Stop) -> Result<Report> {
+        ensure!(self.active <= self.volumes, "more volumes can't be active than there are");
+        let weir = campaign::weir_program(self.weir.as_deref())?;
+        let work = campaign::work_directory(&self.work)?;
+        let origin = Origin::here();
+        let mut many = ManyVolumes::create(&weir, &work, self.volumes, stop)?;
+        let figures = many.start()?;
+        weir_report::outln!("# {} volumes: serving after {:.0} ms", self.volumes, figures.start_ms);
+        let costs = cost::compare(&many, &weir, &work, self.rounds, stop)?;
+        let load = active::load(&many, self, stop)?;
+        let server = many.stop(figures);
+        let checks = self.judge(&server, &load, &costs);
+        checks.iter().for_each(Check::print);
+        let passed = checks.iter().all(|check| check.passed);
+        let (volumes, active) = (self.volumes, self.active);
+        let findings = Findings { origin, volumes, active, passed, server, load, costs };
+        let page = present::page(&findings, &checks);
+        let contents = (&findings, &page, findings.origin.foot());
+        Report::new(checks).files(self.out.as_deref(), &["many.json", "many.md"], contents)
+    }
 }
 
-impl Report {
-    fn verdicts(&self) -> Vec<Verdict> {
-        let at_most = |what: &str, found: f64, most: f64, unit: &str| Verdict {
-            what: format!("{what}: {found:.0} {unit} (at most {most:.0})"),
-            kept: found <= most,
-        };
-        let beyond = self.load.memory_mib - self.house.empty_mib;
-        let mut all = vec![
-            at_most("serving after", self.house.start_ms, START_MS_MAX, "ms"),
-            at_most("memory beyond an empty server's", beyond, MEMORY_MIB_MAX, "MiB"),
-            Verdict {
-                what: format!(
-                    "contracts of the active volumes: {} of {} kept, the worst {:+.2} % off",
-                    self.load.kept,
-                    self.active,
-                    self.load.worst_error * 100.0
-                ),
-                kept: self.load.kept == self.active,
-            },
+impl Many {
+    fn judge(
+        &self,
+        server: &servers::Figures,
+        load: &active::Figures,
+        costs: &[cost::OperationCost],
+    ) -> Vec<Check> {
+        let beyond = load.memory_mib - server.empty_mib;
+        let contracts = format!(
+            "{} of {} kept, the worst {:+.2} % off",
+            load.kept,
+            self.active,
+            load.worst_error * 100.0
+        );
+        let mut checks = vec![
+            Check::at_most("serving after", server.start_ms, START_MS_MAX, "ms"),
+            Check::at_most("memory beyond an empty server's", beyond, MEMORY_MIB_MAX, "MiB"),
+            Check::new("contracts of the active volumes", contracts, load.kept == self.active),
         ];
-        all.extend(self.costs.iter().map(|row| Verdict {
-            what: format!(
-                "{}: {:.2} µs among all, {:.2} µs alone, each the median of its rounds; {:.3} times in the middle round (at most {COST_RATIO_MAX})",
-                row.operation, row.among_us, row.alone_us, row.ratio
-            ),
-            kept: row.ratio <= COST_RATIO_MAX,
+        checks.extend(costs.iter().map(|cost| {
+            let rule = format!(
+                "{}: cost among all volumes ÷ cost alone, at most {COST_RATIO_MAX} in the median round",
+                cost.operation
+            );
+            let worst = format!(
+                "{:.3} (medians {:.2} µs and {:.2} µs)",
+                cost.ratio, cost.among_us, cost.alone_us
+            );
+            Check::new(rule, worst, cost.ratio <= COST_RATIO_MAX)
         }));
-        all
+        checks
     }
-}
-
-/// Measures everything. `true` if every bar was kept. Prints a line for each as the Test Anything
-/// Protocol has it.
-///
-/// # Errors
-/// Says what is missing on the machine, or what failed.
-pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
-    ensure!(options.active <= options.volumes, "more volumes can't be active than there are");
-    std::fs::create_dir_all(&options.work)?;
-    let work = &options.work.canonicalize()?;
-    let mut house = house::House::make(options, work, stop)?;
-    let figures = house.figures()?;
-    weir_report::outln!("# {} volumes: serving after {:.0} ms", options.volumes, figures.start_ms);
-    let costs = cost::compare(&mut house, options, work, stop)?;
-    let load = active::load(&mut house, options, stop)?;
-    let mut report = Report {
-        version: 1,
-        weir: env!("CARGO_PKG_VERSION"),
-        machine: weir_bench::machine::describe(),
-        volumes: options.volumes,
-        active: options.active,
-        passed: false,
-        house: house.ended(figures)?,
-        load,
-        costs,
-    };
-    let verdicts = report.verdicts();
-    report.passed = verdicts.iter().all(|verdict| verdict.kept);
-    for verdict in &verdicts {
-        weir_report::outln!("{} - {}", if verdict.kept { "ok" } else { "not ok" }, verdict.what);
-    }
-    if let Some(out) = &options.out {
-        write(out, &report)?;
-    }
-    Ok(report.passed)
-}
-
-fn write(out: &Path, report: &Report) -> Result<()> {
-    std::fs::create_dir_all(out)?;
-    let put = |name: &str, text: String| {
-        let path = out.join(name);
-        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
-    };
-    put("many.json", serde_json::to_string_pretty(report)? + "\n")?;
-    put("many.md", present::page(report))
 }

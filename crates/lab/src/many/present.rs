@@ -1,48 +1,42 @@
-//! The page for people.
+//! The page of `make many`.
 
-use super::Report;
-use std::fmt::Write as _;
+use super::Findings;
+use crate::judge::{Check, table};
+use weir_report::{Column, Page, Table};
 
-/// The page.
-pub(super) fn page(report: &Report) -> String {
-    let (house, load) = (&report.house, &report.load);
-    let mut out = format!(
-        "# Many volumes\n\nWhat `make many` found: a server of {} volumes, {} of which work at their \
-         limits. {}\n\nWeir {}, {}. The same as data: [many.json](many.json).\n\n",
-        report.volumes,
-        report.active,
-        if report.passed { "Every bar was kept." } else { "**A bar was missed.**" },
-        report.weir,
-        report.machine,
+pub(super) fn page(findings: &Findings, checks: &[Check]) -> Page {
+    let (server, load) = (&findings.server, &findings.load);
+    let lead = format!(
+        "A server of {} volumes, {} of which work at their limits, measured by `make many`.",
+        findings.volumes, findings.active
     );
-    out.push_str("| bar | |\n|---|---|\n");
-    for verdict in report.verdicts() {
-        let _ = writeln!(
-            out,
-            "| {} | {} |",
-            verdict.what,
-            if verdict.kept { "kept" } else { "**missed**" }
-        );
-    }
-    let _ = write!(
-        out,
-        "\n| | |\n|---|---|\n\
-         | memory of an empty server | {:.1} MiB |\n\
-         | with all volumes, idle | {:.1} MiB, {} descriptors |\n\
-         | with {} of them at work, at most | {:.1} MiB |\n\
-         | those together | {:.0} operations a second |\n\
-         | making the volumes, one after the other | {:.0} s |\n\
-         | from the start until it answers for a volume | {:.0} ms |\n\
-         | from the request to stop until it is gone | {:.0} ms |\n",
-        house.empty_mib,
-        house.idle_mib,
-        house.descriptors,
-        report.active,
-        load.memory_mib,
-        load.iops,
-        house.making_s,
-        house.start_ms,
-        house.stop_ms,
-    );
-    out
+    let mut page = Page::new("Many volumes", &lead);
+    let sentence = if findings.passed { "Every bar was kept." } else { "A bar was missed." };
+    page.verdict(findings.passed, sentence);
+    page.table(&table(checks));
+    let row = |what: String, found: String| vec![what.into(), found.into()];
+    let fixed = |what: &str, found: String| row(what.to_owned(), found);
+    let idle = format!("{:.1} MiB, {} descriptors", server.idle_mib, server.descriptors);
+    page.table(&Table {
+        columns: vec![Column::words("measured"), Column::figures("figure")],
+        rows: vec![
+            fixed("memory of an empty server", format!("{:.1} MiB", server.empty_mib)),
+            fixed("with all volumes, idle", idle),
+            row(
+                format!("with {} of them at work, at most", findings.active),
+                format!("{:.1} MiB", load.memory_mib),
+            ),
+            fixed("those together", format!("{:.0} operations a second", load.iops)),
+            fixed("creating the volumes, one after the other", format!("{:.0} s", server.making_s)),
+            fixed(
+                "from the start until it answers for a volume",
+                format!("{:.0} ms", server.start_ms),
+            ),
+            fixed(
+                "from the request to stop until it has ended",
+                format!("{:.0} ms", server.stop_ms),
+            ),
+        ],
+    });
+    page
 }

@@ -2,9 +2,9 @@
 
 use super::judge::{Isolation, Neighbour};
 use super::measure::{Times, measure};
-use super::plan::Filesystem;
-use crate::demo::{Operator, Server, Stop};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, Filesystem};
+use crate::server::{Settings, TestServer};
+use crate::stop::Stop;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::time::Duration;
@@ -25,13 +25,13 @@ pub(super) fn run(exe: &Path, work: &Path, times: &Times, stop: &Stop) -> Result
     ensure!(disk::can_throttle(), "block devices can't be throttled here (no blkio control group)");
     let mut slow = Disk::make(work, "slow", Filesystem::Ext4, SLOW_DISK_BYTES)?;
     let fast = Disk::make(work, "fast", Filesystem::Ext4, FAST_DISK_BYTES)?;
-    let server = Server::start(exe, &fast.path().join("weir"), &work.join("isolation.log"), &[])?;
-    let operator = Operator::connect(server.data())?;
+    let (data, log) = (fast.path().join("weir"), work.join("isolation.log"));
+    let (server, operator) = TestServer::start_new(Settings::temporary(exe, data, log)?)?;
     operator.make_pool("slow", 256, Some(&slow.path().join("pool")))?;
     operator.make_pool("fast", 256, None)?;
     operator.make_volume("slow", "slow", 64 * 1024)?;
     operator.make_volume("fast", "fast", 64 * 1024)?;
-    let volume = |name: &str| Target::Nfs(NfsTarget::new(server.nfs(), format!("/{name}")));
+    let volume = |name: &str| Target::Nfs(NfsTarget::new(server.address(), format!("/{name}")));
     let prepared = prepare(&volume("fast"), &neighbour(Operation::Getattr, times, LAID_OUT))?;
     let laid_out = prepared.run(&Control::new(), |_| {})?;
     ensure!(laid_out.is_clean(), "laying out the neighbour's file failed: {:?}", laid_out.errors);
@@ -47,9 +47,9 @@ pub(super) fn run(exe: &Path, work: &Path, times: &Times, stop: &Stop) -> Result
         let look = |into: &mut [Vec<f64>; 2]| -> Result<()> {
             for (p99, (_, operation)) in into.iter_mut().zip(operations) {
                 let load = neighbour(operation, times, Layout::Existing);
-                let sample = measure(&volume("fast"), server.pid(), &load, &Control::new())?;
+                let sample = measure(&volume("fast"), server.pid()?, &load, &Control::new())?;
                 p99.push(sample.p99_ms);
-                ensure!(!stop.asked(), "interrupted");
+                stop.check()?;
             }
             Ok(())
         };
@@ -79,7 +79,7 @@ const LAID_OUT: Layout = Layout::Written { block_bytes: 1 << 20 };
 fn neighbour(operation: Operation, times: &Times, layout: Layout) -> Workload {
     Workload {
         name: "neighbour".to_owned(),
-        // The size is that of what is read, whatever the operation: the files are shared.
+        // All operations share the files, so the size is always that of the reads.
         operation: if layout == LAID_OUT {
             Operation::Data { pattern: Pattern::Random, read_percent: 100 }
         } else {

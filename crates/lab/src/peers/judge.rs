@@ -1,14 +1,17 @@
 //! Medians, ratios and bars. Nothing here measures or prints.
 
+use super::Findings;
 use super::measure::Sample;
-use super::plan::{Filesystem, InFlight, Trial};
+use super::plan::{InFlight, Trial};
+use crate::disk::Filesystem;
+use crate::judge::{Check, all_kept};
 use serde::Serialize;
 use weir_bench::results::median;
 
 /// The outcome of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub(super) enum BarVerdict {
     /// Met.
     Pass,
     /// Not met.
@@ -29,7 +32,7 @@ pub(super) struct Bar {
     /// The bound; absent where the figure is only reported.
     pub(super) bound: Option<f64>,
     /// The outcome.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: BarVerdict,
     /// Why it is void.
     pub(super) why: Option<&'static str>,
 }
@@ -201,10 +204,10 @@ fn judge(
     met: fn(f64, f64) -> bool,
 ) -> Bar {
     let verdict = match (bound, why) {
-        (_, Some(_)) => Verdict::Void,
-        (None, None) => Verdict::Reported,
-        (Some(bound), None) if met(value, bound) => Verdict::Pass,
-        (Some(_), None) => Verdict::Miss,
+        (_, Some(_)) => BarVerdict::Void,
+        (None, None) => BarVerdict::Reported,
+        (Some(bound), None) if met(value, bound) => BarVerdict::Pass,
+        (Some(_), None) => BarVerdict::Miss,
     };
     Bar { what, value, bound, verdict, why }
 }
@@ -265,6 +268,35 @@ impl Neighbour {
     }
 }
 
+/// Was every bar met, and is none void? A comparison without rows has shown nothing.
+pub(super) fn passed(findings: &Findings) -> bool {
+    !findings.rows.is_empty() && all_kept(&checks(findings))
+}
+
+/// Every bar as a rule.
+pub(super) fn checks(findings: &Findings) -> Vec<Check> {
+    let bars = findings.rows.iter().flat_map(|row| row.bars.iter().map(move |bar| (row, bar)));
+    let mut checks: Vec<Check> = bars.map(|(row, bar)| bar.check(row)).collect();
+    checks.extend(findings.gate.iter().map(|gate| {
+        let worst = format!("{:+.2} % CPU per operation", gate.difference_percent);
+        Check::new("a contract half above the load costs the same", worst, gate.passed)
+    }));
+    let neighbours = findings.isolation.iter().flat_map(|isolation| &isolation.neighbours);
+    checks.extend(neighbours.map(|one| {
+        let worst = format!("p99 {:.3} → {:.3} ms", one.alone_p99_ms, one.beside_p99_ms);
+        Check::new(format!("{} beside a volume on a slow disk", one.operation), worst, one.passed)
+    }));
+    checks
+}
+
+impl Bar {
+    fn check(&self, row: &Row) -> Check {
+        let rule = format!("{} on {}: {}", row.workload, row.filesystem.name(), self.what);
+        let passed = matches!(self.verdict, BarVerdict::Pass | BarVerdict::Reported);
+        Check::new(rule, format!("{:.2}", self.value), passed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::plan::TRIALS;
@@ -274,14 +306,14 @@ mod tests {
         Figures::new(vec![Sample { server_us, iops, ..Sample::default() }])
     }
 
-    fn verdicts(weir: Figures, ganesha: Figures, bare: Figures) -> Vec<Verdict> {
+    fn verdicts(weir: Figures, ganesha: Figures, bare: Figures) -> Vec<BarVerdict> {
         let row = Row::new(&TRIALS[0], Filesystem::Ext4, [weir, ganesha, bare], None);
         row.bars.iter().map(|bar| bar.verdict).collect()
     }
 
     #[test]
     fn each_bar_is_met_up_to_its_bound() {
-        use Verdict::{Miss, Pass};
+        use BarVerdict::{Miss, Pass};
         let ganesha = || figures(27.0, 40_000.0);
         assert_eq!(
             verdicts(figures(5.0, 100_000.0), ganesha(), figures(2.0, 1e6)),
@@ -299,14 +331,14 @@ mod tests {
 
     #[test]
     fn an_untuned_ganesha_voids_its_bars_and_only_those() {
-        use Verdict::{Pass, Void};
+        use BarVerdict::{Pass, Void};
         let slow = figures(31.2, 40_000.0);
         assert_eq!(verdicts(figures(4.0, 1e5), slow, figures(2.0, 1e6)), [Pass, Void, Void]);
     }
 
     #[test]
     fn a_saturated_generator_voids_the_rate_alone() {
-        use Verdict::{Pass, Void};
+        use BarVerdict::{Pass, Void};
         let limited =
             Sample { server_us: 4.0, iops: 1e6, generator_saturated: true, ..Sample::default() };
         let weir =
@@ -323,10 +355,10 @@ mod tests {
             let row = Row::new(&TRIALS[0], Filesystem::Ext4, servers, Some(before));
             row.bar(DEARER).unwrap().verdict
         };
-        assert_eq!(slower(4.07, &[4.0]), Verdict::Pass);
-        assert_eq!(slower(4.1, &[4.0]), Verdict::Miss);
-        assert_eq!(slower(4.1, &[3.8, 4.0, 4.2]), Verdict::Pass);
-        assert_eq!(slower(2.0, &[4.0]), Verdict::Pass);
+        assert_eq!(slower(4.07, &[4.0]), BarVerdict::Pass);
+        assert_eq!(slower(4.1, &[4.0]), BarVerdict::Miss);
+        assert_eq!(slower(4.1, &[3.8, 4.0, 4.2]), BarVerdict::Pass);
+        assert_eq!(slower(2.0, &[4.0]), BarVerdict::Pass);
     }
 
     #[test]
@@ -340,17 +372,17 @@ mod tests {
         };
         let verdict = |row: &Row, what| row.bar(what).unwrap().verdict;
         let sooner = row((20.0, 24_000.0), &[18_000.0]);
-        assert_eq!(verdict(&sooner, OVER_BARE), Verdict::Reported);
-        assert_eq!(verdict(&sooner, CPU_RATIO), Verdict::Pass);
-        assert_eq!(verdict(&sooner, RATE_RATIO), Verdict::Pass);
-        assert_eq!(verdict(&sooner, SLOWER), Verdict::Pass);
+        assert_eq!(verdict(&sooner, OVER_BARE), BarVerdict::Reported);
+        assert_eq!(verdict(&sooner, CPU_RATIO), BarVerdict::Pass);
+        assert_eq!(verdict(&sooner, RATE_RATIO), BarVerdict::Pass);
+        assert_eq!(verdict(&sooner, SLOWER), BarVerdict::Pass);
         assert!(sooner.bar(DEARER).is_none(), "twice the processor time is its price");
         let later = row((20.1, 23_900.0), &[24_000.0, 24_500.0, 25_000.0]);
-        assert_eq!(verdict(&later, CPU_RATIO), Verdict::Miss);
-        assert_eq!(verdict(&later, RATE_RATIO), Verdict::Miss);
-        assert_eq!(verdict(&later, SLOWER), Verdict::Miss);
+        assert_eq!(verdict(&later, CPU_RATIO), BarVerdict::Miss);
+        assert_eq!(verdict(&later, RATE_RATIO), BarVerdict::Miss);
+        assert_eq!(verdict(&later, SLOWER), BarVerdict::Miss);
         let noisy = row((20.0, 23_900.0), &[23_500.0, 24_500.0, 25_000.0]);
-        assert_eq!(verdict(&noisy, SLOWER), Verdict::Pass);
+        assert_eq!(verdict(&noisy, SLOWER), BarVerdict::Pass);
     }
 
     #[test]
@@ -358,7 +390,7 @@ mod tests {
         let sequential = TRIALS.iter().find(|trial| trial.cpu_ratio.is_none()).unwrap();
         let servers = [figures(10.0, 2.0), figures(20.0, 1.0), figures(9.0, 2.0)];
         let row = Row::new(sequential, Filesystem::Xfs, servers, None);
-        assert_eq!(row.bar(CPU_RATIO).unwrap().verdict, Verdict::Reported);
+        assert_eq!(row.bar(CPU_RATIO).unwrap().verdict, BarVerdict::Reported);
         assert_eq!(row.bar(OVER_BARE).unwrap().bound, Some(11.25));
     }
 

@@ -1,4 +1,4 @@
-//! One measurement: one workload on one server, and what it cost.
+//! One measurement: one workload on one server, and its cost.
 
 use super::cpu::{Reading, Used};
 use super::plan::{TRIALS, Trial};

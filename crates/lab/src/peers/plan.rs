@@ -1,31 +1,8 @@
 //! The comparisons, and the bars that Weir has to meet.
 
+use crate::disk::Filesystem;
 use serde::Serialize;
 use weir_load::workload::{Operation, Pattern};
-
-/// A file system that the same comparison is made on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Filesystem {
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-}
-
-impl Filesystem {
-    /// Both.
-    pub(crate) const ALL: [Self; 2] = [Self::Ext4, Self::Xfs];
-
-    /// The file system's name, as `mkfs` and `mount` know it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-        }
-    }
-}
 
 /// The additional processor time over the bare loop that Weir may use for an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]

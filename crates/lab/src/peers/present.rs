@@ -1,8 +1,9 @@
 //! The comparison's tables and page.
 
-use super::Report;
-use super::judge::{CPU_RATIO, DEARER, OVER_BARE, RATE_RATIO, Row, SLOWER, Verdict};
-use super::plan::{Filesystem, InFlight};
+use super::Findings;
+use super::judge::{BarVerdict, CPU_RATIO, DEARER, OVER_BARE, RATE_RATIO, Row, SLOWER};
+use super::plan::InFlight;
+use crate::disk::Filesystem;
 use weir_bench::results::median;
 use weir_report::terminal;
 use weir_report::{BarChart, BarGroup, Cell, Column, Fact, Page, Series, Table, Tone, figure};
@@ -28,17 +29,17 @@ pub(super) fn line(row: &Row) -> String {
 }
 
 /// The tables in the terminal.
-pub(super) fn print(report: &Report) {
+pub(super) fn print(findings: &Findings) {
     let colour = terminal::shows_output();
-    terminal::show(&bars(report).to_terminal(colour));
-    if let Some(table) = others(report) {
+    terminal::show(&bars(findings).to_terminal(colour));
+    if let Some(table) = others(findings) {
         terminal::show(&table.to_terminal(colour));
     }
-    weir_report::outln!("{}", verdict(report).1);
+    weir_report::outln!("{}", verdict(findings).1);
 }
 
 /// The bars, row by row.
-fn bars(report: &Report) -> Table {
+fn bars(findings: &Findings) -> Table {
     let mut columns = vec![
         Column::words("workload"),
         Column::words("on"),
@@ -49,20 +50,20 @@ fn bars(report: &Report) -> Table {
         Column::figures("CPU ÷ Ganesha"),
         Column::figures("op/s ÷ Ganesha"),
     ];
-    let compared = report.rows.iter().any(|row| row.before.is_some());
+    let compared = findings.rows.iter().any(|row| row.before.is_some());
     if compared {
         columns.push(Column::figures("before µs/op"));
         columns.push(Column::figures("now % worse"));
     }
-    let rows = report.rows.iter().map(|row| {
+    let rows = findings.rows.iter().map(|row| {
         let judged = |what: &str, text: String| {
-            let verdict = row.bar(what).map_or(Verdict::Void, |bar| bar.verdict);
+            let verdict = row.bar(what).map_or(BarVerdict::Void, |bar| bar.verdict);
             Cell::new(text, tone(verdict))
         };
         let ratio = |what: &str, sign: &str| {
             let Some(bar) = row.bar(what) else { return Cell::default() };
             let bound = bar.bound.map(|bound| format!(" ({sign} {bound})")).unwrap_or_default();
-            let void = if bar.verdict == Verdict::Void { " void" } else { "" };
+            let void = if bar.verdict == BarVerdict::Void { " void" } else { "" };
             judged(what, format!("{:.2}{bound}{void}", bar.value))
         };
         let allowed = row.bar(OVER_BARE).and_then(|bar| bar.bound);
@@ -91,32 +92,32 @@ fn bars(report: &Report) -> Table {
     Table { columns, rows: rows.collect() }
 }
 
-const fn tone(verdict: Verdict) -> Tone {
+const fn tone(verdict: BarVerdict) -> Tone {
     match verdict {
-        Verdict::Pass => Tone::Good,
-        Verdict::Miss => Tone::Bad,
-        Verdict::Void => Tone::Muted,
-        Verdict::Reported => Tone::Plain,
+        BarVerdict::Pass => Tone::Good,
+        BarVerdict::Miss => Tone::Bad,
+        BarVerdict::Void => Tone::Muted,
+        BarVerdict::Reported => Tone::Plain,
     }
 }
 
 /// The comparisons that are not with peers; none where they were left out.
-fn others(report: &Report) -> Option<Table> {
+fn others(findings: &Findings) -> Option<Table> {
     let mut rows = Vec::new();
-    for (filesystem, figures) in &report.power {
+    for (filesystem, figures) in &findings.power {
         let found =
             format!("{:.2} µs/op, {:.0} op/s", figures.median.server_us, figures.median.iops);
         let what = format!("CREATE + REMOVE, power durability, {}", filesystem.name());
         rows.push(vec![what.into(), found.into(), "reported".into()]);
     }
-    if let Some(gate) = &report.gate {
+    if let Some(gate) = &findings.gate {
         let found = format!("{:+.2} % CPU per operation", gate.difference_percent);
         let allowed =
             format!("within ±{:.2} % (noise of the rounds, or 2 %)", gate.noise_percent.max(2.0));
         let what = "a contract half above the load against one far above it";
         rows.push(vec![what.into(), Cell::judged(found, gate.passed), allowed.into()]);
     }
-    for neighbour in report.isolation.iter().flat_map(|isolation| &isolation.neighbours) {
+    for neighbour in findings.isolation.iter().flat_map(|isolation| &isolation.neighbours) {
         let found =
             format!("p99 {:.3} → {:.3} ms", neighbour.alone_p99_ms, neighbour.beside_p99_ms);
         let what = format!("{} beside a volume on a slow disk", neighbour.operation);
@@ -128,26 +129,28 @@ fn others(report: &Report) -> Option<Table> {
 }
 
 /// Did everything pass, and a sentence about it.
-fn verdict(report: &Report) -> (bool, String) {
-    let all = || report.rows.iter().flat_map(|row| &row.bars);
+fn verdict(findings: &Findings) -> (bool, String) {
+    let all = || findings.rows.iter().flat_map(|row| &row.bars);
     let count = |verdict| all().filter(|bar| bar.verdict == verdict).count();
-    let (passed, missed, void) = (count(Verdict::Pass), count(Verdict::Miss), count(Verdict::Void));
-    let rest = if report.passed || missed + void > 0 { "" } else { "; see the other comparisons" };
-    (report.passed, format!("{passed} bars met, {missed} missed, {void} void{rest}."))
+    let (passed, missed, void) =
+        (count(BarVerdict::Pass), count(BarVerdict::Miss), count(BarVerdict::Void));
+    let rest =
+        if findings.passed || missed + void > 0 { "" } else { "; see the other comparisons" };
+    (findings.passed, format!("{passed} bars met, {missed} missed, {void} void{rest}."))
 }
 
 /// The report.
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(findings: &Findings) -> Page {
     let mut page = Page::new(
         "Weir beside its peers",
         "What an NFSv3 operation costs in Weir, in NFS-Ganesha and in a loop that does nothing but \
          the system calls: the same files, the same load, one server after the other.",
     );
-    let (passed, sentence) = verdict(report);
+    let (passed, sentence) = verdict(findings);
     page.verdict(passed, &sentence);
-    page.facts(&facts(report));
+    page.facts(&facts(findings));
     page.section("The bars");
-    page.table(&bars(report));
+    page.table(&bars(findings));
     page.paragraph(
         "CPU per operation is the processor time of all the server's threads and of the kernel's \
          own threads during the measurement, divided by the operations completed in it. A row \
@@ -155,8 +158,8 @@ pub(super) fn page(report: &Report) -> String {
          cost when tuned; a rate is void where the load generator was the limit.",
     );
     for filesystem in Filesystem::ALL {
-        for part in [Part::Small, Part::Large, Part::OneAtATime] {
-            let groups = groups(report, filesystem, part);
+        for part in [ChartPart::Small, ChartPart::Large, ChartPart::OneAtATime] {
+            let groups = groups(findings, filesystem, part);
             if !groups.is_empty() {
                 let heading = part.heading();
                 page.section(&format!("CPU per operation on {}, {heading}", filesystem.name()));
@@ -167,10 +170,10 @@ pub(super) fn page(report: &Report) -> String {
             }
         }
     }
-    if let Some(table) = others(report) {
+    if let Some(table) = others(findings) {
         page.section("Durability, the gate, and a slow neighbour");
         page.table(&table);
-        if let Some(isolation) = &report.isolation {
+        if let Some(isolation) = &findings.isolation {
             page.paragraph(&format!(
                 "The slow volume lies on a disk that takes 20 MiB/s; its clients wrote {} MiB/s \
                  into it with a COMMIT after every 32 writes, page cache included.",
@@ -179,21 +182,21 @@ pub(super) fn page(report: &Report) -> String {
         }
     }
     page.section("Rates and latencies");
-    page.table(&rates(report));
+    page.table(&rates(findings));
     page.section("How it was measured");
-    page.list(method(report));
-    page.finish(&format!("Weir {}. {}", report.weir, report.machine))
+    page.list(method(findings));
+    page
 }
 
 /// The parts of the charts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ChartPart {
     Small,
     Large,
     OneAtATime,
 }
 
-impl Part {
+impl ChartPart {
     /// The part of the charts that `row` belongs to.
     fn of(row: &Row) -> Self {
         match row.in_flight {
@@ -213,8 +216,8 @@ impl Part {
     }
 }
 
-fn facts(report: &Report) -> Vec<Fact> {
-    let batched = || report.rows.iter().filter(|row| row.in_flight == InFlight::Many);
+fn facts(findings: &Findings) -> Vec<Fact> {
+    let batched = || findings.rows.iter().filter(|row| row.in_flight == InFlight::Many);
     let ratios = |what: &str| median(batched().filter_map(|row| row.bar(what)).map(|b| b.value));
     let extra = median(
         batched()
@@ -235,9 +238,9 @@ fn facts(report: &Report) -> Vec<Fact> {
     ]
 }
 
-fn groups(report: &Report, filesystem: Filesystem, part: Part) -> Vec<BarGroup> {
-    let rows = report.rows.iter();
-    let rows = rows.filter(|row| row.filesystem == filesystem && Part::of(row) == part);
+fn groups(findings: &Findings, filesystem: Filesystem, part: ChartPart) -> Vec<BarGroup> {
+    let rows = findings.rows.iter();
+    let rows = rows.filter(|row| row.filesystem == filesystem && ChartPart::of(row) == part);
     rows.map(|row| BarGroup {
         label: row.workload.to_owned(),
         bars: vec![
@@ -264,7 +267,7 @@ fn chart(groups: Vec<BarGroup>) -> String {
     .to_svg()
 }
 
-fn rates(report: &Report) -> Table {
+fn rates(findings: &Findings) -> Table {
     let columns = vec![
         Column::words("workload"),
         Column::words("on"),
@@ -277,7 +280,7 @@ fn rates(report: &Report) -> Table {
         Column::figures("kernel workers µs/op"),
         Column::figures("generator µs/op"),
     ];
-    let rows = report.rows.iter().flat_map(|row| {
+    let rows = findings.rows.iter().flat_map(|row| {
         let servers = [("Weir", &row.weir), ("Ganesha", &row.ganesha), ("bare loop", &row.bare)];
         let before = row.before.iter().map(|figures| ("earlier Weir", figures));
         servers.into_iter().chain(before).map(|(name, figures)| {
@@ -301,8 +304,8 @@ fn rates(report: &Report) -> Table {
     Table { columns, rows: rows.collect() }
 }
 
-fn method(report: &Report) -> Vec<String> {
-    let times = report.times;
+fn method(findings: &Findings) -> Vec<String> {
+    let times = findings.times;
     vec![
         format!(
             "{} rounds; in each, Weir, Ganesha and the bare loop take turns, {} s of load before \

@@ -1,7 +1,9 @@
 //! The three servers, on the same directory.
 
-use crate::demo::{Operator, Process, Server, wait_for};
+use crate::campaign::this_program;
 use crate::disk::Disk;
+use crate::process::Process;
+use crate::server::{Settings, TestServer};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -29,7 +31,7 @@ pub(crate) struct Peer {
     /// The server's process id.
     pub(crate) pid: u32,
     _guards: Vec<Process>,
-    _server: Option<Server>,
+    _server: Option<TestServer>,
 }
 
 /// Weir on a data directory `name` in `disk`, with one volume, and the directory of that volume.
@@ -38,19 +40,19 @@ pub(crate) fn weir(
     disk: &Disk,
     logs: &Path,
     name: &str,
-    durability: &str,
+    durability: &'static str,
 ) -> Result<(Peer, PathBuf)> {
     let data = disk.path().join(name);
     let log = logs.join(format!("{name}.log"));
-    let server = Server::start(exe, &data, &log, &["--namespace-durability", durability])?;
-    let operator = Operator::connect(server.data())?;
+    let settings = Settings { durability, ..Settings::temporary(exe, data.clone(), log)? };
+    let (server, operator) = TestServer::start_new(settings)?;
     operator.make_pool("peers", POOL_TEBIBYTES, None)?;
     operator.make_volume("peer", "peers", VOLUME_GIBIBYTES)?;
     let directory = volume_directory(&data)?;
     let peer = Peer {
         series: Series::Weir,
-        target: Target::Nfs(NfsTarget::new(server.nfs(), "/peer")),
-        pid: server.pid(),
+        target: Target::Nfs(NfsTarget::new(server.address(), "/peer")),
+        pid: server.pid()?,
         _guards: Vec::new(),
         _server: Some(server),
     };
@@ -87,7 +89,7 @@ pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
             .stdout(output.try_clone()?)
             .stderr(output),
     )?;
-    wait_for(&mut mapper, loopback(PORT_MAPPER), &mapper_log)?;
+    mapper.wait_for_port(loopback(PORT_MAPPER), &mapper_log)?;
     let state = work.join("ganesha-state");
     std::fs::create_dir_all(&state)?;
     let configuration = work.join("ganesha.conf");
@@ -105,8 +107,8 @@ pub(crate) fn ganesha(directory: &Path, work: &Path) -> Result<Peer> {
             .stdout(Stdio::null())
             .stderr(Stdio::null()),
     )?;
-    wait_for(&mut server, loopback(GANESHA.1), &log)?;
-    wait_for(&mut server, loopback(GANESHA.0), &log)?;
+    server.wait_for_port(loopback(GANESHA.1), &log)?;
+    server.wait_for_port(loopback(GANESHA.0), &log)?;
     let mut target = NfsTarget::new(loopback(GANESHA.0), "/peer");
     target.mount_address = loopback(GANESHA.1);
     Ok(Peer {
@@ -127,8 +129,8 @@ fn configure(directory: &Path, state: &Path) -> String {
 }
 
 /// The bare loop on `directory`.
-pub(super) fn bare(exe: &Path, directory: &Path) -> Result<Peer> {
-    let mut command = Command::new(exe);
+pub(super) fn bare(directory: &Path) -> Result<Peer> {
+    let mut command = Command::new(this_program()?);
     command.args(["bare", "--dir"]).arg(directory).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = Process::start(&mut command)?;
     let output = process.child().stdout.take().context("the bare loop has no output")?;

@@ -6,25 +6,25 @@
 //! Ganesha is started for each turn. What is written is what `weir bench run` writes: a document of
 //! results for each server, and reports of them. Nothing is judged here.
 
-mod command;
-
-use crate::demo::Stop;
-use crate::disk::Disk;
-use crate::peers::{Filesystem, Peer, furnish, ganesha, requirements, weir};
-use anyhow::{Context, Result, bail};
+use crate::campaign::{self, Campaign, Report};
+use crate::disk::{Disk, Filesystem};
+use crate::judge::Check;
+use crate::peers::{Peer, furnish, ganesha, requirements, weir};
+use crate::stop::Stop;
+use anyhow::{Result, bail};
+use clap::Args;
 use std::path::PathBuf;
 use weir_bench::cluster::this_machine;
 use weir_bench::pages;
 use weir_bench::results::{Results, StepResult, Summary, TestResult};
 use weir_bench::suite::Plan;
 use weir_bench::suite::{CacheOptions, Event, Local, Options as SuiteOptions, Suite, TargetPlace};
+use weir_core::units::parse_bytes;
 use weir_load::control::Control;
 use weir_report::terminal;
 use weir_scenario::catalogue;
 use weir_scenario::scenario::Scenario;
 use weir_scenario::scenario::scale::{Facts, Scale, scale};
-
-pub(crate) use command::Command;
 
 /// Room beside the data set: the catalogue, journals, and Weir's own files.
 const SPARE_BYTES: u64 = 2 << 30;
@@ -38,100 +38,102 @@ const ONE_MACHINE: &str = "The load generator, the server and its disk share one
     can do bounds both servers, and its figures are not those of a server that has a machine to \
     itself.";
 
-/// The tests to replay, their size, and the destination of the results.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    /// The `weir` program.
-    pub weir: PathBuf,
-    /// For the file system's image and logs.
-    pub work: PathBuf,
-    /// For the results and reports.
-    pub out: PathBuf,
-    /// Names of tests contain one of these; empty: all that can be run.
-    pub only: Vec<String>,
-    /// Rounds; in each the servers take turns, test by test.
-    pub rounds: u32,
-    /// Most seconds measured of a step.
-    pub time_s: f64,
-    /// Most seconds of warm-up of a step.
-    pub warmup_s: f64,
-    /// Most bytes of files at a time.
-    pub data_bytes: u64,
-    /// The program runs inside its namespaces already.
-    pub inside: bool,
+/// Run published tests, scaled, against Weir and NFS-Ganesha, alternating, as root, and write
+/// results and reports.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Replay {
+    /// Directory for results and reports.
+    #[arg(long, default_value = "docs/performance/replay")]
+    out: PathBuf,
+    /// Directory for the file system image and logs; it needs twice the data size plus 2 GiB.
+    #[arg(long, default_value = "target/replay")]
+    work: PathBuf,
+    /// Run only tests whose name contains this text; repeatable.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Number of rounds; in each, the servers alternate test by test.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Maximum measured time per step, in seconds.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Maximum warm-up time per step, in seconds.
+    #[arg(long, default_value_t = 1.0)]
+    warmup: f64,
+    /// Maximum size of the files at any time.
+    #[arg(long, default_value = "2GiB", value_parser = parse_bytes)]
+    data: u64,
 }
 
-/// Replays and writes. `true` if everything could be run and no operation failed.
-///
-/// # Errors
-/// Says what is missing on the machine, or what failed.
-pub(crate) fn run(options: &Options, stop: &Stop) -> Result<bool> {
-    requirements()?;
-    if !options.inside {
-        crate::sandbox::enter()?;
+impl Campaign for Replay {
+    fn requirements(&self) -> Result<()> {
+        requirements()
     }
-    furnish()?;
-    std::fs::create_dir_all(&options.work)?;
-    std::fs::create_dir_all(&options.out)?;
-    let work = options.work.canonicalize()?;
-    let scenarios = chosen(options)?;
-    let size = options.data_bytes.saturating_mul(2).saturating_add(SPARE_BYTES);
-    let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
-    let (weir, directory) = weir(&options.weir, &disk, &work, "weir", "process")?;
-    let mut sides = [
-        Side::new(
-            ("weir", "Weir"),
-            version(&options.weir.to_string_lossy(), "--version"),
-            "runs on from the first turn to the last",
-        ),
-        Side::new(
-            ("ganesha", "NFS-Ganesha"),
-            version("ganesha.nfsd", "-v"),
-            "is started for each turn; the other is idle meanwhile",
-        ),
-    ];
-    for (number, scenario) in scenarios.iter().enumerate() {
-        weir_report::errln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
-        for round in 0..options.rounds.max(1) {
-            // The server that comes second meets the state that the first left behind: each does so
-            // in turn.
-            let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
-            for place in order {
-                let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else { continue };
-                weir_report::errln!("  {}, round {}", side.label, round + 1);
-                // Ganesha 4.3 gives no descriptor back once it has used all it may have, and says
-                // NFS3ERR_JUKEBOX from then on: it begins anew each time.
-                let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose();
-                disk.sync()?;
-                match &fresh {
-                    Ok(fresh) => {
-                        let peer = fresh.as_ref().unwrap_or(&weir);
-                        side.apply(scenario, peer, options, stop);
+
+    fn isolated(&self) -> bool {
+        true
+    }
+
+    fn run(&self, stop: &Stop) -> Result<Report> {
+        furnish()?;
+        let exe = campaign::weir_program(None)?;
+        let work = campaign::work_directory(&self.work)?;
+        let scenarios = chosen(self)?;
+        let size = self.data.saturating_mul(2).saturating_add(SPARE_BYTES);
+        let disk = Disk::make(&work, "replay", Filesystem::Xfs, size)?;
+        let (weir, directory) = weir(&exe, &disk, &work, "weir", "process")?;
+        let mut sides = [
+            Side::new(
+                ("weir", "Weir"),
+                version(&exe.to_string_lossy(), "--version"),
+                "runs from the first turn to the last",
+            ),
+            Side::new(
+                ("ganesha", "NFS-Ganesha"),
+                version("ganesha.nfsd", "-v"),
+                "is started for each turn; the other is idle meanwhile",
+            ),
+        ];
+        for (number, scenario) in scenarios.iter().enumerate() {
+            weir_report::errln!("{} ({} of {})", scenario.title, number + 1, scenarios.len());
+            for round in 0..self.rounds {
+                // The second server meets the state that the first left behind, so they alternate.
+                let order = if round % 2 == 0 { [WEIR, GANESHA] } else { [GANESHA, WEIR] };
+                for place in order {
+                    let Some(side) = sides.get_mut(place).filter(|_| !stop.asked()) else {
+                        continue;
+                    };
+                    weir_report::errln!("  {}, round {}", side.label, round + 1);
+                    // Ganesha 4.3 releases no descriptor once it has used all it may have, and
+                    // answers NFS3ERR_JUKEBOX from then on: it is started for each turn.
+                    let fresh = (place == GANESHA).then(|| ganesha(&directory, &work)).transpose();
+                    disk.sync()?;
+                    match &fresh {
+                        Ok(fresh) => {
+                            side.apply(scenario, fresh.as_ref().unwrap_or(&weir), self, stop);
+                        }
+                        Err(error) => side.failures.push(format!("{}: {error:#}", side.label)),
                     }
-                    Err(error) => side.failures.push(format!("{}: {error:#}", side.label)),
                 }
             }
+            // A run that is interrupted leaves what it has measured.
+            report(self, &sides)?.write()?;
+            if stop.asked() {
+                bail!("interrupted; the results until then are in {}", self.out.display());
+            }
         }
-        write(options, &sides)?;
-        if stop.asked() {
-            bail!("interrupted; what was measured until then is in {}", options.out.display());
+        for side in &sides {
+            weir_report::outln!("{}", side.label);
+            terminal::show(&pages::terminal(&side.results));
+            weir_report::outln!("");
         }
+        sides.iter().flat_map(|side| &side.failures).for_each(|why| weir_report::errln!("{why}"));
+        report(self, &sides)
     }
-    for side in &sides {
-        weir_report::outln!("{}", side.label);
-        terminal::show(&pages::terminal(&side.results));
-        weir_report::outln!("");
-    }
-    weir_report::outln!("Reports: {}", options.out.join("replay.html").display());
-    let failures: Vec<&String> = sides.iter().flat_map(|side| &side.failures).collect();
-    for failure in &failures {
-        weir_report::errln!("{failure}");
-    }
-    Ok(failures.is_empty())
 }
 
 /// The tests that can be run and are wanted, made to fit.
-fn chosen(options: &Options) -> Result<Vec<Scenario>> {
+fn chosen(options: &Replay) -> Result<Vec<Scenario>> {
     let wanted = |name: &str| {
         options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
     };
@@ -147,19 +149,19 @@ fn chosen(options: &Options) -> Result<Vec<Scenario>> {
     Ok(scenarios)
 }
 
-fn fitted(scenario: &Scenario, options: &Options) -> Scenario {
+fn fitted(scenario: &Scenario, options: &Replay) -> Scenario {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let facts = Facts {
         client_memory_bytes: this_machine().memory_bytes,
         server_memory_bytes: Some(this_machine().memory_bytes),
         same_machine: true,
-        free_bytes: Some(options.data_bytes.saturating_mul(2)),
+        free_bytes: Some(options.data.saturating_mul(2)),
         processors: u32::try_from(processors).unwrap_or(1),
     };
     let fit = Scale {
-        max_data_bytes: Some(options.data_bytes),
-        time_s: Some(options.time_s),
-        warmup_s: Some(options.warmup_s),
+        max_data_bytes: Some(options.data),
+        time_s: Some(options.seconds),
+        warmup_s: Some(options.warmup),
         ..Scale::automatic(scenario, facts)
     };
     scale(scenario, &fit)
@@ -189,7 +191,7 @@ impl Side {
     }
 
     /// Applies `scenario` once and adds what came of it.
-    fn apply(&mut self, scenario: &Scenario, peer: &Peer, options: &Options, stop: &Stop) {
+    fn apply(&mut self, scenario: &Scenario, peer: &Peer, options: &Replay, stop: &Stop) {
         let suite_options = self.options(peer);
         let seconds = Plan::of(std::slice::from_ref(scenario), &suite_options).seconds;
         weir_report::errln!("  about {seconds:.0} s of load");
@@ -236,10 +238,10 @@ impl Side {
         }
     }
 
-    fn add(&mut self, new: Results, options: &Options) {
+    fn add(&mut self, new: Results, options: &Replay) {
         if self.results.tests.is_empty() {
             self.results = Results { tests: Vec::new(), ..new.clone() };
-            let rounds = format!("{}, in turns with the other server", options.rounds.max(1));
+            let rounds = format!("{}, in turns with the other server", options.rounds);
             let facts = [
                 ("server's program", self.program.clone()),
                 ("server's process", self.process.to_owned()),
@@ -303,35 +305,41 @@ fn version(program: &str, flag: &str) -> String {
     first.filter(|line| !line.is_empty()).unwrap_or_else(|| program.to_owned())
 }
 
-fn write(options: &Options, sides: &[Side]) -> Result<()> {
-    let put = |name: String, text: String| {
-        let path = options.out.join(name);
-        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
-    };
+/// The results of each server, a report of both, and the rule that nothing failed.
+fn report(options: &Replay, sides: &[Side]) -> Result<Report> {
+    let checks = sides.iter().map(|side| {
+        let worst = format!("{} failures", side.failures.len());
+        Check::new(
+            format!("every test could be run on {}", side.label),
+            worst,
+            side.failures.is_empty(),
+        )
+    });
+    let mut report = Report::new(checks.collect());
     for side in sides {
-        put(format!("{}.json", side.name), serde_json::to_string(&side.results)? + "\n")?;
-        put(format!("{}.html", side.name), pages::html(&[&side.results]))?;
-        put(format!("{}.csv", side.name), pages::csv(&side.results))?;
+        let path = |extension| options.out.join(format!("{}.{extension}", side.name));
+        report = report
+            .file(path("json"), serde_json::to_string(&side.results)? + "\n")
+            .file(path("html"), pages::html(&[&side.results]))
+            .file(path("csv"), pages::csv(&side.results));
     }
     let all: Vec<&Results> = sides.iter().map(|side| &side.results).collect();
-    put("replay.html".to_owned(), pages::html(&all))
+    Ok(report.file(options.out.join("replay.html"), pages::html(&all)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(only: &[&str]) -> Options {
-        Options {
-            weir: PathBuf::new(),
+    fn options(only: &[&str]) -> Replay {
+        Replay {
             work: PathBuf::new(),
             out: PathBuf::new(),
             only: only.iter().map(|&name| name.to_owned()).collect(),
             rounds: 2,
-            time_s: 2.0,
-            warmup_s: 0.5,
-            data_bytes: 1 << 30,
-            inside: true,
+            seconds: 2.0,
+            warmup: 0.5,
+            data: 1 << 30,
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) fn page(report: &Report) -> String {
     periods(&mut page, report);
     page.section("Conditions");
     page.list(report.conditions.iter().cloned());
-    page.finish(&format!("Weir {}. Made {}.", report.server, utc(report.made_at)))
+    page.to_html(&format!("Weir {}. Made {}.", report.server, utc(report.made_at)))
 }
 
 fn head(page: &mut Page, report: &Report) {

@@ -1,13 +1,13 @@
 //! A load on a volume with credits: for a while, or until they are gone and some time longer.
 
 use super::super::judge;
-use super::super::load::{Lines, Load, heed};
-use super::super::part::{Course, Figure, Watching, said};
-use super::super::site::{BY_SECONDS, Broken, Sample, Site};
+use super::super::load::{Lines, Load, stop_all_if_asked};
+use super::super::part::{Curve, Figure, Watching, server_verdicts};
+use super::super::server::{BY_SECONDS, Broken, LiveServer, Sample};
 use super::{ASK, CATCH_UP_S, Model};
-use crate::demo::Stop;
-use crate::demo::judge::Check;
 use crate::demo::rate::Rate;
+use crate::judge::Check;
+use crate::stop::Stop;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 use weir_load::stats::result::{Point, RunResult};
@@ -17,15 +17,15 @@ const BLOCK_BYTES: u32 = 4096;
 const DEPTH: u32 = 256;
 /// Not judged.
 const WARMUP_S: f64 = 2.0;
-/// About the moment when credits end, not judged either by a rate of its own.
+/// Time before and after the end of the credits in which the rate is not judged.
 const TURN_S: f64 = 1.0;
-/// A bucket is looked for to end within this part of the time that it should last.
+/// The end of the credits is searched within this part of the time that they should last.
 const REACH: f64 = 0.1;
 /// Time between two requests for the seconds in which the server found the contract broken: before
 /// it forgets any.
 const ASK_BROKEN: Duration = Duration::from_secs(BY_SECONDS - 10);
 const STEP_S: f64 = 0.1;
-/// Points of a course that are shown; of a longer one means of several are.
+/// Most points of a curve; a longer one is shown by means.
 const POINTS_MAX: usize = 1200;
 
 /// A load.
@@ -68,13 +68,13 @@ pub(super) struct Drained {
     pub(super) checks: Vec<Check>,
     pub(super) figures: Vec<Figure>,
     pub(super) said: Vec<String>,
-    pub(super) course: Course,
+    pub(super) curve: Curve,
 }
 
 /// Loads the volume, and asks the API for its credits meanwhile.
 pub(super) fn drain(
     model: &Model,
-    site: &Site,
+    server: &LiveServer,
     plan: &Plan,
     watching: &mut Watching,
     stop: &Stop,
@@ -87,32 +87,32 @@ pub(super) fn drain(
         warmup_s: WARMUP_S,
         seconds: plan.seconds,
     };
-    let ready = load.prepare(site.address())?;
+    let ready = load.prepare(server.address())?;
     let begun = Instant::now();
-    let first = site.credits(model.name, begun)?;
+    let first = server.credits(model.name, begun)?;
     let running = ready.begin()?;
     let late_s = begun.elapsed().as_secs_f64();
     let mut samples = vec![first];
     let mut lines = Lines::begin();
     let (mut broken, mut asked) = (Broken::new(), Instant::now());
     while !running.is_finished() {
-        heed(stop, &[&running])?;
+        stop_all_if_asked(stop, &[&running])?;
         watching.look();
-        let sample = site.credits(model.name, begun)?;
+        let sample = server.credits(model.name, begun)?;
         samples.push(sample);
         lines.tick(&[&running], &format!(", {:.0} credits", sample.credits));
         if asked.elapsed() >= ASK_BROKEN {
-            broken.extend(site.broken(model.name)?);
+            broken.extend(server.broken(model.name)?);
             asked = Instant::now();
         }
         std::thread::sleep(ASK);
     }
-    broken.extend(site.broken(model.name)?);
+    broken.extend(server.broken(model.name)?);
     // From here on all is in the time of the load, which began when it was spawned.
     samples.iter_mut().for_each(|sample| sample.at_s -= late_s);
     let result = running.end()?;
-    let told = said(plan.name, &broken, result.started_unix_s);
-    Ok(Drained { said: told, ..judge(model, plan, &result, &samples) })
+    let said = server_verdicts(plan.name, &broken, result.started_unix_s);
+    Ok(Drained { said, ..judge(model, plan, &result, &samples) })
 }
 
 fn judge(model: &Model, plan: &Plan, result: &RunResult, samples: &[Sample]) -> Drained {
@@ -160,17 +160,17 @@ fn judge(model: &Model, plan: &Plan, result: &RunResult, samples: &[Sample]) -> 
         due.push((empty, end_s, model.base));
         marks.push((empty, "empty".to_owned()));
     }
-    let course = Course {
+    let curve = Curve {
         name: format!("{}, {name}", model.name),
         unit: "IOPS",
         points: thinned(&rate, end_s),
         due,
         marks,
     };
-    Drained { checks, figures, said: Vec::new(), course }
+    Drained { checks, figures, said: Vec::new(), curve }
 }
 
-/// The rate over time, in at most so many points.
+/// The rate over time, in at most [`POINTS_MAX`] points.
 fn thinned(rate: &Rate, end_s: f64) -> Vec<(f64, f64)> {
     let tenths = (1u32..).find(|each| end_s / (f64::from(*each) * STEP_S) <= POINTS_MAX as f64);
     let width = f64::from(tenths.unwrap_or(1)) * STEP_S;

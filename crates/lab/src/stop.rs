@@ -1,23 +1,22 @@
-//! Giving up in order.
+//! The request to stop a campaign: it cleans up and ends with an error.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Time between two looks of [`Stop::then`].
+/// Polling interval of [`Stop::then`].
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Asks a running demo or comparison to give up: it cleans up and ends with an error. Clones
-/// share one state.
+/// Whether the campaign was asked to stop. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop {
     asked: Arc<AtomicBool>,
 }
 
 impl Stop {
-    /// A stop that an interrupt from the terminal, a hang-up or a request to terminate asks for.
+    /// Asked by SIGINT, SIGHUP and SIGTERM.
     ///
     /// # Errors
     /// If signals can't be watched.
@@ -48,13 +47,13 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Asks.
+    /// Asks the campaign to stop.
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Has `act` done once somebody asks: for what has a hand of its own to be stopped by. The
-    /// thread that waits for it ends with the program.
+    /// Runs `act` once the campaign is asked to stop. The thread that waits for it ends with the
+    /// program.
     ///
     /// # Errors
     /// If there can be no more threads.
@@ -69,7 +68,13 @@ impl Stop {
         Ok(())
     }
 
-    /// Was it asked?
+    /// The error of a campaign that was asked to stop.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(!self.asked(), "interrupted");
+        Ok(())
+    }
+
+    /// Whether the campaign was asked to stop.
     #[must_use]
     pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
@@ -94,8 +99,8 @@ mod tests {
     fn every_clone_is_asked() {
         let stop = Stop::default();
         let other = stop.clone();
-        assert!(!other.asked());
+        assert!(!other.asked() && other.check().is_ok());
         stop.ask();
-        assert!(other.asked());
+        assert!(other.asked() && other.check().is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! The server that is watched, and the hand on it.
+//! The server under observation, and what its API reports about volumes.
 
-use crate::crash::victim::{Setup, Victim};
-use crate::demo::Operator;
+use crate::operator::Operator;
+use crate::server::{Settings, TestServer};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::Instant;
 use weir_api::{Verdict, Window};
 
-/// A server with a data directory of its own, which goes when it ends.
-pub(super) struct Site {
-    victim: Victim,
+/// A server with a temporary data directory, and a client of its API.
+pub(super) struct LiveServer {
+    server: TestServer,
     operator: Operator,
 }
 
@@ -24,43 +24,36 @@ pub(super) struct Sample {
     pub(super) credits: f64,
 }
 
-/// For how long the server tells of each second, in seconds.
+/// Time for which the server keeps a verdict of each second, in seconds.
 pub(super) const BY_SECONDS: u64 = 60;
 
-/// Seconds since 1970, and what the server said of each.
+/// Seconds since 1970 in which a contract was broken, and the server's explanation of each.
 pub(super) type Broken = BTreeMap<u64, String>;
 
-impl Site {
-    /// A server that serves, with nothing on it.
+impl LiveServer {
+    /// A server that serves, without volumes.
     ///
     /// # Errors
     /// If it does not begin.
-    pub(super) fn make(weir: &Path, work: &Path) -> Result<Self> {
-        let data = work.join("data");
-        if data.exists() {
-            std::fs::remove_dir_all(&data)?;
-        }
-        let log = work.join("server.log");
-        let setup = Setup { weir: weir.to_owned(), data, log, durability: "power" };
-        let mut victim = Victim::new(setup)?;
-        victim.start()?;
-        let operator = Operator::connect(victim.data())?;
-        Ok(Self { victim, operator })
+    pub(super) fn start(weir: &Path, work: &Path) -> Result<Self> {
+        let settings = Settings::temporary(weir, work.join("data"), work.join("server.log"))?;
+        let (server, operator) = TestServer::start_new(settings)?;
+        Ok(Self { server, operator })
     }
 
     pub(super) const fn address(&self) -> SocketAddr {
-        self.victim.address()
+        self.server.address()
     }
 
     pub(super) const fn operator(&self) -> &Operator {
         &self.operator
     }
 
-    /// Stops it in order and starts it again.
+    /// Stops the server in order and starts it again.
     pub(super) fn restart(&mut self) -> Result<()> {
-        self.victim.end();
-        self.victim.start()?;
-        self.operator = Operator::connect(self.victim.data())?;
+        self.server.stop();
+        self.server.start()?;
+        self.operator = self.server.operator()?;
         Ok(())
     }
 
@@ -79,7 +72,7 @@ impl Site {
     pub(super) fn broken(&self, volume: &str) -> Result<Broken> {
         let report = self.operator.report(volume, BY_SECONDS)?;
         let broken = report.periods.iter().filter(|one| one.verdict == Verdict::Broken);
-        let told = |one: &Window| {
+        let explained = |one: &Window| {
             let split = one.split;
             let part = |nanos| split.part(nanos) * 100.0;
             let cause =
@@ -92,7 +85,7 @@ impl Site {
                 part(split.processing_nanos)
             )
         };
-        Ok(broken.map(|one| (one.start, told(one))).collect())
+        Ok(broken.map(|one| (one.start, explained(one))).collect())
     }
 
     /// The credits as the metrics have them.
@@ -102,11 +95,5 @@ impl Site {
         let line = text.lines().find(|line| line.starts_with(&head));
         let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         value.with_context(|| format!("no weir_volume_credits of {volume} in the metrics"))
-    }
-
-    /// Ends it, and removes its data.
-    pub(super) fn end(mut self) -> Result<()> {
-        self.victim.end();
-        Ok(std::fs::remove_dir_all(self.victim.data())?)
     }
 }

@@ -1,6 +1,5 @@
 //! The operator's actions through the server's API: pools, volumes and their quotas.
 
-use super::cases::{Case, Given, POOLS};
 use anyhow::{Context, Result};
 use std::future::Future;
 use std::path::Path;
@@ -14,7 +13,36 @@ const MIB: u64 = 1 << 20;
 /// Longest time until the API comes up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A hand on one server.
+/// The limits of a volume beside its quota.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The volume's own rate in MiB/s, in models that give each its own.
+    pub(crate) mibps: Option<u64>,
+    /// The volume's own operations a second, in a custom pool.
+    pub(crate) iops: Option<u64>,
+    /// Most MiB/s, whatever its contract comes to.
+    pub(crate) max_mibps: Option<u64>,
+    /// Most operations a second.
+    pub(crate) max_iops: Option<u64>,
+    /// Most operations a second of each file.
+    pub(crate) max_file_iops: Option<u64>,
+    /// The volume's weight in a shared pool.
+    pub(crate) weight: Option<u32>,
+}
+
+impl Limits {
+    /// No limits of its own.
+    pub(crate) const NONE: Self = Self {
+        mibps: None,
+        iops: None,
+        max_mibps: None,
+        max_iops: None,
+        max_file_iops: None,
+        weight: None,
+    };
+}
+
+/// A client of one server's API that waits for each answer.
 #[derive(Debug)]
 pub(crate) struct Operator {
     runtime: Runtime,
@@ -22,7 +50,7 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// On the server with this data directory, as soon as its API answers.
+    /// A client of the server with this data directory, as soon as its API answers.
     ///
     /// # Errors
     /// If it does not answer within 20 s.
@@ -39,19 +67,8 @@ impl Operator {
         }
     }
 
-    /// Makes the demo's pools and volumes.
-    pub(super) fn make(&self, cases: &[Case]) -> Result<()> {
-        for pool in POOLS {
-            self.create_pool(pool.name, "standard", pool.qos, pool.tebibytes, None)?;
-        }
-        for case in cases {
-            self.create_volume(case.volume, case.pool, case.quota_gibibytes, &case.given)?;
-        }
-        Ok(())
-    }
-
     /// Makes a pool of the Ultra level with the model auto; `path` is where it lies, in the data
-    /// directory unless given.
+    /// directory unless limits.
     ///
     /// # Errors
     /// In the server's own words.
@@ -64,7 +81,7 @@ impl Operator {
     /// # Errors
     /// In the server's own words.
     pub(crate) fn make_volume(&self, name: &str, pool: &str, gibibytes: u64) -> Result<()> {
-        self.create_volume(name, pool, gibibytes, &Given::NOTHING)
+        self.create_volume(name, pool, gibibytes, &Limits::NONE)
     }
 
     /// Changes a volume's quota. In force when this returns.
@@ -86,18 +103,18 @@ impl Operator {
     /// A volume as the API shows it now.
     pub(crate) fn volume(&self, name: &str) -> Result<Volume> {
         let asked = self.runtime.block_on(self.client.volume(name));
-        asked.with_context(|| format!("asking for the volume {name}"))
+        asked.with_context(|| format!("reading the volume {name}"))
     }
 
     /// The server's report on a volume's contract over the last seconds.
     pub(crate) fn report(&self, volume: &str, seconds: u64) -> Result<Report> {
         let asked = self.runtime.block_on(self.client.report(volume, seconds));
-        asked.with_context(|| format!("asking for the report on {volume}"))
+        asked.with_context(|| format!("reading the report on {volume}"))
     }
 
     /// The metrics as they are scraped.
     pub(crate) fn metrics(&self) -> Result<String> {
-        self.runtime.block_on(self.client.metrics()).context("asking for the metrics")
+        self.runtime.block_on(self.client.metrics()).context("reading the metrics")
     }
 
     pub(crate) fn create_pool(
@@ -124,18 +141,18 @@ impl Operator {
         name: &str,
         pool: &str,
         gibibytes: u64,
-        given: &Given,
+        limits: &Limits,
     ) -> Result<()> {
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),
             quota_bytes: gibibytes * GIB,
-            throughput_bytes_per_second: given.mibps.map(|mibps| mibps * MIB),
-            iops: given.iops,
-            max_throughput_bytes_per_second: given.max_mibps.map(|mibps| mibps * MIB),
-            max_iops: given.max_iops,
-            max_file_iops: given.max_file_iops,
-            weight: given.weight,
+            throughput_bytes_per_second: limits.mibps.map(|mibps| mibps * MIB),
+            iops: limits.iops,
+            max_throughput_bytes_per_second: limits.max_mibps.map(|mibps| mibps * MIB),
+            max_iops: limits.max_iops,
+            max_file_iops: limits.max_file_iops,
+            weight: limits.weight,
             ..NewVolume::default()
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))

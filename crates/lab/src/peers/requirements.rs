@@ -1,12 +1,11 @@
-//! The comparison's needs of its machine and of its namespaces: Ganesha insists on a port mapper,
-//! which must not meet the machine's.
+//! What comparisons need of the machine and of their namespaces: Ganesha requires a port mapper,
+//! which must be separate from the machine's.
 
 use crate::disk::run;
-use crate::sandbox::loopback_up;
+use crate::sandbox::{self, loopback_up};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
-use weir_bench::program::find;
 
 /// The programs that the runner needs besides Weir, and the Debian packages that bring them.
 const PROGRAMS: [(&str, &str); 8] = [
@@ -32,26 +31,11 @@ const VFS_PLACES: [&str; 3] = [
 /// # Errors
 /// Names all that is missing, and how to get it.
 pub(crate) fn check() -> Result<()> {
-    let mut missing = Vec::new();
-    let mut packages = Vec::new();
-    for (program, package) in PROGRAMS {
-        if find(program).is_none() {
-            missing.push(program);
-            packages.push(package);
-        }
-    }
+    sandbox::programs("comparisons", &PROGRAMS)?;
     if !VFS_PLACES.iter().any(|place| Path::new(place).exists()) {
-        missing.push("Ganesha's VFS module");
-        packages.push("nfs-ganesha-vfs");
+        bail!("comparisons need Ganesha's VFS module: apt-get install nfs-ganesha-vfs");
     }
-    if !missing.is_empty() {
-        bail!(
-            "the comparison needs {}: apt-get install {}",
-            missing.join(", "),
-            packages.join(" ")
-        );
-    }
-    if !rustix::process::geteuid().is_root() {
+    if !sandbox::is_root() {
         bail!("the comparison mounts file systems and starts Ganesha: run it as root");
     }
     Ok(())

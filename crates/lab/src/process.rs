@@ -1,13 +1,14 @@
 //! A child process that ends with its owner.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Longest time that a process may take to leave before it is killed.
+/// Longest time that a process may take to begin, and to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A child process. Dropping it asks the process to end, and kills it if it does not.
@@ -44,6 +45,24 @@ impl Process {
         self.child.try_wait().with_context(|| format!("can't watch {}", self.name))
     }
 
+    /// Waits until the process accepts connections on `address`; `log` is the file with its messages.
+    ///
+    /// # Errors
+    /// If it ends, or does not answer within 20 s.
+    pub(crate) fn wait_for_port(&mut self, address: SocketAddr, log: &Path) -> Result<()> {
+        let begun = Instant::now();
+        while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
+            if let Some(status) = self.ended()? {
+                bail!("{} exited immediately ({status}); see {}", self.name, log.display());
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("{} does not respond on {address}; see {}", self.name, log.display());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
     /// The child itself, to take its output from.
     pub(crate) const fn child(&mut self) -> &mut Child {
         &mut self.child
@@ -78,13 +97,24 @@ impl Process {
 }
 
 /// The directories in `/proc` of the threads of process `pid` whose names begin with `prefix`.
-pub(super) fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn threads_named(pid: u32, prefix: &str) -> Vec<PathBuf> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     let paths = tasks.filter_map(|task| Some(task.ok()?.path()));
     let named = |path: &PathBuf| {
         std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with(prefix))
     };
     paths.filter(named).collect()
+}
+
+/// Memory of process `pid`, in MiB (`VmRSS` of proc(5)).
+#[expect(clippy::cast_precision_loss, reason = "memory stays far below 2^52 KiB")]
+pub(crate) fn resident_mib(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .with_context(|| format!("process {pid} is gone"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kibibytes.context("the system does not tell how much memory a process holds")? as f64
+        / 1024.0)
 }
 
 impl Drop for Process {
@@ -108,9 +138,9 @@ mod tests {
         let mut process = Process::start(Command::new("sleep").arg("1000")).unwrap();
         assert_eq!(process.ended().unwrap(), None);
         let path = format!("/proc/{}", process.pid());
-        assert!(std::path::Path::new(&path).exists());
+        assert!(Path::new(&path).exists());
         drop(process);
-        assert!(!std::path::Path::new(&path).exists());
+        assert!(!Path::new(&path).exists());
     }
 
     #[test]
@@ -128,6 +158,12 @@ mod tests {
         assert_eq!(threads_named(pid, "no-such-").len(), 0);
         drop(stop);
         thread.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn memory_of_this_process_is_seen() {
+        assert!(resident_mib(std::process::id()).unwrap() > 0.5);
+        assert!(resident_mib(u32::MAX).is_err());
     }
 
     #[test]
