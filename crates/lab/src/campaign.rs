@@ -102,23 +102,22 @@ impl Report {
         Ok(self)
     }
 
+    /// The file for people, which is the last.
+    pub(crate) fn main_file(&self) -> Option<&Path> {
+        self.files.last().map(|(path, _)| path.as_path())
+    }
+
     /// Was every rule kept?
     pub(crate) fn kept(&self) -> bool {
         judge::all_kept(&self.checks)
     }
 
-    /// Writes the files, and names the last on standard error.
+    /// Writes the files.
     ///
     /// # Errors
     /// Names the file that can't be written.
     pub(crate) fn write(&self) -> Result<()> {
-        for (path, text) in &self.files {
-            write(path, text)?;
-        }
-        if let Some((path, _)) = self.files.last() {
-            weir_report::errln!("Report: {}", path.display());
-        }
-        Ok(())
+        self.files.iter().try_for_each(|(path, text)| write(path, text))
     }
 }
 
@@ -137,7 +136,7 @@ fn siblings(own: &str, names: &[&str]) -> String {
 }
 
 /// Writes a file, and makes its directory.
-pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)
             .with_context(|| format!("cannot create {}", parent.display()))?;

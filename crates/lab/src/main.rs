@@ -87,5 +87,8 @@ fn execute(campaign: &impl Campaign, inside: bool) -> Result<bool> {
     }
     let report = campaign.run(&Stop::on_signals()?)?;
     report.write()?;
+    if let Some(file) = report.main_file() {
+        weir_report::errln!("Report: {}", file.display());
+    }
     Ok(report.kept())
 }

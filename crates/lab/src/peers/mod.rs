@@ -216,14 +216,13 @@ impl Run<'_> {
             };
             weir_report::errln!("{}", present::line(&row));
             self.findings.rows.push(row);
+            // The rows until here are kept if the comparison is interrupted.
+            self.report()?.write()?;
             if trial.name == CREATE_REMOVE {
-                let (stable, _) =
-                    crate::peers::weir(&self.weir, &disk, &self.work, "weir-power", "power")?;
+                let stable = servers::weir(&self.weir, &disk, &self.work, "weir-power", "power")?.0;
                 let [figures] = self.rounds(&disk, trial, &[&stable])?;
                 self.findings.power.push((filesystem, figures));
             }
-            // A comparison that is interrupted leaves what it has measured.
-            self.report()?.write()?;
         }
         Ok(())
     }
