@@ -97,7 +97,7 @@ pub(crate) fn filesystems(
             && let Some(there) = found.get_mut(place)
             && let Some(pool) = snapshot.pool(volume.pool)
         {
-            there.committed = there.committed.with(pool.gives(volume), volume.ceiling);
+            there.committed = there.committed.with(pool.gives(volume), volume.terms.ceiling);
         }
     }
     for calibration in snapshot.calibrations() {

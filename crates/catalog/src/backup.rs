@@ -44,7 +44,7 @@ pub struct BackupInfo {
     /// The number of volumes in it.
     pub volumes: usize,
     /// SHA-256 of everything in it, in hexadecimal digits, which was found to be right. Backups of
-    /// earlier versions have none: whether they are damaged can't be told for certain.
+    /// earlier versions have none, so that damage to them is not always detected.
     pub sha256: Option<String>,
 }
 

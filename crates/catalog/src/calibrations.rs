@@ -1,7 +1,7 @@
 //! The measured capacity of file systems, with date and conditions. Kept as it was reported;
 //! [`crate::admission`] decides which part of it may be promised.
 
-use crate::catalog::{Asked, Catalog, Outcome};
+use crate::catalog::{Asked, Catalog, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{CALIBRATIONS_MAX, CELLS_MAX, CONDITION_CHARS_MAX, PATH_BYTES_MAX};
 use crate::model::Snapshot;
@@ -115,7 +115,8 @@ impl Catalog {
                 return Err(CatalogError::TooMany { thing, max });
             }
             had = Some(devices.set_measured(directory, Some(place)));
-            store(tx, new)
+            store(tx, new)?;
+            Ok(Touched::Everything)
         });
         if let Some(had) = had
             && (kept.is_err() || !asked.mode.commits())
@@ -132,7 +133,8 @@ impl Catalog {
     pub fn forget_calibration(&self, directory: &str, asked: impl Into<Asked>) -> Result<Outcome> {
         self.mutate(asked, |tx, now| {
             let found = find(now, directory)?;
-            remove(tx, &found.directory)
+            remove(tx, &found.directory)?;
+            Ok(Touched::Everything)
         })
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use weir_core::VolumeId;
 
-/// Most damages of a database that are told.
+/// The maximum number of reported errors in the database.
 const DAMAGES_MAX: usize = 20;
 
 /// The severity of a finding.

@@ -343,7 +343,7 @@ fn is_vacant(path: &Path) -> bool {
 }
 
 /// Gives a deleted pool's directory back. While trees of deleted volumes are still being removed
-/// the mark stays; it hinders nobody, because its pool no longer lives.
+/// the mark stays; it does no harm, because its pool no longer exists.
 pub(crate) fn release_pool(path: &Path, instance: &str, is_default: bool) {
     if !is_marked_by(path, instance) {
         return;

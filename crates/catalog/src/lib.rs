@@ -32,8 +32,8 @@ mod restore;
 mod rows;
 mod schema;
 mod seal;
+mod terms;
 mod tokens;
-mod touched;
 mod volumes;
 
 pub use admission::{Filesystem, Overcommitment};
@@ -49,11 +49,12 @@ pub use model::{
 pub use monitored::MonitoredHost;
 pub use network::{IpNetwork, NetworkError};
 pub use pools::{NewPool, PoolChange};
-pub use requests::{Claim, Known};
+pub use requests::{IdempotencyKey, Known};
 pub use restore::{Replace, Restored, restore};
+pub use terms::{Terms, TermsChange};
 pub use tokens::{NotAdmitted, Role, Token, Tokens};
 pub use volumes::{Condemned, NewVolume, VolumeChange};
 pub use weir_qos::admission::{Admission, Cell, Committed, Holds, Mix, Plan, Policy};
-pub use weir_qos::contract::{Bought, Change, Floors, Qos};
+pub use weir_qos::contract::{Bought, Change, Floors, Model, Qos};
 pub use weir_qos::rate::{BytesPerSecond, Iops};
 pub use weir_qos::{Ceiling, Limits};

@@ -8,7 +8,8 @@ use crate::devices::Devices;
 use crate::directory;
 use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::terms::Terms;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -16,27 +17,25 @@ use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
 use weir_qos::admission::Admission;
-use weir_qos::contract::{self, Bought, Qos, Terms};
-use weir_qos::rate::{BytesPerSecond, Iops};
+use weir_qos::contract::{self, Demand, Model};
 use weir_qos::shares::Share;
 use weir_qos::{Ceiling, Limits};
 
-/// A service level: what each provisioned TiB of a pool buys.
+/// A service level: the rate for each provisioned TiB of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Unique among levels.
     pub name: String,
-    /// The contract that the level comes to.
+    /// The rate, for the arithmetic of contracts.
     pub contract: contract::Level,
-    /// Is the level one of those that every catalogue has and nobody changes, rather than the
-    /// operator's own?
+    /// Whether the level is built in and cannot be changed.
     pub published: bool,
 }
 
-/// A capacity pool: a size bought at a service level, out of which volumes are cut.
+/// A capacity pool: a size and a contract model for a set of volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Never used again after a delete.
+    /// Never reused after a delete.
     pub id: PoolId,
     /// Unique among pools.
     pub name: String,
@@ -44,12 +43,8 @@ pub struct Pool {
     pub level: Arc<Level>,
     /// Provisioned size, bytes.
     pub size_bytes: u64,
-    /// The model by which volumes get their limits.
-    pub qos: Qos,
-    /// The rate that it buys apart from its size; in models that do, and only there.
-    pub throughput: Option<BytesPerSecond>,
-    /// The operations a second that it buys; in models that do, and only there.
-    pub iops: Option<Iops>,
+    /// The model by which volumes get their limits, with the figures that it needs.
+    pub model: Model,
     /// Absolute path of the directory that holds the pool's volumes.
     pub directory: PathBuf,
 }
@@ -57,29 +52,21 @@ pub struct Pool {
 /// A volume and its contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Never used again after a delete.
+    /// Never reused after a delete.
     pub id: VolumeId,
     /// Unique among all volumes; the export path is `/NAME`.
     pub name: String,
-    /// The pool it is cut from.
+    /// Its pool.
     pub pool: PoolId,
     /// Absolute path of the directory that holds `root`, `snap` and `meta`.
     pub directory: PathBuf,
     /// Provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The rate it was given; in pools that give rates, and only there. In a shared pool what it
-    /// has for certain.
-    pub throughput: Option<BytesPerSecond>,
-    /// The volume's part in a shared pool, and only there.
+    /// Its settings beside quota and pool.
+    pub terms: Terms,
+    /// The share of the budget, in a shared pool.
     pub share: Option<Share>,
-    /// The operations a second it was given, in a custom pool; without, it has the part of the
-    /// pool's that its rate is of the pool's.
-    pub iops: Option<Iops>,
-    /// The most that the volume may use, whatever its contract comes to.
-    pub ceiling: Ceiling,
-    /// The most that each of its files may use.
-    pub file_ceiling: Ceiling,
-    /// The limits that its contract comes to, under its ceiling.
+    /// The limits by its contract, reduced to its ceiling.
     pub limits: Limits,
     /// The rules for clients that may mount it, most specific network first: the first match
     /// decides.
@@ -87,47 +74,40 @@ pub struct Volume {
 }
 
 impl Pool {
-    /// The pool as the contract arithmetic sees it.
+    /// The pool for the arithmetic of contracts.
     #[must_use]
-    pub fn contract(&self) -> contract::Pool {
-        let (rate, iops) = (self.throughput.unwrap_or_default(), self.iops.unwrap_or_default());
-        contract::Pool {
-            level: self.level.contract,
-            qos: self.qos,
-            size_bytes: self.size_bytes,
-            bought: Bought { rate, iops },
-        }
+    pub const fn contract(&self) -> contract::Pool {
+        contract::Pool { size_bytes: self.size_bytes, model: self.model }
     }
 
-    /// The limits that the pool gives a volume, whatever ceiling the volume has; where volumes
-    /// share, the part that is certain.
+    /// The part of the pool's budget that `volume` has, regardless of its ceiling; in a shared
+    /// pool, its guaranteed minimum.
     #[must_use]
     pub fn gives(&self, volume: &Volume) -> Limits {
-        self.contract().given(volume.terms())
+        self.contract().given(volume.demand())
     }
 
-    /// The limits that its volumes share, if they do.
+    /// The limits that the volumes of a shared pool share.
     #[must_use]
     pub fn shared_budget(&self) -> Option<Limits> {
-        self.contract().budget().filter(|_| self.qos.shares())
+        match self.model {
+            Model::Shared(_) => self.contract().budget(),
+            _ => None,
+        }
     }
 }
 
 impl Volume {
-    /// The volume as the contract arithmetic sees it.
+    /// The volume for the arithmetic of contracts.
     #[must_use]
-    pub fn terms(&self) -> Terms {
-        Terms {
-            quota_bytes: self.quota_bytes,
-            manual_rate: self.throughput.unwrap_or_default(),
-            manual_iops: self.iops,
-        }
+    pub const fn demand(&self) -> Demand {
+        self.terms.demand(self.quota_bytes)
     }
 
     /// The ceiling of each file, if there is one.
     #[must_use]
     pub fn limits_of_files(&self) -> Option<Ceiling> {
-        (self.file_ceiling != Ceiling::default()).then_some(self.file_ceiling)
+        Some(self.terms.file_ceiling).filter(|ceiling| *ceiling != Ceiling::default())
     }
 
     /// The rule for a client at `addr`; no rule, no access.
@@ -142,7 +122,7 @@ impl Volume {
 pub struct ExportRule {
     /// The clients.
     pub network: IpNetwork,
-    /// May they write?
+    /// Whether they may write.
     pub access: Access,
     /// The callers whose identity is replaced by the anonymous one.
     pub squash: Squash,
@@ -169,13 +149,13 @@ impl ExportRule {
     }
 
     /// The rules of a new volume: this machine alone, unsquashed, so that it can be mounted at
-    /// once by whoever made it and by nobody else.
+    /// once on the server, and nowhere else.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         vec![Self::open(IpNetwork::loopback_v6()), Self::open(IpNetwork::loopback_v4())]
     }
 
-    /// The identity that a client's `cred` counts as. Root squash replaces user 0 and every group
+    /// The identity for a client's `cred`. Root squash replaces user 0 and every group
     /// 0, as the Linux server does.
     #[must_use]
     pub fn identity(&self, cred: &Credentials) -> Credentials {
@@ -204,7 +184,7 @@ impl ExportRule {
     }
 }
 
-/// May clients write?
+/// Whether clients may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Every change is answered with a read-only error.
@@ -263,10 +243,10 @@ macro_rules! words {
 words!(Access, "access", "ro or rw", "ro" => ReadOnly, "rw" => ReadWrite);
 words!(Squash, "squash", "none, root or all", "none" => None, "root" => Root, "all" => All);
 
-/// The catalogue's content at one moment. Immutable: a change makes a new one.
+/// The content of the catalogue at one moment. Immutable: a change creates a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Grows by one with every change, across restarts too.
+    /// Increased by one with every change, also across restarts.
     pub generation: u64,
     /// The random name of the data directory, in the marks of its pools.
     instance: String,
@@ -275,7 +255,7 @@ pub struct Snapshot {
     pools: BTreeMap<PoolId, Arc<Pool>>,
     volumes: BTreeMap<VolumeId, Arc<Volume>>,
     pool_names: HashMap<String, PoolId>,
-    /// The volumes once more, by name.
+    /// The volumes by name.
     by_name: Vec<Arc<Volume>>,
     calibrations: Vec<Arc<Calibration>>,
     filesystems: Vec<Filesystem>,
@@ -306,27 +286,19 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot with `found` in the place of the volumes `ids`; those of them that are not
-    /// found are removed.
-    pub(crate) fn with_volumes(
-        &self,
-        generation: u64,
-        ids: &BTreeSet<VolumeId>,
-        found: Vec<Volume>,
-    ) -> Self {
+    /// The snapshot with `found` as the volume `id`, or without it.
+    pub(crate) fn with_volume(&self, generation: u64, id: VolumeId, found: Option<Volume>) -> Self {
         let mut new = Self { generation, ..self.clone() };
-        for id in ids {
-            if let Some(old) = new.volumes.remove(id)
-                && let Ok(at) = new.place_of(&old.name)
-            {
-                new.by_name.remove(at);
-            }
+        if let Some(old) = new.volumes.remove(&id)
+            && let Ok(at) = new.place_of(&old.name)
+        {
+            new.by_name.remove(at);
         }
-        for volume in found.into_iter().map(Arc::new) {
-            if let Err(at) = new.place_of(&volume.name) {
-                new.by_name.insert(at, Arc::clone(&volume));
-                new.volumes.insert(volume.id, volume);
-            }
+        if let Some(volume) = found.map(Arc::new)
+            && let Err(at) = new.place_of(&volume.name)
+        {
+            new.by_name.insert(at, Arc::clone(&volume));
+            new.volumes.insert(volume.id, volume);
         }
         new
     }
@@ -424,15 +396,15 @@ impl Snapshot {
         self.volumes().filter(move |volume| volume.pool == pool)
     }
 
-    /// Is the directory of `pool` there, and marked as its own?
+    /// Checks that the directory of `pool` exists and has the mark of this pool.
     pub(crate) fn check_pool(&self, pool: &Pool) -> Result<()> {
         directory::check_claim(pool, &self.instance)
     }
 
-    /// Is the directory of this pool there and marked as its own, and the pool no other server's?
-    /// To be asked before volumes of it are opened, and of each of them [`Snapshot::check_tree`],
-    /// so that nothing else is served in their place. Holds the pool against other processes, for
-    /// as long as the catalogue is open.
+    /// Checks that the directory of this pool exists, has the mark of this pool and is not used by
+    /// another server. Call this before the pool's volumes are opened, and [`Snapshot::check_tree`]
+    /// for each of them, so that no other files are served in their place. Locks the pool against
+    /// other processes for as long as the catalogue is open.
     ///
     /// # Errors
     /// `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.
@@ -440,12 +412,12 @@ impl Snapshot {
         self.pool(id).map_or(Ok(()), |pool| self.check_pool(pool).and_then(|()| self.hold(pool)))
     }
 
-    /// Holds `pool` against other processes, for as long as the catalogue is open.
+    /// Locks `pool` against other processes for as long as the catalogue is open.
     pub(crate) fn hold(&self, pool: &Pool) -> Result<()> {
         self.claims.hold(&pool.directory)
     }
 
-    /// Is `volume` where it was made, in the marked directory of its pool?
+    /// Checks that `volume` is in the marked directory of its pool.
     ///
     /// # Errors
     /// `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.
@@ -456,7 +428,7 @@ impl Snapshot {
         self.check_tree(volume)
     }
 
-    /// Is `volume` in its place, in a pool that was checked already?
+    /// Checks that the directory of `volume` exists, in a pool that was checked already.
     ///
     /// # Errors
     /// `VolumeAway`.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
-use weir_api::{NewPool, NewVolume, Qos, Report, Volume, VolumeChange};
+use weir_api::{NewPool, NewVolume, Qos, Report, TermsChange, Volume, VolumeChange};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -126,17 +126,20 @@ impl Operator {
         gibibytes: u64,
         given: &Given,
     ) -> Result<()> {
+        let terms = TermsChange {
+            throughput_bytes_per_second: given.mibps.map(|mibps| mibps * MIB),
+            iops: given.iops.map(Some),
+            max_throughput_bytes_per_second: given.max_mibps.map(|mibps| Some(mibps * MIB)),
+            max_iops: given.max_iops.map(Some),
+            max_file_iops: given.max_file_iops.map(Some),
+            weight: given.weight,
+            ..TermsChange::default()
+        };
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),
             quota_bytes: gibibytes * GIB,
-            throughput_bytes_per_second: given.mibps.map(|mibps| mibps * MIB),
-            iops: given.iops,
-            max_throughput_bytes_per_second: given.max_mibps.map(|mibps| mibps * MIB),
-            max_iops: given.max_iops,
-            max_file_iops: given.max_file_iops,
-            weight: given.weight,
-            ..NewVolume::default()
+            terms,
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
     }

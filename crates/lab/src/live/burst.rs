@@ -16,7 +16,7 @@ use crate::demo::{Given, Stop};
 use anyhow::{Result, bail};
 use course::{Drained, Plan, drain};
 use std::time::{Duration, Instant};
-use weir_api::{Qos, VolumeChange};
+use weir_api::{Qos, TermsChange, VolumeChange};
 
 const LEVEL: &str = "standard";
 /// Room for a volume of [`Shrink::Quota`].
@@ -108,7 +108,10 @@ impl Model {
             quota_bytes: Some(gibibytes * GIB),
             ..VolumeChange::default()
         };
-        let iops = |iops| VolumeChange { iops: Some(iops), ..VolumeChange::default() };
+        let iops = |iops| VolumeChange {
+            terms: TermsChange { iops: Some(iops), ..TermsChange::default() },
+            ..VolumeChange::default()
+        };
         match self.shrink {
             Shrink::Quota(gibibytes) => [quota(gibibytes), quota(self.quota_gibibytes)],
             Shrink::Iops(few) => [iops(Some(few)), iops(self.given.iops)],
