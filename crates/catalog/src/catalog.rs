@@ -1,16 +1,17 @@
 //! The open catalogue: one writer at a time, a transaction for each change, and the snapshot that
 //! everyone else reads.
 
-use crate::admission::Overcommitment;
 use crate::claims::Claims;
 use crate::devices::{Devices, Seen};
 use crate::directory::{self, Lock};
 use crate::error::Result;
+use crate::idempotency::{self, IdempotencyKey};
 use crate::limits::Minimums;
-use crate::model::Snapshot;
-use crate::requests::{self, IdempotencyKey};
+use crate::model::Volume;
+use crate::overcommitment::Overcommitment;
+use crate::snapshot::Snapshot;
 use crate::tokens::Tokens;
-use crate::{owner, places, restore, rows, schema};
+use crate::{owner, placement, places, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ impl Catalog {
     pub fn open_with(directory: &Path, minimums: Minimums) -> Result<Self> {
         let directory = directory::prepare(directory)?;
         let lock = Lock::take(&directory)?;
-        restore::check_finished(&directory)?;
+        directory::check_restored(&directory)?;
         owner::protect_files(&directory)?;
         let secret = directory::secret(&directory)?;
         let db = schema::open(&directory.join("weir.db"))?;
@@ -121,7 +122,7 @@ impl Catalog {
         let (devices, admission) = (Devices::new(&directory), Admission::default());
         let snapshot = rows::load(&db, &directory)?.held_with(&claims);
         devices.remember(devices.look(&snapshot));
-        let snapshot = snapshot.placed(&devices, &admission);
+        let snapshot = placement::placed(snapshot, &devices, &admission);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         places::settle(&snapshot);
         Ok(Self {
@@ -141,7 +142,7 @@ impl Catalog {
     /// The catalogue with another policy of admission.
     #[must_use]
     pub fn admitting(mut self, admission: Admission) -> Self {
-        let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &admission);
+        let now = placement::placed(Snapshot::clone(&self.snapshot()), &self.devices, &admission);
         self.current = ArcSwap::from_pointee(now);
         self.admission = admission;
         self
@@ -234,10 +235,11 @@ impl Catalog {
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (touched, changed) = change(&tx, &before)?;
         if let Mode::Once(key) = asked.mode {
-            requests::note(&tx, &key)?;
+            idempotency::note(&tx, &key)?;
         }
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
-        let placed = |snapshot: Snapshot| snapshot.placed(&self.devices, &self.admission);
+        let placed =
+            |snapshot: Snapshot| placement::placed(snapshot, &self.devices, &self.admission);
         let after = Arc::new(placed(match touched {
             Touched::Everything => rows::load(&tx, &self.directory)?.held_with(&self.claims),
             Touched::Volume(id) => rows::load_volume(&tx, &before, id)?,
@@ -263,7 +265,11 @@ impl Catalog {
     fn before(&self, seen: Seen) -> Arc<Snapshot> {
         if !seen.is_empty() {
             self.devices.remember(seen);
-            let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &self.admission);
+            let now = placement::placed(
+                Snapshot::clone(&self.snapshot()),
+                &self.devices,
+                &self.admission,
+            );
             self.current.store(Arc::new(now));
         }
         self.snapshot()
@@ -286,7 +292,7 @@ impl Catalog {
 
 /// The volumes of both snapshots whose limits differ, by id.
 fn differences(before: &Snapshot, after: &Snapshot, touched: Touched) -> Vec<Change<VolumeId>> {
-    let change = |old: &Arc<crate::Volume>| {
+    let change = |old: &Arc<Volume>| {
         let new = after.volume(old.id)?;
         let change = Change { volume: old.id, before: old.limits, after: new.limits };
         (change.before != change.after).then_some(change)

@@ -7,7 +7,7 @@
 //! directory is away. Nothing here keeps a lock while a disk is asked: a disk that hangs delays
 //! only its caller.
 
-use crate::model::Snapshot;
+use crate::snapshot::Snapshot;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

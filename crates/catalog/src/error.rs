@@ -4,9 +4,9 @@
 mod infeasible;
 
 use self::infeasible::infeasible;
-use crate::admission::Overcommitment;
 use crate::limits::{EXPORT_RULES_MAX, NAME_CHARS_MAX};
 use crate::network::IpNetwork;
+use crate::overcommitment::Overcommitment;
 use std::path::PathBuf;
 use weir_core::units::{Bytes, Rate};
 use weir_qos::contract::{Infeasible, Qos, Remedy};

@@ -3,8 +3,9 @@
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX};
-use crate::model::{Level, Snapshot};
+use crate::model::Level;
 use crate::names;
+use crate::snapshot::Snapshot;
 use rusqlite::params;
 use std::sync::Arc;
 use weir_qos::contract;

@@ -1,8 +1,8 @@
 //! Checks that secrets belong to their owner alone, also if they exist already: loose modes are
 //! mended with a warning, a foreign owner is refused.
 
-use crate::check::Finding;
 use crate::error::{CatalogError, Result};
+use crate::finding::Finding;
 use crate::model::Pool;
 use rustix::process::geteuid;
 use std::fs::{Metadata, OpenOptions, Permissions};

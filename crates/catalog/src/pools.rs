@@ -3,8 +3,8 @@
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
-use crate::model::{Pool, Snapshot};
-use crate::terms::Terms;
+use crate::model::Pool;
+use crate::snapshot::Snapshot;
 use crate::{directory, levels, names, places, rows};
 use rusqlite::{Connection, Transaction, params};
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ impl Catalog {
             }
             let carried = || {
                 let volumes = now.volumes_of(pool.id);
-                volumes.map(|volume| (volume, Terms::carried(volume, pool, &next)))
+                volumes.map(|volume| (volume, volume.carried(pool, &next)))
             };
             let demands = carried().map(|(volume, terms)| terms.demand(volume.quota_bytes));
             let contract = next.contract();

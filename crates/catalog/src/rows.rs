@@ -1,9 +1,10 @@
 //! Conversion between rows and values. Only this module knows the columns of the tables; those of a
 //! volume's terms are in `terms`.
 
-use crate::calibrations;
+use crate::calibration;
 use crate::error::{CatalogError, Result};
-use crate::model::{ExportRule, Level, Pool, Snapshot, Volume};
+use crate::model::{ExportRule, Level, Pool, Volume};
+use crate::snapshot::Snapshot;
 use crate::terms::Terms;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let volumes = volumes(db, |id| pools.get(&id), Which::All)?;
     let pools = pools.into_values().collect();
     Ok(Snapshot::new(generation, instance(db)?, levels, pools, volumes)
-        .calibrated(calibrations::load(db)?))
+        .calibrated(calibration::load(db)?))
 }
 
 /// The snapshot `before`, with one volume read again.

@@ -3,7 +3,6 @@
 
 use crate::error::{CatalogError, Result};
 use crate::limits::{FILE_IOPS_MIN, FILE_RATE_MIN, IOPS_MAX, RATE_MAX};
-use crate::model::{Pool, Volume};
 use rusqlite::Row;
 use weir_qos::contract::{self, Demand, Model, Qos};
 use weir_qos::rate::{BytesPerSecond, Iops};
@@ -74,12 +73,13 @@ impl Terms {
         pool.limits(self.demand(quota_bytes)).under(self.ceiling)
     }
 
-    /// The terms of `volume` when `old`, its pool, changes to `next` or it moves there. Where both
-    /// models assign a rate or operations, the volume keeps them.
-    pub(crate) fn carried(volume: &Volume, old: &Pool, next: &Pool) -> Self {
-        let kept = volume.terms;
-        let rate = Some(old.gives(volume).rate);
-        let (throughput, iops) = match (&old.model, &next.model) {
+    /// The terms of a volume of these terms and this quota when `old`, its pool, changes to the model
+    /// `next`, or it moves to a pool of that model. Where both models assign a rate or operations,
+    /// the volume keeps them.
+    pub(crate) fn carried(&self, quota_bytes: u64, old: &contract::Pool, next: &Model) -> Self {
+        let kept = *self;
+        let rate = Some(old.given(self.demand(quota_bytes)).rate);
+        let (throughput, iops) = match (&old.model, next) {
             (_, Model::Auto(_) | Model::ProvisionedV1) => (None, None),
             (Model::ProvisionedV2, Model::ProvisionedV2) => (kept.throughput, kept.iops),
             (_, Model::ProvisionedV2) => (None, None),
@@ -87,7 +87,7 @@ impl Terms {
             (_, Model::Manual(_) | Model::Flexible { .. } | Model::Custom { .. }) => (rate, None),
             (_, Model::Shared(_)) => (rate, None),
         };
-        let weight = kept.weight.filter(|_| matches!(next.model, Model::Shared(_)));
+        let weight = kept.weight.filter(|_| matches!(next, Model::Shared(_)));
         Self { throughput, iops, weight, ..kept }
     }
 
@@ -119,8 +119,8 @@ impl Terms {
         })
     }
 
-    /// Checks the terms that do not depend on the other volumes of `pool`.
-    pub(crate) fn check(&self, pool: &Pool) -> Result<()> {
+    /// Checks the terms that do not depend on other volumes, for a pool of this name and model.
+    pub(crate) fn check(&self, pool: &str, model: &Model) -> Result<()> {
         let rate = |field, rate: Option<BytesPerSecond>, least| {
             (field, rate.map(|rate| rate.0), least, RATE_MAX.0)
         };
@@ -137,8 +137,8 @@ impl Terms {
             }
         }
         match self.weight {
-            Some(_) if pool.model.qos() != Qos::Shared => {
-                Err(CatalogError::NotShared { pool: pool.name.clone(), qos: pool.model.qos() })
+            Some(_) if model.qos() != Qos::Shared => {
+                Err(CatalogError::NotShared { pool: pool.to_owned(), qos: model.qos() })
             }
             Some(asked) if !(1..=Share::WEIGHT_MAX).contains(&asked) => {
                 Err(CatalogError::Weight { asked, max: Share::WEIGHT_MAX })

@@ -4,7 +4,8 @@
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{SIZE_BYTES_MAX, VOLUMES_MAX};
-use crate::model::{ExportRule, Pool, Snapshot, Volume};
+use crate::model::{ExportRule, Pool, Volume};
+use crate::snapshot::Snapshot;
 use crate::terms::{Terms, TermsChange};
 use crate::{directory, names, places, pools, rows};
 use rusqlite::{Transaction, params};
@@ -69,7 +70,7 @@ impl Catalog {
             }
             self.check_volume_size(new.quota_bytes)?;
             check_contract(now, pool, None, new.quota_bytes, &new.terms)?;
-            new.terms.check(pool)?;
+            new.terms.check(&pool.name, &pool.model)?;
             tx.execute(
                 "INSERT INTO volumes (name, pool, quota_bytes) VALUES (?1, ?2, ?3)",
                 params![new.name, pool.id.0, new.quota_bytes],
@@ -115,7 +116,7 @@ impl Catalog {
             }
             let moves = pool.id != old_pool.id;
             let quota_bytes = change.quota_bytes.unwrap_or(volume.quota_bytes);
-            let terms = Terms::carried(volume, old_pool, pool).with(&change.terms);
+            let terms = volume.carried(old_pool, pool).with(&change.terms);
             if quota_bytes != volume.quota_bytes {
                 self.check_volume_size(quota_bytes)?;
             }
@@ -123,7 +124,7 @@ impl Catalog {
                 check_usage(&volume.name, quota_bytes, used_bytes)?;
             }
             check_contract(now, pool, Some(volume.id), quota_bytes, &terms)?;
-            terms.check(pool)?;
+            terms.check(&pool.name, &pool.model)?;
             tx.execute(
                 "UPDATE volumes SET quota_bytes = ?2, pool = ?3 WHERE id = ?1",
                 params![volume.id.0, quota_bytes, pool.id.0],
