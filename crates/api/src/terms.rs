@@ -1,4 +1,5 @@
-//! The terms of a volume: its settings beside quota and pool, which are fields of the volume in JSON.
+//! The terms of a volume: its settings beside quota and pool, which are fields of the volume in
+//! JSON.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -219,8 +219,9 @@ impl Catalog {
         self.mutate_and(asked, |tx, now| Ok((change(tx, now)?, ())), |(), _| Ok(()))
     }
 
-    /// Makes a change with effects outside the database: `carry_out` gets the result of `change` and
-    /// the snapshot before it. It does not run for a preview, nor if the change is not admitted.
+    /// Makes a change with effects outside the database: `carry_out` gets the result of `change`
+    /// and the snapshot before it. It does not run for a preview, nor if the change is not
+    /// admitted.
     pub(crate) fn mutate_and<T>(
         &self,
         asked: impl Into<Asked>,

@@ -212,8 +212,9 @@ impl Catalog {
         Ok(outcome)
     }
 
-    /// Releases the directory of a pool that was deleted while trees of its volumes were still being
-    /// removed, once `tree`, the last of them, is removed. Does nothing if a pool uses the directory.
+    /// Releases the directory of a pool that was deleted while trees of its volumes were still
+    /// being removed, once `tree`, the last of them, is removed. Does nothing if a pool uses the
+    /// directory.
     pub fn release_emptied(&self, tree: &Path) {
         let Some(path) = tree.parent().and_then(Path::parent) else { return };
         let release = |_: &Connection| {

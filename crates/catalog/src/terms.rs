@@ -73,9 +73,9 @@ impl Terms {
         pool.limits(self.demand(quota_bytes)).under(self.ceiling)
     }
 
-    /// The terms of a volume of these terms and this quota when `old`, its pool, changes to the model
-    /// `next`, or it moves to a pool of that model. Where both models assign a rate or operations,
-    /// the volume keeps them.
+    /// The terms of a volume of these terms and this quota when `old`, its pool, changes to the
+    /// model `next`, or it moves to a pool of that model. Where both models assign a rate or
+    /// operations, the volume keeps them.
     pub(crate) fn carried(&self, quota_bytes: u64, old: &contract::Pool, next: &Model) -> Self {
         let kept = *self;
         let rate = Some(old.given(self.demand(quota_bytes)).rate);

@@ -1,5 +1,6 @@
-//! Creating, changing and deleting volumes. Only the empty top of a volume's tree is created here. The
-//! tree of a deleted volume is *condemned*: it stays recorded until another part has removed it.
+//! Creating, changing and deleting volumes. Only the empty top of a volume's tree is created here.
+//! The tree of a deleted volume is *condemned*: it stays recorded until another part has removed
+//! it.
 
 use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
@@ -88,9 +89,9 @@ impl Catalog {
         })
     }
 
-    /// Changes a volume's quota, terms or pool, all at once. `used_bytes` is its used space, if that
-    /// is known. A volume that moves keeps its files, clients and id; its tree is renamed into the
-    /// directory of its new pool.
+    /// Changes a volume's quota, terms or pool, all at once. `used_bytes` is its used space, if
+    /// that is known. A volume that moves keeps its files, clients and id; its tree is renamed into
+    /// the directory of its new pool.
     ///
     /// # Errors
     /// `NoSuch`, `Size`, `QuotaBelowUsed`, `UsageUnknown`, `ThroughputInAuto`, `IopsNotGiven`,
@@ -185,8 +186,8 @@ impl Catalog {
         })
     }
 
-    /// Whether a condemned tree is still in a pool of this catalogue. It is not if its file system is
-    /// not mounted, another one is mounted there, or another server uses the pool: then nothing
+    /// Whether a condemned tree is still in a pool of this catalogue. It is not if its file system
+    /// is not mounted, another one is mounted there, or another server uses the pool: then nothing
     /// there may be removed.
     #[must_use]
     pub fn may_remove(&self, condemned: &Condemned) -> bool {
