@@ -21,6 +21,7 @@ mod pool;
 pub mod routes;
 mod server;
 mod signed;
+mod terms;
 mod token;
 mod trust;
 mod volume;
@@ -41,6 +42,7 @@ pub use server::{Changed, Health, LimitChange, ServerInfo, UnservedVolume, Warni
 pub use signed::{
     ALGORITHM, SIGNED_PREFIX, SignedReport, SignedReportError, hexadecimal, signed_text,
 };
+pub use terms::{Terms, TermsChange};
 pub use token::{MadeToken, NewToken, Token};
 pub use trust::{Fingerprint, Trust, TrustError};
 pub use volume::{Counted, Counting, ExportRule, NewVolume, Volume, VolumeChange, VolumeLive};

@@ -1,7 +1,8 @@
 //! Volumes, their export rules and their live counters.
 
+use crate::terms::{Terms, TermsChange, flat};
 use crate::words::{Access, Squash};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,28 +18,9 @@ pub struct Volume {
     pub export_path: String,
     /// Quota, bytes.
     pub quota_bytes: u64,
-    /// Assigned throughput, in pools with an individual throughput per volume. In a shared pool:
-    /// guaranteed minimum.
-    pub throughput_bytes_per_second: Option<u64>,
-    /// Weight relative to the other volumes of a shared pool.
-    #[serde(default)]
-    pub weight: Option<u32>,
-    /// IOPS limit (custom pools). If absent, the pool's IOPS are allocated in proportion to
-    /// throughput.
-    #[serde(default)]
-    pub iops: Option<u64>,
-    /// Throughput ceiling, independent of the contract; absent if there is none.
-    #[serde(default)]
-    pub max_throughput_bytes_per_second: Option<u64>,
-    /// IOPS ceiling.
-    #[serde(default)]
-    pub max_iops: Option<u64>,
-    /// Throughput ceiling of each file; absent if there is none.
-    #[serde(default)]
-    pub max_file_throughput_bytes_per_second: Option<u64>,
-    /// IOPS ceiling of each file.
-    #[serde(default)]
-    pub max_file_iops: Option<u64>,
+    /// Its terms, flat.
+    #[serde(flatten)]
+    pub terms: Terms,
     /// Throughput limit for reads and writes together: the limit of the contract, reduced to the
     /// ceiling.
     pub limit_bytes_per_second: u64,
@@ -160,29 +142,9 @@ pub struct NewVolume {
     pub pool: String,
     /// Quota, bytes.
     pub quota_bytes: u64,
-    /// Throughput limit, only in pools with an individual throughput per volume. In a shared pool:
-    /// guaranteed minimum, default none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput_bytes_per_second: Option<u64>,
-    /// IOPS limit (custom pools). If absent, the pool's IOPS are allocated in proportion to
-    /// throughput.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iops: Option<u64>,
-    /// Throughput ceiling, independent of the contract.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_throughput_bytes_per_second: Option<u64>,
-    /// IOPS ceiling.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_iops: Option<u64>,
-    /// Throughput ceiling of each file; at least 1 MiB/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_file_throughput_bytes_per_second: Option<u64>,
-    /// IOPS ceiling of each file; at least 10.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_file_iops: Option<u64>,
-    /// Weight relative to the other volumes of a shared pool, 1 to 1,000. Default: 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<u32>,
+    /// Its terms, flat.
+    #[serde(flatten, deserialize_with = "flat")]
+    pub terms: TermsChange,
 }
 
 /// A change of a volume; absent fields are not changed.
@@ -199,34 +161,9 @@ pub struct VolumeChange {
     /// Quota, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// Throughput limit, in pools with an individual throughput per volume. In a shared pool:
-    /// guaranteed minimum, or zero.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput_bytes_per_second: Option<u64>,
-    /// IOPS limit (custom pools). `null` removes the limit: the pool's IOPS are then allocated in
-    /// proportion to throughput.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
-    pub iops: Option<Option<u64>>,
-    /// Throughput ceiling, independent of the contract; `null` removes it.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
-    pub max_throughput_bytes_per_second: Option<Option<u64>>,
-    /// IOPS ceiling; `null` removes it.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
-    pub max_iops: Option<Option<u64>>,
-    /// Throughput ceiling of each file; `null` removes it.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
-    pub max_file_throughput_bytes_per_second: Option<Option<u64>>,
-    /// IOPS ceiling of each file; `null` removes it.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
-    pub max_file_iops: Option<Option<u64>>,
-    /// Weight relative to the other volumes of a shared pool, 1 to 1,000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<u32>,
-}
-
-/// Distinguishes `null` from an absent field.
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::deserialize(from).map(Some)
+    /// The terms to change, flat.
+    #[serde(flatten, deserialize_with = "flat")]
+    pub terms: TermsChange,
 }
 
 /// An export rule: the access of the clients of one network to a volume.
@@ -255,19 +192,4 @@ const fn none() -> Squash {
 
 const fn nobody() -> u32 {
     65534
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_ceiling_is_not_the_same_as_nothing_said() {
-        let read = |text: &str| serde_json::from_str::<VolumeChange>(text).unwrap();
-        assert_eq!(read("{}").max_iops, None);
-        assert_eq!(read("{\"max_iops\":null}").max_iops, Some(None));
-        assert_eq!(read("{\"max_iops\":7}").max_iops, Some(Some(7)));
-        let taken_away = VolumeChange { max_iops: Some(None), ..VolumeChange::default() };
-        assert_eq!(serde_json::to_string(&taken_away).unwrap(), "{\"max_iops\":null}");
-    }
 }

@@ -1,172 +1,11 @@
-//! The hardware's capacity under the pools, and the contracts' commitment of it. The arithmetic is
-//! [`weir_qos::admission`]'s; this module decides which pools share a file system.
+//! Admission of changes by the capacity of the hardware. The arithmetic is in
+//! [`weir_qos::admission`], the commitment of each file system in `placement`.
 
-use crate::calibrations::{CALIBRATION_POOL, Calibration};
 use crate::catalog::{Asked, Catalog};
-use crate::devices::Devices;
 use crate::error::{CatalogError, Result};
-use crate::model::{Pool, Snapshot};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use weir_core::PoolId;
-use weir_core::units::{Bytes, Rate};
-use weir_qos::Ceiling;
-use weir_qos::admission::{Admission, Beyond, Cell, Committed, Excess, Holds, Policy};
-use weir_qos::rate::{BytesPerSecond, Iops};
-
-/// A file system with pools on it, or one that was calibrated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filesystem {
-    /// The directory of its calibration, or else that of its first pool.
-    pub directory: PathBuf,
-    /// The pools there, by id.
-    pub pools: Vec<PoolId>,
-    /// The commitment of the contracts for good: of shared pools their budget, of the others the
-    /// limits of their volumes.
-    pub committed: Committed,
-    /// The capacity by the plan, as far as it was measured.
-    pub holds: Holds,
-    /// The part of the capacity that may be committed.
-    pub allowed: Holds,
-    /// The measurement.
-    pub calibration: Option<Arc<Calibration>>,
-    place: Place,
-}
-
-/// The identity of a file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// The kernel's device number.
-    Device(u64),
-    /// The file system isn't there: this pool is all that is known of it.
-    Away(PoolId),
-}
-
-impl Filesystem {
-    /// Do contracts there promise more than may be?
-    #[must_use]
-    pub fn is_overcommitted(&self) -> bool {
-        let Holds { rate, iops } = self.allowed;
-        rate.is_some_and(|allowed| self.committed.rate() > allowed)
-            || iops.is_some_and(|allowed| self.committed.iops() > allowed)
-    }
-
-    fn new(place: Place, directory: &Path) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            pools: Vec::new(),
-            committed: Committed::default(),
-            holds: Holds::default(),
-            allowed: Holds::default(),
-            calibration: None,
-            place,
-        }
-    }
-}
-
-/// All file systems of `snapshot`: calibrated or with pools on them. Asks no disk. A pool that is
-/// away stands by itself, and what was measured where something is away is left out.
-pub(crate) fn filesystems(
-    snapshot: &Snapshot,
-    devices: &Devices,
-    admission: &Admission,
-) -> Vec<Filesystem> {
-    let mut found: BTreeMap<Place, Filesystem> = BTreeMap::new();
-    // The places of volumes that count by themselves.
-    let mut places: BTreeMap<PoolId, Place> = BTreeMap::new();
-    for pool in snapshot.pools() {
-        let place = devices.of_pool(&pool.directory).map_or(Place::Away(pool.id), Place::Device);
-        let there = found.entry(place).or_insert_with(|| Filesystem::new(place, &pool.directory));
-        there.pools.push(pool.id);
-        if pool.name == CALIBRATION_POOL {
-            continue;
-        }
-        match pool.shared_budget() {
-            Some(budget) => {
-                there.committed = there.committed.with(budget, Ceiling::default());
-            }
-            None => {
-                places.insert(pool.id, place);
-            }
-        }
-    }
-    for volume in snapshot.volumes() {
-        if let Some(place) = places.get(&volume.pool)
-            && let Some(there) = found.get_mut(place)
-            && let Some(pool) = snapshot.pool(volume.pool)
-        {
-            there.committed = there.committed.with(pool.gives(volume), volume.ceiling);
-        }
-    }
-    for calibration in snapshot.calibrations() {
-        let Some(device) = devices.of_calibration(&calibration.directory) else { continue };
-        let place = Place::Device(device);
-        let new = || Filesystem::new(place, &calibration.directory);
-        let there = found.entry(place).or_insert_with(new);
-        // Two of one file system can be where it isn't certain that they are of one: the one that
-        // is certainly of this holds, and else the newer.
-        let rank = |one: &Calibration| (devices.is_certain(snapshot, &one.directory), one.at);
-        if there.calibration.as_ref().is_none_or(|other| rank(other) < rank(calibration)) {
-            let cells: Vec<Cell> = calibration.cells.iter().map(|one| one.cell).collect();
-            there.holds = admission.plan.holds(&cells);
-            there.allowed = admission.allows(there.holds);
-            there.directory.clone_from(&calibration.directory);
-            there.calibration = Some(Arc::clone(calibration));
-        }
-    }
-    let mut all: Vec<_> = found.into_values().collect();
-    all.sort_by(|one, other| one.directory.cmp(&other.directory));
-    all
-}
-
-/// A file system that a change commits to more than it may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overcommitment {
-    /// The directory of the calibration.
-    pub directory: PathBuf,
-    /// The overcommitted resource.
-    pub excess: Excess,
-    /// The plan for the capacity, and the part that may be committed.
-    pub admission: Admission,
-}
-
-impl fmt::Display for Overcommitment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { directory, excess, admission: Admission { plan, .. } } = self;
-        write!(f, "the file system of {} would be committed to ", directory.display())?;
-        let rate = excess.rate.map(|Beyond { before, after, holds, allowed }| {
-            let text = |BytesPerSecond(rate): BytesPerSecond| format!("{:.2}", Rate(rate));
-            let block = Bytes(plan.block_bytes.into()).to_string();
-            self.told([before, after, holds, allowed].map(text), &block)
-        });
-        let iops = excess.iops.map(|Beyond { before, after, holds, allowed }| {
-            let text = |iops: Iops| iops.to_string();
-            let block = Bytes(plan.iops_block_bytes.into()).to_string();
-            self.told([before, after, holds, allowed].map(text), &block)
-        });
-        let parts: Vec<_> = rate.into_iter().chain(iops).collect();
-        f.write_str(&parts.join(", and to "))
-    }
-}
-
-impl Overcommitment {
-    fn told(&self, [before, after, holds, allowed]: [String; 4], block: &str) -> String {
-        let Admission { plan, overcommit_percent: percent, .. } = &self.admission;
-        let part = match percent {
-            100 => String::new(),
-            _ => format!(", and {allowed} ({percent} %) may be committed"),
-        };
-        let mix = match plan.mix {
-            weir_qos::admission::Mix::Worst => "the worst mix".to_owned(),
-            weir_qos::admission::Mix::Reads(mix) => format!("{mix} % reads"),
-        };
-        format!(
-            "{after} (now {before}); its measured capacity is {holds} with blocks of {block} at {mix}{part}"
-        )
-    }
-}
+use crate::overcommitment::Overcommitment;
+use crate::snapshot::Snapshot;
+use weir_qos::admission::{Committed, Policy};
 
 impl Catalog {
     /// The overcommitment of a change from `before` to `after`.
@@ -197,19 +36,14 @@ impl Catalog {
     }
 }
 
-impl Snapshot {
-    /// The file system that `pool` is on.
-    #[must_use]
-    pub fn filesystem_of(&self, pool: &Pool) -> Option<&Filesystem> {
-        self.filesystems().iter().find(|there| there.pools.contains(&pool.id))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrations::{Load, Machine, Measured};
+    use crate::calibration::{CALIBRATION_POOL, Calibration, Load, Machine, Measured};
     use crate::{Mode, NewPool, NewVolume, Plan, Qos, VolumeChange};
+    use std::path::Path;
+    use weir_qos::admission::{Admission, Beyond, Cell, Excess, Holds};
+    use weir_qos::rate::{BytesPerSecond, Iops};
 
     const TIB: u64 = 1 << 40;
 

@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::directory::{self, Lock};
 use crate::error::{CatalogError, Result};
 use crate::seal::{self, Seal};
-use crate::{check, image, owner, rows, schema};
+use crate::{image, owner, rows, schema};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub struct BackupInfo {
     /// The number of volumes in it.
     pub volumes: usize,
     /// SHA-256 of everything in it, in hexadecimal digits, which was found to be right. Backups of
-    /// earlier versions have none: whether they are damaged can't be told for certain.
+    /// earlier versions have none, so that damage to them is not always detected.
     pub sha256: Option<String>,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Backup> {
         let found = content.len();
         return Err(damaged(format!("it has {found} bytes, but its database has {length}")));
     }
-    if let Some(first) = check::damages(&image)?.into_iter().next() {
+    if let Some(first) = image::damages(&image)?.into_iter().next() {
         return Err(damaged(first));
     }
     let format = schema::known_format(&image, path)?;

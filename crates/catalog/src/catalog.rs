@@ -1,17 +1,17 @@
 //! The open catalogue: one writer at a time, a transaction for each change, and the snapshot that
 //! everyone else reads.
 
-use crate::admission::Overcommitment;
 use crate::claims::Claims;
 use crate::devices::{Devices, Seen};
 use crate::directory::{self, Lock};
 use crate::error::Result;
+use crate::idempotency::{self, IdempotencyKey};
 use crate::limits::Minimums;
-use crate::model::Snapshot;
-use crate::requests::{self, Claim};
+use crate::model::Volume;
+use crate::overcommitment::Overcommitment;
+use crate::snapshot::Snapshot;
 use crate::tokens::Tokens;
-use crate::touched::{self, Touched};
-use crate::{owner, places, restore, rows, schema};
+use crate::{owner, placement, places, rows, schema};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -34,38 +34,38 @@ pub struct Catalog {
     _lock: Lock,
 }
 
-/// The text leaves the secret out, so that no log can have it.
+/// The text omits the secret, so that no log contains it.
 impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Catalog").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
-/// Is a change to be made, or only to be shown?
+/// Whether a change is made or only checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Make it.
+    /// Make the change.
     Commit,
-    /// Make it, and remember that this request was carried out.
-    Once(Claim),
-    /// Check it and say what it would do; nothing is kept.
+    /// Make the change, and record that this request was carried out.
+    Once(IdempotencyKey),
+    /// Check the change and report its effect; nothing is stored.
     Preview,
 }
 
 impl Mode {
-    /// Is the change to be made?
+    /// Whether the change is made.
     #[must_use]
     pub const fn commits(self) -> bool {
         !matches!(self, Self::Preview)
     }
 }
 
-/// The mode of a change.
+/// The options of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Is it to be made?
+    /// Whether it is made.
     pub mode: Mode,
-    /// Is it to be made even where it commits the hardware to more than it holds?
+    /// Whether it may commit more than the measured capacity of the hardware.
     pub overcommit: bool,
 }
 
@@ -75,19 +75,29 @@ impl From<Mode> for Asked {
     }
 }
 
-/// The outcome of a change, made or only shown.
+/// The part of a snapshot that a change makes obsolete. A debug build compares the new snapshot
+/// with the whole database, so that a test finds a change that names too little.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Touched {
+    /// A pool, a level or a calibration, and so any volume.
+    Everything,
+    /// One volume with its export rules.
+    Volume(VolumeId),
+}
+
+/// The outcome of a change that was made or checked.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The catalogue after the change.
     pub snapshot: Arc<Snapshot>,
-    /// The volumes whose limit it changes, by id.
+    /// The volumes with a different limit, by id.
     pub changes: Vec<Change<VolumeId>>,
-    /// The file systems that it commits to more than they may be.
+    /// The file systems that it commits beyond the allowed part of their capacity.
     pub overcommitted: Vec<Overcommitment>,
 }
 
 impl Catalog {
-    /// Opens the catalogue of `directory` with the default minimums, making what is missing.
+    /// Opens the catalogue of `directory` with the default minimums, and creates missing files.
     ///
     /// # Errors
     /// The errors of [`Catalog::open_with`].
@@ -95,8 +105,8 @@ impl Catalog {
         Self::open_with(directory, Minimums::default())
     }
 
-    /// Opens the catalogue of `directory`, making what is missing. Volumes smaller than
-    /// `minimums` that are there already stay as they are.
+    /// Opens the catalogue of `directory`, and creates missing files. Existing volumes smaller than
+    /// `minimums` are not changed.
     ///
     /// # Errors
     /// `Locked` if another server has it; `NotDataDirectory`, `ForeignOwner`, `RestoreInterrupted`,
@@ -104,16 +114,15 @@ impl Catalog {
     pub fn open_with(directory: &Path, minimums: Minimums) -> Result<Self> {
         let directory = directory::prepare(directory)?;
         let lock = Lock::take(&directory)?;
-        restore::check_finished(&directory)?;
+        directory::check_restored(&directory)?;
         owner::protect_files(&directory)?;
         let secret = directory::secret(&directory)?;
         let db = schema::open(&directory.join("weir.db"))?;
-        touched::note(&db)?;
         let claims = Claims::default();
         let (devices, admission) = (Devices::new(&directory), Admission::default());
         let snapshot = rows::load(&db, &directory)?.held_with(&claims);
         devices.remember(devices.look(&snapshot));
-        let snapshot = snapshot.placed(&devices, &admission);
+        let snapshot = placement::placed(snapshot, &devices, &admission);
         snapshot.pools().try_for_each(|pool| owner::protect_pool(pool))?;
         places::settle(&snapshot);
         Ok(Self {
@@ -130,16 +139,16 @@ impl Catalog {
         })
     }
 
-    /// The catalogue, promising by `admission`.
+    /// The catalogue with another policy of admission.
     #[must_use]
     pub fn admitting(mut self, admission: Admission) -> Self {
-        let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &admission);
+        let now = placement::placed(Snapshot::clone(&self.snapshot()), &self.devices, &admission);
         self.current = ArcSwap::from_pointee(now);
         self.admission = admission;
         self
     }
 
-    /// The part of the hardware that may be promised.
+    /// The policy by which contracts may commit the hardware.
     #[must_use]
     pub const fn admission(&self) -> Admission {
         self.admission
@@ -150,7 +159,7 @@ impl Catalog {
         &self.devices
     }
 
-    /// The catalogue's present content. Takes no lock.
+    /// The current content. Takes no lock.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
@@ -170,7 +179,7 @@ impl Catalog {
         Tokens::open(&self.directory)
     }
 
-    /// The secret that signs reports, made the first time it is asked for.
+    /// The secret that signs reports, created on the first call.
     ///
     /// # Errors
     /// `BadReportKey`, `Io`.
@@ -189,7 +198,7 @@ impl Catalog {
         &self.instance
     }
 
-    /// The pools that this process has for itself.
+    /// The locks on pools that this process holds.
     pub(crate) const fn claims(&self) -> &Claims {
         &self.claims
     }
@@ -200,44 +209,44 @@ impl Catalog {
         self.minimums
     }
 
-    /// Runs `change` in a transaction. Its snapshot is published when it is safe on disk, never
-    /// before; with [`Mode::Preview`] the transaction is rolled back instead.
+    /// Runs `change` in a transaction. The new snapshot is published only after the commit; with
+    /// [`Mode::Preview`] the transaction is rolled back instead.
     pub(crate) fn mutate(
         &self,
         asked: impl Into<Asked>,
-        change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<()>,
+        change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<Touched>,
     ) -> Result<Outcome> {
-        self.mutate_and(asked, change, |(), _| Ok(()))
+        self.mutate_and(asked, |tx, now| Ok((change(tx, now)?, ())), |(), _| Ok(()))
     }
 
-    /// Makes a change with effects beside the database: `carry_out` gets the result of `change` and
-    /// the snapshot before it. It is left out where the change is only shown, or not admitted.
+    /// Makes a change with effects outside the database: `carry_out` gets the result of `change`
+    /// and the snapshot before it. It does not run for a preview, nor if the change is not
+    /// admitted.
     pub(crate) fn mutate_and<T>(
         &self,
         asked: impl Into<Asked>,
-        change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<T>,
+        change: impl FnOnce(&Transaction<'_>, &Snapshot) -> Result<(Touched, T)>,
         carry_out: impl FnOnce(T, &Snapshot) -> Result<()>,
     ) -> Result<Outcome> {
         let asked = asked.into();
-        // Before the lock: a disk that hangs must not hold up other changes.
+        // Before the lock: a hanging disk must not block other changes.
         let seen = self.devices.look(&self.snapshot());
         let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.before(seen);
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        touched::begin(&tx)?;
-        let changed = change(&tx, &before)?;
-        if let Mode::Once(claim) = asked.mode {
-            requests::note(&tx, &claim)?;
+        let (touched, changed) = change(&tx, &before)?;
+        if let Mode::Once(key) = asked.mode {
+            idempotency::note(&tx, &key)?;
         }
         tx.execute("UPDATE meta SET generation = generation + 1", [])?;
-        let touched = touched::since(&tx)?;
-        let placed = |snapshot: Snapshot| snapshot.placed(&self.devices, &self.admission);
-        let after = Arc::new(placed(match &touched {
+        let placed =
+            |snapshot: Snapshot| placement::placed(snapshot, &self.devices, &self.admission);
+        let after = Arc::new(placed(match touched {
             Touched::Everything => rows::load(&tx, &self.directory)?.held_with(&self.claims),
-            Touched::Volumes(volumes) => rows::load_volumes(&tx, &before, volumes)?,
+            Touched::Volume(id) => rows::load_volume(&tx, &before, id)?,
         }));
         debug_assert_eq!(rows::load(&tx, &self.directory).map(placed).ok().as_ref(), Some(&*after));
-        let changes = differences(&before, &after, &touched);
+        let changes = differences(&before, &after, touched);
         let overcommitted = self.admit(&before, &after, asked)?;
         if asked.mode.commits() {
             carry_out(changed, &before)?;
@@ -252,18 +261,22 @@ impl Catalog {
         Ok(Outcome { snapshot: after, changes, overcommitted })
     }
 
-    /// The catalogue before a change, with what came back since the last one in its place: that it
-    /// counts there from now on is not what the change does.
+    /// The snapshot before a change. File systems that were mounted again since the last change are
+    /// placed first, so that their commitments are not counted as an effect of this change.
     fn before(&self, seen: Seen) -> Arc<Snapshot> {
         if !seen.is_empty() {
             self.devices.remember(seen);
-            let now = Snapshot::clone(&self.snapshot()).placed(&self.devices, &self.admission);
+            let now = placement::placed(
+                Snapshot::clone(&self.snapshot()),
+                &self.devices,
+                &self.admission,
+            );
             self.current.store(Arc::new(now));
         }
         self.snapshot()
     }
 
-    /// Runs `change`, of what is no part of the snapshot, in a transaction.
+    /// Runs a `change` of data outside the snapshot in a transaction.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -279,16 +292,14 @@ impl Catalog {
 }
 
 /// The volumes of both snapshots whose limits differ, by id.
-fn differences(before: &Snapshot, after: &Snapshot, touched: &Touched) -> Vec<Change<VolumeId>> {
-    let change = |old: &Arc<crate::Volume>| {
+fn differences(before: &Snapshot, after: &Snapshot, touched: Touched) -> Vec<Change<VolumeId>> {
+    let change = |old: &Arc<Volume>| {
         let new = after.volume(old.id)?;
         let change = Change { volume: old.id, before: old.limits, after: new.limits };
         (change.before != change.after).then_some(change)
     };
     match touched {
         Touched::Everything => before.volumes().filter_map(change).collect(),
-        Touched::Volumes(ids) => {
-            ids.iter().filter_map(|id| before.volume(*id)).filter_map(change).collect()
-        }
+        Touched::Volume(id) => before.volume(id).into_iter().filter_map(change).collect(),
     }
 }

@@ -2,49 +2,15 @@
 
 use crate::directory;
 use crate::error::{CatalogError, Result};
-use crate::model::{Pool, Snapshot, Volume};
-use crate::{backup, image, owner, places, restore, rows, schema};
+use crate::finding::Finding;
+use crate::model::{Pool, Volume};
+use crate::snapshot::Snapshot;
+use crate::{backup, image, owner, places, rows, schema, tokens};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use weir_core::VolumeId;
-
-/// Most damages of a database that are told.
-const DAMAGES_MAX: usize = 20;
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The catalogue serves all the same.
-    Warning,
-    /// A volume is not served, or lost.
-    Error,
-}
-
-/// A fault in a catalogue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The finding's severity.
-    pub severity: Severity,
-    /// A word for programs, which never changes.
-    pub code: &'static str,
-    /// The fault, and its remedy.
-    pub message: String,
-}
-
-impl Finding {
-    /// A fault because of which a volume is not served, or lost.
-    #[must_use]
-    pub const fn error(code: &'static str, message: String) -> Self {
-        Self { severity: Severity::Error, code, message }
-    }
-
-    /// A fault that keeps nothing from being served.
-    #[must_use]
-    pub const fn warning(code: &'static str, message: String) -> Self {
-        Self { severity: Severity::Warning, code, message }
-    }
-}
 
 /// The result of a check.
 #[derive(Clone, Debug)]
@@ -77,17 +43,17 @@ pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
     };
     let format = schema::known_format(&image, &path)?;
     let mut findings = Vec::new();
-    for damage in damages(&image)? {
+    for damage in image::damages(&image)? {
         findings.push(Finding::error(
             "database_damaged",
             format!("weir.db: {damage}: restore a backup"),
         ));
     }
-    if let Err(error) = restore::check_finished(directory) {
+    if let Err(error) = directory::check_restored(directory) {
         findings.push(Finding::error(error.code(), error.to_string()));
     }
     findings.extend(owner::find(directory));
-    findings.extend(directory::find_secrets(directory));
+    findings.extend(find_secrets(directory));
     let content = schema::newest(&image, &path)
         .and_then(|newest| Ok((rows::load(&newest, directory)?, condemned(&newest)?)));
     let snapshot = match content {
@@ -103,32 +69,6 @@ pub fn check(directory: &Path, served: Option<&[u8]>) -> Result<Report> {
         }
     };
     Ok(Report { format, snapshot, findings })
-}
-
-/// The damages that SQLite finds in a database, and references that lead nowhere.
-pub(crate) fn damages(db: &Connection) -> Result<Vec<String>> {
-    let mut damages = Vec::new();
-    let mut query = db.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
-    for line in query.query_map([], |row| row.get::<_, String>(0))? {
-        match line {
-            Ok(line) if line == "ok" => {}
-            Ok(line) => damages.push(line),
-            // The pages that say what there is are damaged themselves.
-            Err(error) => damages.push(error.to_string()),
-        }
-    }
-    if !damages.is_empty() {
-        return Ok(damages);
-    }
-    let mut query = db.prepare("PRAGMA foreign_key_check")?;
-    let told = query.query_map([], |row| {
-        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-        Ok(format!("a row of {table} refers to a missing row of {parent}"))
-    })?;
-    for line in told.take(DAMAGES_MAX) {
-        damages.push(line?);
-    }
-    Ok(damages)
 }
 
 /// The volumes whose trees are still to be removed.
@@ -165,6 +105,30 @@ fn find_in_pool(snapshot: &Snapshot, pool: &Pool, condemned: &BTreeSet<VolumeId>
             "pool {name}: {place}/volumes/{tree} belongs to no volume of this catalogue; it may belong to a volume created after the restored backup"
         );
         findings.push(Finding::warning("unknown_tree", told));
+    }
+    findings
+}
+
+/// The faults in the secrets of a data directory. A token that isn't there will be made.
+fn find_secrets(directory: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match directory::existing_secret(directory) {
+        Ok(_) => {}
+        Err(CatalogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let told = "handle.key is missing: restore it from a copy; otherwise the server creates a new one, and every client must remount";
+            findings.push(Finding::error("no_secret", told.to_owned()));
+        }
+        Err(error) => findings.push(Finding::error(error.code(), error.to_string())),
+    }
+    let path = directory.join("api.token");
+    if let Ok(bytes) = std::fs::read(&path)
+        && directory::valid_token(bytes).is_none()
+    {
+        let error = CatalogError::BadToken { path };
+        findings.push(Finding::error(error.code(), error.to_string()));
+    }
+    if let Err(error) = tokens::look(directory) {
+        findings.push(Finding::error(error.code(), error.to_string()));
     }
     findings
 }

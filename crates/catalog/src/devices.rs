@@ -1,4 +1,4 @@
-//! Which file system a directory is on. Pools on one file system share what its disks hold,
+//! The file system of each directory. Pools on one file system share what its disks hold,
 //! wherever their directories are. Looked at once for each directory and remembered from then on:
 //! what is mounted changes only with a restart.
 //!
@@ -7,7 +7,7 @@
 //! directory is away. Nothing here keeps a lock while a disk is asked: a disk that hangs delays
 //! only its caller.
 
-use crate::model::Snapshot;
+use crate::snapshot::Snapshot;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl Devices {
         known.calibrated.extend(seen.calibrated);
     }
 
-    /// Remembers where the directory of a pool will be that is about to be made.
+    /// Notes the device of the directory of a pool that is about to be created.
     pub(crate) fn expect_pool(&self, directory: &Path) {
         if let Some(place) = directory.ancestors().find_map(|at| self.find(at)) {
             self.known().pools.insert(directory.to_owned(), place.device);

@@ -1,11 +1,10 @@
 //! The data directory and the pools' directories: who owns them, the lock, the secret. Not the
 //! trees of the volumes, which are the store's.
 
-use crate::check::Finding;
 use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
 use crate::model::Pool;
-use crate::{owner, tokens};
+use crate::owner;
 use std::fs::{DirBuilder, DirEntry, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -15,6 +14,9 @@ use weir_core::place::NEW_VOLUME_MARK;
 
 /// Marks a pool's directory with its owner.
 pub(crate) const MARKER: &str = "weir-pool";
+
+/// The mark in a data directory while a restore writes to it.
+pub(crate) const RESTORING: &str = "restoring";
 const SECRET_BYTES: usize = 16;
 /// Shortest token an operator may put in place of the one that is made.
 const TOKEN_CHARS_MIN: usize = 32;
@@ -103,28 +105,21 @@ pub(crate) fn existing_catalog(directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The faults in the secrets of a data directory. A token that isn't there will be made.
-pub(crate) fn find_secrets(directory: &Path) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    match existing_secret(directory) {
-        Ok(_) => {}
-        Err(CatalogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            let told = "handle.key is missing: restore it from a copy; otherwise the server creates a new one, and every client must remount";
-            findings.push(Finding::error("no_secret", told.to_owned()));
-        }
-        Err(error) => findings.push(Finding::error(error.code(), error.to_string())),
+/// Refuses a directory in which a restore was interrupted.
+pub(crate) fn check_restored(directory: &Path) -> Result<()> {
+    match is_there(&directory.join(RESTORING))? {
+        true => Err(CatalogError::RestoreInterrupted { directory: directory.to_owned() }),
+        false => Ok(()),
     }
-    let path = directory.join("api.token");
-    if let Ok(bytes) = std::fs::read(&path)
-        && valid_token(bytes).is_none()
-    {
-        let error = CatalogError::BadToken { path };
-        findings.push(Finding::error(error.code(), error.to_string()));
+}
+
+/// Whether `path` exists. A failing disk is an error, not an answer.
+pub(crate) fn is_there(path: &Path) -> Result<bool> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(at(path)(error)),
     }
-    if let Err(error) = tokens::look(directory) {
-        findings.push(Finding::error(error.code(), error.to_string()));
-    }
-    findings
 }
 
 /// The token of the API, made once: 64 hexadecimal digits of chance.
@@ -140,7 +135,7 @@ pub(crate) fn report_secret(directory: &Path) -> Result<[u8; 32]> {
     bytes.try_into().map_err(|_| CatalogError::BadReportKey { path: directory.join("report.key") })
 }
 
-fn valid_token(bytes: Vec<u8>) -> Option<String> {
+pub(crate) fn valid_token(bytes: Vec<u8>) -> Option<String> {
     let token = String::from_utf8(bytes).ok().map(|token| token.trim().to_owned());
     token.filter(|token| token.len() >= TOKEN_CHARS_MIN)
 }
@@ -343,7 +338,7 @@ fn is_vacant(path: &Path) -> bool {
 }
 
 /// Gives a deleted pool's directory back. While trees of deleted volumes are still being removed
-/// the mark stays; it hinders nobody, because its pool no longer lives.
+/// the mark stays; it does no harm, because its pool no longer exists.
 pub(crate) fn release_pool(path: &Path, instance: &str, is_default: bool) {
     if !is_marked_by(path, instance) {
         return;

@@ -1,20 +1,20 @@
-//! The closed set of reasons why the catalogue refuses or fails. Every refusal names the rule
-//! broken and what would be allowed; nothing here knows HTTP or exit codes.
+//! The closed set of errors of the catalogue. Every refusal names the violated rule and the allowed
+//! values; nothing here knows HTTP or exit codes.
 
 mod infeasible;
 
 use self::infeasible::infeasible;
-use crate::admission::Overcommitment;
 use crate::limits::{EXPORT_RULES_MAX, NAME_CHARS_MAX};
 use crate::network::IpNetwork;
+use crate::overcommitment::Overcommitment;
 use std::path::PathBuf;
 use weir_core::units::{Bytes, Rate};
 use weir_qos::contract::{Infeasible, Qos, Remedy};
 
-/// The result of asking the catalogue for something.
+/// The result of a call of the catalogue.
 pub type Result<T> = std::result::Result<T, CatalogError>;
 
-/// The kind of a named or sized thing.
+/// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
     /// A service level.
@@ -44,7 +44,7 @@ impl std::fmt::Display for Thing {
 /// Why the catalogue refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// A name that can't be used.
+    /// An invalid name.
     #[error(
         "{name:?} is not a valid name for a {thing}: use 1 to {NAME_CHARS_MAX} characters of A-Z a-z 0-9 . _ -, starting with a letter or digit"
     )]
@@ -62,7 +62,7 @@ pub enum CatalogError {
         /// The name.
         name: String,
     },
-    /// Nothing has that name.
+    /// No object has that name.
     #[error("{thing} {name:?} does not exist")]
     NoSuch {
         /// The kind of the thing that was looked for.
@@ -94,7 +94,7 @@ pub enum CatalogError {
         /// Most bytes per second allowed.
         max: u64,
     },
-    /// A level would be too slow for what the volumes of its pools are given.
+    /// A level would be too slow for the rates assigned to the volumes of its pools.
     #[error(
         "level {level:?} is used by pool {pool:?}, whose volumes need at least {} per TiB: use that rate, or change the pool first",
         Rate(*.least).at_least()
@@ -156,7 +156,7 @@ pub enum CatalogError {
         /// Most bytes allowed.
         max: u64,
     },
-    /// A contract that the pool can't carry.
+    /// A contract that the pool cannot carry.
     #[error("pool {pool:?}: {}", infeasible(*.rule))]
     Infeasible {
         /// The pool.
@@ -165,7 +165,7 @@ pub enum CatalogError {
         #[source]
         rule: Infeasible,
     },
-    /// The hardware would be committed to more than it was measured to hold.
+    /// The hardware would be committed beyond its measured capacity.
     #[error(
         "{0}; request less, reduce other commitments (`weir capacity`), repeat the calibration if the hardware has changed, or allow overcommitment (--overcommit)"
     )]
@@ -181,7 +181,7 @@ pub enum CatalogError {
         /// Bytes it holds.
         used: u64,
     },
-    /// A volume is to shrink, but it isn't being served, so what it holds is unknown.
+    /// A smaller quota for a volume whose used space is unknown.
     #[error(
         "the used space of volume {volume:?} is not known, so its quota cannot be reduced: the volume is not served, or a recount is running after an unclean shutdown; see `weir volume show {volume}`"
     )]
@@ -189,7 +189,7 @@ pub enum CatalogError {
         /// The volume.
         volume: String,
     },
-    /// A rate was given in a pool whose volumes' limits follow from their quotas.
+    /// A rate for a volume whose limit follows from its quota.
     #[error(
         "pool {pool:?} is {qos}: the limit follows from the quota; omit the throughput, or change the pool to manual first"
     )]
@@ -199,7 +199,7 @@ pub enum CatalogError {
         /// The pool's model.
         qos: Qos,
     },
-    /// A weight was given in a pool whose volumes don't share its throughput.
+    /// A weight for a volume of a pool that is not shared.
     #[error(
         "pool {pool:?} is {qos}: only volumes of shared pools have a weight; omit the weight, or change the pool to shared first"
     )]
@@ -217,7 +217,7 @@ pub enum CatalogError {
         /// The most allowed.
         max: u32,
     },
-    /// IOPS were given in a pool that has none to give.
+    /// IOPS for a volume of a pool whose model assigns none.
     #[error(
         "pool {pool:?} is {qos}: its volumes have no IOPS setting; omit the IOPS, limit the volume with a ceiling, or change the pool to custom or provisioned-v2 first"
     )]
@@ -227,7 +227,7 @@ pub enum CatalogError {
         /// The pool's model.
         qos: Qos,
     },
-    /// A pool was to buy what its model doesn't sell.
+    /// A purchase that the pool's model does not have.
     #[error(
         "pool {pool:?} is {qos}: only flexible and custom pools purchase throughput separately from the size, and only custom pools purchase IOPS; omit the {what}, or change the model too"
     )]
@@ -239,7 +239,7 @@ pub enum CatalogError {
         /// The resource that the pool was to buy.
         what: &'static str,
     },
-    /// No rate was given in a pool that gives rates.
+    /// No rate for a volume of a pool that assigns rates.
     #[error("pool {pool:?} requires a throughput for each volume: set the throughput, at most {}", Rate(*.free).at_most())]
     ThroughputMissing {
         /// The pool.
@@ -353,7 +353,7 @@ pub enum CatalogError {
         /// The other server's process, where it has written it down.
         pid: Option<u32>,
     },
-    /// The directory looks like somebody else's.
+    /// The directory does not look like a data directory.
     #[error(
         "{} contains other files, is not a Weir data directory, and is readable by other users: use a new or empty directory, or `chmod 700` this one if it is for Weir only",
         directory.display()
@@ -362,7 +362,7 @@ pub enum CatalogError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A secret, or the directory that holds it, belongs to somebody else.
+    /// A secret, or the directory that holds it, belongs to another user.
     #[error(
         "{} is owned by user {owner}, who could read and replace it, but the server runs as user {server}: `chown {server} {}`, or run the server as user {owner}",
         path.display(),
@@ -389,7 +389,7 @@ pub enum CatalogError {
         /// The newest format this version knows.
         known: i64,
     },
-    /// There is nothing to back up or to check.
+    /// The directory has no catalogue to back up or check.
     #[error("there is no catalogue in {}: is this the data directory?", directory.display())]
     NoCatalog {
         /// The directory.
@@ -502,22 +502,22 @@ fn advice(source: &std::io::Error) -> &'static str {
     }
 }
 
-/// The party at fault, which decides what the caller may do about it.
+/// The cause of an error, which decides the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request makes no sense by itself.
+    /// The request is invalid by itself.
     Invalid,
-    /// The request names something that isn't there.
+    /// The request names an object that does not exist.
     NotFound,
-    /// The request is at odds with the present state.
+    /// The request conflicts with the current state.
     Conflict,
-    /// The request is at odds with a contract.
+    /// The request conflicts with a contract.
     Infeasible,
     /// The server or the machine failed.
     Internal,
 }
 
-/// The bounds within which a refused request would have been granted.
+/// The values with which a refused request would be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// The field at fault: `size_bytes`, `quota_bytes`, `throughput_bytes_per_second`,
@@ -529,10 +529,6 @@ pub struct Allowed {
     pub max: Option<u64>,
 }
 
-pub(crate) const CEILING_RATE: &str = "max_throughput_bytes_per_second";
-pub(crate) const CEILING_IOPS: &str = "max_iops";
-pub(crate) const FILE_CEILING_RATE: &str = "max_file_throughput_bytes_per_second";
-pub(crate) const FILE_CEILING_IOPS: &str = "max_file_iops";
 const LEVEL_RATE: &str = "bytes_per_second_per_tib";
 const IOPS: &str = "iops";
 const SIZE: &str = "size_bytes";
@@ -540,7 +536,7 @@ const QUOTA: &str = "quota_bytes";
 const THROUGHPUT: &str = "throughput_bytes_per_second";
 
 impl CatalogError {
-    /// A word for programs, which never changes.
+    /// The code for programs, which never changes.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -613,7 +609,7 @@ impl CatalogError {
         }
     }
 
-    /// The party at fault.
+    /// The cause of the error.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
@@ -670,7 +666,7 @@ impl CatalogError {
         }
     }
 
-    /// The values that would have been allowed, where that is a range.
+    /// The allowed range of values, if there is one.
     #[must_use]
     pub const fn allowed(&self) -> Option<Allowed> {
         let (field, min, max) = match self {

@@ -1,6 +1,6 @@
-//! The export rules of a volume: who may mount it, and as whom.
+//! The export rules of a volume: the clients that may mount it, and their identities.
 
-use crate::catalog::{Catalog, Mode, Outcome};
+use crate::catalog::{Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result};
 use crate::limits::EXPORT_RULES_MAX;
 use crate::model::ExportRule;
@@ -9,7 +9,7 @@ use crate::{rows, volumes};
 use std::collections::HashSet;
 
 impl Catalog {
-    /// Replaces all rules of a volume. None at all means that nobody may use it.
+    /// Replaces all rules of a volume. Without rules, no client has access.
     ///
     /// # Errors
     /// `NoSuch`, `TooManyRules`, `RuleExists` if a network comes twice.
@@ -57,7 +57,8 @@ impl Catalog {
                 let network = twice.network;
                 return Err(CatalogError::RuleExists { volume: volume.name.clone(), network });
             }
-            rows::store_exports(tx, volume.id, &rules)
+            rows::store_exports(tx, volume.id, &rules)?;
+            Ok(Touched::Volume(volume.id))
         })
     }
 }

@@ -49,3 +49,32 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Connection> {
     image.deserialize_read_exact(MAIN_DB, Cursor::new(bytes), bytes.len(), false)?;
     Ok(image)
 }
+
+/// The maximum number of reported errors in the database.
+const DAMAGES_MAX: usize = 20;
+
+/// The damages that SQLite finds in a database, and references that lead nowhere.
+pub(crate) fn damages(db: &Connection) -> Result<Vec<String>> {
+    let mut damages = Vec::new();
+    let mut query = db.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
+    for line in query.query_map([], |row| row.get::<_, String>(0))? {
+        match line {
+            Ok(line) if line == "ok" => {}
+            Ok(line) => damages.push(line),
+            // The pages that say what there is are damaged themselves.
+            Err(error) => damages.push(error.to_string()),
+        }
+    }
+    if !damages.is_empty() {
+        return Ok(damages);
+    }
+    let mut query = db.prepare("PRAGMA foreign_key_check")?;
+    let told = query.query_map([], |row| {
+        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+        Ok(format!("a row of {table} refers to a missing row of {parent}"))
+    })?;
+    for line in told.take(DAMAGES_MAX) {
+        damages.push(line?);
+    }
+    Ok(damages)
+}

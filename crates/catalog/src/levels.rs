@@ -1,17 +1,18 @@
-//! Service levels of the operator's own, beside the published ones that every catalogue has.
+//! Custom service levels, beside the published ones that every catalogue has.
 
-use crate::catalog::{Asked, Catalog, Mode, Outcome};
+use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{LEVEL_RATE_MAX, LEVELS_MAX};
-use crate::model::{Level, Snapshot};
+use crate::model::Level;
 use crate::names;
+use crate::snapshot::Snapshot;
 use rusqlite::params;
 use std::sync::Arc;
 use weir_qos::contract;
 use weir_qos::rate::BytesPerSecond;
 
 impl Catalog {
-    /// Makes a level at which each TiB buys `rate_per_tib`.
+    /// Creates a level of `rate_per_tib`.
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `LevelRate`, `TooMany`.
@@ -32,11 +33,11 @@ impl Catalog {
                 return Err(CatalogError::TooMany { thing: Thing::Level, max: LEVELS_MAX });
             }
             tx.execute("INSERT INTO levels VALUES (?1, ?2)", params![name, rate_per_tib.0])?;
-            Ok(())
+            Ok(Touched::Everything)
         })
     }
 
-    /// Changes what each TiB buys at a level, in all its pools at once.
+    /// Changes the rate of a level, in all its pools at once.
     ///
     /// # Errors
     /// `NoSuch`, `LevelPublished`, `LevelRate`; `LevelTooSlow` where one of its pools would not
@@ -55,7 +56,7 @@ impl Catalog {
                 "UPDATE levels SET rate_per_tib = ?2 WHERE name = ?1",
                 params![level.name, rate_per_tib.0],
             )?;
-            Ok(())
+            Ok(Touched::Everything)
         })
     }
 
@@ -71,7 +72,7 @@ impl Catalog {
                 return Err(CatalogError::LevelInUse { level: level.name.clone(), pools });
             }
             tx.execute("DELETE FROM levels WHERE name = ?1", [&level.name])?;
-            Ok(())
+            Ok(Touched::Everything)
         })
     }
 }
@@ -84,7 +85,7 @@ pub(crate) fn find<'a>(now: &'a Snapshot, name: &str) -> Result<&'a Arc<Level>> 
     })
 }
 
-/// The level of this name, which is to be changed.
+/// The custom level of this name, for a change.
 fn find_own<'a>(now: &'a Snapshot, name: &str) -> Result<&'a Arc<Level>> {
     let level = find(now, name)?;
     match level.published {
@@ -98,12 +99,12 @@ fn check_rate(asked: BytesPerSecond) -> Result<contract::Level> {
     level.ok_or(CatalogError::LevelRate { asked: asked.0, max: LEVEL_RATE_MAX.0 })
 }
 
-/// Do the pools of `level` carry their volumes with the rate of `next`? Of those that don't the
-/// most demanding is named, so that what it allows is allowed.
+/// Checks whether the pools of `level` carry their volumes at the rate of `next`. The refusal names
+/// the most demanding pool, so that the rate in the message is enough for all.
 fn check_pools(now: &Snapshot, level: &Level, next: contract::Level) -> Result<()> {
     let refused = now.pools_of(level).filter_map(|pool| {
-        let volumes = || now.volumes_of(pool.id).map(|volume| volume.terms());
-        let then = contract::Pool { level: next, ..pool.contract() };
+        let volumes = || now.volumes_of(pool.id).map(|volume| volume.demand());
+        let then = contract::Pool { model: pool.model.at(next), ..pool.contract() };
         then.check(volumes()).is_err().then(|| (then.least_level(volumes()), pool))
     });
     match refused.max_by_key(|(least, _)| least.rate_per_tib()) {

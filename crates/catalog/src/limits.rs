@@ -7,11 +7,11 @@ use weir_qos::rate::{BytesPerSecond, Iops};
 pub const NAME_CHARS_MAX: usize = 64;
 /// Most service levels of the operator's own.
 pub const LEVELS_MAX: usize = 256;
-/// The most that one TiB buys at any level, 1 TiB/s: budgets of the largest pool stay exact.
+/// The highest rate of a level, 1 TiB/s per TiB: budgets of the largest pool stay exact.
 pub const LEVEL_RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 40);
-/// The highest rate that is ever given or set as a ceiling, 1 EiB/s.
+/// The highest rate that can be assigned or set as a ceiling, 1 EiB/s.
 pub const RATE_MAX: BytesPerSecond = BytesPerSecond(1 << 60);
-/// The most operations a second that are ever given or set as a ceiling.
+/// The most operations a second that can be assigned or set as a ceiling.
 pub const IOPS_MAX: Iops = Iops(1_000_000_000);
 /// The lowest ceiling of files: under lower ones many files would have to be remembered for long,
 /// as each owes what a large request takes.
@@ -51,7 +51,7 @@ pub struct Minimums {
     pub pool_bytes: u64,
     /// Smallest volume, bytes.
     pub volume_bytes: u64,
-    /// The least that a custom pool buys.
+    /// The minimums that a custom pool must purchase.
     pub custom: Floors,
 }
 

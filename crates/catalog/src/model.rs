@@ -1,42 +1,32 @@
-//! The catalogue's content, as immutable values: pools, volumes, export rules, and the snapshot of
-//! them all that the data plane works from.
+//! The objects of the catalogue as immutable values: levels, pools, volumes and export rules.
 
-use crate::admission::{self, Filesystem};
-use crate::calibrations::Calibration;
-use crate::claims::Claims;
-use crate::devices::Devices;
-use crate::directory;
-use crate::error::{CatalogError, Result};
 use crate::network::IpNetwork;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::terms::Terms;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{Credentials, Groups, PoolId, VolumeId};
-use weir_qos::admission::Admission;
-use weir_qos::contract::{self, Bought, Qos, Terms};
-use weir_qos::rate::{BytesPerSecond, Iops};
+use weir_qos::contract::{self, Demand, Model};
 use weir_qos::shares::Share;
 use weir_qos::{Ceiling, Limits};
 
-/// A service level: what each provisioned TiB of a pool buys.
+/// A service level: the rate for each provisioned TiB of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Unique among levels.
     pub name: String,
-    /// The contract that the level comes to.
+    /// The rate, for the arithmetic of contracts.
     pub contract: contract::Level,
-    /// Is the level one of those that every catalogue has and nobody changes, rather than the
-    /// operator's own?
+    /// Whether the level is built in and cannot be changed.
     pub published: bool,
 }
 
-/// A capacity pool: a size bought at a service level, out of which volumes are cut.
+/// A capacity pool: a size and a contract model for a set of volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Never used again after a delete.
+    /// Never reused after a delete.
     pub id: PoolId,
     /// Unique among pools.
     pub name: String,
@@ -44,12 +34,8 @@ pub struct Pool {
     pub level: Arc<Level>,
     /// Provisioned size, bytes.
     pub size_bytes: u64,
-    /// The model by which volumes get their limits.
-    pub qos: Qos,
-    /// The rate that it buys apart from its size; in models that do, and only there.
-    pub throughput: Option<BytesPerSecond>,
-    /// The operations a second that it buys; in models that do, and only there.
-    pub iops: Option<Iops>,
+    /// The model by which volumes get their limits, with the figures that it needs.
+    pub model: Model,
     /// Absolute path of the directory that holds the pool's volumes.
     pub directory: PathBuf,
 }
@@ -57,29 +43,21 @@ pub struct Pool {
 /// A volume and its contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Never used again after a delete.
+    /// Never reused after a delete.
     pub id: VolumeId,
     /// Unique among all volumes; the export path is `/NAME`.
     pub name: String,
-    /// The pool it is cut from.
+    /// Its pool.
     pub pool: PoolId,
     /// Absolute path of the directory that holds `root`, `snap` and `meta`.
     pub directory: PathBuf,
     /// Provisioned size, bytes.
     pub quota_bytes: u64,
-    /// The rate it was given; in pools that give rates, and only there. In a shared pool what it
-    /// has for certain.
-    pub throughput: Option<BytesPerSecond>,
-    /// The volume's part in a shared pool, and only there.
+    /// Its settings beside quota and pool.
+    pub terms: Terms,
+    /// The share of the budget, in a shared pool.
     pub share: Option<Share>,
-    /// The operations a second it was given, in a custom pool; without, it has the part of the
-    /// pool's that its rate is of the pool's.
-    pub iops: Option<Iops>,
-    /// The most that the volume may use, whatever its contract comes to.
-    pub ceiling: Ceiling,
-    /// The most that each of its files may use.
-    pub file_ceiling: Ceiling,
-    /// The limits that its contract comes to, under its ceiling.
+    /// The limits by its contract, reduced to its ceiling.
     pub limits: Limits,
     /// The rules for clients that may mount it, most specific network first: the first match
     /// decides.
@@ -87,47 +65,45 @@ pub struct Volume {
 }
 
 impl Pool {
-    /// The pool as the contract arithmetic sees it.
+    /// The pool for the arithmetic of contracts.
     #[must_use]
-    pub fn contract(&self) -> contract::Pool {
-        let (rate, iops) = (self.throughput.unwrap_or_default(), self.iops.unwrap_or_default());
-        contract::Pool {
-            level: self.level.contract,
-            qos: self.qos,
-            size_bytes: self.size_bytes,
-            bought: Bought { rate, iops },
-        }
+    pub const fn contract(&self) -> contract::Pool {
+        contract::Pool { size_bytes: self.size_bytes, model: self.model }
     }
 
-    /// The limits that the pool gives a volume, whatever ceiling the volume has; where volumes
-    /// share, the part that is certain.
+    /// The part of the pool's budget that `volume` has, regardless of its ceiling; in a shared
+    /// pool, its guaranteed minimum.
     #[must_use]
     pub fn gives(&self, volume: &Volume) -> Limits {
-        self.contract().given(volume.terms())
+        self.contract().given(volume.demand())
     }
 
-    /// The limits that its volumes share, if they do.
+    /// The limits that the volumes of a shared pool share.
     #[must_use]
     pub fn shared_budget(&self) -> Option<Limits> {
-        self.contract().budget().filter(|_| self.qos.shares())
+        match self.model {
+            Model::Shared(_) => self.contract().budget(),
+            _ => None,
+        }
     }
 }
 
 impl Volume {
-    /// The volume as the contract arithmetic sees it.
+    /// The volume for the arithmetic of contracts.
     #[must_use]
-    pub fn terms(&self) -> Terms {
-        Terms {
-            quota_bytes: self.quota_bytes,
-            manual_rate: self.throughput.unwrap_or_default(),
-            manual_iops: self.iops,
-        }
+    pub const fn demand(&self) -> Demand {
+        self.terms.demand(self.quota_bytes)
+    }
+
+    /// Its terms when `old`, its pool, changes to `next`, or it moves there.
+    pub(crate) fn carried(&self, old: &Pool, next: &Pool) -> Terms {
+        self.terms.carried(self.quota_bytes, &old.contract(), &next.model)
     }
 
     /// The ceiling of each file, if there is one.
     #[must_use]
     pub fn limits_of_files(&self) -> Option<Ceiling> {
-        (self.file_ceiling != Ceiling::default()).then_some(self.file_ceiling)
+        Some(self.terms.file_ceiling).filter(|ceiling| *ceiling != Ceiling::default())
     }
 
     /// The rule for a client at `addr`; no rule, no access.
@@ -142,7 +118,7 @@ impl Volume {
 pub struct ExportRule {
     /// The clients.
     pub network: IpNetwork,
-    /// May they write?
+    /// Whether they may write.
     pub access: Access,
     /// The callers whose identity is replaced by the anonymous one.
     pub squash: Squash,
@@ -169,13 +145,13 @@ impl ExportRule {
     }
 
     /// The rules of a new volume: this machine alone, unsquashed, so that it can be mounted at
-    /// once by whoever made it and by nobody else.
+    /// once on the server, and nowhere else.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         vec![Self::open(IpNetwork::loopback_v6()), Self::open(IpNetwork::loopback_v4())]
     }
 
-    /// The identity that a client's `cred` counts as. Root squash replaces user 0 and every group
+    /// The identity for a client's `cred`. Root squash replaces user 0 and every group
     /// 0, as the Linux server does.
     #[must_use]
     pub fn identity(&self, cred: &Credentials) -> Credentials {
@@ -204,7 +180,7 @@ impl ExportRule {
     }
 }
 
-/// May clients write?
+/// Whether clients may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Every change is answered with a read-only error.
@@ -262,212 +238,6 @@ macro_rules! words {
 
 words!(Access, "access", "ro or rw", "ro" => ReadOnly, "rw" => ReadWrite);
 words!(Squash, "squash", "none, root or all", "none" => None, "root" => Root, "all" => All);
-
-/// The catalogue's content at one moment. Immutable: a change makes a new one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Grows by one with every change, across restarts too.
-    pub generation: u64,
-    /// The random name of the data directory, in the marks of its pools.
-    instance: String,
-    claims: Claims,
-    levels: Vec<Arc<Level>>,
-    pools: BTreeMap<PoolId, Arc<Pool>>,
-    volumes: BTreeMap<VolumeId, Arc<Volume>>,
-    pool_names: HashMap<String, PoolId>,
-    /// The volumes once more, by name.
-    by_name: Vec<Arc<Volume>>,
-    calibrations: Vec<Arc<Calibration>>,
-    filesystems: Vec<Filesystem>,
-}
-
-impl Snapshot {
-    /// A snapshot of these levels, pools and volumes, in the data directory named `instance`.
-    pub(crate) fn new(
-        generation: u64,
-        instance: String,
-        levels: Vec<Arc<Level>>,
-        pools: Vec<Pool>,
-        volumes: Vec<Volume>,
-    ) -> Self {
-        let mut by_name: Vec<_> = volumes.into_iter().map(Arc::new).collect();
-        by_name.sort_unstable_by(|left, right| left.name.cmp(&right.name));
-        Self {
-            generation,
-            instance,
-            claims: Claims::default(),
-            levels,
-            pool_names: pools.iter().map(|pool| (pool.name.clone(), pool.id)).collect(),
-            pools: pools.into_iter().map(|pool| (pool.id, Arc::new(pool))).collect(),
-            volumes: by_name.iter().map(|volume| (volume.id, Arc::clone(volume))).collect(),
-            by_name,
-            calibrations: Vec::new(),
-            filesystems: Vec::new(),
-        }
-    }
-
-    /// The snapshot with `found` in the place of the volumes `ids`; those of them that are not
-    /// found are removed.
-    pub(crate) fn with_volumes(
-        &self,
-        generation: u64,
-        ids: &BTreeSet<VolumeId>,
-        found: Vec<Volume>,
-    ) -> Self {
-        let mut new = Self { generation, ..self.clone() };
-        for id in ids {
-            if let Some(old) = new.volumes.remove(id)
-                && let Ok(at) = new.place_of(&old.name)
-            {
-                new.by_name.remove(at);
-            }
-        }
-        for volume in found.into_iter().map(Arc::new) {
-            if let Err(at) = new.place_of(&volume.name) {
-                new.by_name.insert(at, Arc::clone(&volume));
-                new.volumes.insert(volume.id, volume);
-            }
-        }
-        new
-    }
-
-    /// The index of a volume by its name, or of the place for it.
-    fn place_of(&self, name: &str) -> std::result::Result<usize, usize> {
-        self.by_name.binary_search_by(|volume| volume.name.as_str().cmp(name))
-    }
-
-    /// The snapshot with these calibrations.
-    pub(crate) fn calibrated(self, calibrations: Vec<Arc<Calibration>>) -> Self {
-        Self { calibrations, ..self }
-    }
-
-    /// The snapshot with the file systems that its pools and calibrations are on, by `admission`.
-    pub(crate) fn placed(mut self, devices: &Devices, admission: &Admission) -> Self {
-        self.filesystems = admission::filesystems(&self, devices, admission);
-        self
-    }
-
-    /// The measured capacities of file systems, by directory.
-    pub fn calibrations(&self) -> impl Iterator<Item = &Arc<Calibration>> {
-        self.calibrations.iter()
-    }
-
-    /// The calibration of this directory.
-    #[must_use]
-    pub fn calibration_of(&self, directory: &str) -> Option<&Arc<Calibration>> {
-        self.calibrations().find(|one| one.directory.to_str() == Some(directory))
-    }
-
-    /// The file systems with pools on them, and those that were calibrated, by directory.
-    #[must_use]
-    pub fn filesystems(&self) -> &[Filesystem] {
-        &self.filesystems
-    }
-
-    /// The snapshot of a catalogue that holds its pools with `claims`.
-    pub(crate) fn held_with(self, claims: &Claims) -> Self {
-        Self { claims: claims.clone(), ..self }
-    }
-
-    /// The level of this name.
-    #[must_use]
-    pub fn level_named(&self, name: &str) -> Option<&Arc<Level>> {
-        self.levels().find(|level| level.name == name)
-    }
-
-    /// All levels: the published ones, slowest first, then the operator's own, by name.
-    pub fn levels(&self) -> impl Iterator<Item = &Arc<Level>> {
-        self.levels.iter()
-    }
-
-    /// The pools of one level, by id.
-    pub fn pools_of(&self, level: &Level) -> impl Iterator<Item = &Arc<Pool>> {
-        self.pools().filter(|pool| pool.level.name == level.name)
-    }
-
-    /// The pool with this id.
-    #[must_use]
-    pub fn pool(&self, id: PoolId) -> Option<&Arc<Pool>> {
-        self.pools.get(&id)
-    }
-
-    /// The pool of this name.
-    #[must_use]
-    pub fn pool_named(&self, name: &str) -> Option<&Arc<Pool>> {
-        self.pool(*self.pool_names.get(name)?)
-    }
-
-    /// All pools, by id.
-    pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        self.pools.values()
-    }
-
-    /// The volume with this id.
-    #[must_use]
-    pub fn volume(&self, id: VolumeId) -> Option<&Arc<Volume>> {
-        self.volumes.get(&id)
-    }
-
-    /// The volume of this name.
-    #[must_use]
-    pub fn volume_named(&self, name: &str) -> Option<&Arc<Volume>> {
-        self.by_name.get(self.place_of(name).ok()?)
-    }
-
-    /// All volumes, by id.
-    pub fn volumes(&self) -> impl ExactSizeIterator<Item = &Arc<Volume>> {
-        self.volumes.values()
-    }
-
-    /// The volumes of one pool, by id.
-    pub fn volumes_of(&self, pool: PoolId) -> impl Iterator<Item = &Arc<Volume>> {
-        self.volumes().filter(move |volume| volume.pool == pool)
-    }
-
-    /// Is the directory of `pool` there, and marked as its own?
-    pub(crate) fn check_pool(&self, pool: &Pool) -> Result<()> {
-        directory::check_claim(pool, &self.instance)
-    }
-
-    /// Is the directory of this pool there and marked as its own, and the pool no other server's?
-    /// To be asked before volumes of it are opened, and of each of them [`Snapshot::check_tree`],
-    /// so that nothing else is served in their place. Holds the pool against other processes, for
-    /// as long as the catalogue is open.
-    ///
-    /// # Errors
-    /// `PoolBusy`, `PoolAway`, `PoolForeign`, `Io`.
-    pub fn claim_pool(&self, id: PoolId) -> Result<()> {
-        self.pool(id).map_or(Ok(()), |pool| self.check_pool(pool).and_then(|()| self.hold(pool)))
-    }
-
-    /// Holds `pool` against other processes, for as long as the catalogue is open.
-    pub(crate) fn hold(&self, pool: &Pool) -> Result<()> {
-        self.claims.hold(&pool.directory)
-    }
-
-    /// Is `volume` where it was made, in the marked directory of its pool?
-    ///
-    /// # Errors
-    /// `PoolAway`, `PoolForeign`, `VolumeAway`, `Io`.
-    pub fn check_place(&self, volume: &Volume) -> Result<()> {
-        if let Some(pool) = self.pool(volume.pool) {
-            self.check_pool(pool)?;
-        }
-        self.check_tree(volume)
-    }
-
-    /// Is `volume` in its place, in a pool that was checked already?
-    ///
-    /// # Errors
-    /// `VolumeAway`.
-    pub fn check_tree(&self, volume: &Volume) -> Result<()> {
-        if volume.directory.is_dir() {
-            return Ok(());
-        }
-        let (volume, directory) = (volume.name.clone(), volume.directory.clone());
-        Err(CatalogError::VolumeAway { volume, directory })
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! Which hosts hold locks: what must survive a crash so that they can be told of it, and the number
-//! by which they tell one life of the server from the next (NSM; X/Open XNFS, chapter 11).
+//! The hosts that hold locks, kept across a crash so that they can be notified of it, and the
+//! number by which they tell one life of the server from the next (NSM; X/Open XNFS, chapter 11).
 
 use crate::catalog::Catalog;
 use crate::error::{CatalogError, Result};

@@ -3,7 +3,7 @@
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::NAME_CHARS_MAX;
 
-/// Checks a name that is to be given.
+/// Checks the name of a new object.
 ///
 /// A volume's name is also its export path (`/NAME`), so it can't hold what a path, a shell or
 /// `/etc/fstab` reads as anything else.
@@ -16,7 +16,7 @@ pub(crate) fn check(thing: Thing, name: &str) -> Result<()> {
     Err(CatalogError::BadName { thing, name: printable(name) })
 }
 
-/// The beginning of a name that somebody sent, fit for a message.
+/// The beginning of a name from a request, safe for a message.
 pub(crate) fn printable(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }

@@ -1,8 +1,8 @@
 //! Checks that secrets belong to their owner alone, also if they exist already: loose modes are
 //! mended with a warning, a foreign owner is refused.
 
-use crate::check::Finding;
 use crate::error::{CatalogError, Result};
+use crate::finding::Finding;
 use crate::model::Pool;
 use rustix::process::geteuid;
 use std::fs::{Metadata, OpenOptions, Permissions};
@@ -119,7 +119,7 @@ fn metadata(path: &Path) -> Result<Metadata> {
     path.metadata().map_err(|source| CatalogError::Io { path: path.to_owned(), source })
 }
 
-/// Refuses what belongs to somebody else, who could read and replace it.
+/// Refuses a file of another user, who could read and replace it.
 fn own(path: &Path, meta: &Metadata) -> Result<()> {
     let (owner, server) = (meta.uid(), geteuid().as_raw());
     if owner == server {

@@ -6,8 +6,9 @@
 
 use crate::directory::{self, at};
 use crate::error::{CatalogError, Result};
-use crate::model::{Pool, Snapshot, Volume};
+use crate::model::{Pool, Volume};
 use crate::rows;
+use crate::snapshot::Snapshot;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;

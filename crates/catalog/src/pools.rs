@@ -1,18 +1,19 @@
-//! Making, changing and deleting capacity pools.
+//! Creating, changing and deleting capacity pools.
 
-use crate::catalog::{Asked, Catalog, Mode, Outcome};
+use crate::catalog::{Asked, Catalog, Mode, Outcome, Touched};
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::{POOLS_MAX, SIZE_BYTES_MAX};
-use crate::model::{Level, Pool, Snapshot, Volume};
-use crate::{directory, levels, names, places};
+use crate::model::Pool;
+use crate::snapshot::Snapshot;
+use crate::{directory, levels, names, places, rows};
 use rusqlite::{Connection, Transaction, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_core::PoolId;
-use weir_qos::contract::{self, Bought, Floors, Qos, Terms};
+use weir_qos::contract::{self, Bought, Floors, Model, Qos};
 use weir_qos::rate::{BytesPerSecond, Iops};
 
-/// A pool to be made.
+/// A pool to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewPool {
     /// The pool's name.
@@ -23,12 +24,11 @@ pub struct NewPool {
     pub size_bytes: u64,
     /// The pool's contract model.
     pub qos: Qos,
-    /// The rate that it buys apart from its size, in models that do; the least there is if not
-    /// said.
+    /// The rate that it purchases, in flexible and custom pools; the minimum by default.
     pub throughput: Option<BytesPerSecond>,
-    /// The operations a second that it buys, in models that do; 16 for each MiB/s if not said.
+    /// The operations a second that it purchases, in custom pools; 16 for each MiB/s by default.
     pub iops: Option<Iops>,
-    /// An absolute path for its volumes; none for a place under the data directory.
+    /// An absolute path for its volumes; by default a directory in the data directory.
     pub directory: Option<PathBuf>,
 }
 
@@ -39,22 +39,22 @@ pub struct PoolChange {
     pub level: Option<String>,
     /// The size, bytes.
     pub size_bytes: Option<u64>,
-    /// The contract model. Going to one that gives rates, each volume keeps the one it has; going
-    /// auto, each gets what its quota buys.
+    /// The contract model. In a model that assigns rates, each volume keeps its rate; in an auto
+    /// pool, the limit follows from the quota.
     pub qos: Option<Qos>,
-    /// The rate that it buys apart from its size, in models that do. Operations that were as many
-    /// as come with the rate before follow it, unless others are asked for.
+    /// The rate that it purchases, in flexible and custom pools. Operations that were the default
+    /// of the old rate become the default of the new one, unless `iops` is given.
     pub throughput: Option<BytesPerSecond>,
-    /// The operations a second that it buys, in models that do.
+    /// The operations a second that it purchases, in custom pools.
     pub iops: Option<Iops>,
 }
 
 impl Catalog {
-    /// Makes a pool and its directory.
+    /// Creates a pool and its directory.
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `NoSuchLevel`, `Size`, `TooMany`, `NotBought`, `Infeasible` where it
-    /// buys more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`.
+    /// purchases more or less than its model allows, `BeyondHardware`, `BadPath`, `PoolBusy`, `Io`.
     pub fn create_pool(&self, new: &NewPool, asked: impl Into<Asked>) -> Result<Outcome> {
         names::check(Thing::Pool, &new.name)?;
         self.check_pool_size(new.size_bytes)?;
@@ -72,11 +72,13 @@ impl Catalog {
                 let others = now.pools().map(|pool| (pool.name.as_str(), pool.directory.as_path()));
                 directory::check_pool_path(path, others)?;
             }
-            let (throughput, iops) =
-                self.bought(&new.name, new.qos, (new.throughput, new.iops), (None, None))?;
-            contract(level, new.qos, new.size_bytes, (throughput, iops))
+            let asked = Bought { rate: new.throughput, iops: new.iops };
+            let bought = self.bought(&new.name, new.qos, asked, Bought::default())?;
+            let model = Model::new(new.qos, level.contract, bought);
+            contract::Pool { size_bytes: new.size_bytes, model }
                 .check_bought(self.minimums().custom)
                 .map_err(|rule| CatalogError::Infeasible { pool: new.name.clone(), rule })?;
+            let Bought { rate, iops } = model.bought();
             let path = new.directory.as_ref().map(|path| path.to_string_lossy().into_owned());
             tx.execute(
                 "INSERT INTO pools (name, level, size_bytes, qos, directory, throughput, iops)
@@ -87,7 +89,7 @@ impl Catalog {
                     new.size_bytes,
                     new.qos.name(),
                     path,
-                    throughput.map(|rate| rate.0),
+                    rate.map(|rate| rate.0),
                     iops.map(|iops| iops.0)
                 ],
             )?;
@@ -99,7 +101,7 @@ impl Catalog {
             directory::check_vacant(&path, self.instance(), is_live)?;
             self.devices().expect_pool(&path);
             expected = Some(path.clone());
-            Ok((path, id))
+            Ok((Touched::Everything, (path, id)))
         };
         let made = self.mutate_and(asked, decide, |(path, id), _| self.claim_pool(&path, id));
         if let Some(path) = expected
@@ -110,8 +112,8 @@ impl Catalog {
         made
     }
 
-    /// Marks `path` as the directory of a new pool. The mark of a pool that was deleted may be
-    /// there, which a copy of this data directory may still have.
+    /// Marks `path` as the directory of a new pool. It may have the mark of a deleted pool, which a
+    /// copy of this data directory may still contain.
     fn claim_pool(&self, path: &Path, pool: u32) -> Result<()> {
         if directory::is_marked_by(path, self.instance()) {
             self.claims().hold(path)?;
@@ -120,7 +122,7 @@ impl Catalog {
         self.claims().hold(path)
     }
 
-    /// Changes a pool's size, level, model or what it buys, all at once.
+    /// Changes a pool's size, level, model or purchased figures, all at once.
     ///
     /// # Errors
     /// `NoSuch`, `NoSuchLevel`, `Size`, `NotBought`, `Infeasible` where the pool as it is to be
@@ -137,28 +139,29 @@ impl Catalog {
                 Some(name) => levels::find(now, name)?,
                 None => &pool.level,
             };
-            let qos = change.qos.unwrap_or(pool.qos);
-            let asked = (change.throughput, change.iops);
-            let (throughput, iops) =
-                self.bought(&pool.name, qos, asked, (pool.throughput, pool.iops))?;
+            let qos = change.qos.unwrap_or_else(|| pool.model.qos());
+            let asked = Bought { rate: change.throughput, iops: change.iops };
+            let bought = self.bought(&pool.name, qos, asked, pool.model.bought())?;
             let next = Pool {
                 level: Arc::clone(level),
                 size_bytes: change.size_bytes.unwrap_or(pool.size_bytes),
-                qos,
-                throughput,
-                iops,
+                model: Model::new(qos, level.contract, bought),
                 ..Pool::clone(pool)
             };
             if next.size_bytes != pool.size_bytes {
                 self.check_pool_size(next.size_bytes)?;
             }
-            next.contract()
+            let carried = || {
+                let volumes = now.volumes_of(pool.id);
+                volumes.map(|volume| (volume, volume.carried(pool, &next)))
+            };
+            let demands = carried().map(|(volume, terms)| terms.demand(volume.quota_bytes));
+            let contract = next.contract();
+            contract
                 .check_bought(self.floors(pool, &next))
-                .and_then(|()| {
-                    let kept = |volume: &Arc<Volume>| kept(volume, pool, &next);
-                    next.contract().check(now.volumes_of(pool.id).map(kept))
-                })
+                .and_then(|()| contract.check(demands))
                 .map_err(|rule| CatalogError::Infeasible { pool: pool.name.clone(), rule })?;
+            let Bought { rate, iops } = next.model.bought();
             tx.execute(
                 "UPDATE pools SET level = ?2, size_bytes = ?3, qos = ?4, throughput = ?5, iops = ?6
                  WHERE id = ?1",
@@ -166,21 +169,15 @@ impl Catalog {
                     pool.id.0,
                     next.level.name,
                     next.size_bytes,
-                    next.qos.name(),
-                    next.throughput.map(|rate| rate.0),
-                    next.iops.map(|iops| iops.0)
+                    qos.name(),
+                    rate.map(|rate| rate.0),
+                    iops.map(|iops| iops.0)
                 ],
             )?;
-            let mut store = tx.prepare(
-                "UPDATE volumes SET throughput = ?2, iops = ?3, weight = iif(?4, weight, NULL) WHERE id = ?1",
-            )?;
-            for volume in now.volumes_of(pool.id) {
-                let terms = kept(volume, pool, &next);
-                let rate = given(next.qos, terms).map(|rate| rate.0);
-                let iops = terms.manual_iops.map(|iops| iops.0);
-                store.execute(params![volume.id.0, rate, iops, next.qos.shares()])?;
+            for (volume, terms) in carried() {
+                rows::store_terms(tx, volume.id, &terms)?;
             }
-            Ok(())
+            Ok(Touched::Everything)
         })
     }
 
@@ -193,8 +190,7 @@ impl Catalog {
         let mut gone = None;
         let outcome = self.mutate(mode, |tx, now| {
             let pool = find(now, name)?;
-            // Also trees that are here against the catalogue's word: nobody would look for them
-            // here.
+            // Trees of volumes that belong to another pool count too: they would be lost here.
             let strays = now.volumes().filter(|volume| places::is_stray_in(now, volume, pool));
             let volumes = now.volumes_of(pool.id).count() + strays.count();
             if volumes > 0 {
@@ -202,12 +198,12 @@ impl Catalog {
             }
             tx.execute("DELETE FROM pools WHERE id = ?1", [pool.id.0])?;
             gone = Some(Arc::clone(pool));
-            Ok(())
+            Ok(Touched::Everything)
         })?;
         if let (true, Some(pool)) = (mode.commits(), gone) {
             let is_default = pool.directory.starts_with(self.directory());
             self.devices().forget_pool(&pool.directory);
-            // Not where it isn't mounted, or another server works in it.
+            // Not if it is not mounted, or another server uses it.
             if self.claims().hold(&pool.directory).is_ok() {
                 directory::release_pool(&pool.directory, self.instance(), is_default);
             }
@@ -216,13 +212,13 @@ impl Catalog {
         Ok(outcome)
     }
 
-    /// Gives back the directory of a pool that was deleted while trees of its volumes were still
-    /// being removed, once `tree`, the last of them, is gone. Does nothing where a pool lives
-    /// there.
+    /// Releases the directory of a pool that was deleted while trees of its volumes were still
+    /// being removed, once `tree`, the last of them, is removed. Does nothing if a pool uses the
+    /// directory.
     pub fn release_emptied(&self, tree: &Path) {
         let Some(path) = tree.parent().and_then(Path::parent) else { return };
         let release = |_: &Connection| {
-            // Pools are made under the same lock, so none comes in between.
+            // Pools are created under the same lock, so none can be created in between.
             let lives = self.snapshot().pools().any(|pool| pool.directory == path);
             if !lives && directory::is_marked_by(path, self.instance()) {
                 if self.claims().hold(path).is_ok() {
@@ -237,39 +233,41 @@ impl Catalog {
         let _never = self.read(release);
     }
 
-    /// The figures that a pool of the model `qos` buys: those asked for, or else those it `has`, or
-    /// else the least rate and the operations that come with it.
-    fn bought(&self, pool: &str, qos: Qos, asked: Buys, has: Buys) -> Result<Buys> {
+    /// The figures that a pool of the model `qos` purchases: those `asked` for, or those it `has`,
+    /// or the minimum rate and the operations that are the default of the rate.
+    fn bought(&self, pool: &str, qos: Qos, asked: Bought, has: Bought) -> Result<Bought> {
         let refused = |what| CatalogError::NotBought { pool: pool.to_owned(), qos, what };
-        if asked.0.is_some() && !qos.buys_rate() {
-            return Err(refused("throughput"));
-        }
-        if asked.1.is_some() && !qos.buys_iops() {
-            return Err(refused("IOPS"));
-        }
         let floors = self.minimums().custom;
         let least = match qos {
+            Qos::Flexible => Model::FLEXIBLE_RATE_MIN,
             Qos::Custom => floors.rate,
-            _ => Bought::FLEXIBLE_RATE_MIN,
+            _ if asked.rate.is_some() => return Err(refused("throughput")),
+            _ if asked.iops.is_some() => return Err(refused("IOPS")),
+            _ => return Ok(Bought::default()),
         };
-        let rate = asked.0.or(has.0).unwrap_or(least);
-        let default = |rate| Bought::iops_with(rate).max(floors.iops);
-        let comes_with = |iops: &Iops| {
-            has.0.is_some_and(|rate| [default(rate), Bought::iops_with(rate)].contains(iops))
+        if qos == Qos::Flexible && asked.iops.is_some() {
+            return Err(refused("IOPS"));
+        }
+        let rate = asked.rate.or(has.rate).unwrap_or(least);
+        let default = |rate| Model::iops_with(rate).max(floors.iops);
+        let was_default = |iops: &Iops| {
+            has.rate.is_some_and(|rate| [default(rate), Model::iops_with(rate)].contains(iops))
         };
-        let own = has.1.filter(|iops| asked.0.is_none() || !comes_with(iops));
-        let iops = asked.1.or(own).unwrap_or_else(|| default(rate));
-        Ok((qos.buys_rate().then_some(rate), qos.buys_iops().then_some(iops)))
+        let own = has.iops.filter(|iops| asked.rate.is_none() || !was_default(iops));
+        let iops = asked.iops.or(own).unwrap_or_else(|| default(rate));
+        Ok(Bought { rate: Some(rate), iops: Some(iops) })
     }
 
-    /// The least that `next` has to buy: what it keeps of `pool` was enough when it was bought.
+    /// The minimums for `next`: figures that it keeps of `pool` were above the minimum when they
+    /// were purchased.
     fn floors(&self, pool: &Pool, next: &Pool) -> Floors {
         let mut floors = self.minimums().custom;
-        if next.throughput == pool.throughput {
-            floors.rate = pool.throughput.map_or(floors.rate, |rate| rate.min(floors.rate));
+        let (had, has) = (pool.model.bought(), next.model.bought());
+        if has.rate == had.rate {
+            floors.rate = had.rate.map_or(floors.rate, |rate| rate.min(floors.rate));
         }
-        if next.iops == pool.iops {
-            floors.iops = pool.iops.map_or(floors.iops, |iops| iops.min(floors.iops));
+        if has.iops == had.iops {
+            floors.iops = had.iops.map_or(floors.iops, |iops| iops.min(floors.iops));
         }
         floors
     }
@@ -281,37 +279,6 @@ impl Catalog {
         }
         Err(CatalogError::Size { thing: Thing::Pool, asked, min, max })
     }
-}
-
-/// A rate and operations that a pool buys apart from its size.
-type Buys = (Option<BytesPerSecond>, Option<Iops>);
-
-fn contract(level: &Level, qos: Qos, size_bytes: u64, bought: Buys) -> contract::Pool {
-    let (rate, iops) = (bought.0.unwrap_or_default(), bought.1.unwrap_or_default());
-    contract::Pool { level: level.contract, qos, size_bytes, bought: Bought { rate, iops } }
-}
-
-/// The terms of a volume of `old` as its pool becomes `next`: in a model that gives rates it keeps
-/// the rate that it has, and its operations where both give those.
-pub(crate) fn kept(volume: &Volume, old: &Pool, next: &Pool) -> Terms {
-    let quota_bytes = volume.quota_bytes;
-    if next.qos.provisions() {
-        // The limits that it provisions itself, or those recommended for its size.
-        return match old.qos.provisions() {
-            true => volume.terms(),
-            false => Terms { quota_bytes, manual_rate: BytesPerSecond::ZERO, manual_iops: None },
-        };
-    }
-    let stays = old.qos.buys_iops() && next.qos.buys_iops();
-    let manual_rate = old.contract().given(volume.terms()).rate;
-    Terms { quota_bytes, manual_rate, manual_iops: volume.iops.filter(|_| stays) }
-}
-
-/// The rate of such terms that is the volume's own under the model `qos`.
-pub(crate) fn given(qos: Qos, terms: Terms) -> Option<BytesPerSecond> {
-    let chooses = qos.provisions() || qos.shares();
-    let chosen = chooses && terms.manual_rate > BytesPerSecond::ZERO;
-    (qos.gives_rates() || chosen).then_some(terms.manual_rate)
 }
 
 /// The pool of this name.

@@ -1,23 +1,13 @@
-//! Requests that made something, remembered for a day so that one that comes again, because its
-//! answer got lost, makes nothing twice. That a request was carried out is written in the
-//! transaction of what it made; what was answered follows. Not what a request is, which is the
-//! API's: here it is two hashes.
+//! Requests with an idempotency key, remembered for a day, so that a client that lost the response
+//! can repeat the request without creating anything twice. The request is recorded in the
+//! transaction of its change, and its response after that. The content of requests belongs to the
+//! API; here a request is two hashes.
 
 use crate::catalog::Catalog;
 use crate::error::Result;
-use crate::limits::{REQUEST_ANSWER_BYTES_MAX, REQUEST_SECS, REQUESTS_MAX};
-use rusqlite::{Connection, OptionalExtension, params};
-
-/// A request that is to be carried out once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// Hash of who asks, and of what they call the request.
-    pub key: [u8; 32],
-    /// Hash of all that is asked.
-    pub request: [u8; 32],
-    /// Time of the request, in seconds since 1970.
-    pub at: u64,
-}
+use crate::idempotency::IdempotencyKey;
+use crate::limits::{REQUEST_ANSWER_BYTES_MAX, REQUEST_SECS};
+use rusqlite::{OptionalExtension, params};
 
 /// The record of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,81 +16,71 @@ pub enum Known {
     Nothing,
     /// Another request had the same key.
     Other,
-    /// The request was carried out with this answer, unless the server ended before it was kept or
-    /// it was too long.
+    /// The request was carried out, with this response, unless the server ended before it was
+    /// stored or it was too long.
     Done(Option<Vec<u8>>),
 }
 
 impl Catalog {
-    /// The record of the request of `claim`.
+    /// The record of the request with this key.
     ///
     /// # Errors
     /// `Database`.
-    pub fn recall(&self, claim: &Claim) -> Result<Known> {
+    pub fn recall(&self, key: &IdempotencyKey) -> Result<Known> {
         self.read(|db| {
             let find = "SELECT request, answer FROM requests WHERE key = ?1 AND at > ?2";
-            let since = claim.at.saturating_sub(REQUEST_SECS);
+            let since = key.at.saturating_sub(REQUEST_SECS);
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?));
-            let found = db.query_row(find, params![claim.key, since], read).optional()?;
+            let found = db.query_row(find, params![key.key, since], read).optional()?;
             Ok(match found {
                 None => Known::Nothing,
-                Some((request, answer)) if request == claim.request => Known::Done(answer),
+                Some((request, answer)) if request == key.request => Known::Done(answer),
                 Some(_) => Known::Other,
             })
         })
     }
 
-    /// Keeps the answer to a request that was carried out.
+    /// Stores the response to a request that was carried out.
     ///
     /// # Errors
     /// `Database`.
-    pub fn keep_answer(&self, claim: &Claim, answer: &[u8]) -> Result<()> {
-        if answer.len() > REQUEST_ANSWER_BYTES_MAX {
+    pub fn keep_response(&self, key: &IdempotencyKey, response: &[u8]) -> Result<()> {
+        if response.len() > REQUEST_ANSWER_BYTES_MAX {
             return Ok(());
         }
         self.write(|db| {
             let keep = "UPDATE requests SET answer = ?2 WHERE key = ?1";
-            db.execute(keep, params![claim.key, answer])?;
+            db.execute(keep, params![key.key, response])?;
             Ok(())
         })
     }
 
-    /// Forgets a request: what it made was taken back.
+    /// Forgets a request whose change was undone.
     ///
     /// # Errors
     /// `Database`.
-    pub fn forget_request(&self, claim: &Claim) -> Result<()> {
+    pub fn forget_request(&self, key: &IdempotencyKey) -> Result<()> {
         self.write(|db| {
-            db.execute("DELETE FROM requests WHERE key = ?1", [claim.key])?;
+            db.execute("DELETE FROM requests WHERE key = ?1", [key.key])?;
             Ok(())
         })
     }
-}
-
-/// Writes in the transaction of what it makes that the request is carried out. The oldest go.
-pub(crate) fn note(db: &Connection, claim: &Claim) -> Result<()> {
-    let old = claim.at.saturating_sub(REQUEST_SECS);
-    db.execute("DELETE FROM requests WHERE at <= ?1 OR key = ?2", params![old, claim.key])?;
-    let crowded = "DELETE FROM requests WHERE key IN
-        (SELECT key FROM requests ORDER BY at DESC, key LIMIT -1 OFFSET ?1)";
-    db.execute(crowded, [REQUESTS_MAX - 1])?;
-    let put = "INSERT INTO requests (key, request, at) VALUES (?1, ?2, ?3)";
-    db.execute(put, params![claim.key, claim.request, claim.at])?;
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::idempotency::note;
+    use crate::limits::REQUESTS_MAX;
     use crate::{BytesPerSecond, Mode};
 
-    fn claim(key: u64, request: u8, at: u64) -> Claim {
+    fn claim(key: u64, request: u8, at: u64) -> IdempotencyKey {
         let mut long = [0; 32];
         long[..8].copy_from_slice(&key.to_be_bytes());
-        Claim { key: long, request: [request; 32], at }
+        IdempotencyKey { key: long, request: [request; 32], at }
     }
 
-    fn make(catalog: &Catalog, name: &str, claim: Claim) {
+    fn make(catalog: &Catalog, name: &str, claim: IdempotencyKey) {
         let rate = BytesPerSecond::from_mib(1);
         catalog.create_level(name, rate, Mode::Once(claim)).unwrap();
     }
@@ -121,10 +101,13 @@ mod tests {
         }
         let catalog = Catalog::open(base.path()).unwrap();
         assert_eq!(catalog.recall(&one).unwrap(), Known::Done(None));
-        catalog.keep_answer(&one, b"made").unwrap();
-        let again = Claim { at: 2000, ..one };
+        catalog.keep_response(&one, b"made").unwrap();
+        let again = IdempotencyKey { at: 2000, ..one };
         assert_eq!(catalog.recall(&again).unwrap(), Known::Done(Some(b"made".to_vec())));
-        assert_eq!(catalog.recall(&Claim { request: [9; 32], ..one }).unwrap(), Known::Other);
+        assert_eq!(
+            catalog.recall(&IdempotencyKey { request: [9; 32], ..one }).unwrap(),
+            Known::Other
+        );
         catalog.forget_request(&one).unwrap();
         assert_eq!(catalog.recall(&one).unwrap(), Known::Nothing);
     }
@@ -156,7 +139,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(base.path()).unwrap();
         make(&catalog, "a", claim(1, 1, 1));
-        catalog.keep_answer(&claim(1, 1, 1), &vec![b'x'; REQUEST_ANSWER_BYTES_MAX + 1]).unwrap();
+        catalog.keep_response(&claim(1, 1, 1), &vec![b'x'; REQUEST_ANSWER_BYTES_MAX + 1]).unwrap();
         assert_eq!(catalog.recall(&claim(1, 1, 1)).unwrap(), Known::Done(None));
     }
 }

@@ -14,8 +14,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// There while a restore is under way; no server starts then.
-const MARK: &str = "restoring";
 /// The catalogue that is to be.
 const NEW: &str = "weir.db.new";
 /// The files of a catalogue. The log may be there after a crash.
@@ -67,43 +65,26 @@ pub fn restore(directory: &Path, path: &Path, bytes: &[u8], replace: Replace) ->
         return Err(CatalogError::CatalogExists { directory });
     }
     make(&directory, &backup.image)?;
-    directory::write_whole(&directory, MARK, b"")?;
+    directory::write_whole(&directory, directory::RESTORING, b"")?;
     let kept = if there.is_empty() { None } else { Some(move_aside(&directory, &there)?) };
     let (new, place) = (directory.join(NEW), directory.join("weir.db"));
     std::fs::rename(&new, &place).map_err(directory::at(&place))?;
     // Syncs the directory too.
     directory::write_whole(&directory, "handle.key", &backup.key)?;
-    let mark = directory.join(MARK);
+    let mark = directory.join(directory::RESTORING);
     std::fs::remove_file(&mark).map_err(directory::at(&mark))?;
     sync(&directory)?;
     Ok(Restored { info: backup.info, kept })
 }
 
-/// Refuses a directory in which a restore was interrupted.
-pub(crate) fn check_finished(directory: &Path) -> Result<()> {
-    match is_there(&directory.join(MARK))? {
-        true => Err(CatalogError::RestoreInterrupted { directory: directory.to_owned() }),
-        false => Ok(()),
-    }
-}
-
 fn present(directory: &Path) -> Result<Vec<&'static str>> {
     let mut there = Vec::new();
     for name in PARTS {
-        if is_there(&directory.join(name))? {
+        if directory::is_there(&directory.join(name))? {
             there.push(name);
         }
     }
     Ok(there)
-}
-
-/// Is there anything at `path`? A disk that can't tell is not taken to say no.
-fn is_there(path: &Path) -> Result<bool> {
-    match path.symlink_metadata() {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(directory::at(path)(error)),
-    }
 }
 
 /// Makes the catalogue that is to be, beside the one that is.

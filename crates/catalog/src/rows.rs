@@ -1,16 +1,18 @@
-//! Rows ↔ values: the one place that knows the columns of the tables.
+//! Conversion between rows and values. Only this module knows the columns of the tables; those of a
+//! volume's terms are in `terms`.
 
-use crate::calibrations;
+use crate::calibration;
 use crate::error::{CatalogError, Result};
-use crate::model::{ExportRule, Level, Pool, Snapshot, Volume};
-use rusqlite::{Connection, Row, params};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::model::{ExportRule, Level, Pool, Volume};
+use crate::snapshot::Snapshot;
+use crate::terms::Terms;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use weir_core::{PoolId, VolumeId};
-use weir_qos::Ceiling;
-use weir_qos::contract::{self, Terms};
+use weir_qos::contract::{self, Bought, Model, Qos};
 use weir_qos::rate::{BytesPerSecond, Iops};
 use weir_qos::shares::Share;
 
@@ -22,21 +24,14 @@ pub(crate) fn load(db: &Connection, data_dir: &Path) -> Result<Snapshot> {
     let volumes = volumes(db, |id| pools.get(&id), Which::All)?;
     let pools = pools.into_values().collect();
     Ok(Snapshot::new(generation, instance(db)?, levels, pools, volumes)
-        .calibrated(calibrations::load(db)?))
+        .calibrated(calibration::load(db)?))
 }
 
-/// The snapshot `before`, with these volumes read anew.
-pub(crate) fn load_volumes(
-    db: &Connection,
-    before: &Snapshot,
-    ids: &BTreeSet<VolumeId>,
-) -> Result<Snapshot> {
+/// The snapshot `before`, with one volume read again.
+pub(crate) fn load_volume(db: &Connection, before: &Snapshot, id: VolumeId) -> Result<Snapshot> {
     let pool = |id| before.pool(id).map(AsRef::as_ref);
-    let mut found = Vec::new();
-    for id in ids {
-        found.append(&mut volumes(db, pool, Which::One(*id))?);
-    }
-    Ok(before.with_volumes(generation(db)?, ids, found))
+    let found = volumes(db, pool, Which::One(id))?.pop();
+    Ok(before.with_volume(generation(db)?, id, found))
 }
 
 fn generation(db: &Connection) -> Result<u64> {
@@ -100,14 +95,16 @@ fn pools(
         let found = levels.iter().find(|one| one.name == level).ok_or_else(no_level)?;
         let directory =
             own.map_or_else(|| data_dir.join("pools").join(id.to_string()), PathBuf::from);
+        let bought = Bought {
+            rate: row.get::<_, Option<u64>>(6)?.map(BytesPerSecond),
+            iops: row.get::<_, Option<u64>>(7)?.map(Iops),
+        };
         let pool = Pool {
             id,
             name: row.get(1)?,
             level: Arc::clone(found),
             size_bytes: row.get(3)?,
-            qos: word(row, 4)?,
-            throughput: row.get::<_, Option<u64>>(6)?.map(BytesPerSecond),
-            iops: row.get::<_, Option<u64>>(7)?.map(Iops),
+            model: Model::new(word(row, 4)?, found.contract, bought),
             directory,
         };
         pools.insert(id, pool);
@@ -121,49 +118,47 @@ fn volumes<'a>(
     which: Which,
 ) -> Result<Vec<Volume>> {
     let mut exports = exports(db, which)?;
-    let mut query = db.prepare(&which.rows(
-        "SELECT id, name, pool, quota_bytes, throughput, ceiling_throughput, ceiling_iops, iops, weight,
-         file_throughput, file_iops FROM volumes",
-        "id",
-    ))?;
+    let terms = Terms::default().columns().map(|(name, _)| name).join(", ");
+    let select = format!("SELECT id, name, pool, quota_bytes, {terms} FROM volumes");
+    let mut query = db.prepare(&which.rows(&select, "id"))?;
     let mut rows = query.query([])?;
     let mut volumes = Vec::new();
     while let Some(row) = rows.next()? {
         let id = VolumeId(row.get(0)?);
         let no_pool = || CatalogError::Damaged(format!("volume {id} has no pool"));
         let pool = pool(PoolId(row.get(2)?)).ok_or_else(no_pool)?;
-        let throughput = row.get::<_, Option<u64>>(4)?.map(BytesPerSecond);
+        let terms = Terms::read(row)?;
+        let share = match pool.model.qos() {
+            Qos::Shared => Some(Share {
+                weight: terms.weight.unwrap_or(Share::WEIGHT),
+                floor: terms.throughput.unwrap_or_default(),
+            }),
+            _ => None,
+        };
         let quota_bytes = row.get(3)?;
-        let ceiling = ceiling(row, 5)?;
-        let iops = row.get::<_, Option<u64>>(7)?.map(Iops);
-        let manual_rate = throughput.unwrap_or_default();
-        let weight = row.get::<_, Option<u32>>(8)?.unwrap_or(Share::WEIGHT);
-        let share = pool.qos.shares().then_some(Share { weight, floor: manual_rate });
-        let terms = Terms { quota_bytes, manual_rate, manual_iops: iops };
         volumes.push(Volume {
             id,
             name: row.get(1)?,
             pool: pool.id,
             directory: place(pool, id),
             quota_bytes,
-            throughput,
+            terms,
             share,
-            iops,
-            ceiling,
-            file_ceiling: self::ceiling(row, 9)?,
-            limits: pool.contract().limits(terms).under(ceiling),
+            limits: terms.limits(&pool.contract(), quota_bytes),
             exports: exports.remove(&id).unwrap_or_default(),
         });
     }
     Ok(volumes)
 }
 
-/// The ceiling whose rate is in that column and whose operations in the next.
-fn ceiling(row: &Row<'_>, at: usize) -> Result<Ceiling> {
-    Ok(Ceiling {
-        rate: row.get::<_, Option<u64>>(at)?.map(BytesPerSecond),
-        iops: row.get::<_, Option<u64>>(at + 1)?.map(Iops),
-    })
+/// Replaces the terms of a volume.
+pub(crate) fn store_terms(db: &Connection, volume: VolumeId, terms: &Terms) -> Result<()> {
+    let columns = terms.columns();
+    let set = columns.map(|(name, _)| format!("{name} = ?")).join(", ");
+    let values = columns.into_iter().map(|(_, value)| value).chain([Some(volume.0.into())]);
+    db.prepare_cached(&format!("UPDATE volumes SET {set} WHERE id = ?"))?
+        .execute(params_from_iter(values))?;
+    Ok(())
 }
 
 /// The directory of a volume.

@@ -150,8 +150,9 @@ pub(crate) fn open_as_it_is(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
-/// Nobody else opens it while the server runs. So the index of the log is kept in memory of our
-/// own instead of a mapped file, which would end the server (SIGBUS) when the disk fails.
+/// No other process opens the database while the server runs, so the index of the log is kept in
+/// private memory instead of a mapped file, with which a failing disk would end the server
+/// (SIGBUS).
 fn keep_to_ourselves(db: &Connection) -> Result<()> {
     Ok(db.pragma_update(None, "locking_mode", "EXCLUSIVE")?)
 }

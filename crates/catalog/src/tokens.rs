@@ -48,7 +48,7 @@ impl Role {
     }
 }
 
-/// A token, without its secret, which nobody has but whom it was given to.
+/// A token without its secret, which the server does not store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The token's name.
@@ -57,7 +57,7 @@ pub struct Token {
     pub role: Role,
     /// Time at which the token was made, in seconds since 1970.
     pub created: u64,
-    /// Time from which the token is invalid, in seconds since 1970; never if not given.
+    /// Time from which the token is invalid, in seconds since 1970, if it expires.
     pub expires: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Tokens {
         Ok(Self { directory: directory.to_owned(), first, kept })
     }
 
-    /// Makes a token and gives its secret, which can't be had again.
+    /// Creates a token and returns its secret, which cannot be read again.
     ///
     /// # Errors
     /// `BadName`, `NameTaken`, `TooMany`, `Io`.

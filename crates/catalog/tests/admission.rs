@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use std::path::Path;
 use weir_catalog::{
     Admission, Asked, BytesPerSecond, Calibration, Catalog, Cell, Iops, Load, Machine, Measured,
-    Mix, Mode, NewPool, NewVolume, Outcome, Plan, Policy, PoolChange, Qos, Result, Snapshot,
-    VolumeChange,
+    Mix, Mode, NewPool, NewVolume, Outcome, Plan, Policy, PoolChange, Qos, Result, Snapshot, Terms,
+    TermsChange, VolumeChange,
 };
 
 const TIB: u64 = 1 << 40;
@@ -52,14 +52,17 @@ fn volume(name: &str, mib: u64) -> NewVolume {
         name: name.into(),
         pool: "p".into(),
         quota_bytes: TIB,
-        throughput: Some(BytesPerSecond::from_mib(mib)),
+        terms: Terms { throughput: Some(BytesPerSecond::from_mib(mib)), ..Terms::default() },
         ..NewVolume::default()
     }
 }
 
 fn given(mib: u64) -> VolumeChange {
     let throughput = Some(BytesPerSecond::from_mib(mib));
-    VolumeChange { throughput, ..VolumeChange::default() }
+    VolumeChange {
+        terms: TermsChange { throughput, ..TermsChange::default() },
+        ..VolumeChange::default()
+    }
 }
 
 /// A manual pool on a file system that was calibrated.
@@ -135,7 +138,11 @@ fn beyond_what_the_hardware_holds_nothing_is_made_or_grows() {
     assert_eq!(code(catalog.change_volume("v", &given(61), None, COMMIT)), "hardware_exceeded");
     let bursts = NewPool { size_bytes: 20 * TIB, ..pool("b", Qos::ProvisionedV1) };
     catalog.create_pool(&bursts, COMMIT).unwrap();
-    let share = NewVolume { pool: "b".into(), throughput: None, ..volume("share", 0) };
+    let share = NewVolume {
+        pool: "b".into(),
+        terms: Terms { throughput: None, ..volume("share", 0).terms },
+        ..volume("share", 0)
+    };
     assert_eq!(code(catalog.create_volume(&share, COMMIT)), "hardware_exceeded");
     // A shared pool promises its budget when it is made, and when it grows.
     assert_eq!(code(catalog.create_pool(&pool("s", Qos::Shared), COMMIT)), "hardware_exceeded");
@@ -155,7 +162,11 @@ fn levels_models_and_operations_count_as_well() {
     let mib = BytesPerSecond::from_mib;
     catalog.create_level("own", mib(20), COMMIT).unwrap();
     catalog.create_pool(&NewPool { level: "own".into(), ..pool("a", Qos::Auto) }, COMMIT).unwrap();
-    let auto = NewVolume { pool: "a".into(), throughput: None, ..volume("auto", 0) };
+    let auto = NewVolume {
+        pool: "a".into(),
+        terms: Terms { throughput: None, ..volume("auto", 0).terms },
+        ..volume("auto", 0)
+    };
     catalog.create_volume(&NewVolume { quota_bytes: 4 * TIB, ..auto }, COMMIT).unwrap();
     catalog.change_level("own", mib(25), COMMIT).unwrap();
     assert_eq!(code(catalog.change_level("own", mib(26), COMMIT)), "hardware_exceeded");
@@ -170,7 +181,11 @@ fn levels_models_and_operations_count_as_well() {
     let custom =
         NewPool { throughput: Some(mib(100)), iops: Some(Iops(9000)), ..pool("c", Qos::Custom) };
     catalog.create_pool(&custom, COMMIT).unwrap();
-    let log = |iops| NewVolume { pool: "c".into(), iops: Some(Iops(iops)), ..volume("log", 10) };
+    let log = |iops| NewVolume {
+        pool: "c".into(),
+        terms: Terms { iops: Some(Iops(iops)), ..volume("log", 10).terms },
+        ..volume("log", 10)
+    };
     let refused = catalog.create_volume(&log(5001), COMMIT).unwrap_err().to_string();
     assert!(
         refused.contains(
@@ -180,7 +195,10 @@ fn levels_models_and_operations_count_as_well() {
     );
     catalog.create_volume(&log(5000), COMMIT).unwrap();
     // A ceiling takes of what is promised.
-    let ceiling = VolumeChange { ceiling_iops: Some(Some(Iops(100))), ..VolumeChange::default() };
+    let ceiling = VolumeChange {
+        terms: TermsChange { ceiling_iops: Some(Some(Iops(100))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("log", &ceiling, None, COMMIT).unwrap();
     assert_eq!(catalog.snapshot().filesystems()[0].committed.iops(), Iops(100));
 }
@@ -226,9 +244,15 @@ fn what_shrinks_or_concerns_something_else_is_never_refused() {
     let quota = VolumeChange { quota_bytes: Some(2 * TIB), ..VolumeChange::default() };
     catalog.change_volume("v", &quota, None, COMMIT).unwrap();
     let ceiling = Some(Some(BytesPerSecond::from_mib(250)));
-    let lower = VolumeChange { ceiling_rate: ceiling, ..VolumeChange::default() };
+    let lower = VolumeChange {
+        terms: TermsChange { ceiling_rate: ceiling, ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("v", &lower, None, COMMIT).unwrap();
-    let lifted = VolumeChange { ceiling_rate: Some(None), ..VolumeChange::default() };
+    let lifted = VolumeChange {
+        terms: TermsChange { ceiling_rate: Some(None), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     assert_eq!(code(catalog.change_volume("v", &lifted, None, COMMIT)), "hardware_exceeded");
     catalog.create_level("own", BytesPerSecond::from_mib(1000), COMMIT).unwrap();
     catalog.create_pool(&pool("q", Qos::Auto), COMMIT).unwrap();
@@ -276,7 +300,7 @@ fn a_ceiling_where_operations_are_not_counted_is_no_promise() {
     let catalog = calibrated(dir.path(), Admission::default());
     catalog.create_volume(&volume("v", 50), COMMIT).unwrap();
     let most = |iops: Option<u64>| VolumeChange {
-        ceiling_iops: Some(iops.map(Iops)),
+        terms: TermsChange { ceiling_iops: Some(iops.map(Iops)), ..TermsChange::default() },
         ..VolumeChange::default()
     };
     for ceiling in [Some(6000), Some(9000), Some(10), None] {
@@ -284,7 +308,12 @@ fn a_ceiling_where_operations_are_not_counted_is_no_promise() {
         assert_eq!(catalog.snapshot().filesystems()[0].committed.iops(), Iops(0));
     }
     let ceiling = weir_catalog::Ceiling { iops: Some(Iops(9000)), rate: None };
-    catalog.create_volume(&NewVolume { ceiling, ..volume("w", 50) }, COMMIT).unwrap();
+    catalog
+        .create_volume(
+            &NewVolume { terms: Terms { ceiling, ..volume("w", 50).terms }, ..volume("w", 50) },
+            COMMIT,
+        )
+        .unwrap();
 }
 
 #[derive(Clone, Debug)]
@@ -336,17 +365,28 @@ fn carry_out(catalog: &Catalog, ask: &Ask, how: Asked) -> Result<Outcome> {
     match ask {
         Ask::Make(number, rate) => catalog.create_volume(&volume(&name(*number), *rate), how),
         Ask::Give(number, rate) => change(number, given(*rate)),
-        Ask::Lower(number, most) => {
-            change(number, VolumeChange { ceiling_rate: Some(most.map(mib)), ..none() })
-        }
-        Ask::LowerIops(number, most) => {
-            change(number, VolumeChange { ceiling_iops: Some(most.map(Iops)), ..none() })
-        }
+        Ask::Lower(number, most) => change(
+            number,
+            VolumeChange {
+                terms: TermsChange { ceiling_rate: Some(most.map(mib)), ..TermsChange::default() },
+                ..none()
+            },
+        ),
+        Ask::LowerIops(number, most) => change(
+            number,
+            VolumeChange {
+                terms: TermsChange { ceiling_iops: Some(most.map(Iops)), ..TermsChange::default() },
+                ..none()
+            },
+        ),
         Ask::Delete(number) => catalog.delete_volume(&name(*number), how.mode),
         Ask::Level(rate) => catalog.change_level("own", mib(*rate), how),
         Ask::Auto(number, tebibytes) => {
-            let auto =
-                NewVolume { pool: "a".into(), throughput: None, ..volume(&name(*number), 0) };
+            let auto = NewVolume {
+                pool: "a".into(),
+                terms: Terms { throughput: None, ..volume(&name(*number), 0).terms },
+                ..volume(&name(*number), 0)
+            };
             catalog.create_volume(&NewVolume { quota_bytes: tebibytes * TIB, ..auto }, how)
         }
         Ask::Model(qos) => {
@@ -355,12 +395,20 @@ fn carry_out(catalog: &Catalog, ask: &Ask, how: Asked) -> Result<Outcome> {
         }
         Ask::Log(number, rate, iops) => {
             let iops = Some(Iops(*iops));
-            let log = NewVolume { pool: "c".into(), iops, ..volume(&name(*number), *rate) };
+            let log = NewVolume {
+                pool: "c".into(),
+                terms: Terms { iops, ..volume(&name(*number), *rate).terms },
+                ..volume(&name(*number), *rate)
+            };
             catalog.create_volume(&log, how)
         }
-        Ask::Operations(number, iops) => {
-            change(number, VolumeChange { iops: Some(Some(Iops(*iops))), ..none() })
-        }
+        Ask::Operations(number, iops) => change(
+            number,
+            VolumeChange {
+                terms: TermsChange { iops: Some(Some(Iops(*iops))), ..TermsChange::default() },
+                ..none()
+            },
+        ),
         Ask::Buy(iops) => {
             let change = PoolChange { iops: Some(Iops(*iops)), ..PoolChange::default() };
             catalog.change_pool("c", &change, how)
@@ -384,22 +432,22 @@ fn shrinks(now: &Snapshot, ask: &Ask) -> bool {
     match ask {
         Ask::Delete(_) => true,
         Ask::Give(number, mib) => volume(number)
-            .and_then(|it| it.throughput)
+            .and_then(|it| it.terms.throughput)
             .is_some_and(|had| BytesPerSecond::from_mib(*mib) <= had),
         Ask::Lower(number, most) => volume(number).is_some_and(|it| {
-            within(most.map(|mib| mib << 20), it.ceiling.rate.map(|rate| rate.0))
+            within(most.map(|mib| mib << 20), it.terms.ceiling.rate.map(|rate| rate.0))
         }),
         Ask::LowerIops(number, most) => {
-            volume(number).is_some_and(|it| within(*most, it.ceiling.iops.map(|iops| iops.0)))
+            volume(number).is_some_and(|it| within(*most, it.terms.ceiling.iops.map(|iops| iops.0)))
         }
         Ask::Operations(number, iops) => {
-            volume(number).and_then(|it| it.iops).is_some_and(|had| Iops(*iops) <= had)
+            volume(number).and_then(|it| it.terms.iops).is_some_and(|had| Iops(*iops) <= had)
         }
         Ask::Level(mib) => {
             let rate = now.level_named("own").unwrap().contract.rate_for(TIB);
             BytesPerSecond::from_mib(*mib) <= rate
         }
-        Ask::Buy(iops) => Some(Iops(*iops)) <= now.pool_named("c").unwrap().iops,
+        Ask::Buy(iops) => Some(Iops(*iops)) <= now.pool_named("c").unwrap().model.bought().iops,
         Ask::Size(pool, tebibytes) => tebibytes * TIB <= now.pool_named(pool).unwrap().size_bytes,
         Ask::Move(number, pool) => {
             volume(number).is_some_and(|it| it.pool == now.pool_named(pool).unwrap().id)
@@ -412,13 +460,13 @@ fn shrinks(now: &Snapshot, ask: &Ask) -> bool {
 fn promised(now: &Snapshot) -> [u64; 2] {
     let mut sums = [0, 0];
     for pool in now.pools() {
-        if pool.qos == Qos::Shared {
+        if pool.model.qos() == Qos::Shared {
             sums[0] += pool.level.contract.rate_for(pool.size_bytes).0;
             continue;
         }
         for volume in now.volumes_of(pool.id) {
             sums[0] += volume.limits.rate.0;
-            let counted = volume.limits.iops.filter(|_| pool.qos == Qos::Custom);
+            let counted = volume.limits.iops.filter(|_| pool.model.qos() == Qos::Custom);
             sums[1] += counted.map_or(0, |iops| iops.0);
         }
     }

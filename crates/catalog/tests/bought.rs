@@ -4,7 +4,7 @@
 
 use weir_catalog::{
     BytesPerSecond, Catalog, Ceiling, Fault, Floors, Iops, Limits, Minimums, Mode, NewPool,
-    NewVolume, PoolChange, Qos, VolumeChange,
+    NewVolume, PoolChange, Qos, Terms, TermsChange, VolumeChange,
 };
 
 const TIB: u64 = 1 << 40;
@@ -23,8 +23,7 @@ fn volume(name: &str, rate: u64, iops: Option<u64>) -> NewVolume {
         name: name.to_owned(),
         pool: "p".to_owned(),
         quota_bytes: TIB / 8,
-        throughput: Some(mib(rate)),
-        iops: iops.map(Iops),
+        terms: Terms { throughput: Some(mib(rate)), iops: iops.map(Iops), ..Terms::default() },
         ..NewVolume::default()
     }
 }
@@ -74,7 +73,7 @@ fn a_custom_pool_has_size_throughput_and_iops_apart() {
     let commit = Mode::Commit;
     let bought = NewPool { throughput: Some(mib(100)), ..pool(Qos::Custom) };
     catalog.create_pool(&bought, commit).unwrap();
-    assert_eq!(catalog.snapshot().pool_named("p").unwrap().iops, Some(Iops(1600)));
+    assert_eq!(catalog.snapshot().pool_named("p").unwrap().model.bought().iops, Some(Iops(1600)));
     catalog.create_volume(&volume("v", 10, None), commit).unwrap();
     catalog.create_volume(&volume("w", 10, Some(1000)), commit).unwrap();
     assert_eq!(limits(&catalog, "v"), both(10, 160));
@@ -90,7 +89,10 @@ fn a_custom_pool_has_size_throughput_and_iops_apart() {
     let fewer = PoolChange { iops: Some(Iops(1100)), ..PoolChange::default() };
     let refused = catalog.change_pool("p", &fewer, commit).unwrap_err();
     assert_eq!(refused.code(), "pool_below_iops");
-    let own = VolumeChange { iops: Some(Some(Iops(50))), ..VolumeChange::default() };
+    let own = VolumeChange {
+        terms: TermsChange { iops: Some(Some(Iops(50))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("w", &own, None, commit).unwrap();
     catalog.change_pool("p", &fewer, commit).unwrap();
     assert_eq!((limits(&catalog, "v"), limits(&catalog, "w")), (both(10, 110), both(10, 50)));
@@ -102,7 +104,10 @@ fn models_change_online_and_every_volume_keeps_its_throughput() {
     let catalog = Catalog::open(dir.path()).unwrap();
     let commit = Mode::Commit;
     catalog.create_pool(&pool(Qos::Auto), commit).unwrap();
-    let auto = NewVolume { throughput: None, ..volume("v", 0, None) };
+    let auto = NewVolume {
+        terms: Terms { throughput: None, ..volume("v", 0, None).terms },
+        ..volume("v", 0, None)
+    };
     catalog.create_volume(&auto, commit).unwrap();
     assert_eq!(limits(&catalog, "v"), Limits::of(mib(2)));
     let to = |qos| PoolChange { qos: Some(qos), ..PoolChange::default() };
@@ -145,7 +150,10 @@ fn the_floors_of_custom_pools_are_the_operators() {
     catalog.create_pool(&pool(Qos::Custom), Mode::Commit).unwrap();
     let snapshot = catalog.snapshot();
     let made = snapshot.pool_named("p").unwrap();
-    assert_eq!((made.throughput, made.iops), (Some(mib(1)), Some(Iops(100))));
+    assert_eq!(
+        (made.model.bought().rate, made.model.bought().iops),
+        (Some(mib(1)), Some(Iops(100)))
+    );
 }
 
 #[test]
@@ -161,7 +169,10 @@ fn operations_that_come_with_the_throughput_follow_it() {
         let (throughput, iops) = (Some(mib(rate)), iops.map(Iops));
         let change = PoolChange { throughput, iops, ..PoolChange::default() };
         catalog.change_pool("p", &change, commit).unwrap();
-        (catalog.snapshot().pool_named("p").unwrap().iops.unwrap().0, limits(&catalog, "v"))
+        (
+            catalog.snapshot().pool_named("p").unwrap().model.bought().iops.unwrap().0,
+            limits(&catalog, "v"),
+        )
     };
     assert_eq!(buy(200, None), (3200, both(10, 160)), "none are lost");
     assert_eq!(buy(64, None), (1024, both(10, 160)));
@@ -185,7 +196,11 @@ fn a_volume_keeps_its_operations_between_custom_pools_if_they_fit() {
     catalog.create_volume(&volume("v", 10, Some(1000)), commit).unwrap();
     let go = |pool: &str, iops: Option<u64>| {
         let iops = iops.map(|iops| Some(Iops(iops)));
-        let change = VolumeChange { pool: Some(pool.to_owned()), iops, ..VolumeChange::default() };
+        let change = VolumeChange {
+            pool: Some(pool.to_owned()),
+            terms: TermsChange { iops, ..TermsChange::default() },
+            ..VolumeChange::default()
+        };
         catalog.change_volume("v", &change, None, commit)
     };
     go("q", None).unwrap();
@@ -214,10 +229,13 @@ fn operations_of_a_volume_can_be_taken_away_again() {
         .unwrap();
     catalog.create_volume(&volume("v", 10, Some(50)), commit).unwrap();
     assert_eq!(limits(&catalog, "v"), both(10, 50));
-    let auto = VolumeChange { iops: Some(None), ..VolumeChange::default() };
+    let auto = VolumeChange {
+        terms: TermsChange { iops: Some(None), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("v", &auto, None, commit).unwrap();
     assert_eq!(limits(&catalog, "v"), both(10, 160));
-    assert_eq!(catalog.snapshot().volume_named("v").unwrap().iops, None);
+    assert_eq!(catalog.snapshot().volume_named("v").unwrap().terms.iops, None);
 }
 
 #[test]
@@ -264,7 +282,10 @@ fn what_is_given_is_not_lowered_by_a_ceiling() {
     let catalog = Catalog::open(dir.path()).unwrap();
     catalog.create_pool(&pool(Qos::Custom), Mode::Commit).unwrap();
     let ceiling = Ceiling { rate: Some(mib(1)), iops: Some(Iops(2)) };
-    let new = NewVolume { ceiling, ..volume("v", 10, None) };
+    let new = NewVolume {
+        terms: Terms { ceiling, ..volume("v", 10, None).terms },
+        ..volume("v", 10, None)
+    };
     catalog.create_volume(&new, Mode::Commit).unwrap();
     let snapshot = catalog.snapshot();
     let (pool, volume) = (snapshot.pool_named("p").unwrap(), snapshot.volume_named("v").unwrap());

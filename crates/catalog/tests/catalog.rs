@@ -5,7 +5,7 @@
 use std::path::Path;
 use weir_catalog::{
     BytesPerSecond, Catalog, CatalogError, ExportRule, Fault, IpNetwork, Limits, Minimums, Mode,
-    NewPool, NewVolume, PoolChange, Qos, VolumeChange,
+    NewPool, NewVolume, PoolChange, Qos, Terms, TermsChange, VolumeChange,
 };
 
 const GIB: u64 = 1 << 30;
@@ -21,7 +21,7 @@ fn volume(name: &str, quota_bytes: u64, mib: Option<u64>) -> NewVolume {
         name: name.to_owned(),
         pool: "p".to_owned(),
         quota_bytes,
-        throughput: mib.map(BytesPerSecond::from_mib),
+        terms: Terms { throughput: mib.map(BytesPerSecond::from_mib), ..Terms::default() },
         ..NewVolume::default()
     }
 }
@@ -128,7 +128,10 @@ fn going_manual_keeps_every_limit_and_going_back_restores_the_quotas_own() {
     assert!(manual.changes.is_empty());
     for (name, mib) in [("w", 16), ("v", 48)] {
         let throughput = Some(BytesPerSecond::from_mib(mib));
-        let change = VolumeChange { throughput, ..VolumeChange::default() };
+        let change = VolumeChange {
+            terms: TermsChange { throughput, ..TermsChange::default() },
+            ..VolumeChange::default()
+        };
         catalog.change_volume(name, &change, None, Mode::Commit).unwrap();
     }
     let planned = catalog.change_pool("p", &to(Qos::Auto), Mode::Preview).unwrap();
@@ -136,7 +139,10 @@ fn going_manual_keeps_every_limit_and_going_back_restores_the_quotas_own() {
     let done = catalog.change_pool("p", &to(Qos::Auto), Mode::Commit).unwrap();
     assert_eq!(planned.changes, done.changes);
     assert_eq!((limit_mib(&catalog, "v"), limit_mib(&catalog, "w")), (16.0, 48.0));
-    let refused = VolumeChange { throughput: Some(BytesPerSecond(1)), ..VolumeChange::default() };
+    let refused = VolumeChange {
+        terms: TermsChange { throughput: Some(BytesPerSecond(1)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let error = catalog.change_volume("v", &refused, None, Mode::Commit).unwrap_err();
     assert_eq!(error.code(), "throughput_in_auto_pool");
 }

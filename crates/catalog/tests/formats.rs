@@ -6,8 +6,9 @@
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use weir_catalog::{
-    Access, BytesPerSecond, Catalog, Ceiling, Claim, ExportRule, Iops, Known, Limits, Mode,
-    NewVolume, Qos, Replace, Squash, VolumeChange, backup_stopped, check, restore,
+    Access, BytesPerSecond, Catalog, Ceiling, ExportRule, IdempotencyKey, Iops, Known, Limits,
+    Mode, NewVolume, Qos, Replace, Squash, TermsChange, VolumeChange, backup_stopped, check,
+    restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -41,13 +42,13 @@ fn has_everything(catalog: &Catalog) {
     let snapshot = catalog.snapshot();
     let (fast, shared) =
         (snapshot.pool_named("fast").unwrap(), snapshot.pool_named("shared").unwrap());
-    assert_eq!((fast.id.0, fast.level.name.as_str(), fast.qos), (2, "premium", Qos::Auto));
+    assert_eq!((fast.id.0, fast.level.name.as_str(), fast.model.qos()), (2, "premium", Qos::Auto));
     assert_eq!(fast.directory, catalog.directory().join("pools/2"));
-    assert_eq!((shared.size_bytes, shared.qos), (10 * TIB, Qos::Manual));
+    assert_eq!((shared.size_bytes, shared.model.qos()), (10 * TIB, Qos::Manual));
     assert_eq!(shared.directory, PathBuf::from("/srv/shared"));
     let (home, scratch) =
         (snapshot.volume_named("home").unwrap(), snapshot.volume_named("scratch").unwrap());
-    assert_eq!((home.id.0, home.quota_bytes, home.throughput), (3, TIB, None));
+    assert_eq!((home.id.0, home.quota_bytes, home.terms.throughput), (3, TIB, None));
     assert_eq!(home.limits.rate, BytesPerSecond::from_mib(64));
     assert_eq!((scratch.id.0, scratch.limits.rate), (7, BytesPerSecond::from_mib(48)));
     assert_eq!(scratch.directory, PathBuf::from("/srv/shared/volumes/7"));
@@ -143,7 +144,7 @@ fn what_format_4_brought_is_kept() {
     directory_of(4, &data);
     let catalog = Catalog::open(&data).unwrap();
     let snapshot = catalog.snapshot();
-    let ceiling = |name| snapshot.volume_named(name).unwrap().ceiling;
+    let ceiling = |name| snapshot.volume_named(name).unwrap().terms.ceiling;
     let rate = Some(BytesPerSecond::from_mib(100));
     assert_eq!(ceiling("home"), Ceiling { rate, iops: Some(Iops(500)) });
     assert_eq!(ceiling("scratch"), Ceiling::default());
@@ -165,8 +166,8 @@ fn what_format_5_brought_is_kept() {
     let catalog = Catalog::open(&data).unwrap();
     let snapshot = catalog.snapshot();
     let pool = snapshot.pool_named("db").unwrap();
-    assert_eq!((pool.qos, pool.iops), (Qos::Custom, Some(Iops(1600))));
-    assert_eq!(pool.throughput, Some(BytesPerSecond::from_mib(100)));
+    assert_eq!((pool.model.qos(), pool.model.bought().iops), (Qos::Custom, Some(Iops(1600))));
+    assert_eq!(pool.model.bought().rate, Some(BytesPerSecond::from_mib(100)));
     let limits = |name| snapshot.volume_named(name).unwrap().limits;
     let rate = BytesPerSecond::from_mib(10);
     assert_eq!(limits("log"), Limits { iops: Some(Iops(1000)), ..Limits::of(rate) });
@@ -220,7 +221,7 @@ fn what_format_8_brought_is_kept() {
     directory_of(8, &data);
     let catalog = Catalog::open(&data).unwrap();
     has_everything(&catalog);
-    let claim = Claim { key: [7; 32], request: [8; 32], at: 1001 };
+    let claim = IdempotencyKey { key: [7; 32], request: [8; 32], at: 1001 };
     assert_eq!(catalog.recall(&claim).unwrap(), Known::Done(Some(b"{}".to_vec())));
 }
 
@@ -234,14 +235,23 @@ fn what_format_9_brought_is_kept_and_an_earlier_one_has_no_ceilings_of_files() {
     let catalog = Catalog::open(&data).unwrap();
     assert_eq!(ceiling(&catalog), None);
     let rate = BytesPerSecond::from_mib(60);
-    let change = VolumeChange { file_rate: Some(Some(rate)), ..VolumeChange::default() };
+    let change = VolumeChange {
+        terms: TermsChange { file_rate: Some(Some(rate)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
-    let change = VolumeChange { file_iops: Some(Some(Iops(70))), ..VolumeChange::default() };
+    let change = VolumeChange {
+        terms: TermsChange { file_iops: Some(Some(Iops(70))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
     drop(catalog);
     let catalog = Catalog::open(&data).unwrap();
     assert_eq!(ceiling(&catalog), Some(Ceiling { rate: Some(rate), iops: Some(Iops(70)) }));
-    let change = VolumeChange { file_rate: Some(None), ..VolumeChange::default() };
+    let change = VolumeChange {
+        terms: TermsChange { file_rate: Some(None), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("home", &change, None, Mode::Commit).unwrap();
     assert_eq!(ceiling(&catalog), Some(Ceiling { rate: None, iops: Some(Iops(70)) }));
 }

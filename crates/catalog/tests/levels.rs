@@ -5,7 +5,7 @@
 use std::path::Path;
 use weir_catalog::{
     BytesPerSecond, Catalog, Fault, Iops, Limits, Mode, NewPool, NewVolume, PoolChange, Qos,
-    Replace, Severity, VolumeChange, check, restore,
+    Replace, Severity, Terms, TermsChange, VolumeChange, check, restore,
 };
 
 const TIB: u64 = 1 << 40;
@@ -26,7 +26,7 @@ fn volume(catalog: &Catalog, name: &str, pool: &str, tib: u64, rate: Option<u64>
         name,
         pool,
         quota_bytes: tib * TIB,
-        throughput: rate.map(mib),
+        terms: Terms { throughput: rate.map(mib), ..Terms::default() },
         ..NewVolume::default()
     };
     let made = catalog.create_volume(&new, Mode::Commit).unwrap();
@@ -132,13 +132,19 @@ fn a_volume_moves_with_its_files_and_gets_the_contract_of_its_new_pool() {
     let moved = catalog.change_volume("v", &to_pool("manual"), None, Mode::Commit).unwrap();
     assert!(moved.changes.is_empty());
     assert!(!tree_is_in(dir.path(), 1, 1) && tree_is_in(dir.path(), 2, 1));
-    let slower = VolumeChange { throughput: Some(mib(5)), ..VolumeChange::default() };
+    let slower = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(5)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("v", &slower, None, Mode::Commit).unwrap();
     // The limit is what the quota buys in an auto pool.
     let back = catalog.change_volume("v", &to_pool("auto"), None, Mode::Commit).unwrap();
     assert_eq!((back.changes[0].before.rate, back.changes[0].after.rate), (mib(5), mib(64)));
     assert!(tree_is_in(dir.path(), 1, 1));
-    let given = VolumeChange { throughput: Some(mib(7)), ..to_pool("manual") };
+    let given = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(7)), ..TermsChange::default() },
+        ..to_pool("manual")
+    };
     catalog.change_volume("v", &given, None, Mode::Commit).unwrap();
     assert_eq!(limit(&catalog, "v"), 7.0);
     catalog.delete_pool("auto", Mode::Commit).unwrap();
@@ -162,10 +168,16 @@ fn a_move_is_refused_where_the_new_pool_can_not_carry_it() {
     let small = VolumeChange { quota_bytes: Some(TIB), ..VolumeChange::default() };
     catalog.change_volume("v", &small, Some(0), Mode::Commit).unwrap();
     assert_eq!(code(&to_pool("m")), "pool_throughput_exceeded");
-    let rate = VolumeChange { throughput: Some(mib(1)), ..to_pool("a") };
+    let rate = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(1)), ..TermsChange::default() },
+        ..to_pool("a")
+    };
     assert_eq!(code(&rate), "throughput_in_auto_pool");
     std::fs::remove_file(dir.path().join("pools/2/weir-pool")).unwrap();
-    let given = VolumeChange { throughput: Some(mib(1)), ..to_pool("m") };
+    let given = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(1)), ..TermsChange::default() },
+        ..to_pool("m")
+    };
     assert_eq!(code(&given), "pool_away");
     assert!(tree_is_in(dir.path(), 1, 1));
 }
@@ -274,23 +286,44 @@ fn a_ceiling_lowers_what_the_contract_comes_to_and_goes_with_the_volume() {
     volume(&catalog, "v", "a", 1, None);
     let commit = |change: &VolumeChange| catalog.change_volume("v", change, None, Mode::Commit);
     let (rate, iops) = (Some(Some(mib(10))), Some(Some(Iops(500))));
-    let capped = VolumeChange { ceiling_rate: rate, ceiling_iops: iops, ..VolumeChange::default() };
+    let capped = VolumeChange {
+        terms: TermsChange { ceiling_rate: rate, ceiling_iops: iops, ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let changed = commit(&capped).unwrap().changes;
     assert_eq!(changed[0].before, Limits::of(mib(64)));
     assert_eq!(changed[0].after, Limits { iops: Some(Iops(500)), ..Limits::of(mib(10)) });
     // The contract underneath goes on: it is what a manual pool has to give.
     commit(&to_pool("m")).unwrap();
     assert_eq!(limit(&catalog, "v"), 10.0);
-    let free = VolumeChange { ceiling_rate: Some(None), ..VolumeChange::default() };
+    let free = VolumeChange {
+        terms: TermsChange { ceiling_rate: Some(None), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let changed = commit(&free).unwrap().changes;
     assert_eq!(changed[0].after, Limits { iops: Some(Iops(500)), ..Limits::of(mib(64)) });
-    let high = VolumeChange { ceiling_rate: Some(Some(mib(65))), ..VolumeChange::default() };
+    let high = VolumeChange {
+        terms: TermsChange { ceiling_rate: Some(Some(mib(65))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     assert!(commit(&high).unwrap().changes.is_empty(), "it raises nothing");
     for (field, change) in [
-        ("max_iops", VolumeChange { ceiling_iops: Some(Some(Iops(0))), ..VolumeChange::default() }),
+        (
+            "max_iops",
+            VolumeChange {
+                terms: TermsChange { ceiling_iops: Some(Some(Iops(0))), ..TermsChange::default() },
+                ..VolumeChange::default()
+            },
+        ),
         (
             "max_throughput_bytes_per_second",
-            VolumeChange { ceiling_rate: Some(Some(BytesPerSecond(u64::MAX))), ..to_pool("m") },
+            VolumeChange {
+                terms: TermsChange {
+                    ceiling_rate: Some(Some(BytesPerSecond(u64::MAX))),
+                    ..TermsChange::default()
+                },
+                ..to_pool("m")
+            },
         ),
     ] {
         let refused = commit(&change).unwrap_err();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_catalog::{
     BytesPerSecond, Catalog, ExportRule, Floors, Iops, Limits, Mode, NewPool, NewVolume, Outcome,
-    Pool, PoolChange, Qos, Result, Snapshot, Volume, VolumeChange,
+    Pool, PoolChange, Qos, Result, Snapshot, Terms, TermsChange, Volume, VolumeChange,
 };
 use weir_qos::burst;
 
@@ -96,7 +96,10 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
             catalog.change_pool(&pool(p), &change, mode)
         }
         Ask::GiveIops(v, iops) => {
-            let change = VolumeChange { iops: Some(Some(Iops(*iops))), ..VolumeChange::default() };
+            let change = VolumeChange {
+                terms: TermsChange { iops: Some(Some(Iops(*iops))), ..TermsChange::default() },
+                ..VolumeChange::default()
+            };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::DeletePool(p) => catalog.delete_pool(&pool(p), mode),
@@ -104,27 +107,44 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
             let throughput = rate.map(BytesPerSecond);
             let (name, pool, quota_bytes) = (volume(v), pool(p), *quota_bytes);
             catalog.create_volume(
-                &NewVolume { name, pool, quota_bytes, throughput, ..NewVolume::default() },
+                &NewVolume {
+                    name,
+                    pool,
+                    quota_bytes,
+                    terms: Terms { throughput, ..Terms::default() },
+                    ..NewVolume::default()
+                },
                 mode,
             )
         }
         Ask::ChangeVolume(v, quota_bytes, rate, used) => {
             let throughput = rate.map(BytesPerSecond);
             let quota_bytes = *quota_bytes;
-            let change = VolumeChange { quota_bytes, throughput, ..VolumeChange::default() };
+            let change = VolumeChange {
+                quota_bytes,
+                terms: TermsChange { throughput, ..TermsChange::default() },
+                ..VolumeChange::default()
+            };
             catalog.change_volume(&volume(v), &change, Some(*used), mode)
         }
         Ask::MoveVolume(v, p, quota_bytes, rate) => {
             let (to, throughput) = (Some(pool(p)), rate.map(BytesPerSecond));
             let quota_bytes = *quota_bytes;
-            let change =
-                VolumeChange { pool: to, quota_bytes, throughput, ..VolumeChange::default() };
+            let change = VolumeChange {
+                pool: to,
+                quota_bytes,
+                terms: TermsChange { throughput, ..TermsChange::default() },
+                ..VolumeChange::default()
+            };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
         }
         Ask::SetCeiling(v, rate, iops) => {
             let change = VolumeChange {
-                ceiling_rate: rate.map(|most| most.map(BytesPerSecond)),
-                ceiling_iops: iops.map(|most| most.map(Iops)),
+                terms: TermsChange {
+                    ceiling_rate: rate.map(|most| most.map(BytesPerSecond)),
+                    ceiling_iops: iops.map(|most| most.map(Iops)),
+                    ..TermsChange::default()
+                },
                 ..VolumeChange::default()
             };
             catalog.change_volume(&volume(v), &change, Some(0), mode)
@@ -141,14 +161,14 @@ fn carry_out(catalog: &Catalog, ask: &Ask, mode: Mode) -> Result<Outcome> {
 /// Limits with bursts are those of the quota, or what was asked for within the published bounds.
 fn provisions_within_bounds(pool: &Pool, volume: &Volume) {
     let limits = pool.gives(volume);
-    assert_eq!(volume.limits, limits.under(volume.ceiling));
-    if pool.qos == Qos::ProvisionedV1 {
-        assert_eq!((volume.throughput, volume.iops), (None, None), "{}", volume.name);
+    assert_eq!(volume.limits, limits.under(volume.terms.ceiling));
+    if pool.model.qos() == Qos::ProvisionedV1 {
+        assert_eq!((volume.terms.throughput, volume.terms.iops), (None, None), "{}", volume.name);
         assert_eq!(limits, burst::v1(volume.quota_bytes));
         return;
     }
     let (rate, iops) = burst::v2_recommended(volume.quota_bytes);
-    let (rate, iops) = (volume.throughput.unwrap_or(rate), volume.iops.unwrap_or(iops));
+    let (rate, iops) = (volume.terms.throughput.unwrap_or(rate), volume.terms.iops.unwrap_or(iops));
     assert!(burst::V2_RATE.contains(&rate) && burst::V2_IOPS.contains(&iops), "{}", volume.name);
     assert_eq!(limits, burst::v2(rate, iops));
 }
@@ -158,10 +178,10 @@ fn promises_hold(snapshot: &Snapshot) {
         let volumes: Vec<_> = snapshot.volumes_of(pool.id).collect();
         let quotas: u64 = volumes.iter().map(|volume| volume.quota_bytes).sum();
         assert!(quotas <= pool.size_bytes, "{}: {quotas} > {}", pool.name, pool.size_bytes);
-        let (contract, qos) = (pool.contract(), pool.qos);
+        let (contract, qos) = (pool.contract(), pool.model.qos());
         contract.check_bought(Floors::default()).unwrap();
-        assert_eq!(pool.throughput.is_some(), matches!(qos, Qos::Flexible | Qos::Custom));
-        assert_eq!(pool.iops.is_some(), qos == Qos::Custom);
+        assert_eq!(pool.model.bought().rate.is_some(), matches!(qos, Qos::Flexible | Qos::Custom));
+        assert_eq!(pool.model.bought().iops.is_some(), qos == Qos::Custom);
         let (mut rates, mut iops) = (0, 0);
         for volume in volumes {
             assert!(volume.limits.rate.0 > 0, "{}", volume.name);
@@ -173,23 +193,28 @@ fn promises_hold(snapshot: &Snapshot) {
             assert_eq!(volume.share.is_some(), qos == Qos::Shared, "{}", volume.name);
             if qos == Qos::Shared {
                 let whole = Limits::of(pool.level.contract.rate_for(pool.size_bytes));
-                assert_eq!(volume.limits, whole.under(volume.ceiling));
-                rates += volume.throughput.unwrap_or_default().0;
+                assert_eq!(volume.limits, whole.under(volume.terms.ceiling));
+                rates += volume.terms.throughput.unwrap_or_default().0;
                 continue;
             }
-            assert_eq!(volume.throughput.is_some(), qos != Qos::Auto, "{}", volume.name);
-            assert!(volume.iops.is_none() || qos == Qos::Custom, "{}", volume.name);
-            let rate = match volume.throughput {
+            assert_eq!(volume.terms.throughput.is_some(), qos != Qos::Auto, "{}", volume.name);
+            assert!(volume.terms.iops.is_none() || qos == Qos::Custom, "{}", volume.name);
+            let rate = match volume.terms.throughput {
                 Some(rate) => rate,
                 None => pool.level.contract.rate_for(volume.quota_bytes),
             };
-            let limits = contract.limits(volume.terms());
+            let limits = contract.limits(volume.demand());
             assert_eq!((limits.rate, limits.iops.is_some()), (rate, qos == Qos::Custom));
-            assert_eq!(volume.limits, limits.under(volume.ceiling));
+            assert_eq!(volume.limits, limits.under(volume.terms.ceiling));
             (rates, iops) = (rates + rate.0, iops + limits.iops.unwrap_or_default().0);
         }
-        let budget = pool.throughput.unwrap_or(pool.level.contract.rate_for(pool.size_bytes));
-        assert!(rates <= budget.0 && iops <= pool.iops.unwrap_or_default().0, "{}", pool.name);
+        let budget =
+            pool.model.bought().rate.unwrap_or(pool.level.contract.rate_for(pool.size_bytes));
+        assert!(
+            rates <= budget.0 && iops <= pool.model.bought().iops.unwrap_or_default().0,
+            "{}",
+            pool.name
+        );
     }
     // The volume's tree, with the file put into it, is where the catalogue says, and nowhere else.
     for volume in snapshot.volumes() {
@@ -245,12 +270,7 @@ proptest! {
     fn what_a_refusal_allows_is_granted(quota in 1u64..40, rate in 1u64..2000, held in 1u64..8) {
         let dir = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(dir.path()).unwrap();
-        let new = |name: &str, quota_bytes: u64, rate: u64| NewVolume {
-            name: name.to_owned(),
-            pool: "p".to_owned(),
-            quota_bytes,
-            throughput: Some(BytesPerSecond(rate)), ..NewVolume::default()
-        };
+        let new = |name: &str, quota_bytes: u64, rate: u64| NewVolume { name: name.to_owned(), pool: "p".to_owned(), quota_bytes, terms: Terms { throughput: Some(BytesPerSecond(rate)), ..Terms::default() }, ..NewVolume::default() };
         let pool = NewPool {
             name: "p".to_owned(),
             level: "standard".to_owned(),

@@ -4,7 +4,7 @@
 
 use weir_catalog::{
     BytesPerSecond, Catalog, Ceiling, Iops, Limits, Mode, NewPool, NewVolume, PoolChange, Qos,
-    VolumeChange,
+    Terms, TermsChange, VolumeChange,
 };
 use weir_qos::burst::{v1, v2};
 
@@ -49,13 +49,22 @@ fn everything_follows_from_the_quota_under_v1() {
     let done = catalog.change_volume("v", &grown, None, COMMIT).unwrap();
     assert_eq!(planned.changes, done.changes);
     // Nothing of it is chosen, except a ceiling over it.
-    let rate = VolumeChange { throughput: Some(mib(200)), ..VolumeChange::default() };
+    let rate = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(200)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let refused = catalog.change_volume("v", &rate, None, COMMIT).unwrap_err();
     assert_eq!(refused.code(), "throughput_in_auto_pool");
-    let iops = VolumeChange { iops: Some(Some(Iops(4000))), ..VolumeChange::default() };
+    let iops = VolumeChange {
+        terms: TermsChange { iops: Some(Some(Iops(4000))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let refused = catalog.change_volume("v", &iops, None, COMMIT).unwrap_err();
     assert_eq!(refused.code(), "iops_not_given");
-    let lower = VolumeChange { ceiling_iops: Some(Some(Iops(20_000))), ..VolumeChange::default() };
+    let lower = VolumeChange {
+        terms: TermsChange { ceiling_iops: Some(Some(Iops(20_000))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("v", &lower, None, COMMIT).unwrap();
     assert_eq!(figures(limits(&catalog, "v")), (13_240, 20_000, 62_928_000, 1_125));
     // Many of them are no more than the pool's size.
@@ -81,11 +90,17 @@ fn a_volume_provisions_its_own_under_v2() {
     for (iops, burst, credits) in
         [(3_000, 10_000, 25_200_000), (25_000, 75_000, 180_000_000), (50_000, 102_400, 188_640_000)]
     {
-        let own = VolumeChange { iops: Some(Some(Iops(iops))), ..VolumeChange::default() };
+        let own = VolumeChange {
+            terms: TermsChange { iops: Some(Some(Iops(iops))), ..TermsChange::default() },
+            ..VolumeChange::default()
+        };
         catalog.change_volume("v", &own, None, COMMIT).unwrap();
         assert_eq!(figures(limits(&catalog, "v")), (iops, burst, credits, 305));
     }
-    let auto = VolumeChange { iops: Some(None), ..VolumeChange::default() };
+    let auto = VolumeChange {
+        terms: TermsChange { iops: Some(None), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("v", &auto, None, COMMIT).unwrap();
     assert_eq!(limits(&catalog, "v").burst.unwrap().base, Iops(5_048));
 }
@@ -96,14 +111,20 @@ fn what_v2_does_not_provision_is_refused_with_what_it_does() {
     let catalog = Catalog::open(dir.path()).unwrap();
     catalog.create_pool(&pool(Qos::ProvisionedV2), COMMIT).unwrap();
     for rate in [0, (100 << 20) - 1, (10_340 << 20) + 1, 1 << 63, u64::MAX] {
-        let new = NewVolume { throughput: Some(BytesPerSecond(rate)), ..volume("v", 64) };
+        let new = NewVolume {
+            terms: Terms { throughput: Some(BytesPerSecond(rate)), ..volume("v", 64).terms },
+            ..volume("v", 64)
+        };
         let refused = catalog.create_volume(&new, COMMIT).unwrap_err();
         assert_eq!(refused.code(), "throughput_out_of_bounds", "{rate}");
         let allowed = refused.allowed().unwrap();
         assert_eq!((allowed.min, allowed.max), (Some(100 << 20), Some(10_340 << 20)));
     }
     for iops in [0, 2_999, 102_401, 1 << 63, u64::MAX] {
-        let new = NewVolume { iops: Some(Iops(iops)), ..volume("v", 64) };
+        let new = NewVolume {
+            terms: Terms { iops: Some(Iops(iops)), ..volume("v", 64).terms },
+            ..volume("v", 64)
+        };
         let refused = catalog.create_volume(&new, COMMIT).unwrap_err();
         assert_eq!(refused.code(), "iops_out_of_bounds", "{iops}");
         let allowed = refused.allowed().unwrap();
@@ -119,7 +140,15 @@ fn pools_come_to_provision_and_stop_to_online() {
     let catalog = Catalog::open(dir.path()).unwrap();
     catalog.create_pool(&pool(Qos::Auto), COMMIT).unwrap();
     let ceiling = Ceiling { iops: Some(Iops(9_000)), ..Ceiling::default() };
-    catalog.create_volume(&NewVolume { ceiling, ..volume("v", 1_024) }, COMMIT).unwrap();
+    catalog
+        .create_volume(
+            &NewVolume {
+                terms: Terms { ceiling, ..volume("v", 1_024).terms },
+                ..volume("v", 1_024)
+            },
+            COMMIT,
+        )
+        .unwrap();
     let to = |qos| {
         let change = PoolChange { qos: Some(qos), ..PoolChange::default() };
         catalog.change_pool("p", &change, COMMIT).unwrap();
@@ -127,7 +156,10 @@ fn pools_come_to_provision_and_stop_to_online() {
     };
     assert_eq!(to(Qos::ProvisionedV1), v1(1_024 * GIB).under(ceiling));
     assert_eq!(to(Qos::ProvisionedV2), v2(mib(203), Iops(4_024)).under(ceiling));
-    let own = VolumeChange { iops: Some(Some(Iops(25_000))), ..VolumeChange::default() };
+    let own = VolumeChange {
+        terms: TermsChange { iops: Some(Some(Iops(25_000))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("v", &own, None, COMMIT).unwrap();
     // The rate stays, without bursts; IOPS of another kind of pool do not come along.
     assert_eq!(to(Qos::Manual), Limits { burst: None, ..v1(1_024 * GIB).under(ceiling) });

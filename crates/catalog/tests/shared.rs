@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use weir_catalog::{
-    BytesPerSecond, Catalog, Ceiling, Limits, Mode, NewPool, NewVolume, PoolChange, Qos,
-    VolumeChange,
+    BytesPerSecond, Catalog, Ceiling, Limits, Mode, NewPool, NewVolume, PoolChange, Qos, Terms,
+    TermsChange, VolumeChange,
 };
 use weir_qos::Share;
 
@@ -25,8 +25,7 @@ fn volume(name: &str, throughput: Option<u64>, weight: Option<u32>) -> NewVolume
         name: name.to_owned(),
         pool: "p".to_owned(),
         quota_bytes: TIB,
-        throughput: throughput.map(mib),
-        weight,
+        terms: Terms { throughput: throughput.map(mib), weight, ..Terms::default() },
         ..NewVolume::default()
     }
 }
@@ -57,15 +56,20 @@ fn volumes_share_what_the_pool_has_and_have_some_of_it_for_certain() {
     let smaller = PoolChange { size_bytes: Some(2 * TIB), ..PoolChange::default() };
     let refused = catalog.change_pool("p", &smaller, COMMIT).unwrap_err();
     assert_eq!(refused.code(), "pool_below_throughput");
-    let none =
-        VolumeChange { throughput: Some(mib(0)), weight: Some(7), ..VolumeChange::default() };
+    let none = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(0)), weight: Some(7), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("w", &none, None, COMMIT).unwrap();
     assert_eq!(share(&catalog, "w"), Some((7, mib(0))));
     // More or less for all of them at once.
     let done = catalog.change_pool("p", &smaller, COMMIT).unwrap();
     assert_eq!(done.changes.len(), 2);
     assert_eq!(limits(&catalog, "w"), Limits::of(mib(32)));
-    let ceiling = VolumeChange { ceiling_rate: Some(Some(mib(5))), ..VolumeChange::default() };
+    let ceiling = VolumeChange {
+        terms: TermsChange { ceiling_rate: Some(Some(mib(5))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("w", &ceiling, None, COMMIT).unwrap();
     assert_eq!(limits(&catalog, "w"), Limits::of(mib(5)));
     drop(catalog);
@@ -87,12 +91,11 @@ fn weights_are_for_shared_pools_and_within_bounds() {
     catalog.create_pool(&pool("m", Qos::Manual), COMMIT).unwrap();
     let mut move_ = VolumeChange {
         pool: Some("m".to_owned()),
-        throughput: Some(mib(10)),
-        weight: Some(5),
+        terms: TermsChange { throughput: Some(mib(10)), weight: Some(5), ..TermsChange::default() },
         ..VolumeChange::default()
     };
     assert_eq!(catalog.change_volume("v", &move_, None, COMMIT).unwrap_err().code(), "not_shared");
-    move_.weight = None;
+    move_.terms.weight = None;
     catalog.change_volume("v", &move_, None, COMMIT).unwrap();
     assert_eq!((share(&catalog, "v"), limits(&catalog, "v")), (None, Limits::of(mib(10))));
     // Back, what it had is what it has for certain; what it weighed is forgotten.
@@ -107,7 +110,15 @@ fn pools_come_to_share_and_stop_to_online() {
     let catalog = Catalog::open(dir.path()).unwrap();
     catalog.create_pool(&pool("p", Qos::Auto), COMMIT).unwrap();
     let ceiling = Ceiling { rate: Some(mib(60)), iops: None };
-    catalog.create_volume(&NewVolume { ceiling, ..volume("v", None, None) }, COMMIT).unwrap();
+    catalog
+        .create_volume(
+            &NewVolume {
+                terms: Terms { ceiling, ..volume("v", None, None).terms },
+                ..volume("v", None, None)
+            },
+            COMMIT,
+        )
+        .unwrap();
     let to = |qos| {
         let change = PoolChange { qos: Some(qos), ..PoolChange::default() };
         catalog.change_pool("p", &change, COMMIT).map_err(|error| error.code())
@@ -117,7 +128,10 @@ fn pools_come_to_share_and_stop_to_online() {
     assert_eq!(limits(&catalog, "v"), Limits::of(mib(60)));
     catalog.create_volume(&volume("w", None, Some(3)), COMMIT).unwrap();
     assert_eq!(to(Qos::Manual).unwrap_err(), "zero_throughput", "w has nothing of its own");
-    let give = VolumeChange { throughput: Some(mib(48)), ..VolumeChange::default() };
+    let give = VolumeChange {
+        terms: TermsChange { throughput: Some(mib(48)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     catalog.change_volume("w", &give, None, COMMIT).unwrap();
     to(Qos::Manual).unwrap();
     assert_eq!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use weir_api::{Client, ClientError, Dry};
-use weir_api::{NewPool, NewVolume, Qos, Report, Volume, VolumeChange};
+use weir_api::{NewPool, NewVolume, Qos, Report, TermsChange, Volume, VolumeChange};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -143,17 +143,20 @@ impl Operator {
         gibibytes: u64,
         limits: &Limits,
     ) -> Result<()> {
+        let terms = TermsChange {
+            throughput_bytes_per_second: limits.mibps.map(|mibps| mibps * MIB),
+            iops: limits.iops.map(Some),
+            max_throughput_bytes_per_second: limits.max_mibps.map(|mibps| Some(mibps * MIB)),
+            max_iops: limits.max_iops.map(Some),
+            max_file_iops: limits.max_file_iops.map(Some),
+            weight: limits.weight,
+            ..TermsChange::default()
+        };
         let new = NewVolume {
             name: name.to_owned(),
             pool: pool.to_owned(),
             quota_bytes: gibibytes * GIB,
-            throughput_bytes_per_second: limits.mibps.map(|mibps| mibps * MIB),
-            iops: limits.iops,
-            max_throughput_bytes_per_second: limits.max_mibps.map(|mibps| mibps * MIB),
-            max_iops: limits.max_iops,
-            max_file_iops: limits.max_file_iops,
-            weight: limits.weight,
-            ..NewVolume::default()
+            terms,
         };
         self.wait(self.client.create_volume(&new, Dry::No), || format!("making the volume {name}"))
     }

@@ -1,17 +1,16 @@
-//! The contract models that a pool can have: what each volume may use, under which ceiling, and
-//! what a pool can carry.
+//! The contract models of pools: the limits of each volume, and what a pool can carry.
 //!
-//! | model | the pool's budget | a volume's limit |
+//! | model | budget of the pool | limit of a volume |
 //! |---|---|---|
 //! | auto | size × level rate | quota × level rate |
-//! | manual | size × level rate | what it is given |
-//! | flexible | MiB/s bought apart from size | what it is given |
-//! | custom | MiB/s and IOPS bought apart from size | what it is given of both |
-//! | shared | size × level rate | all of it, shared with the others ([`Shares`](crate::Shares)), and what it is given for certain |
-//! | provisioned-v1 | none: its size alone | what its quota provisions ([`burst::v1`]), with bursts |
-//! | provisioned-v2 | none: its size alone | the MiB/s and IOPS it provisions ([`burst::v2`]), with bursts |
+//! | manual | size × level rate | the assigned rate |
+//! | flexible | purchased MiB/s | the assigned rate |
+//! | custom | purchased MiB/s and IOPS | the assigned rate and IOPS |
+//! | shared | size × level rate | the budget, shared by [`Shares`](crate::Shares); the assigned rate is guaranteed |
+//! | provisioned-v1 | none, only the size | by quota ([`burst::v1`]), with bursts |
+//! | provisioned-v2 | none, only the size | the provisioned rate and IOPS ([`burst::v2`]), with bursts |
 //!
-//! Exact integer arithmetic; not here: names, persistence, and when a change takes place.
+//! Exact integer arithmetic. Names, persistence and the time of a change are not here.
 
 use core::fmt;
 use core::str::FromStr;
@@ -26,7 +25,7 @@ const TIB_SHIFT: u32 = 40;
 /// Bytes in one MiB, as an exponent of two.
 const MIB_SHIFT: u32 = 20;
 
-/// The service level of a pool: how much throughput each TiB of it buys. Never nothing.
+/// The service level of a pool: the throughput for each TiB, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Level {
     rate_per_tib: BytesPerSecond,
@@ -50,34 +49,34 @@ impl Level {
         ("extreme", Self::EXTREME),
     ];
 
-    /// A level at which one TiB buys `rate_per_tib`; `None` if that is nothing.
+    /// A level of `rate_per_tib`; `None` if that is zero.
     #[must_use]
     pub fn new(rate_per_tib: BytesPerSecond) -> Option<Self> {
         (rate_per_tib > BytesPerSecond::ZERO).then_some(Self { rate_per_tib })
     }
 
-    /// The rate that one TiB buys.
+    /// The rate for one TiB.
     #[must_use]
     pub const fn rate_per_tib(self) -> BytesPerSecond {
         self.rate_per_tib
     }
 
-    /// The rate that `bytes` of provisioned size buy, rounded down to a whole byte per second.
+    /// The rate for `bytes` of provisioned size, rounded down to a whole byte per second.
     #[must_use]
     pub fn rate_for(self, bytes: u64) -> BytesPerSecond {
         let product = u128::from(bytes) * u128::from(self.rate_per_tib.0);
         BytesPerSecond(narrow(product >> TIB_SHIFT))
     }
 
-    /// The other way round: the least size that buys `rate`, in bytes; `u64::MAX` if no size
-    /// that can be stated does.
+    /// The inverse of [`rate_for`](Self::rate_for): the least size for `rate`, in bytes, saturated
+    /// at `u64::MAX`.
     #[must_use]
     pub fn size_for(self, rate: BytesPerSecond) -> u64 {
         narrow((u128::from(rate.0) << TIB_SHIFT).div_ceil(self.rate_per_tib.0.into()))
     }
 
-    /// The slowest level at which `bytes` of provisioned size buy `rate`; the fastest that can be
-    /// stated if none does.
+    /// The slowest level with at least `rate` for `bytes` of provisioned size, saturated at the
+    /// fastest level.
     #[must_use]
     pub fn least(rate: BytesPerSecond, bytes: u64) -> Self {
         let per_tib = (u128::from(rate.0) << TIB_SHIFT).div_ceil(u128::from(bytes).max(1));
@@ -85,26 +84,26 @@ impl Level {
     }
 }
 
-/// The model by which the volumes of a pool get their limits.
+/// The name of a contract model, as in a request for one. [`Model`] adds the figures of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Qos {
-    /// Quota × level rate, linear, without steps.
+    /// The limit is quota × level rate, linear, without steps.
     #[default]
     Auto,
-    /// Each volume is given its own rate, whatever its quota.
+    /// Each volume is assigned a rate, whatever its quota.
     Manual,
-    /// Each volume is given its own rate, out of a rate that the pool buys apart from its size, as
-    /// Azure NetApp Files has it.
+    /// Each volume is assigned a rate, out of a rate that the pool purchases separately from its
+    /// size, as in Azure NetApp Files.
     Flexible,
-    /// Each volume is given its own rate and operations, out of those that the pool buys apart from
-    /// its size and from each other, as Google Cloud NetApp Volumes has it.
+    /// Each volume is assigned a rate and operations, which the pool purchases separately from its
+    /// size and from each other, as in Google Cloud NetApp Volumes.
     Custom,
-    /// All share the pool's rate, size × level, by what each wants: Azure NetApp Files Elastic and
-    /// Google Cloud NetApp Volumes Flex. A volume may be given some of it for certain.
+    /// All volumes share size × level rate according to demand, as in Azure NetApp Files Elastic
+    /// and Google Cloud NetApp Volumes Flex. A volume may be guaranteed a part of it.
     Shared,
-    /// Everything follows from the quota, with credits for bursts: Azure Files, provisioned v1.
+    /// Limits follow from the quota, with burst credits: Azure Files, provisioned v1.
     ProvisionedV1,
-    /// Each volume provisions MiB/s and IOPS, with credits for bursts: Azure Files, provisioned v2.
+    /// Each volume provisions MiB/s and IOPS, with burst credits: Azure Files, provisioned v2.
     ProvisionedV2,
 }
 
@@ -133,43 +132,6 @@ impl Qos {
             Self::ProvisionedV2 => "provisioned-v2",
         }
     }
-
-    /// Whether each volume is given its own rate, out of the pool's.
-    #[must_use]
-    pub const fn gives_rates(self) -> bool {
-        matches!(self, Self::Manual | Self::Flexible | Self::Custom)
-    }
-
-    /// Whether all volumes share the pool's rate, of which each may be given some for certain.
-    #[must_use]
-    pub const fn shares(self) -> bool {
-        matches!(self, Self::Shared)
-    }
-
-    /// Whether each volume may provision its own rate and operations, out of nothing that the pool
-    /// has.
-    #[must_use]
-    pub const fn provisions(self) -> bool {
-        matches!(self, Self::ProvisionedV2)
-    }
-
-    /// Whether the level of a pool has a part in what its volumes may use.
-    #[must_use]
-    pub const fn has_level(self) -> bool {
-        matches!(self, Self::Auto | Self::Manual | Self::Shared)
-    }
-
-    /// Whether the pool buys its rate apart from its size, so that its level has no part in it.
-    #[must_use]
-    pub const fn buys_rate(self) -> bool {
-        matches!(self, Self::Flexible | Self::Custom)
-    }
-
-    /// Whether the pool buys operations, of which each volume is given its own.
-    #[must_use]
-    pub const fn buys_iops(self) -> bool {
-        matches!(self, Self::Custom)
-    }
 }
 
 /// A word that names no model.
@@ -180,15 +142,6 @@ pub struct UnknownName {
     pub what: &'static str,
     /// The names there are.
     pub allowed: &'static str,
-}
-
-impl Terms {
-    /// The volume's provision under v2: the given one, or the one recommended for its size.
-    fn provisions(&self) -> (BytesPerSecond, Iops) {
-        let (rate, iops) = burst::v2_recommended(self.quota_bytes);
-        let given = self.manual_rate > BytesPerSecond::ZERO;
-        (if given { self.manual_rate } else { rate }, self.manual_iops.unwrap_or(iops))
-    }
 }
 
 impl fmt::Display for Qos {
@@ -211,37 +164,135 @@ impl FromStr for Qos {
 
 /// A volume's demands on its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct Demand {
     /// The provisioned size, in bytes.
     pub quota_bytes: u64,
-    /// The rate that its pool gives it; in a shared pool what it has for certain, or zero; without
-    /// meaning in an auto pool.
-    pub manual_rate: BytesPerSecond,
-    /// The operations that a custom pool gives it. Where that is not said it is the part of the
-    /// pool's that its rate is of the pool's rate.
-    pub manual_iops: Option<Iops>,
+    /// The rate assigned to the volume. Manual, flexible and custom pools require one; in a shared
+    /// pool it is the guaranteed minimum, under provisioned-v2 the provisioned rate.
+    pub rate: Option<BytesPerSecond>,
+    /// The operations assigned to the volume, in custom and provisioned-v2 pools.
+    pub iops: Option<Iops>,
 }
 
-/// The figures that a pool buys apart from its size.
+impl Demand {
+    /// The provisioned rate and operations under v2: the assigned ones, or those recommended for
+    /// the size.
+    fn provisioned(&self) -> (BytesPerSecond, Iops) {
+        let (rate, iops) = burst::v2_recommended(self.quota_bytes);
+        (self.rate.unwrap_or(rate), self.iops.unwrap_or(iops))
+    }
+
+    /// The assigned rate; without one, the volume may transfer nothing.
+    fn assigned_rate(&self) -> BytesPerSecond {
+        self.rate.unwrap_or_default()
+    }
+}
+
+/// A contract model, with the figures from which a pool of that model gets its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Each volume gets quota × level rate.
+    Auto(Level),
+    /// Each volume is assigned a part of size × level rate.
+    Manual(Level),
+    /// All volumes share size × level rate.
+    Shared(Level),
+    /// Each volume is assigned a part of the purchased rate.
+    Flexible {
+        /// The purchased rate.
+        rate: BytesPerSecond,
+    },
+    /// Each volume is assigned a part of the purchased rate and operations.
+    Custom {
+        /// The purchased rate.
+        rate: BytesPerSecond,
+        /// The purchased operations a second.
+        iops: Iops,
+    },
+    /// The limits of each volume follow from its quota; there is no budget.
+    ProvisionedV1,
+    /// Each volume provisions its own limits; there is no budget.
+    ProvisionedV2,
+}
+
+/// Figures that a pool purchases separately from its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bought {
     /// The rate, in flexible and custom pools.
-    pub rate: BytesPerSecond,
+    pub rate: Option<BytesPerSecond>,
     /// The operations a second, in custom pools.
-    pub iops: Iops,
+    pub iops: Option<Iops>,
 }
 
-impl Bought {
+impl Model {
+    /// The model `qos` at `level` with the purchased figures. A figure that the model requires and
+    /// `bought` lacks is zero.
+    #[must_use]
+    pub fn new(qos: Qos, level: Level, bought: Bought) -> Self {
+        let (rate, iops) = (bought.rate.unwrap_or_default(), bought.iops.unwrap_or_default());
+        match qos {
+            Qos::Auto => Self::Auto(level),
+            Qos::Manual => Self::Manual(level),
+            Qos::Shared => Self::Shared(level),
+            Qos::Flexible => Self::Flexible { rate },
+            Qos::Custom => Self::Custom { rate, iops },
+            Qos::ProvisionedV1 => Self::ProvisionedV1,
+            Qos::ProvisionedV2 => Self::ProvisionedV2,
+        }
+    }
+
+    /// The name of the model.
+    #[must_use]
+    pub const fn qos(&self) -> Qos {
+        match self {
+            Self::Auto(_) => Qos::Auto,
+            Self::Manual(_) => Qos::Manual,
+            Self::Shared(_) => Qos::Shared,
+            Self::Flexible { .. } => Qos::Flexible,
+            Self::Custom { .. } => Qos::Custom,
+            Self::ProvisionedV1 => Qos::ProvisionedV1,
+            Self::ProvisionedV2 => Qos::ProvisionedV2,
+        }
+    }
+
+    /// The figures that the pool purchases.
+    #[must_use]
+    pub const fn bought(&self) -> Bought {
+        match *self {
+            Self::Flexible { rate } => Bought { rate: Some(rate), iops: None },
+            Self::Custom { rate, iops } => Bought { rate: Some(rate), iops: Some(iops) },
+            Self::Auto(_)
+            | Self::Manual(_)
+            | Self::Shared(_)
+            | Self::ProvisionedV1
+            | Self::ProvisionedV2 => Bought { rate: None, iops: None },
+        }
+    }
+
+    /// The same model at another level, where the level matters.
+    #[must_use]
+    pub const fn at(self, level: Level) -> Self {
+        match self {
+            Self::Auto(_) => Self::Auto(level),
+            Self::Manual(_) => Self::Manual(level),
+            Self::Shared(_) => Self::Shared(level),
+            Self::Flexible { .. }
+            | Self::Custom { .. }
+            | Self::ProvisionedV1
+            | Self::ProvisionedV2 => self,
+        }
+    }
+
     /// Flexible, the least: 128 MiB/s come with a pool of any size.
     pub const FLEXIBLE_RATE_MIN: BytesPerSecond = BytesPerSecond::from_mib(128);
     /// Flexible, the most for each TiB: five times 128 MiB/s.
     pub const FLEXIBLE_PER_TIB_MAX: Level =
         Level { rate_per_tib: BytesPerSecond::from_mib(5 * 128) };
-    /// Custom, the most.
+    /// Custom, the highest rate.
     pub const CUSTOM_RATE_MAX: BytesPerSecond = BytesPerSecond::from_mib(5120);
-    /// Custom, the most.
+    /// Custom, the most operations.
     pub const CUSTOM_IOPS_MAX: Iops = Iops(160_000);
-    /// Custom, for each MiB/s unless something else is asked for.
+    /// Custom, the default for each MiB/s.
     pub const CUSTOM_IOPS_PER_MIB: u64 = 16;
 
     /// The operations that come with `rate` in a custom pool.
@@ -252,7 +303,7 @@ impl Bought {
     }
 }
 
-/// The least that custom pools buy, which an operator may choose.
+/// The minimums that custom pools must purchase, which the operator may configure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floors {
     /// In bytes.
@@ -268,17 +319,13 @@ impl Default for Floors {
     }
 }
 
-/// The figures that a pool has to give.
+/// A pool, as far as its contract is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// The service level.
-    pub level: Level,
-    /// The contract model.
-    pub qos: Qos,
     /// The provisioned size, in bytes.
     pub size_bytes: u64,
-    /// The figures bought apart from the size; without meaning in models that buy nothing.
-    pub bought: Bought,
+    /// The contract model.
+    pub model: Model,
 }
 
 /// A change that would make room for a rate.
@@ -437,96 +484,103 @@ pub enum Infeasible {
 }
 
 impl Pool {
-    /// All that the pool can give; `None` where volumes provision for themselves, and its size is
-    /// all that they share.
+    /// The limits that all volumes together have; `None` in the provisioned models, where volumes
+    /// have only the size in common.
     #[must_use]
     pub fn budget(&self) -> Option<Limits> {
-        Some(match self.qos {
-            Qos::ProvisionedV1 | Qos::ProvisionedV2 => return None,
-            Qos::Auto | Qos::Manual | Qos::Shared => {
-                Limits::of(self.level.rate_for(self.size_bytes))
+        match self.model {
+            Model::ProvisionedV1 | Model::ProvisionedV2 => None,
+            Model::Auto(level) | Model::Manual(level) | Model::Shared(level) => {
+                Some(Limits::of(level.rate_for(self.size_bytes)))
             }
-            Qos::Flexible => Limits::of(self.bought.rate),
-            Qos::Custom => Limits { iops: Some(self.bought.iops), ..Limits::of(self.bought.rate) },
-        })
+            Model::Flexible { rate } => Some(Limits::of(rate)),
+            Model::Custom { rate, iops } => Some(Limits { iops: Some(iops), ..Limits::of(rate) }),
+        }
     }
 
     /// The limits of a volume under the pool's model.
     #[must_use]
-    pub fn limits(&self, volume: Terms) -> Limits {
-        match self.qos {
-            Qos::Auto => Limits::of(self.level.rate_for(volume.quota_bytes)),
-            Qos::Shared => Limits::of(self.level.rate_for(self.size_bytes)),
-            Qos::Manual | Qos::Flexible => Limits::of(volume.manual_rate),
-            Qos::Custom => {
-                let iops = volume.manual_iops.unwrap_or_else(|| self.share(volume.manual_rate));
-                Limits { iops: Some(iops), ..Limits::of(volume.manual_rate) }
+    pub fn limits(&self, volume: Demand) -> Limits {
+        match self.model {
+            Model::Auto(level) => Limits::of(level.rate_for(volume.quota_bytes)),
+            Model::Shared(level) => Limits::of(level.rate_for(self.size_bytes)),
+            Model::Manual(_) | Model::Flexible { .. } => Limits::of(volume.assigned_rate()),
+            Model::Custom { rate, iops } => {
+                let assigned = volume.assigned_rate();
+                let iops = volume.iops.unwrap_or_else(|| share(iops, assigned, rate));
+                Limits { iops: Some(iops), ..Limits::of(assigned) }
             }
-            Qos::ProvisionedV1 => burst::v1(volume.quota_bytes),
-            Qos::ProvisionedV2 => {
-                let (rate, iops) = volume.provisions();
+            Model::ProvisionedV1 => burst::v1(volume.quota_bytes),
+            Model::ProvisionedV2 => {
+                let (rate, iops) = volume.provisioned();
                 burst::v2(rate, iops)
             }
         }
     }
 
-    /// A volume's part of the pool's budget: its limits, or in a shared pool the part it has for
-    /// certain.
+    /// A volume's part of the pool's budget: its limits, or in a shared pool its guaranteed
+    /// minimum.
     #[must_use]
-    pub fn given(&self, volume: Terms) -> Limits {
-        match self.qos.shares() {
-            true => Limits::of(volume.manual_rate),
-            false => self.limits(volume),
+    pub fn given(&self, volume: Demand) -> Limits {
+        match self.model {
+            Model::Shared(_) => Limits::of(volume.assigned_rate()),
+            _ => self.limits(volume),
         }
     }
 
-    /// The budget out of which volumes are given something, if they are.
+    /// The budget that is divided among the volumes. In an auto pool the quotas divide it, so
+    /// that a pool with room for the quotas has enough.
     fn divided(&self) -> Option<Limits> {
-        self.budget().filter(|_| self.qos.gives_rates() || self.qos.shares())
+        match self.model {
+            Model::Auto(_) | Model::ProvisionedV1 | Model::ProvisionedV2 => None,
+            Model::Manual(_) | Model::Shared(_) | Model::Flexible { .. } | Model::Custom { .. } => {
+                self.budget()
+            }
+        }
     }
 
-    /// The part of the pool's operations that `rate` is of its rate, rounded down, so that the
-    /// parts together are never more than the whole.
-    fn share(&self, rate: BytesPerSecond) -> Iops {
-        let part = u128::from(self.bought.iops.0) * u128::from(rate.0);
-        Iops(narrow(part / u128::from(self.bought.rate.0).max(1)))
-    }
-
-    /// Whether the pool buys what its model allows at its size.
+    /// Whether the pool purchases what its model allows at its size.
     ///
     /// # Errors
     /// `BoughtRate`, `BoughtIops`.
     pub fn check_bought(&self, floors: Floors) -> Result<(), Infeasible> {
-        let (least, most) = match self.qos {
-            Qos::Auto | Qos::Manual | Qos::Shared | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
-                return Ok(());
+        let check_rate = |asked, least: BytesPerSecond, most: BytesPerSecond| {
+            let most = most.max(least);
+            match (least..=most).contains(&asked) {
+                true => Ok(()),
+                false => Err(Infeasible::BoughtRate { asked, least, most }),
             }
-            Qos::Flexible => {
-                let least = Bought::FLEXIBLE_RATE_MIN;
-                (least, Bought::FLEXIBLE_PER_TIB_MAX.rate_for(self.size_bytes).max(least))
-            }
-            Qos::Custom => (floors.rate, Bought::CUSTOM_RATE_MAX.max(floors.rate)),
         };
-        let Bought { rate, iops } = self.bought;
-        if !(least..=most).contains(&rate) {
-            return Err(Infeasible::BoughtRate { asked: rate, least, most });
+        match self.model {
+            Model::Auto(_)
+            | Model::Manual(_)
+            | Model::Shared(_)
+            | Model::ProvisionedV1
+            | Model::ProvisionedV2 => Ok(()),
+            Model::Flexible { rate } => {
+                let most = Model::FLEXIBLE_PER_TIB_MAX.rate_for(self.size_bytes);
+                check_rate(rate, Model::FLEXIBLE_RATE_MIN, most)
+            }
+            Model::Custom { rate, iops: asked } => {
+                check_rate(rate, floors.rate, Model::CUSTOM_RATE_MAX)?;
+                let (least, most) = (floors.iops, Model::CUSTOM_IOPS_MAX.max(floors.iops));
+                match (least..=most).contains(&asked) {
+                    true => Ok(()),
+                    false => Err(Infeasible::BoughtIops { asked, least, most }),
+                }
+            }
         }
-        let (least, most) = (floors.iops, Bought::CUSTOM_IOPS_MAX.max(floors.iops));
-        if self.qos.buys_iops() && !(least..=most).contains(&iops) {
-            return Err(Infeasible::BoughtIops { asked: iops, least, most });
-        }
-        Ok(())
     }
 
-    /// Whether `asked` fits in beside the `others` (the pool's volumes without the one that is
-    /// being made or changed).
+    /// Whether `asked` fits beside the `others` (the volumes of the pool without the one that is
+    /// created or changed).
     ///
     /// # Errors
     /// The rule broken and what would be allowed, by quota first, then by throughput, then by IOPS.
     pub fn check_volume(
         &self,
-        others: impl IntoIterator<Item = Terms>,
-        asked: Terms,
+        others: impl IntoIterator<Item = Demand>,
+        asked: Demand,
     ) -> Result<(), Infeasible> {
         let others = self.totals(others);
         self.check_usable(asked)?;
@@ -562,7 +616,7 @@ impl Pool {
     ///
     /// # Errors
     /// The rule broken and what would be allowed.
-    pub fn check(&self, volumes: impl IntoIterator<Item = Terms>) -> Result<(), Infeasible> {
+    pub fn check(&self, volumes: impl IntoIterator<Item = Demand>) -> Result<(), Infeasible> {
         let mut usable = Ok(());
         let totals = self.totals(volumes.into_iter().inspect(|&volume| {
             usable = usable.and_then(|()| self.check_usable(volume));
@@ -590,69 +644,65 @@ impl Pool {
 
     /// The slowest level at which the pool would carry its `volumes`, whatever level it has.
     #[must_use]
-    pub fn least_level(&self, volumes: impl IntoIterator<Item = Terms>) -> Level {
-        match self.qos {
-            Qos::Auto => {
+    pub fn least_level(&self, volumes: impl IntoIterator<Item = Demand>) -> Level {
+        match self.model {
+            Model::Auto(_) => {
                 let least = volumes.into_iter().map(|volume| volume.quota_bytes).min();
                 Level::least(BytesPerSecond(1), least.unwrap_or(u64::MAX))
             }
-            Qos::Manual | Qos::Shared => {
+            Model::Manual(_) | Model::Shared(_) => {
                 let needed = BytesPerSecond(narrow(self.totals(volumes).rates).max(1));
                 Level::least(needed, self.size_bytes)
             }
-            Qos::Flexible | Qos::Custom | Qos::ProvisionedV1 | Qos::ProvisionedV2 => {
-                Level::least(BytesPerSecond::ZERO, self.size_bytes)
-            }
+            Model::Flexible { .. }
+            | Model::Custom { .. }
+            | Model::ProvisionedV1
+            | Model::ProvisionedV2 => Level::least(BytesPerSecond::ZERO, self.size_bytes),
         }
     }
 
     /// The change that would give the pool this rate.
     fn remedy(&self, rate: BytesPerSecond) -> Remedy {
-        match self.qos.buys_rate() {
-            true => Remedy::Buy(rate),
-            false => Remedy::Size(self.level.size_for(rate)),
+        match self.model {
+            Model::Auto(level) | Model::Manual(level) | Model::Shared(level) => {
+                Remedy::Size(level.size_for(rate))
+            }
+            Model::Flexible { .. }
+            | Model::Custom { .. }
+            | Model::ProvisionedV1
+            | Model::ProvisionedV2 => Remedy::Buy(rate),
         }
     }
 
-    /// Whether the volume could do any I/O at all.
-    fn check_usable(&self, volume: Terms) -> Result<(), Infeasible> {
-        if self.qos.provisions() {
-            let (rate, iops) = volume.provisions();
-            let (rates, operations) = (burst::V2_RATE, burst::V2_IOPS);
-            if !rates.contains(&rate) {
-                let (least, most) = rates.into_inner();
-                return Err(Infeasible::ProvisionedRate { asked: rate, least, most });
-            }
-            if !operations.contains(&iops) {
-                let (least, most) = operations.into_inner();
-                return Err(Infeasible::ProvisionedIops { asked: iops, least, most });
-            }
-        }
+    /// Whether the volume could do any I/O, and provisions no more than is allowed.
+    fn check_usable(&self, volume: Demand) -> Result<(), Infeasible> {
         let Limits { rate, iops, .. } = self.limits(volume);
-        if rate == BytesPerSecond::ZERO {
-            return Err(match self.qos.gives_rates() {
-                true => Infeasible::ZeroRate,
-                false => Infeasible::QuotaWithoutRate {
+        let without_rate = rate == BytesPerSecond::ZERO;
+        match self.model {
+            Model::Auto(level) | Model::Shared(level) if without_rate => {
+                Err(Infeasible::QuotaWithoutRate {
                     asked_bytes: volume.quota_bytes,
-                    least_bytes: self.level.size_for(BytesPerSecond(1)),
-                },
-            });
+                    least_bytes: level.size_for(BytesPerSecond(1)),
+                })
+            }
+            Model::Manual(_) | Model::Flexible { .. } | Model::Custom { .. } if without_rate => {
+                Err(Infeasible::ZeroRate)
+            }
+            Model::Custom { rate: of, iops: all } if iops == Some(Iops(0)) => {
+                let least = u128::from(of.0).div_ceil(all.0.max(1).into());
+                let least = BytesPerSecond(narrow(least));
+                Err(match volume.iops {
+                    Some(_) => Infeasible::ZeroIops,
+                    None => Infeasible::RateWithoutIops { asked: rate, least },
+                })
+            }
+            Model::ProvisionedV2 => check_provisioned(volume),
+            _ => Ok(()),
         }
-        if iops == Some(Iops(0)) {
-            let least = u128::from(self.bought.rate.0).div_ceil(self.bought.iops.0.max(1).into());
-            return Err(match volume.manual_iops {
-                Some(_) => Infeasible::ZeroIops,
-                None => Infeasible::RateWithoutIops {
-                    asked: rate,
-                    least: BytesPerSecond(narrow(least)),
-                },
-            });
-        }
-        Ok(())
     }
 
     /// The sums over `volumes`.
-    fn totals(&self, volumes: impl IntoIterator<Item = Terms>) -> Totals {
+    fn totals(&self, volumes: impl IntoIterator<Item = Demand>) -> Totals {
         let none = Totals { quotas: 0, rates: 0, iops: 0 };
         volumes.into_iter().fold(none, |sum, volume| {
             let limits = self.given(volume);
@@ -663,6 +713,27 @@ impl Pool {
             }
         })
     }
+}
+
+/// Whether what a volume provisions under v2 is within the published bounds.
+fn check_provisioned(volume: Demand) -> Result<(), Infeasible> {
+    let (asked, iops) = volume.provisioned();
+    if !burst::V2_RATE.contains(&asked) {
+        let (least, most) = burst::V2_RATE.into_inner();
+        return Err(Infeasible::ProvisionedRate { asked, least, most });
+    }
+    if !burst::V2_IOPS.contains(&iops) {
+        let (least, most) = burst::V2_IOPS.into_inner();
+        return Err(Infeasible::ProvisionedIops { asked: iops, least, most });
+    }
+    Ok(())
+}
+
+/// The share of `iops` in the proportion of `rate` to the rate `of` the pool, rounded down, so that
+/// the shares together are never more than the whole.
+fn share(iops: Iops, rate: BytesPerSecond, of: BytesPerSecond) -> Iops {
+    let part = u128::from(iops.0) * u128::from(rate.0);
+    Iops(narrow(part / u128::from(of.0).max(1)))
 }
 
 /// Sums that can't overflow: 2^64 volumes of 2^64 bytes fit.

@@ -27,7 +27,7 @@ pub mod shares;
 pub mod verdict;
 
 pub use admission::Admission;
-pub use contract::{Bought, Change, Floors, Infeasible, Level, Pool, Qos, Terms};
+pub use contract::{Bought, Change, Demand, Floors, Infeasible, Level, Model, Pool, Qos};
 pub use files::{FileCharge, Files};
 pub use limits::{Burst, Ceiling, Limits};
 pub use line::{Asks, Charged, Line};

@@ -399,7 +399,7 @@ impl PoolSums {
             size: pool.size_bytes,
             allocated: volumes().map(|volume| volume.quota_bytes).sum(),
             budget: pool.contract().budget().map_or(given, |budget| budget.rate.0),
-            operations: pool.iops.map_or(0, |iops| iops.0),
+            operations: pool.model.bought().iops.map_or(0, |iops| iops.0),
             given,
         }
     }

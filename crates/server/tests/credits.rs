@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use weir_catalog::{Catalog, Iops, Mode, NewPool, NewVolume, PoolChange, Qos, VolumeChange};
+use weir_catalog::{
+    Catalog, Iops, Mode, NewPool, NewVolume, PoolChange, Qos, Terms, TermsChange, VolumeChange,
+};
 use weir_core::VolumeId;
 use weir_server::{Server, ServerConfig};
 
@@ -36,7 +38,13 @@ impl Bed {
         catalog.create_pool(&pool, Mode::Commit).unwrap();
         let (name, pool) = ("v".to_owned(), "p".to_owned());
         let iops = Some(Iops(3000));
-        let volume = NewVolume { name, pool, quota_bytes: 64 * GIB, iops, ..NewVolume::default() };
+        let volume = NewVolume {
+            name,
+            pool,
+            quota_bytes: 64 * GIB,
+            terms: Terms { iops, ..Terms::default() },
+            ..NewVolume::default()
+        };
         catalog.create_volume(&volume, Mode::Commit).unwrap();
         bed
     }
@@ -106,7 +114,10 @@ fn credits_are_kept_ahead_before_they_are_spent_faster() {
         server.plane().apply(done.snapshot).unwrap();
         server.catalog().credits().unwrap().get(&bed.volume).copied()
     };
-    let iops = |iops| VolumeChange { iops: Some(Some(Iops(iops))), ..VolumeChange::default() };
+    let iops = |iops| VolumeChange {
+        terms: TermsChange { iops: Some(Some(Iops(iops))), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     // 20 s of a burst of three times the base.
     let faster = 20 * 2 * 34_133;
     assert_eq!(kept(iops(34_133)), Some(FULL - faster));

@@ -109,7 +109,7 @@ fn an_operator_makes_changes_and_deletes() {
     assert!(made.contains("mount -t nfs -o vers=3") && made.contains(",nolock 127.0.0.1:/home"));
     let resized = server.done("volume resize home 2TiB");
     assert!(resized.contains("home    64 MiB/s      128 MiB/s"), "{resized}");
-    server.done("volume resize home --quota 1TiB");
+    server.done("volume resize home 1TiB");
     let plan = server.done("pool set fast --level ultra --dry-run");
     assert!(plan.starts_with("Dry run, nothing is changed"), "{plan}");
     assert!(plan.contains("home    64 MiB/s      128 MiB/s"), "{plan}");
@@ -125,7 +125,7 @@ fn an_operator_makes_changes_and_deletes() {
     assert!(off.contains("home    48 MiB/s, 500 IOPS  48 MiB/s"), "{off}");
     assert!(server.done("volume list").contains("48 MiB/s"));
     server.done("export add home --network 10.0.0.0/8 --access ro");
-    assert!(server.done("volume export list home").contains("10.0.0.0/8   ro      root"));
+    assert!(server.done("export list home").contains("10.0.0.0/8   ro      root"));
     server.done("export remove home --network 10.0.0.0/8");
     let plan = server.done("volume delete home --dry-run");
     assert!(plan.contains("home would be deleted with all its files, 0 B"), "{plan}");
@@ -278,7 +278,7 @@ fn refusals_end_with_1_and_nonsense_with_2() {
     for (line, part) in [
         ("volume create x --pool fast --quota 10G", "use 10GiB"),
         ("volume create x --pool fast --quota 10", "no unit"),
-        ("volume set home", "--quota"),
+        ("volume set home", "--throughput"),
         (
             "pool create y --qos gold --level standard --size 1TiB",
             "use auto, manual, flexible, custom",
@@ -726,6 +726,29 @@ fn a_history_that_is_broken_or_gone_does_not_stop_the_server() {
     server.stop();
 }
 
+#[test]
+fn each_command_has_one_spelling_and_earlier_spellings_still_work() {
+    let server = Server::with_volume();
+    assert!(server.done("volume resize home --quota 2TiB").contains("128 MiB/s"));
+    assert!(server.done("volume set home --quota 1TiB").contains("64 MiB/s"));
+    server.done("pool resize fast --size 5TiB");
+    assert_eq!(server.done("volume export list home"), server.done("export list home"));
+    for (line, hidden) in [
+        ("volume resize --help", "--quota"),
+        ("volume set --help", "--quota"),
+        ("pool resize --help", "--size"),
+        ("volume --help", "export"),
+    ] {
+        let help = server.done(line);
+        let mut first = help.lines().filter_map(|line| line.split_whitespace().next());
+        assert!(first.all(|word| word != hidden), "{line}: {help}");
+    }
+    // A new volume takes the terms that a change takes.
+    server.done("volume create free --pool fast --quota 1GiB --iops auto --max-iops none");
+    assert!(!server.done("volume show free").contains("most"));
+    server.stop();
+}
+
 /// A shell of this machine reads the completions; nothing is asked of bash-completion.
 #[test]
 fn bash_completes_commands_and_options() {
@@ -741,6 +764,9 @@ fn bash_completes_commands_and_options() {
     };
     assert_eq!(completed("weir volume cr", "cr"), "create\n");
     assert_eq!(completed("weir volume create --q", "--q"), "--quota\n");
+    assert_eq!(completed("weir volume ex", "ex"), "\n", "an alias is not completed");
+    assert_eq!(completed("weir volume resize --q", "--q"), "\n", "an alias is not completed");
+    assert_eq!(completed("weir --ver", "--ver"), "--version\n");
     assert_eq!(completed("weir volume nothing-like-this", "nothing-like-this"), "\n");
 }
 

@@ -1,10 +1,10 @@
-//! The words for what the arithmetic of contracts refuses.
+//! Messages for refusals by the arithmetic of contracts.
 
 use weir_core::units::{Bytes, Rate};
 use weir_qos::contract::{Infeasible, Remedy};
 use weir_qos::rate::BytesPerSecond;
 
-/// The rule broken, in units people use.
+/// The violated rule, with units.
 pub(super) fn infeasible(rule: Infeasible) -> String {
     match rule {
         Infeasible::Quota { asked_bytes, free_bytes, size_needed_bytes } => format!(
@@ -74,7 +74,7 @@ pub(super) fn infeasible(rule: Infeasible) -> String {
     }
 }
 
-/// The message that a rate can't be had, with the bounds.
+/// The message for a rate out of range.
 fn out_of_bounds(
     had: &str,
     asked: BytesPerSecond,

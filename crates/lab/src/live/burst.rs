@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use anyhow::Result;
 use drain::{Drained, Plan, drain};
 use std::time::{Duration, Instant};
-use weir_api::{Qos, VolumeChange};
+use weir_api::{Qos, TermsChange, VolumeChange};
 
 const LEVEL: &str = "standard";
 /// Room for a volume of [`Shrink::Quota`].
@@ -110,7 +110,10 @@ impl Model {
             quota_bytes: Some(gibibytes * GIB),
             ..VolumeChange::default()
         };
-        let iops = |iops| VolumeChange { iops: Some(iops), ..VolumeChange::default() };
+        let iops = |iops| VolumeChange {
+            terms: TermsChange { iops: Some(iops), ..TermsChange::default() },
+            ..VolumeChange::default()
+        };
         match self.shrink {
             Shrink::Quota(gibibytes) => [quota(gibibytes), quota(self.quota_gibibytes)],
             Shrink::Iops(few) => [iops(Some(few)), iops(self.limits.iops)],

@@ -9,20 +9,23 @@ fn mib(rate: u64) -> BytesPerSecond {
 }
 
 fn pool(qos: Qos, size_bytes: u64) -> Pool {
-    Pool {
-        level: Level::STANDARD,
-        qos,
-        size_bytes,
-        bought: Bought { rate: mib(128), iops: Iops(2048) },
-    }
+    let bought = Bought { rate: Some(mib(128)), iops: Some(Iops(2048)) };
+    let model = Model::new(qos, Level::STANDARD, bought);
+    assert_eq!(model.qos(), qos);
+    Pool { size_bytes, model }
 }
 
-fn terms(quota_bytes: u64, manual_rate: BytesPerSecond) -> Terms {
-    Terms { quota_bytes, manual_rate, manual_iops: None }
+/// The same pool at another level.
+fn at(level: Level, pool: Pool) -> Pool {
+    Pool { model: pool.model.at(level), ..pool }
 }
 
-fn auto(quota_bytes: u64) -> Terms {
-    terms(quota_bytes, BytesPerSecond::ZERO)
+fn terms(quota_bytes: u64, rate: BytesPerSecond) -> Demand {
+    Demand { rate: Some(rate), ..auto(quota_bytes) }
+}
+
+fn auto(quota_bytes: u64) -> Demand {
+    Demand { quota_bytes, rate: None, iops: None }
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn auto_limits_are_linear_and_exact() {
         (Level::ULTRA, u64::MAX, BytesPerSecond(u64::MAX >> 13)),
     ];
     for (level, quota, limit) in vectors {
-        let pool = Pool { level, ..pool(Qos::Auto, quota) };
+        let pool = at(level, pool(Qos::Auto, quota));
         assert_eq!(pool.limits(auto(quota)), Limits::of(limit), "{level:?} {quota}");
         assert_eq!(pool.budget(), Some(Limits::of(limit)), "{level:?} {quota}");
     }
@@ -71,10 +74,10 @@ fn the_least_level_carries_the_volumes_and_none_below_it_does() {
     for qos in [Qos::Auto, Qos::Manual] {
         let pool = pool(qos, 3 * TIB);
         let least = pool.least_level(volumes);
-        let (at, below) = (least.rate_per_tib(), BytesPerSecond(least.rate_per_tib().0 - 1));
-        assert_eq!(Pool { level: least, ..pool }.check(volumes), Ok(()), "{qos} {at}");
+        let (rate, below) = (least.rate_per_tib(), BytesPerSecond(least.rate_per_tib().0 - 1));
+        assert_eq!(at(least, pool).check(volumes), Ok(()), "{qos} {rate}");
         if let Some(level) = Level::new(below) {
-            assert!(Pool { level, ..pool }.check(volumes).is_err(), "{qos} {below}");
+            assert!(at(level, pool).check(volumes).is_err(), "{qos} {below}");
         }
     }
     // A level has no part in what is bought.
@@ -141,7 +144,7 @@ fn a_pool_must_carry_its_volumes() {
     );
     assert_eq!(pool(Qos::Auto, 3 * TIB).check(volumes), Ok(()));
     assert_eq!(pool(Qos::Manual, 4 * TIB).check(volumes), Ok(()));
-    let fast = Pool { level: Level::PREMIUM, ..pool(Qos::Manual, 3 * TIB) };
+    let fast = at(Level::PREMIUM, pool(Qos::Manual, 3 * TIB));
     assert_eq!(fast.check(volumes), Ok(()));
 }
 
@@ -178,8 +181,7 @@ fn sums_do_not_wrap() {
 
 #[test]
 fn a_flexible_pool_buys_within_its_published_bounds() {
-    let buys =
-        |size, rate| Pool { bought: Bought { rate, iops: Iops(0) }, ..pool(Qos::Flexible, size) };
+    let buys = |size_bytes, rate| Pool { size_bytes, model: Model::Flexible { rate } };
     let check = |size, rate| buys(size, rate).check_bought(Floors::default());
     // 128 MiB/s come with any size; 1 TiB buys 640, and 3 TiB 1,920.
     for (size, least, most) in [
@@ -208,7 +210,7 @@ fn a_flexible_pool_buys_within_its_published_bounds() {
 }
 
 fn custom(rate: u64, iops: u64) -> Pool {
-    Pool { bought: Bought { rate: mib(rate), iops: Iops(iops) }, ..pool(Qos::Custom, TIB) }
+    Pool { size_bytes: TIB, model: Model::Custom { rate: mib(rate), iops: Iops(iops) } }
 }
 
 #[test]
@@ -227,14 +229,14 @@ fn a_custom_pool_buys_within_its_published_bounds_and_its_floors() {
     }
     let low = Floors { rate: mib(1), iops: Iops(16) };
     assert_eq!(custom(1, 16).check_bought(low), Ok(()));
-    let defaults = [64, 100, 5120, 20_000].map(|rate| Bought::iops_with(mib(rate)));
+    let defaults = [64, 100, 5120, 20_000].map(|rate| Model::iops_with(mib(rate)));
     assert_eq!(defaults, [Iops(1024), Iops(1600), Iops(81_920), Iops(160_000)]);
 }
 
 #[test]
 fn a_custom_volume_has_operations_of_its_own_or_its_part_of_the_pools() {
     let pool = custom(100, 1600);
-    let own = Terms { manual_iops: Some(Iops(1000)), ..terms(GIB, mib(10)) };
+    let own = Demand { iops: Some(Iops(1000)), ..terms(GIB, mib(10)) };
     assert_eq!(pool.limits(terms(GIB, mib(10))).iops, Some(Iops(160)));
     assert_eq!(pool.limits(own), Limits { iops: Some(Iops(1000)), ..Limits::of(mib(10)) });
     assert_eq!(pool.check([own, terms(GIB, mib(37))]), Ok(()));
@@ -244,13 +246,32 @@ fn a_custom_volume_has_operations_of_its_own_or_its_part_of_the_pools() {
     let fewer = custom(100, 1500).check([own, terms(GIB, mib(37)), own]);
     let needed = Iops(2 * 1000 + 1500 * 37 / 100);
     assert_eq!(fewer, Err(Infeasible::PoolIops { budget: Iops(1500), needed }));
-    let nothing = Terms { manual_iops: Some(Iops(0)), ..own };
+    let nothing = Demand { iops: Some(Iops(0)), ..own };
     assert_eq!(pool.check_volume([], nothing), Err(Infeasible::ZeroIops));
     let least = BytesPerSecond(65_536);
     let tiny = terms(GIB, BytesPerSecond(65_535));
     let refused = Err(Infeasible::RateWithoutIops { asked: BytesPerSecond(65_535), least });
     assert_eq!(pool.check_volume([], tiny), refused);
     assert_eq!(pool.check_volume([], terms(GIB, least)), Ok(()));
+}
+
+#[test]
+fn a_volume_provisions_within_the_published_bounds_and_zero_is_not_the_default() {
+    let pool = pool(Qos::ProvisionedV2, TIB);
+    let check = |rate, iops| pool.check_volume([], Demand { quota_bytes: GIB, rate, iops });
+    let rate = |asked| {
+        let (least, most) = burst::V2_RATE.into_inner();
+        Err(Infeasible::ProvisionedRate { asked, least, most })
+    };
+    assert_eq!(check(None, None), Ok(()));
+    assert_eq!(check(Some(mib(100)), Some(Iops(3_000))), Ok(()));
+    assert_eq!(check(Some(BytesPerSecond::ZERO), None), rate(BytesPerSecond::ZERO));
+    assert_eq!(check(Some(mib(99)), None), rate(mib(99)));
+    for asked in [Iops(0), Iops(2_999), Iops(102_401)] {
+        let (least, most) = burst::V2_IOPS.into_inner();
+        let refused = Err(Infeasible::ProvisionedIops { asked, least, most });
+        assert_eq!(check(None, Some(asked)), refused);
+    }
 }
 
 #[test]
@@ -286,7 +307,7 @@ proptest::proptest! {
         iops in 1024..160_000_u64,
     ) {
         let rate = BytesPerSecond(rates.iter().sum());
-        let pool = Pool { bought: Bought { rate, iops: Iops(iops) }, ..custom(1, 1) };
+        let pool = Pool { size_bytes: TIB, model: Model::Custom { rate, iops: Iops(iops) } };
         let volumes: Vec<_> = rates.iter().map(|&rate| terms(1, BytesPerSecond(rate))).collect();
         let total: u64 = volumes.iter().map(|&volume| pool.limits(volume).iops.unwrap().0).sum();
         proptest::prop_assert!(total <= iops && total + rates.len() as u64 >= iops);
@@ -298,9 +319,10 @@ proptest::proptest! {
     fn auto_limits_fit_the_budget(quotas in proptest::collection::vec(65_536..1_u64 << 50, 1..40)) {
         let auto_pool = pool(Qos::Auto, quotas.iter().sum());
         let kept = quotas.iter().map(|&quota| terms(quota, auto_pool.limits(auto(quota)).rate));
-        proptest::prop_assert_eq!(Pool { qos: Qos::Manual, ..auto_pool }.check(kept.clone()), Ok(()));
+        let manual = pool(Qos::Manual, auto_pool.size_bytes);
+        proptest::prop_assert_eq!(manual.check(kept.clone()), Ok(()));
         for volume in kept {
-            proptest::prop_assert!(Level::STANDARD.size_for(volume.manual_rate) <= volume.quota_bytes);
+            proptest::prop_assert!(Level::STANDARD.size_for(volume.rate.unwrap()) <= volume.quota_bytes);
         }
     }
 }

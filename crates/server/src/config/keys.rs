@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_core::limits::IO_BYTES_MAX;
 use weir_core::units::{Bytes, Rate, parse_bytes, parse_rate};
-use weir_qos::Bought;
+use weir_qos::Model;
 use weir_qos::admission::Policy;
 
 /// More connections than any configuration needs.
@@ -446,7 +446,7 @@ fn rate(value: &Value<'_>) -> Result<u64, String> {
 
 /// A rate that a custom pool may buy.
 fn bought(value: &Value<'_>) -> Result<u64, String> {
-    let most = Bought::CUSTOM_RATE_MAX;
+    let most = Model::CUSTOM_RATE_MAX;
     rate(value).and_then(|rate| match rate > most.0 {
         true => Err(format!("must not exceed {most}, the maximum for a custom pool")),
         false => Ok(rate),

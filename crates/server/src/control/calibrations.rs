@@ -1,10 +1,10 @@
 //! `/v1/calibrations`, what was measured that file systems hold, and `/v1/capacity`, what is
 //! promised of it.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
+use super::change::{ChangeResult, Options, WithEtag};
 use super::failure::Failure;
-use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
+use super::preconditions::Target;
 use super::{Control, ControlState, clock, convert, machine};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -44,21 +44,20 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Tagged<weir_api::Calibration>, Failure> {
+) -> Result<WithEtag<weir_api::Calibration>, Failure> {
     let kept = find(&state.0.catalog.snapshot(), &name);
-    Ok(Tagged(kept.ok_or(CatalogError::NoSuch { thing: Thing::Calibration, name })?))
+    Ok(WithEtag(kept.ok_or(CatalogError::NoSuch { thing: Thing::Calibration, name })?))
 }
 
 pub(super) async fn keep(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     new: Result<Json<NewCalibration>, JsonRejection>,
-) -> Answer<weir_api::Calibration> {
-    let (how, Json(new)) = (asked(how)?, new?);
+) -> ChangeResult<weir_api::Calibration> {
+    let Json(new) = new?;
     let (directory, durability) = (name.clone(), state.0.durability);
-    let ask = move |catalog: &Catalog, how| {
+    let apply = move |catalog: &Catalog, asked| {
         let new = Calibration {
             at: clock::seconds(),
             cells: new.cells.iter().map(convert::cell_asked).collect(),
@@ -66,25 +65,24 @@ pub(super) async fn keep(
             machine: machine::describe(directory.as_ref(), durability),
             directory: directory.into(),
         };
-        catalog.keep_calibration(&new, how)
+        catalog.keep_calibration(&new, asked)
     };
-    let terms = Terms::new(how, given, Concerned::Calibration(name.clone()));
-    let settle = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
-    state.change(terms, Shown::Changed, ask, settle).await
+    let target = Target::Calibration(name.clone());
+    let view = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
+    state.change(options, target, apply, view).await
 }
 
 pub(super) async fn forget(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
-) -> Answer<weir_api::Calibration> {
-    let (how, which) = (asked(how)?, name.clone());
-    let terms = Terms::new(how, given, Concerned::Calibration(name.clone()));
-    let ask = move |catalog: &Catalog, how: Asked| catalog.forget_calibration(&which, how);
+    options: Options,
+) -> ChangeResult<weir_api::Calibration> {
+    let which = name.clone();
+    let target = Target::Calibration(name.clone());
+    let apply = move |catalog: &Catalog, asked: Asked| catalog.forget_calibration(&which, asked);
     // After a preview the catalogue still has it.
-    let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
-    state.change(terms, Shown::Changed, ask, settle).await
+    let view = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
+    state.change(options, target, apply, view).await
 }
 
 fn find(snapshot: &Snapshot, directory: &str) -> Option<weir_api::Calibration> {

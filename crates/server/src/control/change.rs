@@ -1,115 +1,115 @@
-//! The one way in which anything changes: catalogue, then data plane, then the answer.
+//! The one path of every change: the catalogue, then the data plane, then the response.
 
 use super::failure::Failure;
-use super::given::{Concerned, Given};
+use super::preconditions::{Preconditions, Target};
 use super::{Control, ControlState};
 use crate::sync::{Arc, lock};
 use axum::Json;
-use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::header::ETAG;
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_api::{Changed, HasEtag, LimitChange, Warning, mibps};
-use weir_catalog::{Asked, Catalog, Claim, Known, Mode, Outcome, Overcommitment, Pool, Snapshot};
+use weir_catalog::{
+    Asked, Catalog, IdempotencyKey, Known, Mode, Outcome, Overcommitment, Pool, Snapshot,
+};
 use weir_core::VolumeId;
 
-/// The header that says that an answer was given before.
+/// The header of a response that repeats an earlier one.
 const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 
-/// The query of every changing request.
+/// The query of a change.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct How {
+struct ChangeQuery {
     #[serde(default)]
     dry_run: bool,
     #[serde(default)]
     overcommit: bool,
 }
 
-/// The query, or why it makes no sense.
-pub(super) type HowQuery = Result<Query<How>, QueryRejection>;
-
-/// Reads [`How`] in the catalogue's words.
-pub(super) fn asked(how: HowQuery) -> Result<Asked, Failure> {
-    let Query(How { dry_run, overcommit }) = how?;
-    let mode = if dry_run { Mode::Preview } else { Mode::Commit };
-    Ok(Asked { mode, overcommit })
-}
-
-/// The volumes whose limits the answer to a change shows.
-pub(super) enum Shown {
-    /// The volumes whose limits the change alters.
-    Changed,
-    /// All of the pool of this name: a change of a pool concerns no others.
-    Pool(String),
-    /// All of the pools of the level of this name.
-    Level(String),
-}
-
-/// The terms on which a change is asked for.
-pub(super) struct Terms {
+/// The options of a change, from its query and headers.
+pub(super) struct Options {
     asked: Asked,
-    given: Given,
-    concerned: Concerned,
+    preconditions: Preconditions,
 }
 
-impl Terms {
-    /// A change of something; one that is made and has a name is made once.
-    pub(super) fn new(asked: impl Into<Asked>, given: Given, concerned: Concerned) -> Self {
-        let mut asked = asked.into();
-        if let (Some(claim), true) = (given.claim, asked.mode.commits()) {
-            asked.mode = Mode::Once(claim);
-        }
-        Self { asked, given, concerned }
+impl Options {
+    /// The options of a change that is made, or only checked for a dry run.
+    pub(super) const fn new(dry_run: bool, overcommit: bool, preconditions: Preconditions) -> Self {
+        let mode = match (dry_run, preconditions.key) {
+            (true, _) => Mode::Preview,
+            (false, Some(key)) => Mode::Once(key),
+            (false, None) => Mode::Commit,
+        };
+        Self { asked: Asked { mode, overcommit }, preconditions }
+    }
+
+    /// Whether the change is made, and not only checked.
+    pub(super) const fn commits(&self) -> bool {
+        self.asked.mode.commits()
     }
 }
 
-/// Something that is shown with its etag.
-pub(super) struct Tagged<T>(pub(super) T);
+impl<S: Sync> FromRequestParts<S> for Options {
+    type Rejection = Failure;
 
-impl<T: HasEtag + Serialize> IntoResponse for Tagged<T> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let preconditions = Preconditions::from_request_parts(parts, state).await?;
+        let query: Result<Query<ChangeQuery>, QueryRejection> = Query::try_from_uri(&parts.uri);
+        let Query(ChangeQuery { dry_run, overcommit }) = query?;
+        Ok(Self::new(dry_run, overcommit, preconditions))
+    }
+}
+
+/// A response with the etag of the object.
+pub(super) struct WithEtag<T>(pub(super) T);
+
+impl<T: HasEtag + Serialize> IntoResponse for WithEtag<T> {
     fn into_response(self) -> Response {
         let etag = self.0.etag().to_owned();
-        tag(&etag, Json(self.0))
+        with_etag(&etag, Json(self.0))
     }
 }
 
-/// An answer with an etag.
-pub(super) fn tag(etag: &str, answer: impl IntoResponse) -> Response {
-    ([(ETAG, format!("\"{etag}\""))], answer).into_response()
+/// A response with an etag.
+pub(super) fn with_etag(etag: &str, response: impl IntoResponse) -> Response {
+    ([(ETAG, format!("\"{etag}\""))], response).into_response()
 }
 
-/// The result of a change, for its answer.
+/// The response to a change.
 pub(super) struct Reply<T> {
     changed: Changed<T>,
-    /// Was it made by the same request before?
-    again: bool,
+    /// Whether it repeats the response to an earlier request with the same key.
+    replayed: bool,
 }
 
-/// A mark in the extensions of an answer: the same request made the change before.
+/// A mark in the extensions of a response that repeats an earlier one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Again;
+pub(super) struct Replayed;
 
-/// The warnings about a change that was made, in the extensions of its answer.
+/// The warnings about a change, in the extensions of the response.
 #[derive(Clone, Debug)]
-pub(super) struct Minded(pub(super) String);
+pub(super) struct Warnings(pub(super) String);
 
 impl<T: HasEtag + Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
         let etag = self.changed.item.as_ref().map(|item| item.etag().to_owned());
-        let minded: Vec<_> = self.changed.warnings.iter().map(|one| one.message.clone()).collect();
+        let warnings: Vec<_> =
+            self.changed.warnings.iter().map(|warning| warning.message.clone()).collect();
         let mut response = match etag.filter(|_| !self.changed.dry_run) {
-            Some(etag) => tag(&etag, Json(self.changed)),
+            Some(etag) => with_etag(&etag, Json(self.changed)),
             None => Json(self.changed).into_response(),
         };
-        if !minded.is_empty() {
-            response.extensions_mut().insert(Minded(minded.join("; ")));
+        if !warnings.is_empty() {
+            response.extensions_mut().insert(Warnings(warnings.join("; ")));
         }
-        if self.again {
-            response.extensions_mut().insert(Again);
+        if self.replayed {
+            response.extensions_mut().insert(Replayed);
             let replayed = HeaderName::from_static(IDEMPOTENCY_REPLAYED);
             response.headers_mut().insert(replayed, HeaderValue::from_static("true"));
         }
@@ -117,74 +117,76 @@ impl<T: HasEtag + Serialize> IntoResponse for Reply<T> {
     }
 }
 
-/// The answer to a change.
-pub(super) type Answer<T> = Result<Reply<T>, Failure>;
+/// The result of a changing request.
+pub(super) type ChangeResult<T> = Result<Reply<T>, Failure>;
 
 impl ControlState {
-    /// Makes a change and answers with what `settle` says of the catalogue after it.
+    /// Makes a change of `target`: `apply` changes the catalogue, and `view` is the object after
+    /// the change, for the response. `view` runs again if an undelivered response is repeated.
     ///
-    /// The change runs where it may wait for the disk, and to its end even if the client goes away.
+    /// The change runs on a thread that may wait for the disk, and to its end even if the client
+    /// disconnects.
     pub(super) async fn change<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
-        terms: Terms,
-        shown: Shown,
-        ask: impl FnOnce(&Catalog, Asked) -> weir_catalog::Result<Outcome> + Send + 'static,
-        settle: impl Fn(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
-    ) -> Answer<T> {
+        options: Options,
+        target: Target,
+        apply: impl FnOnce(&Catalog, Asked) -> weir_catalog::Result<Outcome> + Send + 'static,
+        view: impl Fn(&Control, &Outcome) -> Result<Option<T>, Failure> + Send + 'static,
+    ) -> ChangeResult<T> {
         let control = Arc::clone(&self.0);
         let work = move || {
-            let Terms { asked, given, concerned } = terms;
+            let Options { asked, preconditions } = options;
             let mode = asked.mode;
             let _turn = lock(&control.turn);
             let before = control.catalog.snapshot();
-            if let Mode::Once(claim) = mode
-                && let Some(changed) = control.made_before(&claim, &settle)?
+            if let Mode::Once(key) = mode
+                && let Some(changed) = control.made_before(&key, &view)?
             {
-                return Ok(Reply { changed, again: true });
+                return Ok(Reply { changed, replayed: true });
             }
-            concerned.check(&given, &control, &before)?;
-            let outcome = ask(&control.catalog, asked)?;
+            target.check(&preconditions, &control, &before)?;
+            let outcome = apply(&control.catalog, asked)?;
             if mode.commits() {
                 control.follow(&outcome.snapshot);
             }
-            let item = match (settle(&control, &outcome), mode) {
-                (Err(failure), Mode::Once(claim)) => {
-                    control.catalog.forget_request(&claim)?;
+            let item = match (view(&control, &outcome), mode) {
+                (Err(failure), Mode::Once(key)) => {
+                    control.catalog.forget_request(&key)?;
                     return Err(failure);
                 }
-                (settled, _) => settled?,
+                (item, _) => item?,
             };
             let changed = Changed {
                 dry_run: mode == Mode::Preview,
                 generation: outcome.snapshot.generation,
-                changes: limits(&before, &outcome, &shown),
+                changes: limits(&before, &outcome, &target),
                 item,
                 warnings: outcome.overcommitted.iter().map(warning).collect(),
             };
             for warning in changed.warnings.iter().filter(|_| mode.commits()) {
                 tracing::warn!(code = warning.code, "{}", warning.message);
             }
-            if let Mode::Once(claim) = mode {
-                control.keep_answer(&claim, &changed);
+            if let Mode::Once(key) = mode {
+                control.keep_response(&key, &changed);
             }
-            Ok(Reply { changed, again: false })
+            Ok(Reply { changed, replayed: false })
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(answer) => answer,
+            Ok(response) => response,
             Err(_) => Err(Failure::internal("failed", "the change failed with an internal error")),
         }
     }
 }
 
 impl Control {
-    /// The earlier answer to the request of `claim`. Where only the object that it made is known,
-    /// the answer shows it as it is now; where that is gone, it may be made anew.
+    /// The earlier response to the request with this key. If only the object that it created is
+    /// known, the response shows its current state; if the object is gone, it may be created again.
     fn made_before<T: DeserializeOwned>(
         &self,
-        claim: &Claim,
-        settle: impl Fn(&Self, &Outcome) -> Result<Option<T>, Failure>,
+        key: &IdempotencyKey,
+        view: impl Fn(&Self, &Outcome) -> Result<Option<T>, Failure>,
     ) -> Result<Option<Changed<T>>, Failure> {
-        let answer = match self.catalog.recall(claim)? {
+        let response = match self.catalog.recall(key)? {
             Known::Nothing => return Ok(None),
             Known::Other => {
                 return Err(Failure::new(
@@ -193,36 +195,34 @@ impl Control {
                     "this Idempotency-Key was used for a different request: use a new key for each request",
                 ));
             }
-            Known::Done(answer) => answer,
+            Known::Done(response) => response,
         };
-        if let Some(changed) = answer.and_then(|answer| serde_json::from_slice(&answer).ok()) {
+        if let Some(changed) = response.and_then(|json| serde_json::from_slice(&json).ok()) {
             return Ok(Some(changed));
         }
         let snapshot = self.catalog.snapshot();
-        let (generation, changes) = (snapshot.generation, Vec::new());
-        let (nothing, overcommitted) = (Vec::new(), Vec::new());
-        let item = settle(self, &Outcome { snapshot, changes: nothing, overcommitted })?;
+        let generation = snapshot.generation;
+        let unchanged = Outcome { snapshot, changes: Vec::new(), overcommitted: Vec::new() };
+        let item = view(self, &unchanged)?;
         if item.is_none() {
-            self.catalog.forget_request(claim)?;
+            self.catalog.forget_request(key)?;
             return Ok(None);
         }
-        let warnings = Vec::new();
+        let (changes, warnings) = (Vec::new(), Vec::new());
         Ok(Some(Changed { dry_run: false, generation, changes, item, warnings }))
     }
 
-    /// Keeps what a request was answered. Without it a request that comes again is shown what it
-    /// made as it is then.
-    fn keep_answer<T: Serialize>(&self, claim: &Claim, changed: &Changed<T>) {
-        let answer = serde_json::to_vec(changed).unwrap_or_default();
-        if let Err(error) = self.catalog.keep_answer(claim, &answer) {
+    /// Stores the response to a request. Without it, a repeated request gets the current state of
+    /// the object.
+    fn keep_response<T: Serialize>(&self, key: &IdempotencyKey, changed: &Changed<T>) {
+        let response = serde_json::to_vec(changed).unwrap_or_default();
+        if let Err(error) = self.catalog.keep_response(key, &response) {
             tracing::warn!(%error, "cannot store the response for idempotent replay");
         }
     }
-}
 
-impl Control {
-    /// Tells the data plane. What it can't follow concerns single volumes: they are reported as
-    /// not served, and everything else is in force.
+    /// Passes a snapshot to the data plane. A volume that the data plane cannot serve is reported
+    /// as not served; the rest of the snapshot is in force.
     pub(super) fn follow(&self, snapshot: &Arc<Snapshot>) {
         if let Err(error) = self.plane.apply(Arc::clone(snapshot)) {
             tracing::warn!(%error, "the data plane cannot serve all volumes of the catalogue");
@@ -235,13 +235,16 @@ fn warning(beyond: &Overcommitment) -> Warning {
     Warning { code: "hardware_exceeded".to_owned(), message: beyond.to_string() }
 }
 
-/// The limits before and after of the volumes to be shown.
-fn limits(before: &Snapshot, outcome: &Outcome, shown: &Shown) -> Vec<LimitChange> {
+/// The limits before and after: of all volumes of a changed pool or level, else of the volumes
+/// whose limits differ.
+fn limits(before: &Snapshot, outcome: &Outcome, target: &Target) -> Vec<LimitChange> {
     let volumes = |pool: &Arc<Pool>| before.volumes_of(pool.id).map(|volume| volume.id);
-    let volumes: Vec<VolumeId> = match shown {
-        Shown::Changed => outcome.changes.iter().map(|change| change.volume).collect(),
-        Shown::Pool(name) => before.pool_named(name).into_iter().flat_map(volumes).collect(),
-        Shown::Level(name) => {
+    let volumes: Vec<VolumeId> = match target {
+        Target::New | Target::Volume(_) | Target::Calibration(_) => {
+            outcome.changes.iter().map(|change| change.volume).collect()
+        }
+        Target::Pool(name) => before.pool_named(name).into_iter().flat_map(volumes).collect(),
+        Target::Level(name) => {
             let level = before.level_named(name).into_iter();
             level.flat_map(|level| before.pools_of(level)).flat_map(volumes).collect()
         }

@@ -1,15 +1,15 @@
-//! Catalogue ↔ API: the same things in the words of each. No decisions.
+//! Conversions between the types of the catalogue and those of the API. No decisions.
 
 use super::failure::Failure;
-use super::{clock, given};
+use super::{clock, preconditions};
 use crate::plane::{Plane, VolumeLive};
 use weir_api::mibps;
 use weir_catalog::{
     Access, BytesPerSecond, Calibration, Cell, ExportRule, Filesystem, Iops, Level, Load, Measured,
-    Pool, Qos, Role, Snapshot, Squash, Token, Volume,
+    Pool, Qos, Role, Snapshot, Squash, Terms, TermsChange, Token, Volume,
 };
 
-/// A service level for an answer.
+/// A service level for a response.
 pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
     let rate = level.contract.rate_per_tib().0;
     let mut shown = weir_api::Level {
@@ -24,29 +24,22 @@ pub(super) fn level(snapshot: &Snapshot, level: &Level) -> weir_api::Level {
     shown
 }
 
-/// A pool for an answer.
+/// A pool for a response.
 pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     let volumes = || snapshot.volumes_of(pool.id);
     let gives = || volumes().map(|volume| pool.gives(volume));
     let given = gives().map(|limits| limits.rate.0).sum();
+    let bought = pool.model.bought();
     let budget = pool.contract().budget().map_or(given, |budget| budget.rate.0);
     let mut shown = weir_api::Pool {
         id: pool.id.0,
         name: pool.name.clone(),
         level: pool.level.name.clone(),
-        qos: match pool.qos {
-            Qos::Auto => weir_api::Qos::Auto,
-            Qos::Manual => weir_api::Qos::Manual,
-            Qos::Flexible => weir_api::Qos::Flexible,
-            Qos::Custom => weir_api::Qos::Custom,
-            Qos::Shared => weir_api::Qos::Shared,
-            Qos::ProvisionedV1 => weir_api::Qos::ProvisionedV1,
-            Qos::ProvisionedV2 => weir_api::Qos::ProvisionedV2,
-        },
+        qos: qos(pool.model.qos()),
         size_bytes: pool.size_bytes,
         allocated_bytes: volumes().map(|volume| volume.quota_bytes).sum(),
-        throughput_bytes_per_second: pool.throughput.map(|rate| rate.0),
-        iops: pool.iops.map(|iops| iops.0),
+        throughput_bytes_per_second: bought.rate.map(|rate| rate.0),
+        iops: bought.iops.map(|iops| iops.0),
         budget_bytes_per_second: budget,
         budget_mibps: mibps(budget),
         given_bytes_per_second: given,
@@ -60,7 +53,7 @@ pub(super) fn pool(snapshot: &Snapshot, pool: &Pool) -> weir_api::Pool {
     shown
 }
 
-/// A volume for an answer.
+/// A volume for a response.
 pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) -> weir_api::Volume {
     let mut shown = weir_api::Volume {
         id: volume.id.0,
@@ -68,13 +61,7 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
         pool: snapshot.pool(volume.pool).map(|pool| pool.name.clone()).unwrap_or_default(),
         export_path: format!("/{}", volume.name),
         quota_bytes: volume.quota_bytes,
-        throughput_bytes_per_second: volume.throughput.map(|rate| rate.0),
-        weight: volume.share.map(|share| share.weight),
-        iops: volume.iops.map(|iops| iops.0),
-        max_throughput_bytes_per_second: volume.ceiling.rate.map(|rate| rate.0),
-        max_iops: volume.ceiling.iops.map(|iops| iops.0),
-        max_file_throughput_bytes_per_second: volume.file_ceiling.rate.map(|rate| rate.0),
-        max_file_iops: volume.file_ceiling.iops.map(|iops| iops.0),
+        terms: terms(volume),
         limit_bytes_per_second: volume.limits.rate.0,
         limit_mibps: mibps(volume.limits.rate.0),
         limit_iops: volume.limits.iops.map(|iops| iops.0),
@@ -89,7 +76,36 @@ pub(super) fn volume(snapshot: &Snapshot, plane: &dyn Plane, volume: &Volume) ->
     shown
 }
 
-/// The measurement of a file system, for an answer.
+/// The terms of a volume.
+fn terms(volume: &Volume) -> weir_api::Terms {
+    let Terms { throughput, iops, ceiling, file_ceiling, .. } = volume.terms;
+    weir_api::Terms {
+        throughput_bytes_per_second: throughput.map(|rate| rate.0),
+        weight: volume.share.map(|share| share.weight),
+        iops: iops.map(|iops| iops.0),
+        max_throughput_bytes_per_second: ceiling.rate.map(|rate| rate.0),
+        max_iops: ceiling.iops.map(|iops| iops.0),
+        max_file_throughput_bytes_per_second: file_ceiling.rate.map(|rate| rate.0),
+        max_file_iops: file_ceiling.iops.map(|iops| iops.0),
+    }
+}
+
+/// The terms of a volume to create or change, from a request.
+pub(super) fn terms_asked(asked: &weir_api::TermsChange) -> TermsChange {
+    let rate = |rate: Option<u64>| rate.map(BytesPerSecond);
+    let iops = |iops: Option<u64>| iops.map(Iops);
+    TermsChange {
+        throughput: rate(asked.throughput_bytes_per_second),
+        iops: asked.iops.map(iops),
+        weight: asked.weight,
+        ceiling_rate: asked.max_throughput_bytes_per_second.map(rate),
+        ceiling_iops: asked.max_iops.map(iops),
+        file_rate: asked.max_file_throughput_bytes_per_second.map(rate),
+        file_iops: asked.max_file_iops.map(iops),
+    }
+}
+
+/// The measurement of a file system, for a response.
 pub(super) fn calibration(kept: &Calibration) -> weir_api::Calibration {
     let Calibration { cells, load, machine, .. } = kept;
     let mut shown = weir_api::Calibration {
@@ -162,7 +178,7 @@ pub(super) const fn load_asked(load: &weir_api::CalibrationLoad) -> Load {
     }
 }
 
-/// A file system for an answer.
+/// A file system for a response.
 pub(super) fn filesystem(snapshot: &Snapshot, there: &Filesystem) -> weir_api::Filesystem {
     let pools = there.pools.iter().filter_map(|id| snapshot.pool(*id));
     weir_api::Filesystem {
@@ -182,7 +198,7 @@ pub(super) fn filesystem(snapshot: &Snapshot, there: &Filesystem) -> weir_api::F
 /// The etag of something that is shown, without its etag and what is live.
 fn etag(shown: &impl serde::Serialize) -> String {
     // A value that is shown to everybody can be serialized here too.
-    given::etag(&serde_json::to_vec(shown).unwrap_or_default())
+    preconditions::etag(&serde_json::to_vec(shown).unwrap_or_default())
 }
 
 fn live(live: VolumeLive) -> weir_api::VolumeLive {
@@ -226,7 +242,7 @@ fn counted(found: weir_store::Counted) -> weir_api::Counted {
     }
 }
 
-/// An export rule for an answer.
+/// An export rule for a response.
 pub(super) fn rule(rule: &ExportRule) -> weir_api::ExportRule {
     weir_api::ExportRule {
         network: rule.network.to_string(),
@@ -265,8 +281,21 @@ pub(super) fn rule_asked(rule: &weir_api::ExportRule) -> Result<ExportRule, Fail
     })
 }
 
+/// A contract model for a response.
+const fn qos(qos: Qos) -> weir_api::Qos {
+    match qos {
+        Qos::Auto => weir_api::Qos::Auto,
+        Qos::Manual => weir_api::Qos::Manual,
+        Qos::Flexible => weir_api::Qos::Flexible,
+        Qos::Custom => weir_api::Qos::Custom,
+        Qos::Shared => weir_api::Qos::Shared,
+        Qos::ProvisionedV1 => weir_api::Qos::ProvisionedV1,
+        Qos::ProvisionedV2 => weir_api::Qos::ProvisionedV2,
+    }
+}
+
 /// A contract model from a request.
-pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
+pub(super) const fn qos_asked(qos: weir_api::Qos) -> Qos {
     match qos {
         weir_api::Qos::Auto => Qos::Auto,
         weir_api::Qos::Manual => Qos::Manual,
@@ -278,7 +307,7 @@ pub(super) const fn qos(qos: weir_api::Qos) -> Qos {
     }
 }
 
-/// A role for an answer.
+/// A role for a response.
 pub(super) const fn role(role: Role) -> weir_api::Role {
     match role {
         Role::Viewer => weir_api::Role::Viewer,
@@ -296,7 +325,7 @@ pub(super) const fn role_asked(role: weir_api::Role) -> Role {
     }
 }
 
-/// A token for an answer.
+/// A token for a response.
 pub(super) fn token(token: &Token) -> weir_api::Token {
     weir_api::Token {
         name: token.name.clone(),

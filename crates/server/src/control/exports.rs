@@ -1,8 +1,8 @@
 //! `/v1/volumes/{name}/exports`.
 
-use super::change::{Answer, HowQuery, Shown, Terms, asked, tag};
+use super::change::{ChangeResult, Options, with_etag};
 use super::failure::Failure;
-use super::given::{Concerned, Given};
+use super::preconditions::{Preconditions, Target};
 use super::{Control, ControlState, convert};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -20,37 +20,31 @@ pub(super) async fn list(
     let volume = state.0.volume(&snapshot, &name);
     let volume = volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?;
     // Exports are a part of the volume, so they have its etag.
-    Ok(tag(&volume.etag, Json(volume.exports)))
+    Ok(with_etag(&volume.etag, Json(volume.exports)))
 }
 
 pub(super) async fn set(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     rules: Result<Json<Vec<ExportRule>>, JsonRejection>,
-) -> Answer<Volume> {
-    let (Asked { mode, .. }, Json(rules)) = (asked(how)?, rules?);
+) -> ChangeResult<Volume> {
+    let Json(rules) = rules?;
     let rules = rules.iter().map(convert::rule_asked).collect::<Result<Vec<_>, _>>()?;
-    edit(state, name, (mode, given), move |catalog, name, mode| {
-        catalog.set_exports(name, &rules, mode)
-    })
-    .await
+    edit(state, name, options, move |catalog, name, mode| catalog.set_exports(name, &rules, mode))
+        .await
 }
 
 pub(super) async fn add(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     rule: Result<Json<ExportRule>, JsonRejection>,
-) -> Answer<Volume> {
-    let (Asked { mode, .. }, Json(rule)) = (asked(how)?, rule?);
+) -> ChangeResult<Volume> {
+    let Json(rule) = rule?;
     let rule = convert::rule_asked(&rule)?;
-    edit(state, name, (mode, given), move |catalog, name, mode| {
-        catalog.add_export(name, &rule, mode)
-    })
-    .await
+    edit(state, name, options, move |catalog, name, mode| catalog.add_export(name, &rule, mode))
+        .await
 }
 
 /// The query of a removal.
@@ -66,15 +60,15 @@ pub(super) async fn remove(
     State(state): State<ControlState>,
     Path(name): Path<String>,
     which: Result<Query<Which>, QueryRejection>,
-    given: Given,
-) -> Answer<Volume> {
+    preconditions: Preconditions,
+) -> ChangeResult<Volume> {
     let Query(which) = which?;
     let network: IpNetwork = which
         .network
         .parse()
         .map_err(|error: NetworkError| Failure::bad_request(error.to_string()))?;
-    let mode = if which.dry_run { Mode::Preview } else { Mode::Commit };
-    edit(state, name, (mode, given), move |catalog, name, mode| {
+    let options = Options::new(which.dry_run, false, preconditions);
+    edit(state, name, options, move |catalog, name, mode| {
         catalog.remove_export(name, network, mode)
     })
     .await
@@ -83,13 +77,12 @@ pub(super) async fn remove(
 async fn edit(
     state: ControlState,
     name: String,
-    (mode, given): (Mode, Given),
-    ask: impl FnOnce(&Catalog, &str, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
-) -> Answer<Volume> {
-    let (which, concerned) = (name.clone(), Concerned::Volume(name.clone()));
-    let settle =
+    options: Options,
+    edit: impl FnOnce(&Catalog, &str, Mode) -> weir_catalog::Result<Outcome> + Send + 'static,
+) -> ChangeResult<Volume> {
+    let (which, target) = (name.clone(), Target::Volume(name.clone()));
+    let view =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    let ask = move |catalog: &Catalog, how: Asked| ask(catalog, &which, how.mode);
-    let terms = Terms::new(mode, given, concerned);
-    state.change(terms, Shown::Changed, ask, settle).await
+    let apply = move |catalog: &Catalog, asked: Asked| edit(catalog, &which, asked.mode);
+    state.change(options, target, apply, view).await
 }

@@ -1,9 +1,9 @@
 //! `/v1/levels`.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
+use super::change::{ChangeResult, Options, WithEtag};
 use super::failure::Failure;
-use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
+use super::preconditions::Target;
 use super::{Control, ControlState, convert};
 use crate::sync::Arc;
 use axum::Json;
@@ -29,52 +29,49 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Tagged<Level>, Failure> {
+) -> Result<WithEtag<Level>, Failure> {
     let level = find(&state.0.catalog.snapshot(), &name);
-    Ok(Tagged(level.ok_or(CatalogError::NoSuch { thing: Thing::Level, name })?))
+    Ok(WithEtag(level.ok_or(CatalogError::NoSuch { thing: Thing::Level, name })?))
 }
 
 pub(super) async fn create(
     State(state): State<ControlState>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     new: Result<Json<NewLevel>, JsonRejection>,
-) -> Answer<Level> {
-    let (how, Json(new)) = (asked(how)?, new?);
+) -> ChangeResult<Level> {
+    let Json(new) = new?;
     let (name, rate) = (new.name.clone(), BytesPerSecond(new.bytes_per_second_per_tib));
-    let ask = move |catalog: &Catalog, how: Asked| catalog.create_level(&new.name, rate, how.mode);
-    let settle = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
-    state.change(Terms::new(how, given, Concerned::New), Shown::Changed, ask, settle).await
+    let apply =
+        move |catalog: &Catalog, asked: Asked| catalog.create_level(&new.name, rate, asked.mode);
+    let view = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
+    state.change(options, Target::New, apply, view).await
 }
 
 pub(super) async fn change(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     change: Result<Json<LevelChange>, JsonRejection>,
-) -> Answer<Level> {
-    let (how, Json(change)) = (asked(how)?, change?);
+) -> ChangeResult<Level> {
+    let Json(change) = change?;
     let (which, rate) = (name.clone(), BytesPerSecond(change.bytes_per_second_per_tib));
-    let shown = Shown::Level(name.clone());
-    let terms = Terms::new(how, given, Concerned::Level(name.clone()));
-    let ask = move |catalog: &Catalog, how| catalog.change_level(&which, rate, how);
-    let settle = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
-    state.change(terms, shown, ask, settle).await
+    let target = Target::Level(name.clone());
+    let apply = move |catalog: &Catalog, asked| catalog.change_level(&which, rate, asked);
+    let view = move |_: &Control, outcome: &Outcome| Ok(find(&outcome.snapshot, &name));
+    state.change(options, target, apply, view).await
 }
 
 pub(super) async fn delete(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
-) -> Answer<Level> {
-    let (how, which) = (asked(how)?, name.clone());
-    let terms = Terms::new(how, given, Concerned::Level(name.clone()));
-    let ask = move |catalog: &Catalog, how: Asked| catalog.delete_level(&which, how.mode);
+    options: Options,
+) -> ChangeResult<Level> {
+    let which = name.clone();
+    let target = Target::Level(name.clone());
+    let apply = move |catalog: &Catalog, asked: Asked| catalog.delete_level(&which, asked.mode);
     // After a preview the catalogue still has it.
-    let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
-    state.change(terms, Shown::Changed, ask, settle).await
+    let view = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
+    state.change(options, target, apply, view).await
 }
 
 fn find(snapshot: &Snapshot, name: &str) -> Option<Level> {

@@ -1,9 +1,9 @@
 //! `/v1/pools`.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
+use super::change::{ChangeResult, Options, WithEtag};
 use super::failure::Failure;
-use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
+use super::preconditions::Target;
 use super::{Control, ControlState, convert};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -26,34 +26,33 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Tagged<Pool>, Failure> {
+) -> Result<WithEtag<Pool>, Failure> {
     let snapshot = state.0.catalog.snapshot();
     let pool = find(&snapshot, &name);
-    Ok(Tagged(pool.ok_or(CatalogError::NoSuch { thing: Thing::Pool, name })?))
+    Ok(WithEtag(pool.ok_or(CatalogError::NoSuch { thing: Thing::Pool, name })?))
 }
 
 pub(super) async fn create(
     State(state): State<ControlState>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     new: Result<Json<weir_api::NewPool>, JsonRejection>,
-) -> Answer<Pool> {
-    let (how, Json(new)) = (asked(how)?, new?);
+) -> ChangeResult<Pool> {
+    let Json(new) = new?;
     let name = new.name.clone();
     let new = NewPool {
         name: new.name,
         level: new.level,
         size_bytes: new.size_bytes,
-        qos: convert::qos(new.qos),
+        qos: convert::qos_asked(new.qos),
         throughput: new.throughput_bytes_per_second.map(BytesPerSecond),
         iops: new.iops.map(Iops),
         directory: new.directory.map(Into::into),
     };
     state
         .change(
-            Terms::new(how, given, Concerned::New),
-            Shown::Changed,
-            move |catalog, how| catalog.create_pool(&new, how),
+            options,
+            Target::New,
+            move |catalog, asked| catalog.create_pool(&new, asked),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
         )
         .await
@@ -62,24 +61,23 @@ pub(super) async fn create(
 pub(super) async fn change(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     change: Result<Json<weir_api::PoolChange>, JsonRejection>,
-) -> Answer<Pool> {
-    let (how, Json(change)) = (asked(how)?, change?);
+) -> ChangeResult<Pool> {
+    let Json(change) = change?;
     let change = PoolChange {
         level: change.level,
         size_bytes: change.size_bytes,
-        qos: change.qos.map(convert::qos),
+        qos: change.qos.map(convert::qos_asked),
         throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
         iops: change.iops.map(Iops),
     };
     let which = name.clone();
     state
         .change(
-            Terms::new(how, given, Concerned::Pool(name.clone())),
-            Shown::Pool(name.clone()),
-            move |catalog, how| catalog.change_pool(&which, &change, how),
+            options,
+            Target::Pool(name.clone()),
+            move |catalog, asked| catalog.change_pool(&which, &change, asked),
             move |_, outcome| Ok(find(&outcome.snapshot, &name)),
         )
         .await
@@ -88,15 +86,14 @@ pub(super) async fn change(
 pub(super) async fn delete(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
-) -> Answer<Pool> {
-    let (how, which) = (asked(how)?, name.clone());
-    let terms = Terms::new(how, given, Concerned::Pool(name.clone()));
-    let ask = move |catalog: &Catalog, how: Asked| catalog.delete_pool(&which, how.mode);
+    options: Options,
+) -> ChangeResult<Pool> {
+    let which = name.clone();
+    let target = Target::Pool(name.clone());
+    let apply = move |catalog: &Catalog, asked: Asked| catalog.delete_pool(&which, asked.mode);
     // After a preview the catalogue still has it.
-    let settle = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
-    state.change(terms, Shown::Changed, ask, settle).await
+    let view = move |control: &Control, _: &Outcome| Ok(find(&control.catalog.snapshot(), &name));
+    state.change(options, target, apply, view).await
 }
 
 fn find(snapshot: &Snapshot, name: &str) -> Option<Pool> {

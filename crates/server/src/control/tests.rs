@@ -1,7 +1,7 @@
 mod access;
 mod capacity;
 pub(super) mod document;
-mod given;
+mod preconditions;
 mod tls;
 
 use super::*;
@@ -19,7 +19,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use weir_api::{
     Client, ClientError, Dry, ExportRule, LevelChange, NewLevel, NewPool, NewVolume, PoolChange,
-    Qos, VolumeChange,
+    Qos, TermsChange, VolumeChange,
 };
 use weir_catalog::Snapshot;
 use weir_core::VolumeId;
@@ -167,7 +167,7 @@ fn volume(name: &str, rate: Option<u64>) -> NewVolume {
         name: name.into(),
         pool: "p".into(),
         quota_bytes: TIB,
-        throughput_bytes_per_second: rate,
+        terms: TermsChange { throughput_bytes_per_second: rate, ..TermsChange::default() },
         ..NewVolume::default()
     }
 }
@@ -197,8 +197,13 @@ async fn a_change_is_in_force_when_it_is_answered() {
 #[tokio::test]
 async fn a_dry_run_shows_each_volume_and_changes_nothing() {
     let running = Running::with_volume(Qos::Manual).await;
-    let faster =
-        VolumeChange { throughput_bytes_per_second: Some(48 << 20), ..VolumeChange::default() };
+    let faster = VolumeChange {
+        terms: TermsChange {
+            throughput_bytes_per_second: Some(48 << 20),
+            ..TermsChange::default()
+        },
+        ..VolumeChange::default()
+    };
     running.client.change_volume("v", &faster, Dry::No).await.unwrap();
     let before = running.client.server().await.unwrap().generation;
     let to_auto = PoolChange { qos: Some(Qos::Auto), ..PoolChange::default() };
@@ -271,31 +276,46 @@ async fn ceilings_are_set_and_taken_away() {
     let running = Running::with_volume(Qos::Auto).await;
     let client = &running.client;
     let capped = VolumeChange {
-        max_throughput_bytes_per_second: Some(Some(1 << 20)),
-        max_iops: Some(Some(500)),
+        terms: TermsChange {
+            max_throughput_bytes_per_second: Some(Some(1 << 20)),
+            max_iops: Some(Some(500)),
+            ..TermsChange::default()
+        },
         ..VolumeChange::default()
     };
     let changed = client.change_volume("v", &capped, Dry::No).await.unwrap();
     assert_eq!((changed.changes[0].before_iops, changed.changes[0].after_iops), (None, Some(500)));
     let volume = changed.item.unwrap();
     assert_eq!(
-        (volume.limit_mibps, volume.limit_iops, volume.max_iops),
+        (volume.limit_mibps, volume.limit_iops, volume.terms.max_iops),
         (1.0, Some(500), Some(500))
     );
     assert_eq!(volume.live.unwrap().limit_iops, Some(500));
     let text = client.metrics().await.unwrap();
     assert!(text.contains("weir_volume_limit_operations_per_second{volume=\"v\",pool=\"p\"} 500"));
-    let files = VolumeChange { max_file_iops: Some(Some(70)), ..VolumeChange::default() };
+    let files = VolumeChange {
+        terms: TermsChange { max_file_iops: Some(Some(70)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let volume = client.change_volume("v", &files, Dry::No).await.unwrap().item.unwrap();
-    assert_eq!((volume.max_file_iops, volume.limit_iops), (Some(70), Some(500)));
-    let few = VolumeChange { max_file_iops: Some(Some(9)), ..VolumeChange::default() };
+    assert_eq!((volume.terms.max_file_iops, volume.limit_iops), (Some(70), Some(500)));
+    let few = VolumeChange {
+        terms: TermsChange { max_file_iops: Some(Some(9)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let (status, error) = refusal(client.change_volume("v", &few, Dry::No).await);
     assert_eq!((status, error.code.as_str()), (400, "ceiling_out_of_bounds"));
     // Fields that are not given stay.
-    let free = VolumeChange { max_iops: Some(None), ..VolumeChange::default() };
+    let free = VolumeChange {
+        terms: TermsChange { max_iops: Some(None), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let volume = client.change_volume("v", &free, Dry::No).await.unwrap().item.unwrap();
     assert_eq!((volume.limit_mibps, volume.limit_iops), (1.0, None));
-    let none = VolumeChange { max_iops: Some(Some(0)), ..VolumeChange::default() };
+    let none = VolumeChange {
+        terms: TermsChange { max_iops: Some(Some(0)), ..TermsChange::default() },
+        ..VolumeChange::default()
+    };
     let (status, error) = refusal(client.change_volume("v", &none, Dry::No).await);
     assert_eq!((status, error.code.as_str()), (400, "ceiling_out_of_bounds"));
     assert_eq!(error.allowed.unwrap().min, Some(1));

@@ -1,9 +1,9 @@
 //! `/v1/volumes`.
 
-use super::change::{Answer, HowQuery, Shown, Tagged, Terms, asked};
+use super::change::{ChangeResult, Options, WithEtag};
 use super::failure::Failure;
-use super::given::{Concerned, Given};
 use super::page::{PageQuery, page};
+use super::preconditions::Target;
 use super::{Control, ControlState, convert, operations};
 use crate::sync::{Arc, lock};
 use axum::Json;
@@ -13,8 +13,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use weir_api::{Page, Volume};
 use weir_catalog::{
-    Asked, BytesPerSecond, Catalog, CatalogError, Ceiling, Iops, Mode, NewVolume, Outcome,
-    Snapshot, Thing, VolumeChange,
+    Asked, Catalog, CatalogError, Mode, NewVolume, Outcome, Snapshot, Terms, Thing, VolumeChange,
 };
 
 pub(super) async fn list(
@@ -29,94 +28,77 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-) -> Result<Tagged<Volume>, Failure> {
+) -> Result<WithEtag<Volume>, Failure> {
     let volume = state.0.volume(&state.0.catalog.snapshot(), &name);
-    Ok(Tagged(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
+    Ok(WithEtag(volume.ok_or(CatalogError::NoSuch { thing: Thing::Volume, name })?))
 }
 
 pub(super) async fn create(
     State(state): State<ControlState>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     new: Result<Json<weir_api::NewVolume>, JsonRejection>,
-) -> Answer<Volume> {
-    let (how, Json(new)) = (asked(how)?, new?);
+) -> ChangeResult<Volume> {
+    let Json(new) = new?;
     let name = new.name.clone();
     let new = NewVolume {
         name: new.name,
         pool: new.pool,
         quota_bytes: new.quota_bytes,
-        throughput: new.throughput_bytes_per_second.map(BytesPerSecond),
-        iops: new.iops.map(Iops),
-        ceiling: Ceiling {
-            rate: new.max_throughput_bytes_per_second.map(BytesPerSecond),
-            iops: new.max_iops.map(Iops),
-        },
-        file_ceiling: Ceiling {
-            rate: new.max_file_throughput_bytes_per_second.map(BytesPerSecond),
-            iops: new.max_file_iops.map(Iops),
-        },
-        weight: new.weight,
+        terms: Terms::default().with(&convert::terms_asked(&new.terms)),
     };
-    let settle = move |control: &Control, outcome: &Outcome| {
-        if how.mode.commits() {
+    let commits = options.commits();
+    let view = move |control: &Control, outcome: &Outcome| {
+        if commits {
             control.undo_if_unserved(&outcome.snapshot, &name)?;
         }
         Ok(control.volume(&outcome.snapshot, &name))
     };
-    let ask = move |catalog: &Catalog, how| catalog.create_volume(&new, how);
-    state.change(Terms::new(how, given, Concerned::New), Shown::Changed, ask, settle).await
+    let apply = move |catalog: &Catalog, asked| catalog.create_volume(&new, asked);
+    state.change(options, Target::New, apply, view).await
 }
 
 pub(super) async fn change(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
+    options: Options,
     change: Result<Json<weir_api::VolumeChange>, JsonRejection>,
-) -> Answer<Volume> {
-    let (how, Json(change)) = (asked(how)?, change?);
+) -> ChangeResult<Volume> {
+    let Json(change) = change?;
     let change = VolumeChange {
         pool: change.pool,
         quota_bytes: change.quota_bytes,
-        throughput: change.throughput_bytes_per_second.map(BytesPerSecond),
-        iops: change.iops.map(|iops| iops.map(Iops)),
-        ceiling_rate: change.max_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
-        ceiling_iops: change.max_iops.map(|most| most.map(Iops)),
-        file_rate: change.max_file_throughput_bytes_per_second.map(|most| most.map(BytesPerSecond)),
-        file_iops: change.max_file_iops.map(|most| most.map(Iops)),
-        weight: change.weight,
+        terms: convert::terms_asked(&change.terms),
     };
-    let terms = Terms::new(how, given, Concerned::Volume(name.clone()));
+    let target = Target::Volume(name.clone());
     let (which, plane) = (name.clone(), Arc::clone(&state.0.plane));
-    let ask = move |catalog: &Catalog, how| {
+    let apply = move |catalog: &Catalog, asked| {
         let volume = catalog.snapshot().volume_named(&which).map(|volume| volume.id);
         let live = volume.and_then(|id| plane.volume_live(id));
         let used = live.filter(|live| live.used_exact).map(|live| live.used_bytes);
-        catalog.change_volume(&which, &change, used, how)
+        catalog.change_volume(&which, &change, used, asked)
     };
-    let settle =
+    let view =
         move |control: &Control, outcome: &Outcome| Ok(control.volume(&outcome.snapshot, &name));
-    state.change(terms, Shown::Changed, ask, settle).await
+    state.change(options, target, apply, view).await
 }
 
 pub(super) async fn delete(
     State(state): State<ControlState>,
     Path(name): Path<String>,
-    how: HowQuery,
-    given: Given,
-) -> Answer<Volume> {
-    let (how, which) = (asked(how)?, name.clone());
-    let terms = Terms::new(how, given, Concerned::Volume(name.clone()));
-    let ask = move |catalog: &Catalog, how: Asked| catalog.delete_volume(&which, how.mode);
-    let settle = move |control: &Control, _: &Outcome| {
-        if how.mode.commits() {
+    options: Options,
+) -> ChangeResult<Volume> {
+    let which = name.clone();
+    let target = Target::Volume(name.clone());
+    let apply = move |catalog: &Catalog, asked: Asked| catalog.delete_volume(&which, asked.mode);
+    let commits = options.commits();
+    let view = move |control: &Control, _: &Outcome| {
+        if commits {
             control.remove_condemned();
         }
         // After a preview the catalogue still has it.
         Ok(control.volume(&control.catalog.snapshot(), &name))
     };
-    state.change(terms, Shown::Changed, ask, settle).await
+    state.change(options, target, apply, view).await
 }
 
 pub(super) async fn rescan(

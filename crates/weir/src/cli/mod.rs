@@ -21,6 +21,7 @@ mod pool;
 mod print;
 mod report;
 mod serve;
+mod terms;
 mod token;
 mod top;
 mod values;

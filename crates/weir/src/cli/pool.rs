@@ -60,7 +60,7 @@ pub(crate) struct Create {
     /// Size of the pool, such as 4TiB
     #[arg(long, value_parser = values::size)]
     size: u64,
-    /// contract model. auto: limits follow from quotas. manual: throughput set per volume.
+    /// Contract model. auto: limits follow from quotas. manual: throughput set per volume.
     /// flexible: as manual, with throughput purchased separately from the size. custom: as
     /// flexible, with IOPS too. shared: all volumes share size × level rate. provisioned-v1: limits
     /// follow from quotas, with burst credits. provisioned-v2: throughput and IOPS provisioned per
@@ -99,7 +99,7 @@ pub(crate) struct Set {
     /// Service level: standard, premium, ultra, extreme, or a custom level
     #[arg(long)]
     level: Option<String>,
-    /// contract model: auto, manual, flexible, custom, shared, provisioned-v1 or provisioned-v2
+    /// Contract model: auto, manual, flexible, custom, shared, provisioned-v1 or provisioned-v2
     #[arg(long)]
     qos: Option<Qos>,
     /// Throughput purchased separately from the size, such as 640MiB/s (flexible and custom pools).
@@ -109,7 +109,8 @@ pub(crate) struct Set {
     /// IOPS purchased for READs and WRITEs (custom pools)
     #[arg(long, value_name = "COUNT", value_parser = values::iops)]
     iops: Option<u64>,
-    /// Size of the pool, such as 4TiB
+    /// Size of the pool, such as 4TiB, in one step with the other changes; `weir pool resize`
+    /// changes the size alone
     #[arg(long, value_parser = values::size)]
     size: Option<u64>,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
@@ -129,7 +130,7 @@ pub(crate) struct Resize {
     #[arg(value_parser = values::size)]
     size: Option<u64>,
     /// New size, given as an option
-    #[arg(long = "size", value_name = "SIZE", value_parser = values::size)]
+    #[arg(long = "size", hide = true, value_name = "SIZE", value_parser = values::size)]
     size_option: Option<u64>,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]

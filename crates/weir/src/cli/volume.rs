@@ -3,13 +3,14 @@
 use super::export::{self, ExportCommand};
 use super::pool::{allowing, dry};
 use super::report::{self, ReportArgs};
-use super::values::{Ceiling, Own};
+use super::terms::TermsArgs;
+use super::values::Own;
 use super::{Global, Output, confirm, connect, print, values};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
 use std::net::SocketAddr;
 use std::time::Duration;
-use weir_api::{Client, Counting, NewVolume, Volume, VolumeChange, VolumeLive};
+use weir_api::{Client, Counting, NewVolume, Terms, TermsChange, Volume, VolumeChange, VolumeLive};
 use weir_core::units::{Bytes, Rate};
 use weir_report::terminal::Status;
 
@@ -29,7 +30,7 @@ pub(crate) enum VolumeCommand {
         /// Name of the volume
         volume: String,
     },
-    /// Change the quota, limits or ceilings of a volume
+    /// Change the limits or ceilings of a volume
     ///
     /// The change applies from the next request on; clients stay connected. A ceiling (--max-*) can
     /// only lower the limit of the contract. If several limits apply, the lowest one is enforced.
@@ -82,7 +83,7 @@ Examples:
         dry_run: bool,
     },
     /// Manage export rules; same as `weir export`
-    #[command(subcommand)]
+    #[command(subcommand, hide = true)]
     Export(ExportCommand),
 }
 
@@ -100,32 +101,8 @@ pub(crate) struct Create {
     /// Quota, such as 1TiB
     #[arg(long, value_parser = values::size)]
     quota: u64,
-    /// Throughput limit, such as 48MiB/s (manual, flexible and custom pools). In a shared pool:
-    /// guaranteed minimum [default: 0MiB/s, no guarantee]. In a provisioned-v2 pool: 100MiB/s to
-    /// 10340MiB/s [default: 100MiB/s plus 0.1MiB/s per GiB]
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
-    throughput: Option<u64>,
-    /// IOPS limit for READs and WRITEs. In a custom pool [default: share of the pool's IOPS in
-    /// proportion to throughput]. In a provisioned-v2 pool: 3000 to 102400 [default: 3000 plus 1
-    /// per GiB]
-    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
-    iops: Option<u64>,
-    /// Throughput ceiling of the volume, independent of its contract, such as 100MiB/s [default:
-    /// none]
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
-    max_throughput: Option<u64>,
-    /// IOPS ceiling of the volume for READs and WRITEs [default: none]
-    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
-    max_iops: Option<u64>,
-    /// Throughput ceiling of each file, such as 60MiB/s; at least 1MiB/s [default: none]
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
-    max_file_throughput: Option<u64>,
-    /// IOPS ceiling of each file for READs and WRITEs; at least 10 [default: none]
-    #[arg(long, value_name = "COUNT", value_parser = values::iops)]
-    max_file_iops: Option<u64>,
-    /// Weight relative to the other volumes of a shared pool, 1 to 1000 [default: 100]
-    #[arg(long)]
-    weight: Option<u32>,
+    #[command(flatten)]
+    terms: TermsArgs,
     /// Allow the volume even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
@@ -138,40 +115,17 @@ pub(crate) struct Create {
 #[command(after_long_help = "\
 Examples:
   weir volume set home --throughput 48MiB/s
-  weir volume set home --quota 2TiB --dry-run
+  weir volume set home --throughput 64MiB/s --dry-run
   weir volume set home --max-iops 500 --max-throughput none")]
-#[command(group(ArgGroup::new("change").required(true).multiple(true)
-    .args(["quota", "throughput", "iops", "max_throughput", "max_iops", "max_file_throughput",
-           "max_file_iops", "weight"])))]
+#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["terms", "quota"])))]
 pub(crate) struct Set {
     /// Name of the volume
     volume: String,
-    /// Quota, such as 1TiB
-    #[arg(long, value_parser = values::size)]
+    /// Quota, such as 1TiB; `weir volume resize` changes it
+    #[arg(long, hide = true, value_parser = values::size)]
     quota: Option<u64>,
-    /// Throughput limit, such as 48MiB/s (manual, flexible, custom and provisioned-v2 pools). In a
-    /// shared pool: guaranteed minimum; 0MiB/s for none
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
-    throughput: Option<u64>,
-    /// IOPS limit for READs and WRITEs (custom and provisioned-v2 pools), or auto: in a custom pool
-    /// the share in proportion to throughput, in a provisioned-v2 pool the default for the quota
-    #[arg(long, value_name = "COUNT", value_parser = values::own_iops)]
-    iops: Option<Own>,
-    /// Throughput ceiling of the volume, independent of its contract, such as 100MiB/s, or none
-    #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
-    max_throughput: Option<Ceiling>,
-    /// IOPS ceiling of the volume for READs and WRITEs, or none
-    #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
-    max_iops: Option<Ceiling>,
-    /// Throughput ceiling of each file, such as 60MiB/s; at least 1MiB/s, or none
-    #[arg(long, value_name = "RATE", value_parser = values::ceiling_rate)]
-    max_file_throughput: Option<Ceiling>,
-    /// IOPS ceiling of each file for READs and WRITEs; at least 10, or none
-    #[arg(long, value_name = "COUNT", value_parser = values::ceiling_iops)]
-    max_file_iops: Option<Ceiling>,
-    /// Weight relative to the other volumes of a shared pool, 1 to 1000
-    #[arg(long)]
-    weight: Option<u32>,
+    #[command(flatten)]
+    terms: TermsArgs,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
     overcommit: bool,
@@ -189,7 +143,7 @@ pub(crate) struct Resize {
     #[arg(value_parser = values::size)]
     quota: Option<u64>,
     /// New quota, given as an option
-    #[arg(long = "quota", value_name = "QUOTA", value_parser = values::size)]
+    #[arg(long = "quota", hide = true, value_name = "QUOTA", value_parser = values::size)]
     quota_option: Option<u64>,
     /// Allow the change even if it commits more than the measured capacity (`weir capacity`)
     #[arg(long)]
@@ -242,19 +196,8 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
         VolumeCommand::List => list(&client, output).await,
         VolumeCommand::Show { volume } => show(&client, output, volume).await,
         VolumeCommand::Set(set) => {
-            let change = VolumeChange {
-                quota_bytes: set.quota,
-                throughput_bytes_per_second: set.throughput,
-                iops: set.iops.map(|Own(iops)| iops),
-                max_throughput_bytes_per_second: set.max_throughput.map(|Ceiling(most)| most),
-                max_iops: set.max_iops.map(|Ceiling(most)| most),
-                max_file_throughput_bytes_per_second: set
-                    .max_file_throughput
-                    .map(|Ceiling(most)| most),
-                max_file_iops: set.max_file_iops.map(|Ceiling(most)| most),
-                weight: set.weight,
-                ..VolumeChange::default()
-            };
+            let (quota_bytes, terms) = (set.quota, set.terms.change());
+            let change = VolumeChange { pool: None, quota_bytes, terms };
             let client = allowing(&client, set.overcommit);
             self::change(&client, output, &set.volume, change, set.dry_run).await
         }
@@ -265,12 +208,12 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
             self::change(&client, output, volume, change, *dry_run).await
         }
         VolumeCommand::Move(Move { volume, pool, throughput, iops, overcommit, dry_run }) => {
-            let change = VolumeChange {
-                pool: Some(pool.clone()),
+            let terms = TermsChange {
                 throughput_bytes_per_second: *throughput,
                 iops: iops.map(|Own(iops)| iops),
-                ..VolumeChange::default()
+                ..TermsChange::default()
             };
+            let change = VolumeChange { pool: Some(pool.clone()), quota_bytes: None, terms };
             let client = allowing(&client, *overcommit);
             self::change(&client, output, volume, change, *dry_run).await
         }
@@ -298,9 +241,8 @@ pub(crate) async fn run(global: &Global, command: &VolumeCommand) -> Result<()> 
     }
 }
 
-/// Has whoever sits at the terminal confirm that a volume goes. What this answers deletes the
-/// volume that they saw, as they saw it: not one that was changed meanwhile, or was made in its
-/// place.
+/// Asks the user to confirm the deletion of a volume. The returned client deletes only the volume
+/// that was shown, and refuses one that was changed or recreated in the meantime.
 async fn confirmed(global: &Global, client: Client, name: &str) -> Result<Client> {
     confirm::possible()?;
     let shown = client.volume(name).await?;
@@ -315,13 +257,7 @@ async fn create(client: &Client, output: Output, args: &Create) -> Result<()> {
         name: args.volume.clone(),
         pool: args.pool.clone(),
         quota_bytes: args.quota,
-        throughput_bytes_per_second: args.throughput,
-        iops: args.iops,
-        max_throughput_bytes_per_second: args.max_throughput,
-        max_iops: args.max_iops,
-        max_file_throughput_bytes_per_second: args.max_file_throughput,
-        max_file_iops: args.max_file_iops,
-        weight: args.weight,
+        terms: args.terms.change(),
     };
     let client = allowing(client, args.overcommit);
     let changed = client.create_volume(&new, dry(args.dry_run)).await?;
@@ -385,24 +321,7 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
         ("quota", Bytes(volume.quota_bytes).to_string()),
         ("limit", limit),
     ];
-    if let Some(weight) = volume.weight {
-        let least = Rate(volume.throughput_bytes_per_second.unwrap_or(0));
-        fields.push(("share", format!("weight {weight}, {least} guaranteed")));
-    }
-    if let Some(most) = volume.max_throughput_bytes_per_second {
-        fields.push(("most throughput", Rate(most).to_string()));
-    }
-    if let Some(most) = volume.max_iops {
-        fields.push(("most operations", format!("{most} IOPS")));
-    }
-    let file = [
-        volume.max_file_throughput_bytes_per_second.map(|most| Rate(most).to_string()),
-        volume.max_file_iops.map(|most| format!("{most} IOPS")),
-    ];
-    if file.iter().any(Option::is_some) {
-        fields
-            .push(("ceiling per file", file.into_iter().flatten().collect::<Vec<_>>().join(", ")));
-    }
+    fields.extend(terms(&volume.terms));
     match volume.live {
         None => fields.push(("served", "no; the server's log contains the reason".to_owned())),
         Some(live) => fields.extend([
@@ -423,6 +342,25 @@ async fn show(client: &Client, output: Output, name: &str) -> Result<()> {
     print::fields(&fields)?;
     print::line("")?;
     export::print_rules(&volume.exports)
+}
+
+/// The terms of a volume beside its limit.
+fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
+    let rate = |most: Option<u64>| most.map(|most| Rate(most).to_string());
+    let iops = |most: Option<u64>| most.map(|most| format!("{most} IOPS"));
+    let share = terms.weight.map(|weight| {
+        let least = Rate(terms.throughput_bytes_per_second.unwrap_or(0));
+        format!("weight {weight}, {least} guaranteed")
+    });
+    let file = [rate(terms.max_file_throughput_bytes_per_second), iops(terms.max_file_iops)];
+    let file: Vec<_> = file.into_iter().flatten().collect();
+    let fields = [
+        ("share", share),
+        ("most throughput", rate(terms.max_throughput_bytes_per_second)),
+        ("most operations", iops(terms.max_iops)),
+        ("ceiling per file", (!file.is_empty()).then(|| file.join(", "))),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// The used bytes of a volume, and their certainty.
@@ -492,7 +430,7 @@ async fn change(
     print::changed(output, &changed, &(done + &place))
 }
 
-/// Bytes that were counted, not chosen: two decimals say enough.
+/// A measured number of bytes, with two decimals.
 fn counted(bytes: u64) -> String {
     format!("{:.2}", Bytes(bytes))
 }
@@ -504,7 +442,8 @@ fn limit(volume: &Volume) -> String {
 fn described(volume: &Volume) -> String {
     let quota = Bytes(volume.quota_bytes);
     let limit = limit(volume);
-    let share = volume.weight.map(|weight| match volume.throughput_bytes_per_second {
+    let Terms { weight, throughput_bytes_per_second, .. } = volume.terms;
+    let share = weight.map(|weight| match throughput_bytes_per_second {
         Some(least) => format!(", shared: weight {weight}, {} guaranteed", Rate(least)),
         None => format!(", shared: weight {weight}"),
     });

@@ -13,9 +13,9 @@ pub(super) use read::read;
 
 use super::access::Caller;
 use super::body;
-use super::change::{Again, Minded};
+use super::change::{Replayed, Warnings};
 use super::failure::{Code, Failure};
-use super::{ControlState, clock, given};
+use super::{ControlState, clock, preconditions};
 use crate::sync::{Arc, AsyncMutex, Mutex, Semaphore, lock};
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
@@ -229,8 +229,8 @@ pub(super) async fn recorded(
         Ok(body) => body,
         Err(failure) => return failure.into_response(),
     };
-    match given::claim(&caller, &parts, &body) {
-        Ok(Some(claim)) => drop(parts.extensions.insert(claim)),
+    match preconditions::idempotency_key(&caller, &parts, &body) {
+        Ok(Some(key)) => drop(parts.extensions.insert(key)),
         Ok(None) => {}
         Err(failure) => return failure.into_response(),
     }
@@ -276,9 +276,9 @@ impl Audit {
         };
         record.status = Some(response.status().as_u16());
         record.code = response.extensions().get::<Code>().map(|code| code.0.clone());
-        let minded = response.extensions().get::<Minded>();
-        record.note = minded.map(|minded| minded.0.clone());
-        if response.extensions().get::<Again>().is_some() {
+        let warnings = response.extensions().get::<Warnings>();
+        record.note = warnings.map(|warnings| warnings.0.clone());
+        if response.extensions().get::<Replayed>().is_some() {
             record.note = Some("replay of an earlier request; nothing was changed".to_owned());
         }
         record.generation = self.catalog.snapshot().generation;

@@ -37,7 +37,10 @@ async fn calibrated() -> (Running, Calibration) {
 
 fn given(mib: u64) -> VolumeChange {
     let throughput_bytes_per_second = Some(mib << 20);
-    VolumeChange { throughput_bytes_per_second, ..VolumeChange::default() }
+    VolumeChange {
+        terms: TermsChange { throughput_bytes_per_second, ..TermsChange::default() },
+        ..VolumeChange::default()
+    }
 }
 
 #[tokio::test]

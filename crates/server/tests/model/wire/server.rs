@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use std::path::{Path, PathBuf};
-use weir_catalog::{Catalog, Mode, NewPool, NewVolume};
+use weir_catalog::{Catalog, Mode, NewPool, NewVolume, Terms};
 use weir_qos::{BytesPerSecond, Qos};
 use weir_server::config::NamespaceDurability;
 use weir_server::{Server, ServerConfig};
@@ -41,7 +41,13 @@ impl Host {
         };
         catalog.create_pool(&new, Mode::Commit).unwrap();
         let (name, throughput) = (EXPORT[1..].to_owned(), Some(BytesPerSecond::from_mib(10_000)));
-        let volume = NewVolume { name, pool, quota_bytes, throughput, ..NewVolume::default() };
+        let volume = NewVolume {
+            name,
+            pool,
+            quota_bytes,
+            terms: Terms { throughput, ..Terms::default() },
+            ..NewVolume::default()
+        };
         catalog.create_volume(&volume, Mode::Commit).unwrap();
         drop(catalog);
         let server = Some(Server::start(&config).unwrap());

@@ -1,5 +1,5 @@
-//! Conditions of a change beside its body: the state it is meant for (`If-Match`, RFC 9110
-//! §13.1.1), and a name by which it can be sent again (`Idempotency-Key`).
+//! The conditions in the headers of a change: the state that it is meant for (`If-Match`, RFC 9110
+//! §13.1.1), and the key by which it is made only once (`Idempotency-Key`).
 
 use super::access::Caller;
 use super::failure::Failure;
@@ -9,31 +9,31 @@ use axum::http::header::IF_MATCH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use sha2::{Digest, Sha256};
-use weir_catalog::{Claim, Snapshot};
+use weir_catalog::{IdempotencyKey, Snapshot};
 
-/// The header with the name of a request.
+/// The header with the key of a request.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// Longest such name.
+/// Longest such key.
 const KEY_CHARS_MAX: usize = 255;
 
 /// The conditions of a change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct Preconditions {
     if_match: Option<Vec<String>>,
-    /// The request, if it is to be carried out once.
-    pub(super) claim: Option<Claim>,
+    /// The key of a request that must be carried out only once.
+    pub(super) key: Option<IdempotencyKey>,
 }
 
-impl<S: Sync> FromRequestParts<S> for Given {
+impl<S: Sync> FromRequestParts<S> for Preconditions {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        let claim = parts.extensions.get::<Claim>().copied();
-        Ok(Self { if_match: if_match(&parts.headers)?, claim })
+        let key = parts.extensions.get::<IdempotencyKey>().copied();
+        Ok(Self { if_match: if_match(&parts.headers)?, key })
     }
 }
 
-/// The etags of which one must be the present one; `*` is any.
+/// The etags of `If-Match`, one of which must be the current one; `*` matches any.
 fn if_match(headers: &HeaderMap) -> Result<Option<Vec<String>>, Failure> {
     let mut tags = Vec::new();
     for value in headers.get_all(IF_MATCH) {
@@ -50,30 +50,34 @@ fn if_match(headers: &HeaderMap) -> Result<Option<Vec<String>>, Failure> {
     Ok((!tags.is_empty()).then_some(tags))
 }
 
-/// The request of `caller`, if it has a name and is one that makes something.
-pub(super) fn claim(caller: &Caller, parts: &Parts, body: &[u8]) -> Result<Option<Claim>, Failure> {
+/// The key of a request by `caller` that creates something.
+pub(super) fn idempotency_key(
+    caller: &Caller,
+    parts: &Parts,
+    body: &[u8],
+) -> Result<Option<IdempotencyKey>, Failure> {
     let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     if parts.method != Method::POST {
         return Ok(None);
     }
-    let name = value.to_str().ok().filter(|name| !name.is_empty() && name.len() <= KEY_CHARS_MAX);
-    let name = name.ok_or_else(|| {
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_CHARS_MAX);
+    let key = key.ok_or_else(|| {
         let message = format!("an Idempotency-Key must be 1 to {KEY_CHARS_MAX} ASCII characters");
         Failure::bad_request(message)
     })?;
-    let who = match caller {
+    let owner = match caller {
         Caller::Socket { .. } | Caller::Nobody { .. } => "",
         Caller::Token { name, .. } => name,
     };
     let path = parts.uri.path_and_query().map_or("", |whole| whole.as_str());
-    Ok(Some(Claim {
-        key: hash(&[who.as_bytes(), name.as_bytes()]),
+    Ok(Some(IdempotencyKey {
+        key: hash(&[owner.as_bytes(), key.as_bytes()]),
         request: hash(&[parts.method.as_str().as_bytes(), path.as_bytes(), body]),
         at: clock::seconds(),
     }))
 }
 
-/// A hash of several things, each with its length, so that none runs into the next.
+/// A hash of several parts with their lengths, so that their boundaries count.
 fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let add = |hash: Sha256, part: &&[u8]| {
         hash.chain_update((part.len() as u64).to_be_bytes()).chain_update(part)
@@ -81,14 +85,14 @@ fn hash(parts: &[&[u8]]) -> [u8; 32] {
     parts.iter().fold(Sha256::new(), add).finalize().into()
 }
 
-/// The etag of what is shown as `text`: the same for as long as that is the same.
+/// The etag of an object with the representation `text`.
 pub(super) fn etag(text: &[u8]) -> String {
     hash(&[text]).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The thing that a change concerns.
-pub(super) enum Concerned {
-    /// None that is there already.
+/// The object that a request changes.
+pub(super) enum Target {
+    /// A new object.
     New,
     /// A level.
     Level(String),
@@ -96,11 +100,11 @@ pub(super) enum Concerned {
     Pool(String),
     /// A volume, or its export rules.
     Volume(String),
-    /// The measurement of a directory.
+    /// The calibration of a directory.
     Calibration(String),
 }
 
-impl Concerned {
+impl Target {
     fn etag(&self, control: &Control, snapshot: &Snapshot) -> Option<String> {
         match self {
             Self::New => None,
@@ -116,25 +120,25 @@ impl Concerned {
         }
     }
 
-    /// Refuses a change that was meant for another state than that of `snapshot`. What isn't there
-    /// is for the change itself to refuse.
+    /// Refuses a change that is meant for another state of the object than that in `snapshot`. An
+    /// object that does not exist is left to the change itself.
     pub(super) fn check(
         &self,
-        given: &Given,
+        preconditions: &Preconditions,
         control: &Control,
         snapshot: &Snapshot,
     ) -> Result<(), Failure> {
-        if matches!(self, Self::New) && given.if_match.is_some() {
+        if matches!(self, Self::New) && preconditions.if_match.is_some() {
             let message = "If-Match applies only to changes of existing objects, but this request creates one";
             return Err(Failure::bad_request(message));
         }
-        let Some(wanted) = &given.if_match else { return Ok(()) };
+        let Some(wanted) = &preconditions.if_match else { return Ok(()) };
         let refused =
             |message| Failure::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message);
         let etag = match (self.etag(control, snapshot), self) {
             (Some(etag), _) => etag,
-            // To keep it makes it, so that nobody else would refuse. No etag is that of what isn't
-            // there, and `*` is none of it either.
+            // The change would create the calibration and not refuse. No etag matches an object
+            // that does not exist, nor does `*`.
             (None, Self::Calibration(name)) => {
                 return Err(refused(format!(
                     "calibration {name:?} does not exist, so nothing was stored: to create it, send the request without If-Match"

@@ -1,0 +1,28 @@
+//! The key of a request that is carried out only once, recorded in the transaction of its change.
+
+use crate::error::Result;
+use crate::limits::{REQUEST_SECS, REQUESTS_MAX};
+use rusqlite::{Connection, params};
+
+/// The key of a request that must be carried out only once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// Hash of the caller and of the key that it chose.
+    pub key: [u8; 32],
+    /// Hash of the whole request.
+    pub request: [u8; 32],
+    /// Time of the request, in seconds since 1970.
+    pub at: u64,
+}
+
+/// Records the request in the transaction of its change. The oldest records are removed.
+pub(crate) fn note(db: &Connection, key: &IdempotencyKey) -> Result<()> {
+    let old = key.at.saturating_sub(REQUEST_SECS);
+    db.execute("DELETE FROM requests WHERE at <= ?1 OR key = ?2", params![old, key.key])?;
+    let crowded = "DELETE FROM requests WHERE key IN
+        (SELECT key FROM requests ORDER BY at DESC, key LIMIT -1 OFFSET ?1)";
+    db.execute(crowded, [REQUESTS_MAX - 1])?;
+    let put = "INSERT INTO requests (key, request, at) VALUES (?1, ?2, ?3)";
+    db.execute(put, params![key.key, key.request, key.at])?;
+    Ok(())
+}
