@@ -8,9 +8,7 @@
 use crate::clock::SystemClock;
 use crate::limits::{GROUP_IDS_MAX, GROUP_LOOKUPS_MAX, GROUP_THREADS, GROUP_USERS_MAX};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
-use nix::unistd::{Uid, User, getgrouplist};
 use std::collections::{HashMap, VecDeque};
-use std::ffi::CString;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -59,7 +57,7 @@ impl GroupDirectory {
     /// # Errors
     /// If a thread can't be started.
     pub(crate) fn of_machine(clock: SystemClock) -> io::Result<Self> {
-        Self::new(clock, Box::new(from_machine))
+        Self::new(clock, Box::new(weir_store::groups_of_user))
     }
 
     fn new(clock: SystemClock, source: Box<Source>) -> io::Result<Self> {
@@ -207,12 +205,6 @@ impl State {
             self.ids = 0;
         }
     }
-}
-
-fn from_machine(uid: u32) -> io::Result<Vec<u32>> {
-    let Some(user) = User::from_uid(Uid::from_raw(uid))? else { return Ok(Vec::new()) };
-    let name = CString::new(user.name)?;
-    Ok(getgrouplist(&name, user.gid)?.into_iter().map(nix::unistd::Gid::as_raw).collect())
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl ControlState {
         let secret = catalog.report_secret().inspect_err(|error| {
             tracing::warn!(%error, "reports can't be signed");
         });
-        let signer = secret.ok().map(|secret| Signer::new(&secret));
+        let signer = secret.ok().and_then(|secret| Signer::new(&secret));
         let (turn, trash, tls) = (Mutex::new(()), Arc::default(), OnceLock::new());
         let operations = Mutex::default();
         Ok(Self(Arc::new(Control {
