@@ -55,6 +55,8 @@ pub(crate) struct StoreSettings {
     pub(crate) namespace_durability: weir_store::Durability,
     pub(crate) metadata_cache: bool,
     pub(crate) cached_objects_max: usize,
+    /// The descriptors of all volumes together.
+    pub(crate) descriptors: Arc<weir_store::Descriptors>,
     /// The names of those that have histograms.
     pub(crate) histograms: BTreeSet<String>,
 }

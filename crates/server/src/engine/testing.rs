@@ -14,7 +14,7 @@ use weir_core::{
 };
 use weir_nfs::rpc::{Call, Credential};
 use weir_qos::{ClientKey, Cost};
-use weir_store::{Durability, LocalStore, Options, Pool};
+use weir_store::{Descriptors, Durability, LocalStore, Options, Pool};
 
 /// The threads of all volumes that tests serve.
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
@@ -26,6 +26,7 @@ pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
         namespace_durability: Durability::Process,
         metadata_cache: true,
         cached_objects_max: 100,
+        descriptors: Descriptors::new(1024),
         pool: Arc::clone(POOL.get_or_init(|| Pool::new(16).unwrap())),
     };
     let store = LocalStore::open(directory, &options).unwrap();
