@@ -1,4 +1,4 @@
-//! What other threads tell a worker.
+//! The messages that other threads send to a worker.
 
 use super::{Released, VolumeGate};
 use crate::admission::Shed;
