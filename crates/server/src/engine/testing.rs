@@ -4,7 +4,7 @@ use super::stats::Stats;
 use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
-use crate::retransmit::Prints;
+use crate::drc::Fingerprints;
 use crate::session::{Job, RpcJob};
 use crate::sync::{Arc, OnceLock};
 use crate::worker::{Request, VolumeGate};
@@ -62,8 +62,8 @@ pub(crate) fn request(
                 credential: Credential::None,
                 args: Shared::from(vec![0; args]),
             },
-            claim: None,
-            prints: Prints::new(0),
+            entry: None,
+            fingerprints: Fingerprints::new(0),
         }),
     }
 }
