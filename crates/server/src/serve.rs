@@ -11,7 +11,7 @@ use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::confine;
 use crate::control::{self, ControlState};
 use crate::credits;
-use crate::credits::Keeper;
+use crate::credits::CreditStore;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
@@ -209,14 +209,14 @@ impl Server {
                 "network locking is disabled (clients must mount with nolock); enable it with --rpcbind register or serve"
             );
         }
-        let keeper = tokio::spawn(credits::keep_on(Arc::clone(&self.engine)));
+        let saver = tokio::spawn(credits::save_periodically(Arc::clone(&self.engine)));
         let rest = tokio::spawn(rest_on(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
-        keeper.abort();
+        saver.abort();
         rest.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
@@ -239,7 +239,7 @@ impl Server {
             stop.stop();
             outcome = outcome.and(join(locks, "lock manager"));
         }
-        credits::keep(&self.engine);
+        credits::save_all(&self.engine);
         self.engine.close_volumes();
         tracing::info!("stopped");
         outcome
@@ -283,8 +283,8 @@ fn engine(
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
-    let keeper = Keeper::new(Arc::clone(catalog));
-    let around = Surroundings { clock, groups, portmap, locks, credits, keeper };
+    let credit_store = CreditStore::new(Arc::clone(catalog));
+    let around = Surroundings { clock, groups, portmap, locks, credits, credit_store };
     Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, around))
 }
 
