@@ -23,7 +23,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// A stop that was not asked for yet.
+    /// A stop that has not been requested yet.
     ///
     /// # Errors
     /// The kernel gives no eventfd.

@@ -40,7 +40,7 @@ impl Bound {
     /// Takes the data directory and binds every address.
     ///
     /// # Errors
-    /// [`ServeError`], with what can't be had.
+    /// [`ServeError`], which names the missing resource.
     pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
         let descriptors = ensure_descriptors(config, weir_store::prepare_process()?);
         let catalog = Catalog::open_with(&config.data, config.minimums())?;

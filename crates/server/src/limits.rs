@@ -187,7 +187,7 @@ pub(crate) const MOUNTS_MAX: usize = 4096;
 /// Largest call over UDP, in bytes; MOUNT and the lock manager need about half. Longer: dropped.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
 
-/// Largest reply over UDP in bytes, if its call is not larger. Beyond: the caller is told of a
+/// Largest reply over UDP in bytes, if its call is not larger. Beyond: the caller gets a
 /// system error and asks over TCP. It keeps forged source addresses from turning the server on a
 /// third party.
 pub(crate) const DATAGRAM_REPLY_BYTES_MAX: usize = 256;

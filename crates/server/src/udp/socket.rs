@@ -1,5 +1,5 @@
-//! A UDP socket that tells to which address of ours a datagram came, and sends from a chosen one:
-//! on a machine with several addresses a client takes answers only from the one it asked.
+//! A UDP socket that reports to which local address a datagram was sent, and sends from a chosen
+//! one: on a host with several addresses a client accepts replies only from the one it has called.
 
 use socket2::{Domain, Socket, Type};
 use std::io::ErrorKind;
