@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Lines of a function, with its signature and comments. Clippy counts its code alone.
 const FUNCTION_LINES_MAX: usize = 70;
 
+/// Files with a function that is beyond the bound, and may not grow: lines that it may have.
+const LONG: [(&str, usize); 1] = [("crates/catalog/src/volumes.rs", 77)];
+
 /// Lines of a crate under `src`, without its tests.
 const CRATE_LINES_MAX: usize = 16_000;
 
@@ -20,9 +23,12 @@ pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
     for path in files.iter().filter(|path| has_extension(path, "rs")) {
         let text =
             fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let allowed = LONG.iter().find(|(long, _)| path == Path::new(long)).map(|(_, max)| *max);
         for (line, length) in long_functions(&text) {
-            let wrong = format!("has {length} lines; split it (at most {FUNCTION_LINES_MAX})");
-            findings.add(format!("{}:{line}", path.display()), wrong);
+            if allowed.is_none_or(|max| length > max) {
+                let wrong = format!("has {length} lines; split it (at most {FUNCTION_LINES_MAX})");
+                findings.add(format!("{}:{line}", path.display()), wrong);
+            }
         }
         texts.insert(path.as_path(), text);
     }
