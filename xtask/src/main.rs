@@ -3,6 +3,8 @@
 //!
 //! Not here: anything the server or its clients need. Nothing of Weir may depend on it.
 
+#![forbid(unsafe_code)]
+
 mod check;
 mod conformance;
 mod fuzz;

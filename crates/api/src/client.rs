@@ -16,6 +16,7 @@ use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -724,7 +725,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
 /// A random idempotency key; `None` if the system has no random source.
 fn request_name() -> Option<String> {
     let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).ok()?;
+    SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

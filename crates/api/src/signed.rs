@@ -1,7 +1,7 @@
 //! Reports signed with the server's key, and their offline verification.
 
 use crate::watch::Report;
-use ed25519_dalek::{Signature, VerifyingKey};
+use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
 /// Prefix of the signed text, so that a signature of this key is valid for reports only.
@@ -63,12 +63,12 @@ impl SignedReport {
             let (found, wanted) = (self.public_key.clone(), wanted.trim().to_owned());
             return Err(SignedReportError::OtherKey { found, wanted });
         }
-        let bytes = digits(&self.public_key).ok_or_else(|| unreadable("invalid public key"))?;
-        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| unreadable("invalid public key"))?;
-        let bytes =
+        let key: [u8; 32] =
+            digits(&self.public_key).ok_or_else(|| unreadable("invalid public key"))?;
+        let signature: [u8; 64] =
             digits(&self.signature).ok_or_else(|| unreadable("invalid signature format"))?;
-        let text = signed_text(&self.report);
-        key.verify_strict(text.as_bytes(), &Signature::from_bytes(&bytes))
+        UnparsedPublicKey::new(&ED25519, key)
+            .verify(signed_text(&self.report).as_bytes(), &signature)
             .map_err(|_| SignedReportError::Forged)?;
         serde_json::from_str(&self.report).map_err(|error| unreadable(&error.to_string()))
     }
@@ -102,10 +102,10 @@ fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
 mod tests {
     use super::*;
     use crate::{REPORT_VERSION, Window};
-    use ed25519_dalek::{Signer, SigningKey};
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
     fn signed() -> SignedReport {
-        let key = SigningKey::from_bytes(&[7; 32]);
+        let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
         let report = Report {
             version: REPORT_VERSION,
             volume: "home".into(),
@@ -123,8 +123,8 @@ mod tests {
         SignedReport {
             weir_signed_report: 1,
             algorithm: ALGORITHM.to_owned(),
-            public_key: hexadecimal(key.verifying_key().as_bytes()),
-            signature: hexadecimal(&key.sign(signed_text(&report).as_bytes()).to_bytes()),
+            public_key: hexadecimal(key.public_key().as_ref()),
+            signature: hexadecimal(key.sign(signed_text(&report).as_bytes()).as_ref()),
             report,
         }
     }
@@ -139,6 +139,16 @@ mod tests {
         let text = serde_json::to_string_pretty(&signed).unwrap();
         let again: SignedReport = serde_json::from_str(&text).unwrap();
         assert!(again.verify(None).is_ok());
+    }
+
+    #[test]
+    fn a_report_that_weir_0_1_0_signed_is_valid() {
+        let text = include_str!("../tests/fixtures/signed-report.json");
+        let mut signed: SignedReport = serde_json::from_str(text).unwrap();
+        let key = "7f6883d401782e609cb611048f6334c750cb1110e756fbbffc1fe09ae3f44f90";
+        assert_eq!(signed.verify(Some(key)).unwrap().volume, "home");
+        signed.report = signed.report.replacen("\"home\"", "\"work\"", 1);
+        assert!(matches!(signed.verify(Some(key)), Err(SignedReportError::Forged)));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Trust in a server over TLS: the fingerprint of its certificate, or CA certificates for its name.
 
+use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::ring::default_provider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
-use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -38,6 +39,16 @@ pub enum TrustError {
     /// The TLS library rejects its settings.
     #[error("TLS cannot be set up: {0}")]
     Setup(String),
+}
+
+impl Fingerprint {
+    /// The fingerprint of a certificate (DER).
+    #[must_use]
+    pub fn of(certificate: &[u8]) -> Self {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest(&SHA256, certificate).as_ref());
+        Self(hash)
+    }
 }
 
 impl FromStr for Fingerprint {
@@ -77,7 +88,7 @@ impl Trust {
     /// The TLS configuration for this trust.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
         let setup = |error: Error| TrustError::Setup(error.to_string());
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(setup)?;
@@ -127,7 +138,7 @@ impl ServerCertVerifier for Pinned {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let found = Fingerprint(Sha256::digest(end_entity).into());
+        let found = Fingerprint::of(end_entity);
         if found == self.wanted {
             return Ok(ServerCertVerified::assertion());
         }

@@ -4,6 +4,8 @@
 //! Not here: the load generator ([`weir_load`]), the languages of scenarios ([`weir_scenario`]),
 //! charts and tables ([`weir_report`]), and anything of the server.
 
+#![forbid(unsafe_code)]
+
 pub mod calibrate;
 pub mod cli;
 pub mod cluster;

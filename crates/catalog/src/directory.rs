@@ -5,6 +5,7 @@ use crate::error::{CatalogError, Result};
 use crate::limits::PATH_BYTES_MAX;
 use crate::model::Pool;
 use crate::owner;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use std::fs::{DirBuilder, DirEntry, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -147,7 +148,8 @@ pub(crate) fn random_digits() -> Result<String> {
 
 fn random<const N: usize>() -> Result<Vec<u8>> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| at(Path::new("random source"))(error.into()))?;
+    let failed = |error| at(Path::new("random source"))(std::io::Error::other(error));
+    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
     Ok(bytes.to_vec())
 }
 

@@ -9,7 +9,7 @@ use crate::directory;
 use crate::error::{CatalogError, Result, Thing};
 use crate::limits::TOKENS_MAX;
 use crate::names;
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -182,7 +182,9 @@ impl Tokens {
 }
 
 fn hash(secret: &[u8]) -> Hash {
-    Sha256::digest(secret).into()
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, secret).as_ref());
+    hash
 }
 
 fn same(left: &Hash, right: &Hash) -> bool {
@@ -279,6 +281,21 @@ mod tests {
         assert_eq!(role(&long, 0), Err(NotAdmitted::Unknown));
         assert_eq!(names(&Tokens::open(base.path()).unwrap()), ["short"]);
         assert!(matches!(tokens.revoke("long"), Err(CatalogError::NoSuch { .. })));
+    }
+
+    #[test]
+    fn tokens_of_weir_0_1_0_are_valid() {
+        let base = tempfile::tempdir().unwrap();
+        let file = include_str!("../tests/fixtures/api.tokens");
+        std::fs::write(base.path().join(FILE), file).unwrap();
+        let tokens = Tokens::open(base.path()).unwrap();
+        let role = |secret: &[u8]| tokens.admit(secret, 1_800_000_000).map(|token| token.role);
+        let ci = b"weir-552d56aba8f4225654ad45024da797f1dcc9da203c62fd2c4532d345eea4099f";
+        let view = b"weir-b41739220d0efbdd1d08764d8462a148f64a3eb4b4cb7c2912ba96ae6fd9222c";
+        assert_eq!((role(ci), role(view)), (Ok(Role::Operator), Ok(Role::Viewer)));
+        tokens.revoke("view").unwrap();
+        let text = std::fs::read_to_string(base.path().join(FILE)).unwrap();
+        assert!(file.starts_with(&text), "the other line is written as it was: {text}");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use proptest::prelude::*;
+use ring::digest::{SHA256, digest};
 use rusqlite::Connection;
-use sha2::{Digest, Sha256};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use weir_catalog::{
@@ -65,8 +65,8 @@ fn altered(backup: &[u8], sql: &str) -> Vec<u8> {
 
 /// `database` as a backup with the right checksum.
 fn sealed(database: &[u8]) -> Vec<u8> {
-    let digest = Sha256::digest(database);
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest(&SHA256, database);
+    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     [database, format!("\nweir-backup-sha256:{digits}\n").as_bytes()].concat()
 }
 
@@ -113,6 +113,20 @@ fn a_backup_brings_everything_back_in_another_directory() {
     assert_eq!(new.directory, there.join("pools/1/volumes/1"));
     let moved = weir_catalog::Volume { directory: new.directory.clone(), ..(**old).clone() };
     assert_eq!(**new, moved);
+}
+
+#[test]
+fn a_backup_that_weir_0_1_0_made_is_whole_and_restored() {
+    let backup = include_bytes!("fixtures/backup-of-0.1.0.weir");
+    let info = inspect_backup(Path::new("b"), backup).unwrap();
+    let digits = "e946c453c2826dab68ce3a221526579c19c8565c4c903bb621597299a3b6e933";
+    assert_eq!((info.sha256.as_deref(), info.pools, info.volumes), (Some(digits), 1, 1));
+    let base = tempfile::tempdir().unwrap();
+    take(backup, base.path()).unwrap();
+    assert!(Catalog::open(base.path()).unwrap().snapshot().volume_named("home").is_some());
+    let mut damaged = backup.to_vec();
+    damaged[5000] ^= 1;
+    assert!(inspect_backup(Path::new("b"), &damaged).is_err());
 }
 
 #[test]

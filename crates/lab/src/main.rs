@@ -4,6 +4,8 @@
 //! Not here: anything that the server or the benchmark suite needs. `weir` neither links nor ships
 //! this program. The Makefile has a target for each campaign.
 
+#![forbid(unsafe_code)]
+
 mod agree;
 mod bare;
 mod campaign;

@@ -11,6 +11,8 @@
 //! The generator reaches the server through sockets and mounted paths alone, so that another NAS is
 //! measured in the same way.
 
+#![forbid(unsafe_code)]
+
 pub mod control;
 pub mod engine;
 pub mod error;

@@ -322,7 +322,7 @@ impl Course {
     #[must_use]
     pub fn judge(&self) -> Judgement {
         let allowed = self.allowance();
-        // What is certain of a contract yields whole requests too, and takes longer for one.
+        // The certain part of a contract yields whole requests too, and takes longer for one.
         let longer = self.largest_certain_nanos.saturating_sub(self.largest_nanos);
         let held_back_allowed = allowed.saturating_add(longer);
         let (reason, cause) = if self.nanos == 0 || self.due.bytes == 0 {

@@ -4,6 +4,8 @@
 //! script, and it follows the reader's light or dark setting. What is *not* here: any judgement.
 //! Callers decide what passed and say so in the tone of a cell.
 
+#![forbid(unsafe_code)]
+
 mod bars;
 mod page;
 mod percentiles;

@@ -3,6 +3,8 @@
 //!
 //! Not here: carrying a scenario out. A scenario is data; [`weir_load`] applies each workload.
 
+#![forbid(unsafe_code)]
+
 pub mod catalogue;
 pub mod lang;
 pub mod scenario;

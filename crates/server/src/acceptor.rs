@@ -1,6 +1,6 @@
 //! Accepts connections and deals them out to workers.
 
-use crate::admission::Verdict;
+use crate::admission::Decision;
 use crate::engine::Engine;
 use crate::limits::SEND_STALL_SECONDS;
 use crate::session::Protocol;
@@ -23,7 +23,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// A stop that was not asked for yet.
+    /// A stop that has not been requested yet.
     ///
     /// # Errors
     /// The kernel gives no eventfd.
@@ -100,15 +100,15 @@ fn take(
         return;
     }
     match engine.admission.enter(peer.ip()) {
-        Verdict::Admitted => engine.adopt(socket, peer, protocol),
-        Verdict::InsteadOf(shed) => {
-            engine.shed(&shed);
+        Decision::Accept => engine.adopt(socket, peer, protocol),
+        Decision::AcceptAndEvict(eviction) => {
+            engine.evict(&eviction);
             engine.adopt(socket, peer, protocol);
         }
-        Verdict::OriginFull => {
+        Decision::RejectOrigin => {
             complaints.refused(engine, peer, "connections_per_client_max reached for this address");
         }
-        Verdict::Full => complaints.refused(engine, peer, "connections_max reached"),
+        Decision::Reject => complaints.refused(engine, peer, "connections_max reached"),
     }
 }
 

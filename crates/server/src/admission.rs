@@ -1,5 +1,5 @@
-//! The admission of connections: bounds on all together and on each origin, so that one stranger
-//! can't keep others out.
+//! Admission of connections: a limit on all connections and one per origin, so that one client
+//! cannot keep others out.
 
 use crate::limits::CONNECTIONS_OVER_MAX;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
@@ -7,33 +7,34 @@ use std::net::IpAddr;
 pub(crate) use weir_core::Origin;
 use weir_core::origin::Counts;
 
-/// Asks the workers to close one idle connection of an origin. The first that has one does.
-pub(crate) struct Shed {
-    /// The connection's origin.
+/// A request to the workers to close one idle connection of an origin. The first worker that has
+/// one closes it.
+pub(crate) struct Eviction {
+    /// The origin that loses a connection.
     pub(crate) origin: Origin,
     claimed: AtomicBool,
 }
 
-impl Shed {
-    /// True for the first who asks: close one.
+impl Eviction {
+    /// True for the first worker that calls it: close a connection.
     pub(crate) fn claim(&self) -> bool {
         !self.claimed.swap(true, Ordering::Relaxed)
     }
 }
 
-/// The decision about a new connection.
-pub(crate) enum Verdict {
-    /// The connection is served.
-    Admitted,
-    /// The connection is served, and the origin that has the most gives up one that is idle.
-    InsteadOf(Arc<Shed>),
-    /// The connection is closed: its origin has as many as it may.
-    OriginFull,
-    /// The connection is closed: nobody has more than its origin would have.
-    Full,
+/// The decision on a new connection.
+pub(crate) enum Decision {
+    /// Serve the connection.
+    Accept,
+    /// Serve the connection, and close an idle one of the origin with the most connections.
+    AcceptAndEvict(Arc<Eviction>),
+    /// Close the connection: its origin has reached its limit.
+    RejectOrigin,
+    /// Close the connection: no origin has more connections than this one would have.
+    Reject,
 }
 
-/// The count of connections.
+/// The numbers of connections.
 pub(crate) struct Admission {
     most: usize,
     most_each: usize,
@@ -41,41 +42,41 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// At most `most` connections, and `most_each` of an origin.
+    /// At most `most` connections, and `most_each` per origin.
     pub(crate) fn new(most: usize, most_each: usize) -> Self {
         Self { most, most_each, counts: Mutex::default() }
     }
 
-    /// Connections now.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> usize {
         lock(&self.counts).total()
     }
 
-    /// A connection from `peer` wants to be served. Count it off with [`Self::leave`] if it is.
-    pub(crate) fn enter(&self, peer: IpAddr) -> Verdict {
+    /// Decides on a new connection from `peer`. If it is accepted, call [`Self::leave`] at its end.
+    pub(crate) fn enter(&self, peer: IpAddr) -> Decision {
         let origin = Origin::of(peer);
         let mut counts = lock(&self.counts);
         let own = counts.of(origin);
         if own >= self.most_each {
-            return Verdict::OriginFull;
+            return Decision::RejectOrigin;
         }
-        let mut verdict = Verdict::Admitted;
+        let mut decision = Decision::Accept;
         if counts.total() >= self.most {
             match counts.greediest() {
                 Some((greedy, count))
                     if count > own + 1 && counts.total() < self.most + CONNECTIONS_OVER_MAX =>
                 {
-                    let shed = Shed { origin: greedy, claimed: AtomicBool::new(false) };
-                    verdict = Verdict::InsteadOf(Arc::new(shed));
+                    let eviction = Eviction { origin: greedy, claimed: AtomicBool::new(false) };
+                    decision = Decision::AcceptAndEvict(Arc::new(eviction));
                 }
-                _ => return Verdict::Full,
+                _ => return Decision::Reject,
             }
         }
         counts.add(origin);
-        verdict
+        decision
     }
 
-    /// A connection from `peer` that was admitted ended.
+    /// An accepted connection from `peer` has ended.
     pub(crate) fn leave(&self, peer: IpAddr) {
         lock(&self.counts).remove(Origin::of(peer));
     }
@@ -93,12 +94,12 @@ mod tests {
     fn no_origin_gets_more_than_its_bound() {
         let admission = Admission::new(100, 3);
         for _ in 0..3 {
-            assert!(matches!(admission.enter(peer(1)), Verdict::Admitted));
+            assert!(matches!(admission.enter(peer(1)), Decision::Accept));
         }
-        assert!(matches!(admission.enter(peer(1)), Verdict::OriginFull));
-        assert!(matches!(admission.enter(peer(2)), Verdict::Admitted));
+        assert!(matches!(admission.enter(peer(1)), Decision::RejectOrigin));
+        assert!(matches!(admission.enter(peer(2)), Decision::Accept));
         admission.leave(peer(1));
-        assert!(matches!(admission.enter(peer(1)), Verdict::Admitted));
+        assert!(matches!(admission.enter(peer(1)), Decision::Accept));
         assert_eq!(admission.connections(), 4);
     }
 
@@ -106,17 +107,19 @@ mod tests {
     fn when_all_is_taken_the_greediest_makes_room_for_those_with_less() {
         let admission = Admission::new(4, 3);
         for last in [1, 1, 1, 2] {
-            assert!(matches!(admission.enter(peer(last)), Verdict::Admitted));
+            assert!(matches!(admission.enter(peer(last)), Decision::Accept));
         }
-        let Verdict::InsteadOf(shed) = admission.enter(peer(3)) else { panic!("kept out") };
-        assert_eq!(shed.origin, Origin::of(peer(1)));
-        assert!(shed.claim() && !shed.claim());
+        let Decision::AcceptAndEvict(eviction) = admission.enter(peer(3)) else {
+            panic!("kept out")
+        };
+        assert_eq!(eviction.origin, Origin::of(peer(1)));
+        assert!(eviction.claim() && !eviction.claim());
         admission.leave(peer(1));
         // Two, one and one: nobody has more than a second one of these would be.
         for last in [1, 2, 3] {
-            assert!(matches!(admission.enter(peer(last)), Verdict::Full));
+            assert!(matches!(admission.enter(peer(last)), Decision::Reject));
         }
-        assert!(matches!(admission.enter(peer(4)), Verdict::InsteadOf(_)));
+        assert!(matches!(admission.enter(peer(4)), Decision::AcceptAndEvict(_)));
     }
 
     #[test]
@@ -126,7 +129,10 @@ mod tests {
             admission.enter(peer(1));
         }
         let mut beyond = 0;
-        while matches!(admission.enter(IpAddr::from([10, 1, 0, beyond])), Verdict::InsteadOf(_)) {
+        while matches!(
+            admission.enter(IpAddr::from([10, 1, 0, beyond])),
+            Decision::AcceptAndEvict(_)
+        ) {
             beyond += 1;
         }
         assert_eq!(usize::from(beyond), CONNECTIONS_OVER_MAX);

@@ -17,6 +17,8 @@ use weir_nfs::rpcbind::Registry;
 
 /// Descriptors for all but connections and objects: listeners, the catalogue, the API.
 const DESCRIPTORS_OTHER: usize = 1024;
+/// Descriptors that an operation on a thread of the store holds until it is done, at most.
+const DESCRIPTORS_OPERATION: usize = 4;
 
 /// The data directory, and all sockets. Nothing is served yet, and no thread runs.
 pub(crate) struct Bound {
@@ -30,17 +32,17 @@ pub(crate) struct Bound {
     pub(crate) portmap: Portmap,
     /// For the API over TCP.
     pub(crate) api: Vec<TcpListener>,
-    /// Objects that a volume may keep open: what is configured, or what descriptors allow.
-    pub(crate) objects_max: usize,
+    /// Descriptors that all volumes together may hold.
+    pub(crate) descriptors: usize,
 }
 
 impl Bound {
     /// Takes the data directory and binds every address.
     ///
     /// # Errors
-    /// [`ServeError`], with what can't be had.
+    /// [`ServeError`], which names the missing resource.
     pub(crate) fn open(config: &ServerConfig) -> Result<Self, ServeError> {
-        let objects_max = ensure_descriptors(config, weir_store::prepare_process()?);
+        let descriptors = ensure_descriptors(config, weir_store::prepare_process()?);
         let catalog = Catalog::open_with(&config.data, config.minimums())?;
         let catalog = Arc::new(catalog.admitting(config.admission));
         let mut listeners = bind(&config.nfs)?;
@@ -57,21 +59,25 @@ impl Bound {
             portmap = Portmap::new(Registry::new(services.with_portmapper()));
         }
         let api = bind_api(&config.api)?;
-        Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api, objects_max })
+        Ok(Self { catalog, listeners, addresses, services, sockets, portmap, api, descriptors })
     }
 }
 
-/// Sees to descriptors for all connections and the objects that one volume keeps open. Where the
-/// hard limit, `limit`, is below that, root raises it, and others are told to. Gives how many
-/// objects a volume may keep open: a volume that takes all descriptors has none for the next
-/// object until it has synced others, and clients would be told to come back later.
+/// Makes sure of descriptors for all connections and for the objects of one volume at least. Where
+/// the hard limit, `limit`, is below that, root raises it, and others are warned. Returns the
+/// descriptors that all volumes together may hold: what connections and the server itself leave.
 fn ensure_descriptors(config: &ServerConfig, limit: u64) -> usize {
-    let wanted = (config.connections_max + config.cached_objects_max + DESCRIPTORS_OTHER) as u64;
-    let raised = Rlimit { current: Some(wanted), maximum: Some(wanted) };
-    if limit >= wanted || setrlimit(Resource::Nofile, raised).is_ok() {
+    let reserved = config.connections_max + own_descriptors(config);
+    let wanted = reserved + config.cached_objects_max;
+    let available = usize::try_from(limit).unwrap_or(usize::MAX);
+    if available >= wanted {
+        return available - reserved;
+    }
+    let raised = Some(wanted as u64);
+    if setrlimit(Resource::Nofile, Rlimit { current: raised, maximum: raised }).is_ok() {
         return config.cached_objects_max;
     }
-    let objects_max = objects_within(config, limit);
+    let objects_max = descriptors_within(config, available);
     tracing::warn!(
         limit,
         wanted,
@@ -83,12 +89,16 @@ fn ensure_descriptors(config: &ServerConfig, limit: u64) -> usize {
     objects_max
 }
 
-/// Objects that a volume may keep open within `limit` descriptors, of which connections get up to a
-/// quarter.
-fn objects_within(config: &ServerConfig, limit: u64) -> usize {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let taken = DESCRIPTORS_OTHER + config.connections_max.min(limit / 4);
-    config.cached_objects_max.min(limit.saturating_sub(taken))
+/// Descriptors of the server itself, and of operations that are being executed.
+fn own_descriptors(config: &ServerConfig) -> usize {
+    DESCRIPTORS_OTHER + DESCRIPTORS_OPERATION * config.blocking_threads
+}
+
+/// Descriptors for the objects of all volumes within `limit`, of which connections get up to a
+/// quarter and the server itself as much.
+fn descriptors_within(config: &ServerConfig, limit: usize) -> usize {
+    let quarter = limit / 4;
+    limit - config.connections_max.min(quarter) - own_descriptors(config).min(quarter)
 }
 
 /// Addresses of the API, as tokio wants them.
@@ -151,13 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_keeps_no_more_objects_open_than_there_are_descriptors_for() {
-        let (connections_max, cached_objects_max) = (16_384, 65_536);
-        let config = ServerConfig { connections_max, cached_objects_max, ..Default::default() };
-        assert_eq!(objects_within(&config, 1 << 20), 65_536);
-        assert_eq!(objects_within(&config, 20_000), 20_000 - 5_000 - 1024);
-        assert_eq!(objects_within(&config, 1024), 0, "the store keeps its least number");
+    fn volumes_hold_no_more_descriptors_than_connections_and_the_server_leave() {
+        let (connections_max, blocking_threads) = (16_384, 64);
+        let config = ServerConfig { connections_max, blocking_threads, ..Default::default() };
+        let own = 1024 + 4 * 64;
+        assert_eq!(ensure_descriptors(&config, 1 << 20), (1 << 20) - 16_384 - own);
+        assert_eq!(descriptors_within(&config, 20_000), 20_000 - 5_000 - own);
+        assert_eq!(descriptors_within(&config, 1024), 512, "half of any limit");
         let few = ServerConfig { connections_max: 100, ..config };
-        assert_eq!(objects_within(&few, 20_000), 20_000 - 100 - 1024);
+        assert_eq!(descriptors_within(&few, 20_000), 20_000 - 100 - own);
     }
 }

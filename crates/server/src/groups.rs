@@ -1,16 +1,14 @@
-//! The supplementary groups of users as this machine knows them, for callers who are in more than
-//! the sixteen that AUTH_SYS carries.
+//! The supplementary groups of users according to this machine, for users in more than the sixteen
+//! groups that AUTH_SYS carries.
 //!
-//! A look-up may ask a directory service over the network and take as long as that likes, so it
-//! runs on threads of its own; who waits for it is a future that is woken. What was found is kept
-//! for some minutes. All of it is bounded, see [`crate::limits`].
+//! A look-up may ask a directory service over the network for an unknown time, so it runs on
+//! threads of its own, and requests wait for it as futures. Results are valid for some minutes.
+//! All of it is bounded, see [`crate::limits`].
 
 use crate::clock::SystemClock;
 use crate::limits::{GROUP_IDS_MAX, GROUP_LOOKUPS_MAX, GROUP_THREADS, GROUP_USERS_MAX};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
-use nix::unistd::{Uid, User, getgrouplist};
 use std::collections::{HashMap, VecDeque};
-use std::ffi::CString;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -24,7 +22,7 @@ const FOUND_FOR: Duration = Duration::from_secs(300);
 /// Time after which a failed lookup is tried again.
 const FAILED_FOR: Duration = Duration::from_secs(1);
 
-/// Gives the groups of a user; none for one that nobody knows.
+/// Returns the groups of a user; none for an unknown one.
 type Source = dyn Fn(u32) -> io::Result<Vec<u32>> + Send + Sync;
 
 /// The groups of users, and the threads that look them up. Those end when it is dropped.
@@ -59,7 +57,7 @@ impl GroupDirectory {
     /// # Errors
     /// If a thread can't be started.
     pub(crate) fn of_machine(clock: SystemClock) -> io::Result<Self> {
-        Self::new(clock, Box::new(from_machine))
+        Self::new(clock, Box::new(weir_store::groups_of_user))
     }
 
     fn new(clock: SystemClock, source: Box<Source>) -> io::Result<Self> {
@@ -94,11 +92,11 @@ impl Drop for GroupDirectory {
     }
 }
 
-/// Waits for the groups of a user. `Busy` if they can't be had for now.
+/// Waits for the groups of a user. `Busy` if the look-up failed for now.
 pub(crate) struct LookUp {
     directory: Arc<Shared>,
     uid: u32,
-    /// The groups were asked for, so a known value has come since.
+    /// The look-up was requested, so a known value is newer.
     asked: bool,
 }
 
@@ -153,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// Notes what a look-up came to, and gives those who wait for it.
+    /// Stores the result of a look-up, and returns the wakers of the requests that wait for it.
     fn learn(&self, uid: u32, found: io::Result<Vec<u32>>) -> Vec<Waker> {
         let now = self.clock.now();
         let known = match found {
@@ -186,14 +184,14 @@ impl Known {
 }
 
 impl State {
-    /// Takes a user out; gives those who wait for it.
+    /// Removes a user; returns the wakers of the requests that wait for it.
     fn forget(&mut self, uid: u32) -> Vec<Waker> {
         let Some(known) = self.users.remove(&uid) else { return Vec::new() };
         self.ids -= known.ids();
         if let Known::Asked(waiting) = known { waiting } else { Vec::new() }
     }
 
-    /// Sees to room for one more user: what is out of date goes first, then everything.
+    /// Makes room for one more user: expired results are removed first, then all.
     fn make_room(&mut self, now: Mono) {
         let full = |state: &Self| {
             state.users.len() >= GROUP_USERS_MAX || state.ids + GROUPS_MAX > GROUP_IDS_MAX
@@ -207,12 +205,6 @@ impl State {
             self.ids = 0;
         }
     }
-}
-
-fn from_machine(uid: u32) -> io::Result<Vec<u32>> {
-    let Some(user) = User::from_uid(Uid::from_raw(uid))? else { return Ok(Vec::new()) };
-    let name = CString::new(user.name)?;
-    Ok(getgrouplist(&name, user.gid)?.into_iter().map(nix::unistd::Gid::as_raw).collect())
 }
 
 #[cfg(test)]

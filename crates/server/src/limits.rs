@@ -171,24 +171,24 @@ pub(crate) const SEND_STALL_SECONDS: u32 = 60;
 /// connections of those that went on sending are reset.
 pub(crate) const LINGER_SECONDS: u64 = 2;
 
-/// Connections of one client that get the reply to the same call while it is underway: a client
-/// that lost some. Beyond: the call is carried out for each of them by itself.
-pub(crate) const ASKERS_MAX: usize = 8;
+/// Connections of one client that get the reply to the same call while it is in progress: a client
+/// that lost some. Beyond: the call is executed for each of them by itself.
+pub(crate) const WAITERS_MAX: usize = 8;
 
-/// Replies of one client that are remembered, to be given again if it repeats the call. Beyond: the
-/// oldest is forgotten, and a repetition of that call is carried out again.
-pub(crate) const ANSWERS_CLIENT_MAX: usize = 1024;
+/// Cached replies of one client, sent again if it retransmits the call. Beyond: the oldest is
+/// evicted, and a retransmission of that call is executed again.
+pub(crate) const CACHED_REPLIES_CLIENT_MAX: usize = 1024;
 
-/// Remembered replies of all clients. Beyond: the oldest reply is forgotten of the client that has
-/// the most, of the origin (IPv4 address, or /64 of IPv6) that has the most. So an origin that has
-/// `k` of them loses one only while at least `ANSWERS_MAX / k` origins have some.
-pub(crate) const ANSWERS_MAX: usize = 262_144;
+/// Cached replies of all clients. Beyond: the oldest reply is evicted of the client that has the
+/// most, of the origin (IPv4 address, or /64 of IPv6) that has the most. So an origin that has
+/// `k` of them loses one only while at least `CACHED_REPLIES_MAX / k` origins have some.
+pub(crate) const CACHED_REPLIES_MAX: usize = 262_144;
 
-/// The longest reply that is remembered, in bytes; none that has to be is longer.
-pub(crate) const ANSWER_BYTES_MAX: usize = 512;
+/// The longest reply that is cached, in bytes; no reply to a non-idempotent call is longer.
+pub(crate) const CACHED_REPLY_BYTES_MAX: usize = 512;
 
-/// Time that a reply is remembered, whether its client is connected or not.
-pub(crate) const ANSWERS_KEPT: Duration = weir_core::limits::CALLS_KEPT;
+/// Time for which a reply is cached, whether its client is connected or not.
+pub(crate) const CACHED_REPLIES_KEPT: Duration = weir_core::limits::CALLS_KEPT;
 
 /// Remembered MOUNT entries, for `showmount`. Beyond: the oldest is forgotten.
 pub(crate) const MOUNTS_MAX: usize = 4096;
@@ -196,7 +196,7 @@ pub(crate) const MOUNTS_MAX: usize = 4096;
 /// Largest call over UDP, in bytes; MOUNT and the lock manager need about half. Longer: dropped.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
 
-/// Largest reply over UDP in bytes, if its call is not larger. Beyond: the caller is told of a
+/// Largest reply over UDP in bytes, if its call is not larger. Beyond: the caller gets a
 /// system error and asks over TCP. It keeps forged source addresses from turning the server on a
 /// third party.
 pub(crate) const DATAGRAM_REPLY_BYTES_MAX: usize = 256;

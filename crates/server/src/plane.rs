@@ -50,7 +50,7 @@ pub struct VolumeLive {
     pub network_nanos: u64,
     /// Nanoseconds in which the server was busy with other requests.
     pub processing_nanos: u64,
-    /// Bytes that READs and WRITEs asked to move when they came.
+    /// Bytes that READs and WRITEs requested on arrival.
     pub offered_bytes: u64,
     /// Gauge: requests waiting at the gate now.
     pub waiting: u64,
@@ -111,7 +111,7 @@ impl Durations {
     }
 }
 
-/// The histograms of a volume whose operator asked for them.
+/// The histograms of a volume for which they are configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeHistograms {
     /// READs, from arrival to reply.
@@ -148,7 +148,7 @@ pub struct Totals {
     pub repetitions_dropped: u64,
     /// Calls that came again after they were answered, and got the same reply.
     pub repetitions_answered: u64,
-    /// Log lines dropped because nobody read those before them, in this process.
+    /// Log lines of this process that were dropped because the log was not read.
     pub log_lines_dropped: u64,
     /// Log lines left out because there were too many alike, in this process.
     pub log_lines_left_out: u64,
@@ -165,7 +165,7 @@ pub struct LockTotals {
     pub held: u64,
     /// Gauge: requests that wait for a lock.
     pub waiting: u64,
-    /// Gauge: hosts that would be told of a restart.
+    /// Gauge: hosts that would be notified of a restart.
     pub hosts: u64,
     /// Locks refused because their host could not be remembered for a restart, or a bound was
     /// reached on such hosts.
@@ -193,7 +193,7 @@ pub trait Plane: Send + Sync + 'static {
     /// The live counters of a volume, if it is being served.
     fn volume_live(&self, id: VolumeId) -> Option<VolumeLive>;
 
-    /// The histograms of a volume, if it is being served and they were asked for.
+    /// The histograms of a volume, if it is served and they are configured.
     fn volume_histograms(&self, id: VolumeId) -> Option<Box<VolumeHistograms>>;
 
     /// Calls `each` for every volume that clients ever used since the server started, with its

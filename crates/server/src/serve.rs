@@ -11,7 +11,7 @@ use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
 use crate::confine::confine;
 use crate::control::{self, ControlState};
 use crate::credits;
-use crate::credits::Keeper;
+use crate::credits::CreditStore;
 use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
@@ -23,6 +23,7 @@ use crate::rpcbind::{Portmap, Registration};
 use crate::sync::Arc;
 use crate::udp::{Datagrams, Sockets};
 use crate::worker::{Message, Worker};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
@@ -96,7 +97,7 @@ impl Server {
 
     /// Begins to serve with what is open already.
     fn start_bound(config: &ServerConfig, bound: Bound) -> Result<Self, ServeError> {
-        let Bound { catalog, listeners, addresses, services, sockets, portmap, api, objects_max } =
+        let Bound { catalog, listeners, addresses, services, sockets, portmap, api, descriptors } =
             bound;
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
@@ -105,7 +106,7 @@ impl Server {
             RpcbindMode::Register | RpcbindMode::Serve => Some(LockDoor::new()?),
         };
         let engine =
-            Arc::new(engine(config, objects_max, &catalog, &inboxes, portmap, door.clone())?);
+            Arc::new(engine(config, descriptors, &catalog, &inboxes, portmap, door.clone())?);
         for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
             let directory = there.directory.display();
             tracing::warn!(%directory, "contracts on this file system commit more than its measured capacity: see `weir capacity`");
@@ -208,14 +209,14 @@ impl Server {
                 "network locking is disabled (clients must mount with nolock); enable it with --rpcbind register or serve"
             );
         }
-        let keeper = tokio::spawn(credits::keep_on(Arc::clone(&self.engine)));
+        let saver = tokio::spawn(credits::save_periodically(Arc::clone(&self.engine)));
         let rest = tokio::spawn(rest_on(Arc::clone(&self.engine)));
         let api = std::mem::take(&mut self.api);
         let outcome = match state {
             Ok(state) => control::serve_control(config, api, state, until).await,
             Err(error) => Err(error),
         };
-        keeper.abort();
+        saver.abort();
         rest.abort();
         let stopped = tokio::task::spawn_blocking(move || self.stop()).await;
         outcome.map_err(ServeError::Control)?;
@@ -238,23 +239,29 @@ impl Server {
             stop.stop();
             outcome = outcome.and(join(locks, "lock manager"));
         }
-        credits::keep(&self.engine);
+        credits::save_all(&self.engine);
         self.engine.close_volumes();
         tracing::info!("stopped");
         outcome
     }
 }
 
+/// Random bytes from the kernel.
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes)
+}
+
 fn engine(
     config: &ServerConfig,
-    objects_max: usize,
+    descriptors: usize,
     catalog: &Arc<Catalog>,
     inboxes: &[Arc<Inbox<Message>>],
     portmap: Portmap,
     locks: Option<Arc<LockDoor>>,
 ) -> Result<Engine, ServeError> {
-    let mut verifier = [0; 8];
-    getrandom::fill(&mut verifier).map_err(std::io::Error::other)?;
+    let verifier = random()?;
     let settings = StoreSettings {
         pool: weir_store::Pool::new(config.blocking_threads)?,
         namespace_durability: match config.namespace_durability {
@@ -262,7 +269,8 @@ fn engine(
             NamespaceDurability::Process => weir_store::Durability::Process,
         },
         metadata_cache: config.metadata_cache,
-        cached_objects_max: objects_max,
+        cached_objects_max: config.cached_objects_max.min(descriptors),
+        descriptors: weir_store::Descriptors::new(descriptors),
         histograms: config.metrics_histograms.clone(),
     };
     let keys = HandleKey::new(catalog.handle_secret());
@@ -275,8 +283,8 @@ fn engine(
     let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
-    let keeper = Keeper::new(Arc::clone(catalog));
-    let around = Surroundings { clock, groups, portmap, locks, credits, keeper };
+    let credit_store = CreditStore::new(Arc::clone(catalog));
+    let around = Surroundings { clock, groups, portmap, locks, credits, credit_store };
     Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, around))
 }
 
@@ -289,7 +297,7 @@ fn start_locks(
     sockets: Sockets,
 ) -> Result<(Stop, JoinHandle<()>), ServeError> {
     let life = Life::begin(Arc::clone(catalog), config.grace_period)?;
-    let seed = getrandom::u32().map_err(std::io::Error::other)?;
+    let seed = u32::from_ne_bytes(random()?);
     let stop = Stop::new()?;
     let (engine, stopping) = (Arc::clone(engine), stop.clone());
     let run = move || {

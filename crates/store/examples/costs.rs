@@ -11,7 +11,7 @@ use std::time::Duration;
 use weir_core::store::{CreateHow, Stability};
 use weir_core::testing::block_on;
 use weir_core::{Credentials, Name, SetAttr, Shared, Store};
-use weir_store::{Durability, LocalStore, Options, Pool, prepare_process};
+use weir_store::{Descriptors, Durability, LocalStore, Options, Pool, prepare_process};
 
 const ROUNDS: u32 = 200_000;
 const NAMES: u32 = 20_000;
@@ -26,6 +26,7 @@ fn main() {
         namespace_durability: Durability::Process,
         metadata_cache: true,
         cached_objects_max: 20_000,
+        descriptors: Descriptors::new(32_768),
         pool: Pool::new(16).unwrap(),
     };
     let store = LocalStore::open(&directory.join("volume"), &options).unwrap();

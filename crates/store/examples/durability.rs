@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use weir_core::store::{CreateHow, MakeKind, Stability};
 use weir_core::testing::block_on;
 use weir_core::{CallId, Credentials, Name, SetAttr, Shared, Store};
-use weir_store::{Durability, LocalStore, Options, Pool, prepare_process};
+use weir_store::{Descriptors, Durability, LocalStore, Options, Pool, prepare_process};
 
 const CLIENTS: [usize; 4] = [1, 4, 16, 64];
 const WRITE_BYTES: usize = 4096;
@@ -38,6 +38,7 @@ fn main() {
             namespace_durability: durability,
             metadata_cache: true,
             cached_objects_max: 20_000,
+            descriptors: Descriptors::new(32_768),
             pool: Pool::new(16).unwrap(),
         };
         let store = LocalStore::open(&Path::new(&directory).join(mode), &options).unwrap();

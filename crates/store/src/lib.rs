@@ -1,8 +1,8 @@
 //! The local passthrough store: a volume as a directory tree on a local file system (ext4, XFS,
 //! btrfs), behind [`weir_core::Store`].
 //!
-//! The only crate that touches the disk and the only one with `unsafe`. What is *not* here:
-//! sockets, protocol types, export rules, performance contracts. Who may read, write and look up
+//! The only crate that touches the disk and the only one with `unsafe`: so two calls for the server
+//! are here too, for datagrams and for the groups of users. What is *not* here: protocol types, export rules, performance contracts. Who may read, write and look up
 //! was decided by the caller; what changes names or attributes is decided by the kernel, under the
 //! caller's identity.
 //!
@@ -10,6 +10,9 @@
 
 mod acl_format;
 mod creds;
+#[expect(unsafe_code, reason = "the control messages of sockets, which rustix lacks")]
+mod datagram;
+mod descriptors;
 mod error;
 mod local;
 mod pace;
@@ -19,11 +22,16 @@ mod sync;
 mod sys;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[expect(unsafe_code, reason = "the user database, which only the C library reads")]
+mod user_groups;
 mod writeback;
 
 pub use creds::{reset_identity, switches_identity};
+pub use datagram::{Datagram, receive_datagram, report_destinations, send_datagram};
+pub use descriptors::Descriptors;
 pub use local::{
     Counted, Counting, Durability, Inode, LocalStore, OpenError, Options, volume_format,
 };
 pub use pool::Pool;
 pub use sys::{FILE_MAP_REQUEST, prepare_process};
+pub use user_groups::groups_of_user;

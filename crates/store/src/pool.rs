@@ -294,7 +294,7 @@ impl Lane {
     /// Runs `work` on a thread of the pool once the lane has room.
     ///
     /// # Errors
-    /// Those of `work`; `Io` if it panicked.
+    /// The errors of `work`; `Io` if it panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> FsResult<T> + Send + 'static,

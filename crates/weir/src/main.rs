@@ -1,6 +1,8 @@
 //! The `weir` program: reads the command line, does as it says, and ends with 0 (done), 1 (refused
 //! or failed) or 2 (the command line makes no sense).
 
+#![forbid(unsafe_code)]
+
 mod cli;
 
 use std::process::ExitCode;

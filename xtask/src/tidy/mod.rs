@@ -3,6 +3,8 @@
 mod cycles;
 mod documents;
 mod layers;
+mod protocol;
+mod sizes;
 mod sources;
 
 use crate::process;
@@ -27,6 +29,8 @@ pub(crate) fn run() -> Result<bool> {
     layers::check(&mut findings)?;
     cycles::check(&files, &mut findings)?;
     sources::check(&files, &mut findings)?;
+    sizes::check(&files, &mut findings)?;
+    protocol::check(&files, &mut findings)?;
     documents::check(&files, &mut findings)?;
     for finding in &findings.0 {
         eprintln!("tidy: {finding}");

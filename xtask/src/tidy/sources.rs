@@ -2,6 +2,7 @@
 //! standard library where a crate promises to do no I/O, locks through one door, and printing
 //! through another.
 
+use super::sizes::product_text;
 use super::{Findings, has_extension};
 use anyhow::{Context, Result};
 use std::fs;
@@ -17,6 +18,9 @@ const WITHOUT_STD: [&str; 4] = ["crates/core", "crates/qos", "crates/state", "cr
 
 /// Width of the code and its comments, as in `rustfmt.toml`.
 const COLUMNS_MAX: usize = 100;
+
+/// Words that no comment begins with: its subject would be a clause instead of a noun.
+const VAGUE_BEGINNINGS: [&str; 5] = ["What", "Who", "Whose", "Whom", "Those"];
 
 /// Crates whose locks and channels come from their own `sync` module.
 const SYNC_DOOR: [&str; 2] = ["crates/server/src", "crates/store/src"];
@@ -79,15 +83,21 @@ pub(super) fn check(files: &[PathBuf], findings: &mut Findings) -> Result<()> {
             findings.add(path.display(), wrong);
         }
     }
+    let is_root = |path: &&PathBuf| {
+        let is_named = path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
+        is_named && !path.starts_with("fuzz") && !path.starts_with("tests")
+    };
+    for root in files.iter().filter(is_root).filter(|root| !root.starts_with(UNSAFE_IN)) {
+        if !fs::read_to_string(root)?.contains("#![forbid(unsafe_code)]") {
+            findings.add(root.display(), "must forbid unsafe code");
+        }
+    }
     for folder in WITHOUT_STD {
         let root = Path::new(folder).join("src/lib.rs");
         let text =
             fs::read_to_string(&root).with_context(|| format!("reading {}", root.display()))?;
         if !text.lines().any(|line| line.starts_with("#![") && line.contains("no_std")) {
             findings.add(root.display(), "must be no_std: this crate does no I/O");
-        }
-        if !text.contains("#![forbid(unsafe_code)]") {
-            findings.add(root.display(), "must forbid unsafe code");
         }
     }
     Ok(())
@@ -104,12 +114,12 @@ fn objections(path: &Path, text: &str) -> Vec<String> {
     if lines > LINES_MAX {
         wrong.push(format!("has {lines} lines; split it (at most {LINES_MAX})"));
     }
-    let product_lines = match text.find("#[cfg(test)]\nmod tests {") {
-        Some(tests) => text[..tests].lines().count(),
-        None => lines,
-    };
+    let product_lines = product_text(text).lines().count();
     for (number, line) in (1..).zip(text.lines()) {
         let code = line.split("//").next().unwrap_or_default();
+        if begins_vaguely(line) {
+            wrong.push(format!("line {number}: name the subject of the comment: {}", line.trim()));
+        }
         if !path.starts_with(UNSAFE_IN) && is_unsafe(code) {
             wrong.push(format!("line {number}: `unsafe` belongs in {UNSAFE_IN} only"));
         }
@@ -131,6 +141,13 @@ fn is_wide_comment(line: &str) -> bool {
     let text = line.trim_start();
     let is_row = text.trim_start_matches(['/', '!']).starts_with(" |");
     text.starts_with("//") && !is_row && line.chars().count() > COLUMNS_MAX
+}
+
+/// Is `line` a comment whose first word is one of [`VAGUE_BEGINNINGS`]?
+fn begins_vaguely(line: &str) -> bool {
+    let Some(text) = line.trim_start().strip_prefix("//") else { return false };
+    let first = text.trim_start_matches(['/', '!']).split_whitespace().next().unwrap_or_default();
+    VAGUE_BEGINNINGS.contains(&first)
 }
 
 fn is_unsafe(code: &str) -> bool {
@@ -244,6 +261,10 @@ mod tests {
         assert_eq!(at("crates/nfs/src/a.rs", &format!("//! Doc.\n{}", "\n".repeat(800))), 1);
         assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\nlet a = unsafe { b() };\n"), 1);
         assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\n// no unsafe { here\n"), 0);
+        for vague in ["/// What is told.", "//! Whose it is.", "    // Those that wait."] {
+            assert_eq!(at("crates/nfs/src/a.rs", &format!("//! Doc.\n{vague}\n")), 1, "{vague}");
+        }
+        assert_eq!(at("crates/nfs/src/a.rs", "//! Doc.\n// Whatever the peer sends.\n"), 0);
         assert_eq!(at("crates/store/src/a.rs", "//! Doc.\nlet a = unsafe { b() };\n"), 0);
         let comment = |begins: &str, length: usize| {
             format!("//! Doc.\n{begins}{}\n", "x".repeat(length - begins.len()))

@@ -8,7 +8,7 @@ mod ops;
 mod serve;
 pub mod wire;
 
-pub use serve::{handle, null, once, refuse, serve};
+pub use serve::{handle, non_idempotent, null, refuse, serve};
 
 /// The version of the protocol that goes with NFSv3.
 pub const VERSION: u32 = 3;

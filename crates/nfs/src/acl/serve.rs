@@ -24,9 +24,9 @@ pub fn handle(procedure: u32, args: &[u8]) -> Result<Option<&[u8]>, XdrError> {
     }
 }
 
-/// Must `procedure` not be carried out twice? As [`Route::once`](crate::v3::Route::once) says.
+/// Is `procedure` not idempotent? See [`Route`](crate::v3::Route).
 #[must_use]
-pub fn once(procedure: u32) -> bool {
+pub fn non_idempotent(procedure: u32) -> bool {
     Procedure::of(procedure) == Some(Procedure::Setacl)
 }
 

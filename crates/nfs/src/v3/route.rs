@@ -15,10 +15,10 @@ pub struct Route<'a> {
     pub class: OpClass,
     /// Payload in bytes, at most [`IO_BYTES_MAX`]: what a READ asks for, what a WRITE brings.
     pub bytes: u32,
-    /// Carried out a second time it would not give the same result, or undo what came between
-    /// (RFC 1813 §4.4). WRITE is not one of them: the client waits for its answer before it writes
-    /// something else there.
-    pub once: bool,
+    /// A second execution would have another result, or undo a change in between (RFC 1813 §4.4).
+    /// WRITE is idempotent in this sense: the client waits for the reply before it writes other
+    /// data to the same place.
+    pub non_idempotent: bool,
 }
 
 impl<'a> Route<'a> {
@@ -29,9 +29,14 @@ impl<'a> Route<'a> {
     /// be answered GARBAGE_ARGS.
     #[inline]
     pub fn of(procedure: u32, args: &'a [u8]) -> Result<Self, XdrError> {
-        let (class, once) = match Procedure::of(procedure) {
+        let (class, non_idempotent) = match Procedure::of(procedure) {
             None | Some(Procedure::Null) => {
-                return Ok(Self { handle: None, class: OpClass::Null, bytes: 0, once: false });
+                return Ok(Self {
+                    handle: None,
+                    class: OpClass::Null,
+                    bytes: 0,
+                    non_idempotent: false,
+                });
             }
             Some(Procedure::Read) => (OpClass::Read, false),
             Some(Procedure::Write) => (OpClass::Write, false),
@@ -72,11 +77,12 @@ impl<'a> Route<'a> {
             }
             OpClass::Null | OpClass::Metadata | OpClass::Commit => 0,
         };
-        Ok(Self { handle, class, bytes: bytes.min(IO_BYTES_MAX), once })
+        Ok(Self { handle, class, bytes: bytes.min(IO_BYTES_MAX), non_idempotent })
     }
 }
 
-/// Does `procedure` change names? These are the [`Route::once`] procedures without SETATTR.
+/// Does `procedure` change names? These are the [non-idempotent](Route::non_idempotent) procedures
+/// without SETATTR.
 #[must_use]
 pub fn changes_names(procedure: u32) -> bool {
     matches!(
@@ -112,10 +118,10 @@ mod tests {
     fn read_and_write_tell_their_payload() {
         let read = args(b"handle", &[0, 4096, 8192]);
         let handle = Some(&b"handle"[..]);
-        let route = Route { handle, class: OpClass::Read, bytes: 8192, once: false };
+        let route = Route { handle, class: OpClass::Read, bytes: 8192, non_idempotent: false };
         assert_eq!(Route::of(Procedure::Read as u32, &read), Ok(route));
         let write = args(b"handle", &[0, 0, 5, 2, 4096]);
-        let route = Route { handle, class: OpClass::Write, bytes: 4096, once: false };
+        let route = Route { handle, class: OpClass::Write, bytes: 4096, non_idempotent: false };
         assert_eq!(Route::of(Procedure::Write as u32, &write), Ok(route));
         let huge = args(b"handle", &[0, 0, u32::MAX]);
         assert_eq!(Route::of(Procedure::Read as u32, &huge).unwrap().bytes, IO_BYTES_MAX);
@@ -130,8 +136,8 @@ mod tests {
                 Procedure::Commit => OpClass::Commit,
                 _ => OpClass::Metadata,
             };
-            let once = matches!(procedure as u32, 2 | 8..=15);
-            let route = Route { handle: Some(b"h"), class, bytes: 0, once };
+            let non_idempotent = matches!(procedure as u32, 2 | 8..=15);
+            let route = Route { handle: Some(b"h"), class, bytes: 0, non_idempotent };
             assert_eq!(Route::of(procedure as u32, &bytes), Ok(route));
         }
     }
@@ -139,7 +145,8 @@ mod tests {
     #[test]
     fn null_and_unknown_procedures_have_nothing_to_route() {
         for number in [0, 22, u32::MAX] {
-            let route = Route { handle: None, class: OpClass::Null, bytes: 0, once: false };
+            let route =
+                Route { handle: None, class: OpClass::Null, bytes: 0, non_idempotent: false };
             assert_eq!(Route::of(number, &[]), Ok(route));
         }
     }

@@ -86,7 +86,7 @@ impl Drop for SocketName {
 }
 
 /// Binds `api.sock` in `directory`, for its owner alone. One that is there already is stale:
-/// whoever holds the lock of the data directory is the only server of it.
+/// the holder of the lock of the data directory is its only server.
 pub(super) fn bind_socket(directory: &Path) -> io::Result<(UnixListener, SocketName)> {
     let path = directory.join("api.sock");
     if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {

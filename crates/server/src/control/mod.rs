@@ -63,7 +63,7 @@ struct Control {
     turn: Mutex<()>,
     trash: Arc<Trash>,
     watch: Arc<Watch>,
-    /// The signer of reports, unless its key can't be had.
+    /// The signer of reports, unless its key cannot be read.
     signer: Option<Signer>,
     tokens: Tokens,
     audit: Audit,
@@ -92,7 +92,7 @@ impl ControlState {
         let secret = catalog.report_secret().inspect_err(|error| {
             tracing::warn!(%error, "reports can't be signed");
         });
-        let signer = secret.ok().map(|secret| Signer::new(&secret));
+        let signer = secret.ok().and_then(|secret| Signer::new(&secret));
         let (turn, trash, tls) = (Mutex::new(()), Arc::default(), OnceLock::new());
         let operations = Mutex::default();
         Ok(Self(Arc::new(Control {
@@ -151,7 +151,7 @@ pub async fn serve_control(
             _ = hangups.recv() => state.0.reload(),
         }
     }
-    // There is nobody to tell if all listeners have ended already.
+    // The listeners may have ended already.
     let _told = stop.send(true);
     while serving.join_next().await.is_some() {}
     watching.await.map_err(io::Error::other)?;

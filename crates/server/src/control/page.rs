@@ -15,7 +15,7 @@ use weir_catalog::limits::PATH_BYTES_MAX;
 /// Longest cursor: that of a path, with the kind of list, two digits for each byte.
 const CURSOR_CHARS_MAX: usize = 2 * (PATH_BYTES_MAX + 32);
 
-/// The page that is asked for.
+/// The requested page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
@@ -26,7 +26,7 @@ pub(super) struct Which {
 /// The query of a list.
 pub(super) type PageQuery = Result<Query<Which>, QueryRejection>;
 
-/// The page of `all`, whose keys rise and begin with `kind`, that is asked for.
+/// The requested page of `all`, whose keys are in ascending order and begin with `kind`.
 pub(super) fn page<I, T>(
     query: PageQuery,
     kind: &str,
@@ -56,7 +56,7 @@ pub(super) fn page<I, T>(
     Ok(Json(Page { items, next }))
 }
 
-/// A key as text that nobody takes for one.
+/// A key as opaque text.
 fn seal(kind: &str, key: &str) -> String {
     let whole = format!("{kind}:{key}");
     whole.bytes().fold(String::new(), |mut text, byte| {

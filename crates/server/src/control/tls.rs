@@ -8,18 +8,18 @@ use crate::config::{ApiTls, ServerConfig};
 use crate::sync::Arc;
 use arc_swap::ArcSwap;
 use rcgen::{CertificateParams, DnType, KeyPair};
-use rustls::crypto::ring;
+use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tokio_rustls::TlsAcceptor;
+use weir_api::Fingerprint;
 
 /// Largest file with a certificate or a key that is read, in bytes.
 const PEM_BYTES_MAX: u64 = 1 << 20;
@@ -69,7 +69,7 @@ impl Tls {
         };
         let current = Arc::new(Current(ArcSwap::from(Arc::new(files.read()?))));
         let mut acceptor_config =
-            rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
                 .with_safe_default_protocol_versions()
                 .map_err(io::Error::other)?
                 .with_no_client_auth()
@@ -95,9 +95,7 @@ impl Tls {
     /// The SHA-256 of the certificate in force, as hexadecimal digits in pairs.
     pub(super) fn fingerprint(&self) -> String {
         let current = self.current.0.load();
-        let hash = current.cert.first().map(Sha256::digest).unwrap_or_default();
-        let pairs: Vec<String> = hash.iter().map(|byte| format!("{byte:02X}")).collect();
-        pairs.join(":")
+        current.cert.first().map_or_else(String::new, |der| Fingerprint::of(der).to_string())
     }
 }
 
@@ -133,7 +131,7 @@ impl Files {
             return Err(bad(&self.certificate, &"it contains no certificate (PEM)"));
         }
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| bad(&self.key, &error))?;
-        CertifiedKey::from_der(chain, key, &ring::default_provider())
+        CertifiedKey::from_der(chain, key, &default_provider())
             .map_err(|error| bad(&self.key, &error))
     }
 }

@@ -46,7 +46,7 @@ impl Trash {
         Ok(())
     }
 
-    /// Stops removing between two files, and waits until nobody uses the catalogue any more.
+    /// Stops between two files, and waits until the catalogue is no longer used.
     pub(super) fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
         for thread in std::mem::take(&mut *lock(&self.threads)) {
@@ -86,7 +86,7 @@ fn remove_one(catalog: &Catalog, condemned: &Condemned, leaving: &AtomicBool) {
 enum Removal {
     /// Nothing is left.
     Done,
-    /// The server leaves; the next start goes on.
+    /// The server stops; the next start continues.
     CutShort,
 }
 

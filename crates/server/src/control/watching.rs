@@ -13,7 +13,7 @@ use weir_api::limits::REPORT_SECONDS_MAX;
 use weir_api::{Activity, Report, Why};
 use weir_catalog::{CatalogError, Snapshot, Thing, Volume};
 
-/// The time that is told if nothing else is asked for: a day, in seconds.
+/// The period that is reported by default: a day, in seconds.
 const SINCE: u64 = 24 * 3600;
 
 /// The scope of a report.

@@ -26,15 +26,15 @@ pub(crate) use stats::is_judged;
 pub(crate) use volume::{Mounted, ServedVolume, rights};
 pub(crate) use workers::Workers;
 
-use crate::admission::{Admission, Shed};
+use crate::admission::{Admission, Eviction};
 use crate::clock::SystemClock;
-use crate::credits::{AHEAD, Credits, Keeper, Keeping};
+use crate::credits::{AHEAD, CreditLock, CreditStore, Credits};
+use crate::drc::Clients;
 use crate::gate::{ParkedTotal, PoolGate};
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
 use crate::locks::LockDoor;
 use crate::plane::{Plane, PlaneError, Totals, VolumeHistograms, VolumeLive};
-use crate::retransmit::Clients;
 use crate::rpcbind::Portmap;
 use crate::session::{Protocol, Session};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock, mpsc};
@@ -55,6 +55,8 @@ pub(crate) struct StoreSettings {
     pub(crate) namespace_durability: weir_store::Durability,
     pub(crate) metadata_cache: bool,
     pub(crate) cached_objects_max: usize,
+    /// The descriptors of all volumes together.
+    pub(crate) descriptors: Arc<weir_store::Descriptors>,
     /// The names of those that have histograms.
     pub(crate) histograms: BTreeSet<String>,
 }
@@ -75,9 +77,9 @@ pub(crate) struct Surroundings {
     pub(crate) portmap: Portmap,
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
-    /// The credits that an earlier server left to its volumes, and their keeper.
+    /// The credits of volumes that an earlier process saved, and their store.
     pub(crate) credits: Credits,
-    pub(crate) keeper: Keeper,
+    pub(crate) credit_store: CreditStore,
 }
 
 /// The shared part of the data plane.
@@ -92,7 +94,7 @@ pub(crate) struct Engine {
     /// The lock manager, where there is one.
     pub(crate) locks: Option<Arc<LockDoor>>,
     pub(crate) admission: Admission,
-    pub(crate) keeper: Keeper,
+    pub(crate) credit_store: CreditStore,
     /// Silence after which a peer is asked whether it is still there.
     pub(crate) keepalive: Duration,
     verifier: [u8; 8],
@@ -116,7 +118,7 @@ impl Engine {
         settings: StoreSettings,
         bounds: &Bounds,
         inboxes: &[Arc<Inbox<Message>>],
-        Surroundings { clock, groups, portmap, locks, credits, keeper }: Surroundings,
+        Surroundings { clock, groups, portmap, locks, credits, credit_store }: Surroundings,
     ) -> Self {
         // The seed is the same in the next process, which must recognize calls that are sent again.
         let seed = keys.derive("duplicate request cache");
@@ -130,7 +132,7 @@ impl Engine {
             groups,
             locks,
             admission: Admission::new(bounds.connections_max, bounds.connections_per_client_max),
-            keeper,
+            credit_store,
             keepalive: bounds.keepalive,
             verifier,
             settings,
@@ -169,8 +171,8 @@ impl Engine {
     }
 
     /// Has one idle connection closed.
-    pub(crate) fn shed(&self, shed: &Arc<Shed>) {
-        self.workers.post_all(|| Message::Shed(Arc::clone(shed)));
+    pub(crate) fn evict(&self, eviction: &Arc<Eviction>) {
+        self.workers.post_all(|| Message::Evict(Arc::clone(eviction)));
     }
 
     /// A worker closed one of its connections, from `peer`.
@@ -238,7 +240,7 @@ impl Engine {
 
     /// If credits will be spent by other limits, keeps the credits left by those too. The limits
     /// may come into force until the returned value is dropped.
-    fn keep_before_change(&self, changed: &[&Mounted]) -> Option<Keeping<'_>> {
+    fn save_before_change(&self, changed: &[&Mounted]) -> Option<CreditLock<'_>> {
         let now = self.clock.now();
         let other = |Mounted { volume, spec }: &&Mounted| {
             let old = volume.gate.limits();
@@ -246,9 +248,9 @@ impl Engine {
                 && (old.iops, old.burst) != (spec.limits.iops, spec.limits.burst)
         };
         changed.iter().any(other).then(|| {
-            let mut keeping = self.keeper.begin();
-            keeping.keep(self.credits(AHEAD));
-            keeping
+            let mut credits = self.credit_store.lock();
+            credits.save(self.credits(AHEAD));
+            credits
         })
     }
 
@@ -341,11 +343,11 @@ impl Plane for Engine {
         let changed: Vec<_> = new.changed_since(&old).collect();
         self.share(&snapshot, &changed, &mut sharing);
         self.served.store(Arc::clone(&new));
-        let keeping = self.keep_before_change(&changed);
+        let credits = self.save_before_change(&changed);
         for mounted in &changed {
             self.change(mounted);
         }
-        drop(keeping);
+        drop(credits);
         for gone in old.all().filter(|mounted| new.by_id(mounted.spec.id).is_none()) {
             self.retire(&gone.volume);
         }

@@ -79,6 +79,7 @@ impl Engine {
             namespace_durability: self.settings.namespace_durability,
             metadata_cache: self.settings.metadata_cache,
             cached_objects_max: self.settings.cached_objects_max,
+            descriptors: Arc::clone(&self.settings.descriptors),
             pool: Arc::clone(&self.settings.pool),
         };
         let store =

@@ -4,7 +4,7 @@ use super::stats::Stats;
 use super::{ServedVolume, Workers};
 use crate::clock::SystemClock;
 use crate::conn_id::ConnId;
-use crate::retransmit::Prints;
+use crate::drc::Fingerprints;
 use crate::session::{Job, RpcJob};
 use crate::sync::{Arc, OnceLock};
 use crate::worker::{Request, VolumeGate};
@@ -14,7 +14,7 @@ use weir_core::{
 };
 use weir_nfs::rpc::{Call, Credential};
 use weir_qos::{ClientKey, Cost};
-use weir_store::{Durability, LocalStore, Options, Pool};
+use weir_store::{Descriptors, Durability, LocalStore, Options, Pool};
 
 /// The threads of all volumes that tests serve.
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
@@ -26,6 +26,7 @@ pub(crate) fn served(directory: &Path, gate: VolumeGate) -> ServedVolume {
         namespace_durability: Durability::Process,
         metadata_cache: true,
         cached_objects_max: 100,
+        descriptors: Descriptors::new(1024),
         pool: Arc::clone(POOL.get_or_init(|| Pool::new(16).unwrap())),
     };
     let store = LocalStore::open(directory, &options).unwrap();
@@ -61,8 +62,8 @@ pub(crate) fn request(
                 credential: Credential::None,
                 args: Shared::from(vec![0; args]),
             },
-            claim: None,
-            prints: Prints::new(0),
+            entry: None,
+            fingerprints: Fingerprints::new(0),
         }),
     }
 }

@@ -3,8 +3,8 @@
 use super::Workers;
 use super::stats::Stats;
 use crate::clock::SystemClock;
+use crate::drc::DrcEntry;
 use crate::gate::Charged;
-use crate::retransmit::Claim;
 use crate::sync::{Arc, AtomicU64};
 use crate::worker::VolumeGate;
 use std::net::IpAddr;
@@ -39,10 +39,13 @@ impl ServedVolume {
         Self { id: nfs.id, nfs: Arc::new(nfs), gate, stats, workers, at_rest }
     }
 
-    /// The volume for the request with this claim: a call that must not be repeated is kept on
+    /// The volume for the request with this entry: a non-idempotent call is kept on
     /// record with its change.
-    pub(crate) fn nfs_for(&self, claim: Option<&Claim>) -> Arc<weir_nfs::v3::Volume<LocalStore>> {
-        match claim.and_then(Claim::on_record) {
+    pub(crate) fn nfs_for(
+        &self,
+        entry: Option<&DrcEntry>,
+    ) -> Arc<weir_nfs::v3::Volume<LocalStore>> {
+        match entry.and_then(DrcEntry::on_record) {
             Some(call) => Arc::new(self.nfs.with_store(self.nfs.store.for_call(call))),
             None => Arc::clone(&self.nfs),
         }

@@ -78,7 +78,7 @@ impl Log {
         admitted
     }
 
-    /// Lines that were dropped because nobody read those before them.
+    /// Lines that were dropped because the reader was too slow.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
@@ -144,7 +144,7 @@ pub(crate) fn start() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits until all logged lines are written, if somebody reads them, and otherwise for 2 s. For the
+/// Waits until all logged lines are written, or for 2 s if the log is not read. For the
 /// end of the process.
 pub fn flush() {
     if let Some(log) = INSTALLED.get() {

@@ -16,7 +16,7 @@ use weir_nfs::rpcbind::{Caller, Netid, Registry};
 /// Ports below this are for privileged programs.
 const PORT_RESERVED_MAX: u16 = 1024;
 
-/// Our own portmapper, where it was asked for.
+/// The built-in portmapper, if it is configured.
 #[derive(Debug, Default)]
 pub(crate) struct Portmap {
     registry: Option<Mutex<Registry>>,

@@ -1,6 +1,7 @@
 //! Registering with the rpcbind that runs on this machine.
 //!
-//! rpcbind is asked over its socket file, as system libraries do, or over TCP from a reserved port.
+//! rpcbind is called over its socket file, as system libraries do, or over TCP from a reserved
+//! port.
 //! A registered program that answers is left alone and reported; one that does not answer is stale
 //! and replaced.
 
@@ -66,7 +67,7 @@ pub enum RegisterError {
     /// The conversation failed.
     #[error("communication with rpcbind failed: {0}")]
     Io(#[from] std::io::Error),
-    /// rpcbind answers something else than was asked.
+    /// rpcbind sends an unexpected reply.
     #[error("rpcbind rejected the request: {0}")]
     Call(#[from] CallError),
     /// rpcbind's answer is no reply.

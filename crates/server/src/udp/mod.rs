@@ -178,7 +178,7 @@ fn answer(
     Some(Answer::Reply(bounded(answer, arrived.len, call.xid)))
 }
 
-/// `answer` if it may go by UDP in return for `asked` bytes, else a system error.
+/// `answer` if it may be sent by UDP in reply to `asked` bytes, else a system error.
 pub(crate) fn bounded(answer: Vec<u8>, asked: usize, xid: u32) -> Vec<u8> {
     if answer.len().saturating_sub(RECORD_MARK_BYTES) <= DATAGRAM_REPLY_BYTES_MAX.max(asked) {
         return answer;

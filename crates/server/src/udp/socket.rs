@@ -1,16 +1,11 @@
-//! A UDP socket that tells to which address of ours a datagram came, and sends from a chosen one:
-//! on a machine with several addresses a client takes answers only from the one it asked.
+//! A UDP socket that reports to which local address a datagram was sent, and sends from a chosen
+//! one: on a host with several addresses a client accepts replies only from the one it has called.
 
-use libc::{in_pktinfo, in6_addr, in6_pktinfo};
-use nix::cmsg_space;
-use nix::sys::socket::sockopt::{Ipv4PacketInfo, Ipv6RecvPacketInfo};
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
-};
 use socket2::{Domain, Socket, Type};
-use std::io::{IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use weir_store::{receive_datagram, report_destinations, send_datagram};
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +34,8 @@ impl DatagramSocket {
         let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, None)?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
-            setsockopt(&socket, Ipv6RecvPacketInfo, &true)?;
-        } else {
-            setsockopt(&socket, Ipv4PacketInfo, &true)?;
         }
+        report_destinations(&socket, address.is_ipv6())?;
         socket.bind(&(*address).into())?;
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from(socket);
@@ -58,23 +51,17 @@ impl DatagramSocket {
     /// The next datagram, if there is one that fits `buffer`; longer ones are dropped.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> Option<Arrived> {
         loop {
-            let mut control = cmsg_space!(in6_pktinfo, in_pktinfo);
-            let mut slices = [IoSliceMut::new(buffer)];
-            let fd = self.socket.as_raw_fd();
-            let flags = MsgFlags::MSG_DONTWAIT;
-            let got = recvmsg::<SockaddrStorage>(fd, &mut slices, Some(&mut control), flags);
-            let message = match got {
-                Ok(message) => message,
+            match receive_datagram(&self.socket, buffer) {
+                Ok(Some(datagram)) => {
+                    let to = datagram.to.unwrap_or(self.bound.ip());
+                    return Some(Arrived { len: datagram.len, from: datagram.from, to });
+                }
+                Ok(None) => {}
                 // A socket reports what became of earlier datagrams; none of that ends it.
-                Err(nix::Error::ECONNREFUSED | nix::Error::EINTR) => continue,
-                Err(_) => return None,
-            };
-            let whole = !message.flags.contains(MsgFlags::MSG_TRUNC);
-            let from = message.address.as_ref().and_then(address);
-            let to = message.cmsgs().ok().and_then(|mut messages| messages.find_map(|m| local(&m)));
-            if let (true, Some(from)) = (whole, from) {
-                let to = to.unwrap_or(self.bound.ip());
-                return Some(Arrived { len: message.bytes, from, to });
+                Err(error) => match error.kind() {
+                    ErrorKind::ConnectionRefused | ErrorKind::Interrupted => {}
+                    _ => return None,
+                },
             }
         }
     }
@@ -82,28 +69,7 @@ impl DatagramSocket {
     /// Sends `bytes` to `to` from our address `from`. A datagram that the kernel does not take is
     /// lost like any other.
     pub(super) fn send(&self, bytes: &[u8], to: SocketAddr, from: IpAddr) {
-        let (mut four, mut six);
-        let control = match from {
-            from if from.is_unspecified() => None,
-            IpAddr::V4(from) => {
-                let s_addr = u32::from_ne_bytes(from.octets());
-                four = in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: zero(), ipi_addr: zero() };
-                four.ipi_spec_dst.s_addr = s_addr;
-                Some(ControlMessage::Ipv4PacketInfo(&four))
-            }
-            IpAddr::V6(from) => {
-                let ipi6_addr = in6_addr { s6_addr: from.octets() };
-                six = in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 };
-                if let SocketAddr::V6(to) = to {
-                    six.ipi6_ifindex = to.scope_id();
-                }
-                Some(ControlMessage::Ipv6PacketInfo(&six))
-            }
-        };
-        let (slices, flags) = ([IoSlice::new(bytes)], MsgFlags::MSG_DONTWAIT);
-        let to = SockaddrStorage::from(to);
-        let fd = self.socket.as_raw_fd();
-        if let Err(error) = sendmsg(fd, &slices, control.as_slice(), flags, Some(&to)) {
+        if let Err(error) = send_datagram(&self.socket, bytes, to, from) {
             tracing::debug!(%error, "cannot send a datagram");
         }
     }
@@ -112,28 +78,6 @@ impl DatagramSocket {
 impl AsFd for DatagramSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-const fn zero() -> libc::in_addr {
-    libc::in_addr { s_addr: 0 }
-}
-
-fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    let four = storage.as_sockaddr_in().map(|four| SocketAddr::V4((*four).into()));
-    four.or_else(|| storage.as_sockaddr_in6().map(|six| SocketAddr::V6((*six).into())))
-}
-
-/// The address of ours that a datagram came to. For a broadcast it is the one to answer from.
-fn local(message: &ControlMessageOwned) -> Option<IpAddr> {
-    match message {
-        ControlMessageOwned::Ipv4PacketInfo(info) => {
-            Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into())
-        }
-        ControlMessageOwned::Ipv6PacketInfo(info) => {
-            Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into())
-        }
-        _ => None,
     }
 }
 

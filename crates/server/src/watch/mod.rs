@@ -28,9 +28,9 @@ use weir_catalog::{Snapshot, Volume};
 use weir_core::VolumeId;
 use weir_qos::verdict::{Course, Tally, Verdict};
 
-/// Longest time that is told by seconds.
+/// Longest period that is reported by seconds.
 const BY_SECONDS: u64 = 60;
-/// Longest time that is told by minutes.
+/// Longest period that is reported by minutes.
 const BY_MINUTES: u64 = 24 * 3600;
 /// Most periods of a report: more than a day has minutes, and 14 days quarters.
 const PERIODS_MAX: usize = 1500;

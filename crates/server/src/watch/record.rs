@@ -34,7 +34,7 @@ pub(crate) struct Kept {
 }
 
 impl Recorder {
-    /// The history in `directory`. If it can't be opened, the server goes on, the log says so, and
+    /// The history in `directory`. If it cannot be opened, the server runs without, logs that, and
     /// each read or write tries again.
     pub(crate) fn open(directory: &Path) -> Self {
         let history = History::of(directory);

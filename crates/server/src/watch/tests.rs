@@ -218,7 +218,7 @@ fn a_volume_that_is_gone_is_forgotten() {
 #[test]
 fn a_signature_fits_the_report_and_its_key() {
     let world = World::new();
-    let signer = Signer::new(&[9; 32]);
+    let signer = Signer::new(&[9; 32]).unwrap();
     let signed = signer.sign(&world.report(60)).unwrap();
     assert_eq!(signed.verify(Some(&signer.public_key())).unwrap(), world.report(60));
 }

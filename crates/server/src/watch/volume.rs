@@ -180,7 +180,7 @@ impl Awake {
     fn end_minute(&mut self, look: Look) -> Option<Period> {
         let (course, tally) = std::mem::take(&mut self.minute);
         if self.idle >= SECONDS {
-            // Nothing for a minute: what it was by seconds is nobody's question any more.
+            // A minute without requests: the history by seconds is no longer needed.
             (self.seconds, self.tens) = (Series::default(), Series::default());
         }
         self.forget_minutes(look.now);

@@ -1,7 +1,7 @@
-//! What other threads tell a worker.
+//! The messages that other threads send to a worker.
 
 use super::{Released, VolumeGate};
-use crate::admission::Shed;
+use crate::admission::Eviction;
 use crate::session::Session;
 use crate::sync::{Arc, mpsc};
 use std::net::{SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ pub(crate) enum Message {
     /// The lock manager's reply to a call on this connection.
     Answer(u64, Vec<u8>),
     /// Close one connection of this origin, if there is one that is idle.
-    Shed(Arc<Shed>),
+    Evict(Arc<Eviction>),
     /// Drop this, as a sign of life.
     RollCall(mpsc::Sender<()>),
     /// Finish what is in flight and leave, at the latest after this long.

@@ -37,7 +37,7 @@ type Ticket = crate::gate::Ticket<GateEntry>;
 /// An entry that its gate released.
 pub(crate) type Released = crate::gate::Released<GateEntry>;
 
-use crate::admission::{Origin, Shed};
+use crate::admission::{Eviction, Origin};
 use crate::conn_id::ConnId;
 use crate::engine::Engine;
 use crate::gate::Queued;
@@ -279,7 +279,7 @@ impl Worker {
                         self.state.answered(conn, reply);
                     }
                 }
-                Message::Shed(shed) => self.shed(&shed),
+                Message::Evict(eviction) => self.evict(&eviction),
                 Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),
             }
@@ -466,12 +466,12 @@ impl Worker {
     }
 
     /// Closes the connection of an origin that was idle the longest, to make room for another.
-    fn shed(&mut self, shed: &Shed) {
-        let of_origin = |conn: &Conn| Origin::of(conn.peer) == shed.origin && conn.is_idle();
+    fn evict(&mut self, eviction: &Eviction) {
+        let of_origin = |conn: &Conn| Origin::of(conn.peer) == eviction.origin && conn.is_idle();
         let idle = self.conns.iter().filter(|(_, conn)| of_origin(conn));
         let longest = idle.min_by_key(|(_, conn)| conn.active).map(|(_, conn)| conn.id.token);
         if let Some(token) = longest
-            && shed.claim()
+            && eviction.claim()
         {
             self.state.engine.counters.shed();
             self.close(token);

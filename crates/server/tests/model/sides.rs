@@ -12,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 use weir_core::SetAttr;
 use weir_core::testing::MemStore;
 use weir_server::ServerConfig;
-use weir_store::{Durability, LocalStore, Options, Pool, prepare_process, reset_identity};
+use weir_store::{
+    Descriptors, Durability, LocalStore, Options, Pool, prepare_process, reset_identity,
+};
 
 /// `TMPFS_MAGIC` of statfs(2).
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
@@ -46,6 +48,7 @@ impl Sides {
             namespace_durability: Durability::Process,
             metadata_cache,
             cached_objects_max,
+            descriptors: Descriptors::new(16_384),
             pool: pool(),
         };
         let local_directory = directory.path().join("local");

@@ -17,6 +17,7 @@ use super::shape::Shape;
 use super::volume::{Step, Volume, Waiting};
 use super::{Durability, LocalStore};
 use crate::creds::as_caller;
+use crate::descriptors::Share;
 use crate::error::fs_error;
 use crate::sync::Arc;
 use crate::sys::{birth, handle_without_birth, own_descriptors, status};
@@ -83,15 +84,15 @@ fn create(
     let at = Place { dir: dir.key, name: name.as_bytes() };
     volume.intend(call, &NameChange::Make { at, whole: true }, waiting)?;
     let mutation = dir.begin();
-    let made = if rest == SetAttr::default() {
-        open_new(volume, dir, name, mode, cred).and_then(|fd| {
-            made(volume, fd, 1).inspect_err(|_| {
-                take_back(dir, name, false);
-            })
+    let made = volume.share().and_then(|share| {
+        if rest != SetAttr::default() {
+            return make_whole(volume, dir, name, (mode, &rest), (cred, share));
+        }
+        let fd = open_new(volume, dir, name, mode, cred)?;
+        made(volume, (fd, share), 1).inspect_err(|_| {
+            take_back(dir, name, false);
         })
-    } else {
-        make_whole(volume, dir, name, (mode, &rest), cred)
-    };
+    });
     let (object, attr) = match made {
         Ok(made) => {
             volume.calls.acted(call, Some(made.key));
@@ -148,7 +149,7 @@ fn make_whole(
     dir: &Inode,
     name: Name<'_>,
     (mode, rest): (u32, &SetAttr),
-    cred: &Credentials,
+    (cred, share): (&Credentials, Share),
 ) -> FsResult<Arc<Inode>> {
     // An existing name comes before any other reason to refuse.
     let look = || statat(&dir.fd, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
@@ -163,7 +164,7 @@ fn make_whole(
     let open = || volume.retry_short(|| without_atime(flags, open));
     let fd = as_caller(cred, |_| open())?.map_err(without_directory)?;
     // Until it has its name nobody finds it, and all it gets is holes.
-    let made = made(volume, fd, 0)?;
+    let made = made(volume, (fd, share), 0)?;
     match set_made(volume, &made, rest, cred).and_then(|()| give_name(&made, dir, name, cred)) {
         Ok(()) => Ok(made),
         Err(error) => {
@@ -191,15 +192,15 @@ fn without_directory(errno: Errno) -> FsError {
 }
 
 /// Holds a file open that was just made with so many `names`.
-fn made(volume: &Volume, fd: OwnedFd, names: u32) -> FsResult<Arc<Inode>> {
-    let (key, _) = handle_without_birth(&fd).map_err(fs_error)?;
+fn made(volume: &Volume, fd: (OwnedFd, Share), names: u32) -> FsResult<Arc<Inode>> {
+    let (key, _) = handle_without_birth(&fd.0).map_err(fs_error)?;
     let mark = volume.table.mark(&key);
     hold_made(volume, fd, names, (key, mark))
 }
 
 fn hold_made(
     volume: &Volume,
-    fd: OwnedFd,
+    (fd, share): (OwnedFd, Share),
     names: u32,
     (key, mark): (ObjectKey, u64),
 ) -> FsResult<Arc<Inode>> {
@@ -215,7 +216,7 @@ fn hold_made(
     // Somebody may have found it by its name and written to it already, or removed it.
     let untouched = attr.size == 0 && attr.nlink == names;
     let shape = if untouched { Shape::EMPTY } else { Shape::UNKNOWN };
-    let inode = new_inode(fd, Reach::Full, key, &attr, attrs, shape, &volume.crowd);
+    let inode = new_inode((fd, share), Reach::Full, key, &attr, attrs, shape, &volume.crowd);
     let inode = volume.hold(inode, mark);
     if names == 0 {
         // Nobody can have found it, whatever has left the table meanwhile. The kernel must not be
@@ -278,7 +279,7 @@ fn stamps(verifier: &[u8; 8]) -> (Timestamp, Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Pool, prepare_process};
+    use crate::{Descriptors, Options, Pool, prepare_process};
     use weir_core::Store;
     use weir_core::store::Stability;
     use weir_core::testing::block_on;
@@ -292,6 +293,7 @@ mod tests {
             namespace_durability: Durability::Process,
             metadata_cache: true,
             cached_objects_max: 16,
+            descriptors: Descriptors::new(1024),
             pool: Pool::new(2).unwrap(),
         };
         let store = LocalStore::open(&directory.path().join("volume"), &options).unwrap();
@@ -308,7 +310,7 @@ mod tests {
                 break;
             }
         }
-        let file = hold_made(volume, fd, 0, (key, mark)).unwrap();
+        let file = hold_made(volume, (fd, volume.share().unwrap()), 0, (key, mark)).unwrap();
         let set = SetAttr { size: Some(10_000), ..SetAttr::default() };
         set_made(volume, &file, &set, &cred).unwrap();
         let name = Name::new(b"file").unwrap();

@@ -6,6 +6,7 @@ use super::commit::SyncGroup;
 use super::shape::Shape;
 use super::turns::Turns;
 use super::uncommitted::Uncommitted;
+use crate::descriptors::Share;
 use crate::sync::{AtomicBool, Mutex, Relaxed, RwLock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
@@ -32,6 +33,8 @@ pub struct Inode {
     pub(super) kind: FileKind,
     pub(super) fileid: u64,
     pub(super) fd: OwnedFd,
+    /// Covers `fd`, and is dropped after it.
+    pub(super) _share: Share,
     pub(super) reach: Reach,
     pub(super) attrs: Attrs,
     pub(super) shape: RwLock<Shape>,

@@ -16,6 +16,7 @@ use super::usage::Usage;
 use super::volume::Volume;
 use super::{LocalStore, Options};
 use crate::creds::as_root;
+use crate::descriptors::Share;
 use crate::pool::LaneBounds;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Weak};
 use crate::sys::{handle_of, open_handle, own_descriptors};
@@ -156,19 +157,21 @@ impl LocalStore {
         let space = at.check("read its file system", fstatvfs(&root))?;
         let lane = Arc::new(options.pool.lane(LANE));
         let recorded = Record::read(&meta);
-        let crowd = Crowd::new(objects_max);
-        let root = root_inode(root, key, &stat, options, &crowd)
+        let descriptors = options.descriptors.account();
+        let crowd = Crowd::new(objects_max, &options.descriptors);
+        let root = root_inode((root, descriptors.need()), key, &stat, options, &crowd)
             .map(Arc::new)
             .map_err(|error| at.cause("read its root", std::io::Error::other(error)))?;
         let usage = Usage::new(options.quota_bytes, Arc::clone(&root), recorded, Arc::clone(&lane));
-        let volume = Arc::new_cyclic(|this| Volume {
+        let volume = Arc::new_cyclic(|this: &Weak<Volume>| Volume {
             this: Weak::clone(this),
             table: Table::new(Arc::clone(&root), objects_max),
             root,
             device: stat.st_dev,
             mount,
             names: Names::new(objects_max * NAMES_PER_OBJECT, options.metadata_cache),
-            kept: (by_handle != Ok(true)).then(|| Box::new(Kept::new(objects_max))),
+            kept: (by_handle != Ok(true)).then(|| Box::new(Kept::new(objects_max, &descriptors))),
+            descriptors,
             cache_metadata: options.metadata_cache,
             durability: options.namespace_durability,
             usage,
@@ -183,6 +186,8 @@ impl LocalStore {
             label: directory.display().to_string(),
             closing: AtomicBool::new(false),
         });
+        let this: Weak<Volume> = Arc::downgrade(&volume);
+        options.descriptors.enter(&volume.descriptors, this);
         let store = Self(volume, None);
         store.0.recall();
         if !store.usage_is_known() && store.rescan() {
@@ -196,7 +201,7 @@ pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn root_inode(
-    fd: OwnedFd,
+    fd: (OwnedFd, Share),
     key: weir_core::ObjectKey,
     stat: &rustix::fs::Stat,
     options: &Options,

@@ -40,6 +40,7 @@ mod write;
 mod write_back;
 
 use crate::creds::as_root;
+use crate::descriptors::Descriptors;
 use crate::error::fs_error;
 use crate::pool::Pool;
 use crate::sync::{Acquire, Arc};
@@ -74,8 +75,10 @@ pub struct Options {
     pub namespace_durability: Durability,
     /// Keep names and attributes in memory. Off, every question goes to the kernel.
     pub metadata_cache: bool,
-    /// Objects, and so descriptors, that are held open beyond those in use; at least 16.
+    /// Objects that are held open beyond those in use; at least 16.
     pub cached_objects_max: usize,
+    /// The descriptors that this volume and others may hold together.
+    pub descriptors: Arc<Descriptors>,
     /// The threads that may block.
     pub pool: Arc<Pool>,
 }

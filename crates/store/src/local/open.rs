@@ -9,6 +9,7 @@ use super::turns::Turns;
 use super::uncommitted::{Crowd, Uncommitted};
 use super::volume::Volume;
 use crate::creds::as_root;
+use crate::descriptors::Share;
 use crate::error::fs_error;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Relaxed, RwLock};
 use crate::sys::{self, birth, handle_without_birth, open_handle};
@@ -132,11 +133,12 @@ impl Volume {
         if let Some(kept) = &self.kept {
             kept.keep(key, &fd)?;
         }
+        let share = self.share()?;
         let (fd, reach) = self.reopen(fd, attr.kind)?;
         let lists = Lists::of(attr.kind, reach);
         let first = (attr, lists.read(&fd, AclKind::Access)?);
         let attrs = Attrs::new(first, lists, self.cache_metadata);
-        let inode = new_inode(fd, reach, key, &attr, attrs, Shape::UNKNOWN, &self.crowd);
+        let inode = new_inode((fd, share), reach, key, &attr, attrs, Shape::UNKNOWN, &self.crowd);
         Ok(self.hold(inode, mark))
     }
 
@@ -190,6 +192,11 @@ impl Volume {
         }
     }
 
+    /// A share of the descriptors for one more object.
+    pub(super) fn share(&self) -> FsResult<Share> {
+        self.descriptors.take().ok_or(FsError::Busy)
+    }
+
     /// Runs an open call as root; when descriptors are short, closes idle objects and tries once
     /// more.
     pub(super) fn with_descriptors(
@@ -203,6 +210,7 @@ impl Volume {
         match open() {
             Err(Errno::MFILE | Errno::NFILE) => {
                 self.settle_aside(self.table.shed());
+                self.descriptors.budget().reclaim();
                 open()
             }
             done => done,
@@ -211,7 +219,7 @@ impl Volume {
 }
 
 pub(super) fn new_inode(
-    fd: OwnedFd,
+    (fd, share): (OwnedFd, Share),
     reach: Reach,
     key: ObjectKey,
     attr: &Attr,
@@ -226,6 +234,7 @@ pub(super) fn new_inode(
         kind: attr.kind,
         fileid: attr.fileid,
         fd,
+        _share: share,
         reach,
         attrs,
         shape: RwLock::new(shape),

@@ -116,7 +116,8 @@ fn object(volume: &Volume, dir: &Inode, name: &[u8]) -> Option<(ObjectKey, Attr)
     }
     let began = *dir.names.lock();
     let found = volume.find_name(dir.fd(), name.as_bytes()).ok()?;
-    if volume.table.get(&found.key).is_none() && !volume.table.has_room(&found.key) {
+    let has_room = || volume.table.has_room(&found.key) && volume.descriptors.budget().has_room();
+    if volume.table.get(&found.key).is_none() && !has_room() {
         if let Some(kept) = &volume.kept {
             kept.keep(found.key, &found.fd).ok()?;
         }

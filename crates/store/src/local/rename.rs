@@ -1,7 +1,9 @@
 //! RENAME, within a directory or between two.
 
+use super::attrs::Mutation;
 use super::calls::{NameChange, Place};
 use super::commit::Extent;
+use super::growth::Departure;
 use super::inode::Inode;
 use super::lookup::OwnName;
 use super::volume::{Step, Stop, Volume, Waiting};
@@ -103,6 +105,30 @@ fn target(volume: &Volume, to: Side<'_>, waiting: Waiting) -> Step<Option<Arc<In
     Ok(Some(target))
 }
 
+/// Renames the directory entry, under the caller's identity.
+fn rename_entry(from: Side<'_>, to: Side<'_>, cred: &Credentials) -> FsResult<()> {
+    let (old, new) = (from.name.as_bytes(), to.name.as_bytes());
+    let rename = || renameat_with(&from.dir.fd, old, &to.dir.fd, new, RenameFlags::empty());
+    as_caller(cred, |_| rename())?.map_err(rename_error)
+}
+
+/// Accounts for the name that the target has lost, and closes it if that was its last.
+fn end_target(
+    volume: &Volume,
+    (target, mutation): (&Arc<Inode>, Mutation<'_>),
+    departure: Option<Departure<'_>>,
+    is_source: bool,
+) -> FsResult<()> {
+    let nlink = target.end(mutation)?.after.map_or(0, |attr| attr.nlink);
+    if let Some(departure) = departure {
+        departure.left(nlink);
+    }
+    if (target.kind == FileKind::Directory || nlink == 0) && !is_source {
+        volume.bury(target);
+    }
+    Ok(())
+}
+
 fn rename(
     volume: &Volume,
     from: Side<'_>,
@@ -121,16 +147,10 @@ fn rename(
     if from.name.is_special() || to.name.is_special() {
         return Err(FsError::Invalid.into());
     }
-    let (old, new) = (from.name.as_bytes(), to.name.as_bytes());
-    let rename = || {
-        let flags = RenameFlags::empty();
-        as_caller(cred, |_| renameat_with(&from.dir.fd, old, &to.dir.fd, new, flags))?
-            .map_err(rename_error)
-    };
     let source = match volume.locked_lookup(from.dir, from.name, waiting) {
         // Whether the caller may know that is the kernel's to say.
         Err(Stop::Failed(FsError::NotFound)) => {
-            rename()?;
+            rename_entry(from, to, cred)?;
             return Err(FsError::Io.into());
         }
         found => found?,
@@ -148,7 +168,7 @@ fn rename(
     let to_mutation = (!one).then(|| to.dir.begin());
     let source_mutation = source.begin();
     let target_mutation = target.as_deref().map(Inode::begin);
-    rename().inspect_err(|_| volume.calls.void(call))?;
+    rename_entry(from, to, cred).inspect_err(|_| volume.calls.void(call))?;
     volume.calls.acted(call, None);
     let same_object = target.as_ref().is_some_and(|target| target.serial == source.serial);
     let from_first = first.serial == from.dir.serial;
@@ -164,13 +184,7 @@ fn rename(
     }
     source.end(source_mutation)?;
     if let (Some(target), Some(mutation)) = (&target, target_mutation) {
-        let nlink = target.end(mutation)?.after.map_or(0, |attr| attr.nlink);
-        if let Some(departure) = departure {
-            departure.left(nlink);
-        }
-        if (target.kind == FileKind::Directory || nlink == 0) && !same_object {
-            volume.bury(target);
-        }
+        end_target(volume, (target, mutation), departure, same_object)?;
     }
     let from_change = from.dir.end(from_mutation)?;
     let to_change = match to_mutation {

@@ -151,6 +151,13 @@ impl Table {
         self.close(|held| held)
     }
 
+    /// Closes about so many idle objects, for which another volume has more use. Gives objects to
+    /// be synced so that they can leave.
+    pub(super) fn close_idle(&self, wanted: usize) -> Vec<Arc<Inode>> {
+        let all = self.len().max(1);
+        self.close(|held| (held * wanted).div_ceil(all))
+    }
+
     /// Closes so many of each part's idle objects.
     fn close(&self, wanted: impl Fn(usize) -> usize) -> Vec<Arc<Inode>> {
         let mut all = Vec::new();

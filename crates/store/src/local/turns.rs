@@ -98,7 +98,7 @@ impl LocalStore {
     /// begun it is done even if the future is dropped.
     ///
     /// # Errors
-    /// Those of `work`; `Io` if it panicked.
+    /// The errors of `work`; `Io` if it panicked.
     pub(super) async fn in_turn<T: Send + 'static>(
         &self,
         inode: &Arc<Inode>,
@@ -126,7 +126,7 @@ fn send(volume: &Arc<Volume>, inode: Arc<Inode>) {
 mod tests {
     use super::*;
     use crate::sync::{AtomicU64, Relaxed};
-    use crate::{Durability, Options, Pool};
+    use crate::{Descriptors, Durability, Options, Pool};
     use std::pin::{Pin, pin};
     use std::task::{Context, Waker};
     use weir_core::store::CreateHow;
@@ -139,6 +139,7 @@ mod tests {
             namespace_durability: Durability::Process,
             metadata_cache: true,
             cached_objects_max: 100,
+            descriptors: Descriptors::new(1024),
             pool: Pool::new(16).unwrap(),
         };
         LocalStore::open(&directory.path().join("volume"), &options).unwrap()

@@ -5,19 +5,37 @@
 //! a sync has covered it: when its room is wanted, it is synced first. There is room for so many;
 //! beyond that a write is synced before it is answered.
 
+use crate::descriptors::Descriptors;
 use crate::sync::{AcqRel, Acquire, Arc, AtomicBool, AtomicUsize};
 
-/// The number of objects of a volume with uncommitted data, and its limit.
+/// The number of objects of a volume with uncommitted data, and its limit. All volumes together
+/// have another.
 #[derive(Debug)]
 pub(super) struct Crowd {
     objects: AtomicUsize,
     objects_max: usize,
+    all: Arc<Descriptors>,
 }
 
 impl Crowd {
     /// Half of the objects that are kept open, so that the others always find room.
-    pub(super) fn new(cached_objects_max: usize) -> Arc<Self> {
-        Arc::new(Self { objects: AtomicUsize::new(0), objects_max: cached_objects_max / 2 })
+    pub(super) fn new(cached_objects_max: usize, all: &Arc<Descriptors>) -> Arc<Self> {
+        let (objects, all) = (AtomicUsize::new(0), Arc::clone(all));
+        Arc::new(Self { objects, objects_max: cached_objects_max / 2, all })
+    }
+
+    fn has_room(&self) -> bool {
+        self.objects.load(Acquire) < self.objects_max && self.all.may_be_uncommitted()
+    }
+
+    fn add(&self) {
+        self.objects.fetch_add(1, AcqRel);
+        self.all.add_uncommitted();
+    }
+
+    fn remove(&self) {
+        self.objects.fetch_sub(1, AcqRel);
+        self.all.remove_uncommitted();
     }
 }
 
@@ -43,14 +61,14 @@ impl Uncommitted {
     /// May there be any more objects with uncommitted data, if this is none yet?
     #[inline]
     pub(super) fn may_be(&self) -> bool {
-        self.is() || self.crowd.objects.load(Acquire) < self.crowd.objects_max
+        self.is() || self.crowd.has_room()
     }
 
     /// Data was written. Noted after the write, so that a sync that forgets it has covered it.
     #[inline]
     pub(super) fn note(&self) {
         if !self.is() && !self.is.swap(true, AcqRel) {
-            self.crowd.objects.fetch_add(1, AcqRel);
+            self.crowd.add();
         }
     }
 
@@ -58,7 +76,7 @@ impl Uncommitted {
     pub(super) fn forget(&self) -> bool {
         let was = self.is.swap(false, AcqRel);
         if was {
-            self.crowd.objects.fetch_sub(1, AcqRel);
+            self.crowd.remove();
         }
         was
     }
@@ -76,7 +94,7 @@ mod tests {
 
     #[test]
     fn half_of_the_objects_may_have_uncommitted_data_and_each_counts_once() {
-        let crowd = Crowd::new(4);
+        let crowd = Crowd::new(4, &Descriptors::new(100));
         let [a, b, c] = std::array::from_fn(|_| Uncommitted::none(&crowd));
         a.note();
         a.note();
@@ -90,5 +108,16 @@ mod tests {
         drop(b);
         drop(c);
         assert_eq!(crowd.objects.load(Acquire), 0);
+    }
+
+    #[test]
+    fn half_of_all_descriptors_may_be_those_of_uncommitted_data() {
+        let all = Descriptors::new(4);
+        let [a, b, c] = std::array::from_fn(|_| Uncommitted::none(&Crowd::new(100, &all)));
+        a.note();
+        b.note();
+        assert!(!c.may_be() && a.may_be());
+        drop(a);
+        assert!(c.may_be());
     }
 }

@@ -10,6 +10,7 @@ use super::uncommitted::Crowd;
 use super::units::Unit;
 use super::usage::Usage;
 use super::{Durability, LocalStore};
+use crate::descriptors::{Account, Reclaim};
 use crate::pace::Pace;
 use crate::pool::Lane;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Weak, now};
@@ -27,6 +28,8 @@ pub(super) struct Volume {
     pub(super) device: u64,
     pub(super) mount: i32,
     pub(super) table: Table,
+    /// The descriptors that it holds open.
+    pub(super) descriptors: Arc<Account>,
     pub(super) names: Names,
     /// Where the kernel doesn't let us open by handle: objects kept open by path.
     pub(super) kept: Option<Box<Kept>>,
@@ -110,6 +113,18 @@ impl Volume {
     /// Does `change` in the pool, where it may wait.
     fn changed<T>(&self, change: impl FnOnce(&Self, Waiting) -> Step<T>) -> FsResult<T> {
         self.paced(now(), || change(self, Waiting::Allowed)).map_err(Stop::error)
+    }
+}
+
+impl Reclaim for Volume {
+    fn close_idle(&self, wanted: usize) {
+        self.settle_aside(self.table.close_idle(wanted));
+    }
+
+    fn forget_handles(&self, wanted: usize) {
+        if let Some(kept) = &self.kept {
+            kept.forget_oldest(wanted);
+        }
     }
 }
 

@@ -63,7 +63,7 @@ impl Dirty for Inode {
 mod tests {
     use super::*;
     use crate::sync::Relaxed;
-    use crate::{Durability, LocalStore, Options, Pool, prepare_process};
+    use crate::{Descriptors, Durability, LocalStore, Options, Pool, prepare_process};
     use weir_core::store::{CreateHow, Stability};
     use weir_core::testing::block_on;
     use weir_core::{Credentials, Name, SetAttr, Store};
@@ -77,6 +77,7 @@ mod tests {
             namespace_durability: Durability::Process,
             metadata_cache: true,
             cached_objects_max: 16,
+            descriptors: Descriptors::new(1024),
             pool: Pool::new(2).unwrap(),
         };
         let store = LocalStore::open(&directory.path().join("volume"), &options).unwrap();

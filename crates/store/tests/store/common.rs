@@ -11,7 +11,9 @@ use weir_core::rng::step;
 use weir_core::store::{CreateHow, MakeKind, Stability};
 pub(crate) use weir_core::testing::block_on;
 use weir_core::{Attr, Credentials, FsResult, Name, SetAttr, Shared, Store};
-use weir_store::{Durability, Inode, LocalStore, Options, Pool, prepare_process, reset_identity};
+use weir_store::{
+    Descriptors, Durability, Inode, LocalStore, Options, Pool, prepare_process, reset_identity,
+};
 
 pub(crate) type Object = Arc<Inode>;
 
@@ -134,6 +136,7 @@ pub(crate) fn options() -> Options {
         namespace_durability: Durability::Process,
         metadata_cache: true,
         cached_objects_max: 1024,
+        descriptors: Descriptors::new(32_768),
         pool: Arc::clone(pool),
     }
 }

@@ -9,6 +9,7 @@ mod calls;
 mod closing;
 mod coherence;
 mod common;
+mod descriptors;
 mod failing;
 mod formats;
 mod model;

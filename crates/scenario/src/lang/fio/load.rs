@@ -297,6 +297,33 @@ fn rates(bag: &Bag, name: &str, jobs: u32) -> Result<[Option<Rate>; 2], LangErro
     Ok(all)
 }
 
+/// Notes the order in which a job's files are visited, where fio would choose another.
+fn note_file_order(
+    bag: &Bag,
+    files: u64,
+    load: &Workload,
+    notes: &mut Notes,
+) -> Result<(), LangError> {
+    let order = bag.text("file_service_type").unwrap_or("roundrobin");
+    let (order, every) = order.split_once(':').unwrap_or((order, "1"));
+    if !["roundrobin", "sequential", "random"].contains(&order) {
+        let why = format!("is {order:?}; roundrobin, sequential and random are accepted");
+        return Err(bag.error("file_service_type", why));
+    }
+    let here = if matches!(load.operation, Operation::Data { pattern: Pattern::Random, .. }) {
+        "random"
+    } else {
+        "sequential"
+    };
+    if files > 1 && (order != here || every != "1") {
+        notes.say(format!(
+            "the {files} files of a job of [{}] are visited in {here} order, not {order}:{every}",
+            bag.section
+        ));
+    }
+    Ok(())
+}
+
 /// Notes the differences from fio that no option shows.
 fn say(
     bag: &Bag,
@@ -344,22 +371,7 @@ fn say(
             load.block_bytes
         ));
     }
-    let order = bag.text("file_service_type").unwrap_or("roundrobin");
-    let (order, every) = order.split_once(':').unwrap_or((order, "1"));
-    if !["roundrobin", "sequential", "random"].contains(&order) {
-        let why = format!("is {order:?}; roundrobin, sequential and random are accepted");
-        return Err(bag.error("file_service_type", why));
-    }
-    let here = if matches!(load.operation, Operation::Data { pattern: Pattern::Random, .. }) {
-        "random"
-    } else {
-        "sequential"
-    };
-    if files > 1 && (order != here || every != "1") {
-        notes.say(format!(
-            "the {files} files of a job of [{job}] are visited in {here} order, not {order}:{every}"
-        ));
-    }
+    note_file_order(bag, files, load, notes)?;
     if load.verify.is_some() || load.verify_reads {
         notes.say(
             "verify: blocks carry address, generation and checksum of Weir's, not fio's header",

@@ -11,12 +11,12 @@ use axum::extract::{Query, State};
 use serde::Deserialize;
 use weir_api::AuditPage;
 
-/// Records of an answer if nobody says how many.
+/// Records of a page, unless a limit is given.
 const LIMIT_DEFAULT: usize = 100;
 /// Most records of an answer.
 const LIMIT_MAX: usize = 1000;
 
-/// The records that are asked for.
+/// The requested records.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct Which {

@@ -4,11 +4,11 @@ use super::super::{Begun, Cx, Job, Preparation, Prepared, ProtocolError};
 use super::job::{RpcJob, refuse};
 use super::{PeerExports, RpcSession, set_groups};
 use crate::clock::seconds_since_1970;
+use crate::drc::{DrcEntry, Lookup};
 use crate::engine;
 use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
 use crate::locks::{Asked, AskedBy};
-use crate::retransmit::{Came, Claim};
 use crate::sync::Arc;
 use crate::worker::Request;
 use weir_catalog::ExportRule;
@@ -29,15 +29,15 @@ struct Routed {
     handle: FileHandle,
     class: OpClass,
     cost: Cost,
-    /// Must not be carried out twice.
-    once: bool,
+    /// The call must not be executed twice.
+    non_idempotent: bool,
 }
 
 /// The relation of a call to those before it.
 enum Recognized {
-    /// The call is to be carried out.
-    New(Option<Claim>),
-    /// The call came before; its reply is here, or comes by itself.
+    /// The call is to be executed.
+    New(Option<DrcEntry>),
+    /// The call is a retransmission; its reply is here, or will be sent once it exists.
     Repeated(Option<Vec<u8>>),
 }
 
@@ -74,12 +74,12 @@ impl RpcSession {
         let Ok(handle) = cx.engine.keys.open(wire) else {
             return cx.fail(&call, Status::BADHANDLE);
         };
-        let (class, once) = (route.class, route.once);
+        let (class, non_idempotent) = (route.class, route.non_idempotent);
         let cost = match class {
             OpClass::Read | OpClass::Write => Cost::of(route.bytes.into()),
             OpClass::Null | OpClass::Metadata | OpClass::Commit => Cost::ZERO,
         };
-        self.take(cx, call, Routed { handle, class, cost, once })
+        self.take(cx, call, Routed { handle, class, cost, non_idempotent })
     }
 
     fn nfsacl(&self, mut cx: Cx<'_>, call: Call) -> Begun {
@@ -91,13 +91,17 @@ impl RpcSession {
         let Ok(handle) = cx.engine.keys.open(wire) else {
             return cx.fail(&call, Status::BADHANDLE);
         };
-        let once = acl::once(call.procedure);
-        self.take(cx, call, Routed { handle, class: OpClass::Metadata, cost: Cost::ZERO, once })
+        let non_idempotent = acl::non_idempotent(call.procedure);
+        self.take(
+            cx,
+            call,
+            Routed { handle, class: OpClass::Metadata, cost: Cost::ZERO, non_idempotent },
+        )
     }
 
     /// Takes up a call on an object, if the caller has any rights there.
     fn take(&self, mut cx: Cx<'_>, mut call: Call, routed: Routed) -> Begun {
-        let Routed { handle, class, cost, once } = routed;
+        let Routed { handle, class, cost, non_idempotent } = routed;
         let Some(mounted) = cx.view.load().by_id(handle.volume) else {
             return cx.fail(&call, Status::STALE);
         };
@@ -116,11 +120,11 @@ impl RpcSession {
         let volume = Arc::clone(&mounted.volume);
         let counts = class == OpClass::Metadata && volume.gate.counts_metadata();
         let cost = if counts { Cost::of(0) } else { cost };
-        let claim = match self.recognize(&mut cx, &call, class, once) {
-            Recognized::New(claim) => claim,
+        let entry = match self.recognize(&mut cx, &call, class, non_idempotent) {
+            Recognized::New(entry) => entry,
             Recognized::Repeated(reply) => return reply.map_or(Begun::Nothing, Begun::Reply),
         };
-        let job = RpcJob { rights, handle, call, claim, prints: self.caller.prints() };
+        let job = RpcJob { rights, handle, call, entry, fingerprints: self.drc.fingerprints() };
         let (connection, client, arrived) = (cx.connection, self.client, cx.arrived);
         let request = move |job| Request {
             connection,
@@ -137,34 +141,40 @@ impl RpcSession {
         }
     }
 
-    /// Finds out whether `call` is one that came before and needs no second carrying out.
-    fn recognize(&self, cx: &mut Cx<'_>, call: &Call, class: OpClass, once: bool) -> Recognized {
-        let (asker, caller) = (cx.connection, &self.caller);
-        if once {
-            let (key, buffers) = (caller.prints().of(call), &mut cx.buffers);
+    /// Looks `call` up in the duplicate request cache.
+    fn recognize(
+        &self,
+        cx: &mut Cx<'_>,
+        call: &Call,
+        class: OpClass,
+        non_idempotent: bool,
+    ) -> Recognized {
+        let (waiter, drc) = (cx.connection, &self.drc);
+        if non_idempotent {
+            let (key, buffers) = (drc.fingerprints().of(call), &mut cx.buffers);
             let copy = |reply: &[u8]| {
                 let mut buffer = buffers.reply(reply.len());
                 buffer.extend_from_slice(reply);
                 buffer
             };
-            return match caller.arrive(key, asker, cx.now, copy) {
-                Came::New(claim) => Recognized::New(Some(claim)),
-                Came::Apart => Recognized::New(None),
-                Came::Underway => {
+            return match drc.look_up(key, waiter, cx.now, copy) {
+                Lookup::New(entry) => Recognized::New(Some(entry)),
+                Lookup::Bypass => Recognized::New(None),
+                Lookup::InProgress => {
                     cx.engine.counters.repetition_dropped();
                     Recognized::Repeated(None)
                 }
-                Came::Answered(reply) => {
+                Lookup::Cached(reply) => {
                     cx.engine.counters.repetition_answered();
                     Recognized::Repeated(Some(reply))
                 }
             };
         }
-        if class != OpClass::Write || !caller.has_data_underway() {
+        if class != OpClass::Write || !drc.has_data_underway() {
             return Recognized::New(None);
         }
-        if let Some(claim) = caller.meet(caller.prints().of_data(call), asker) {
-            return Recognized::New(claim);
+        if let Some(entry) = drc.meet(drc.fingerprints().of_data(call), waiter) {
+            return Recognized::New(entry);
         }
         cx.engine.counters.repetition_dropped();
         Recognized::Repeated(None)

@@ -2,7 +2,7 @@
 
 use super::super::{Operation, Outcome, Start};
 use crate::conn_id::ConnId;
-use crate::retransmit::{Askers, CallKey, Claim, Prints};
+use crate::drc::{CallKey, DrcEntry, Fingerprints, Waiters};
 use weir_core::{FileHandle, Mono, ObjectKey, OpClass, Rights, Shared, VolumeId};
 use weir_nfs::rpc::Call;
 use weir_nfs::v3::wire::{Procedure, Status};
@@ -22,17 +22,17 @@ pub(crate) struct RpcJob {
     pub(crate) rights: Rights,
     pub(crate) handle: FileHandle,
     pub(crate) call: Call,
-    /// The place among the client's calls, if the call has one.
-    pub(crate) claim: Option<Claim>,
-    /// The key maker for the client's calls.
-    pub(crate) prints: Prints,
+    /// The call's entry in the duplicate request cache, if it has one.
+    pub(crate) entry: Option<DrcEntry>,
+    /// The fingerprints of the client's calls.
+    pub(crate) fingerprints: Fingerprints,
 }
 
-/// The place of a call among its client's calls while the call is carried out.
+/// The entry of a call in the duplicate request cache while the call is executed.
 pub(crate) struct RpcUnanswered {
-    pub(super) claim: Option<Claim>,
-    /// The key of a WRITE that has no place yet, and gets one if it waits for the disk.
-    pub(super) unclaimed_write: Option<CallKey>,
+    pub(super) entry: Option<DrcEntry>,
+    /// The key of a WRITE without an entry, which gets one if it waits for the disk.
+    pub(super) write_without_entry: Option<CallKey>,
 }
 
 /// Room to make for the reply at once, in bytes.
@@ -46,7 +46,7 @@ pub(crate) fn reply_room(class: OpClass, cost: Cost) -> usize {
 impl RpcJob {
     /// False if another connection of the client sent the call too, and its turn came first.
     pub(in super::super) fn begin(&mut self) -> bool {
-        self.claim.as_mut().is_none_or(Claim::begin)
+        self.entry.as_mut().is_none_or(DrcEntry::begin)
     }
 
     pub(in super::super) fn file(&self, class: OpClass) -> Option<&ObjectKey> {
@@ -81,15 +81,15 @@ impl RpcJob {
         self,
         Start { volume, class, reply, .. }: Start<'_>,
     ) -> (Operation, RpcUnanswered) {
-        let Self { rights, handle, call, claim, prints } = self;
-        let write = class == OpClass::Write && claim.is_none();
-        let unclaimed_write = write.then(|| prints.of_data(&call));
-        let nfs = volume.nfs_for(claim.as_ref());
+        let Self { rights, handle, call, entry, fingerprints } = self;
+        let write = class == OpClass::Write && entry.is_none();
+        let write_without_entry = write.then(|| fingerprints.of_data(&call));
+        let nfs = volume.nfs_for(entry.as_ref());
         let operation = Operation::Rpc(match call.program {
             PROGRAM_NFSACL => Box::pin(acl::serve(nfs, rights, handle, call, reply)),
             _ => Box::pin(v3::serve(nfs, rights, handle, call, reply)),
         });
-        (operation, RpcUnanswered { claim, unclaimed_write })
+        (operation, RpcUnanswered { entry, write_without_entry })
     }
 
     pub(in super::super) fn busy(&self) -> Vec<u8> {
@@ -97,12 +97,12 @@ impl RpcJob {
     }
 
     pub(in super::super) fn refused(self) -> RpcUnanswered {
-        RpcUnanswered { claim: self.claim, unclaimed_write: None }
+        RpcUnanswered { entry: self.entry, write_without_entry: None }
     }
 }
 
 impl RpcUnanswered {
-    /// Remembers the reply, if it has to be.
+    /// Caches the reply, if the call is not idempotent. Returns the other connections that get it.
     pub(in super::super) fn answered(
         self,
         volume: VolumeId,
@@ -110,9 +110,10 @@ impl RpcUnanswered {
         reply: &[u8],
         now: Mono,
     ) -> Vec<ConnId> {
-        let askers = self.claim.and_then(|claim| claim.answered(volume, reply, now));
-        let others = |askers: Askers| askers.iter().filter(|asker| *asker != connection).collect();
-        askers.map_or_else(Vec::new, others)
+        let waiters = self.entry.and_then(|entry| entry.answered(volume, reply, now));
+        let others =
+            |waiters: Waiters| waiters.iter().filter(|waiter| *waiter != connection).collect();
+        waiters.map_or_else(Vec::new, others)
     }
 }
 

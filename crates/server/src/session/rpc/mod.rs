@@ -13,8 +13,8 @@ pub(crate) use mount::PeerExports;
 
 use super::{Frame, ProtocolError};
 use crate::conn_id::ConnId;
+use crate::drc::{Clients, DrcClient, client_at};
 use crate::engine::{Engine, View};
-use crate::retransmit::{Caller, Clients, client_at};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use weir_qos::ClientKey;
 pub(crate) struct RpcSession {
     deframer: Deframer,
     /// The state of the client's calls, on this connection and others.
-    caller: Arc<Caller>,
+    drc: Arc<DrcClient>,
     /// The client among which gates share fairly: its address.
     client: ClientKey,
 }
@@ -39,7 +39,7 @@ impl RpcSession {
 
     fn among(clients: &Clients, peer: IpAddr, now: Mono) -> Self {
         let client = client_at(peer);
-        Self { deframer: Deframer::default(), caller: clients.enter(client, now), client }
+        Self { deframer: Deframer::default(), drc: clients.enter(client, now), client }
     }
 
     /// The session of a connection from `peer` without a server.
@@ -66,20 +66,20 @@ impl RpcSession {
     /// Gives the READ or WRITE of `job`, which waits for its contract, its place among the client's
     /// calls. False if the same call is under way.
     pub(super) fn waits(&self, job: &mut RpcJob, connection: ConnId) -> bool {
-        if job.claim.is_some() {
+        if job.entry.is_some() {
             return true;
         }
-        let claim = self.caller.wait(self.caller.prints().of_data(&job.call), connection);
-        claim.is_some_and(|claim| {
-            job.claim = claim;
+        let entry = self.drc.wait(self.drc.fingerprints().of_data(&job.call), connection);
+        entry.is_some_and(|entry| {
+            job.entry = entry;
             true
         })
     }
 
     /// Gives a WRITE that waits for the disk its place among the client's calls.
     pub(super) fn under_way(&self, rest: &mut RpcUnanswered, connection: ConnId) {
-        if let Some(key) = rest.unclaimed_write.take() {
-            rest.claim = self.caller.begun(key, connection);
+        if let Some(key) = rest.write_without_entry.take() {
+            rest.entry = self.drc.begun(key, connection);
         }
     }
 
@@ -92,14 +92,14 @@ impl RpcSession {
         connection: ConnId,
         took_all: bool,
     ) {
-        let Self { caller, client, .. } = self;
-        let calls = if took_all { caller.has_all_of(connection.token) } else { Vec::new() };
+        let Self { drc, client, .. } = self;
+        let calls = if took_all { drc.forget_connection(connection.token) } else { Vec::new() };
         for (volume, calls) in by_volume(calls) {
             if let Some(mounted) = view.load().by_id(volume) {
                 mounted.volume.nfs.store.forget_calls(&calls);
             }
         }
-        drop(caller);
+        drop(drc);
         engine.clients.leave(client, engine.clock.now());
     }
 }

@@ -3,6 +3,7 @@
 
 use super::format::{FRAME_MAX, Frames, HALF, HEAD, Record, SIZE};
 use crate::creds::as_root;
+use crate::descriptors::{Account, Share};
 use crate::local::meta::DIRECTORY;
 use crate::sync::Arc;
 use crate::sys::{handle_of, is_witnessed, witness};
@@ -22,6 +23,8 @@ const PIECE: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Log {
     fd: Arc<OwnedFd>,
+    /// Covers `fd`.
+    _share: Share,
     key: ObjectKey,
     generation: u64,
     half: usize,
@@ -41,7 +44,7 @@ pub(super) enum Memory {
 
 impl Log {
     /// Opens the file if it is there and has its size.
-    pub(super) fn open(root: impl AsFd) -> Result<Option<Self>, Errno> {
+    pub(super) fn open(root: impl AsFd, descriptors: &Arc<Account>) -> Result<Option<Self>, Errno> {
         as_root(|_| {
             let meta = openat(&root, META, DIRECTORY, Mode::empty())?;
             let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -52,13 +55,17 @@ impl Log {
             if usize::try_from(fstat(&fd)?.st_size) != Ok(SIZE) {
                 return Ok(None);
             }
-            Self::of(fd).map(Some)
+            Self::of(fd, descriptors.need()).map(Some)
         })
         .map_err(|_| Errno::PERM)?
     }
 
     /// Makes the file, or makes it anew. `stable`: it is to survive a power cut.
-    pub(super) fn make(root: impl AsFd, stable: bool) -> Result<Self, Errno> {
+    pub(super) fn make(
+        root: impl AsFd,
+        stable: bool,
+        descriptors: &Arc<Account>,
+    ) -> Result<Self, Errno> {
         as_root(|_| {
             let meta = openat(&root, META, DIRECTORY, Mode::empty())?;
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -74,16 +81,17 @@ impl Log {
                 fsync(&fd)?;
                 fsync(&meta)?;
             }
-            Self::of(fd)
+            Self::of(fd, descriptors.need())
         })
         .map_err(|_| Errno::PERM)?
     }
 
-    fn of(fd: OwnedFd) -> Result<Self, Errno> {
+    fn of(fd: OwnedFd, share: Share) -> Result<Self, Errno> {
         // Without reading ahead, which would make large pieces of it.
         fadvise(&fd, 0, None, Advice::Random)?;
         let (key, _) = handle_of(&fd)?;
-        Ok(Self { fd: Arc::new(fd), key, generation: 0, half: 1, end: None, witnessed: false })
+        let (fd, _share) = (Arc::new(fd), share);
+        Ok(Self { fd, _share, key, generation: 0, half: 1, end: None, witnessed: false })
     }
 
     /// The key of the file, which its halves carry.

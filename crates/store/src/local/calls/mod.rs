@@ -125,7 +125,7 @@ impl Volume {
                 return Ok(());
             }
             waiting.or_stop()?;
-            state.open(&self.root.fd, calls.power);
+            state.open(&self.root.fd, calls.power, &self.descriptors);
         }
         match state.known(call, change) {
             Known::Begun => return Ok(()),
@@ -215,7 +215,7 @@ impl LocalStore {
             let open = |volume: &Volume| {
                 let mut state = volume.calls.state.lock();
                 if !state.is_open() && state.may_open() {
-                    state.open(&volume.root.fd, true);
+                    state.open(&volume.root.fd, true, &volume.descriptors);
                 }
                 Ok(())
             };

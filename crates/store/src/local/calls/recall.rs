@@ -45,7 +45,7 @@ impl Volume {
     }
 
     fn recalled(&self) -> Result<Option<State>, Errno> {
-        let Some(mut log) = Log::open(&self.root.fd)? else { return Ok(None) };
+        let Some(mut log) = Log::open(&self.root.fd, &self.descriptors)? else { return Ok(None) };
         let memory = log.memory();
         let halves = log.halves()?;
         let found = read(&halves, &mut log);
@@ -83,7 +83,7 @@ impl Volume {
         Ok(Some(state))
     }
 
-    /// Those of `known` and of `open`, which is in doubt, that have made their change.
+    /// The entries of `known`, and of `open`, which is in doubt, that have made their change.
     fn decide(&self, mut known: Vec<Entry>, open: Vec<Entry>, memory: Memory) -> Vec<Entry> {
         let kept = memory == Memory::Kept;
         let mut guessed = Vec::new();

@@ -3,6 +3,7 @@
 use super::entries::{Entries, Entry, Stage};
 use super::file::Log;
 use super::format::{FRAME_MAX, HALF, NameChange, Record};
+use crate::descriptors::Account;
 use crate::sync::{Arc, now, time_of_day};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -64,8 +65,8 @@ impl State {
     }
 
     /// Makes the log. Blocks.
-    pub(super) fn open(&mut self, root: impl AsFd, stable: bool) {
-        match Log::make(root, stable) {
+    pub(super) fn open(&mut self, root: impl AsFd, stable: bool, descriptors: &Arc<Account>) {
+        match Log::make(root, stable, descriptors) {
             Ok(log) => self.log = Some(log),
             Err(errno) => {
                 self.again = Some(now() + PAUSE);

@@ -4,6 +4,7 @@
 
 use super::Result;
 use anyhow::{Context, anyhow, bail};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use weir_api::{Client, ClientError, Dry, NewPool, NewVolume, Pool, Qos, Volume};
@@ -35,7 +36,11 @@ pub(super) struct Ground {
 impl Ground {
     /// Makes the pool, and thinks of a name for the volume.
     pub(super) async fn make(client: &Client, new: &NewPool) -> Result<Self> {
-        let random = getrandom::u64().map_err(|error| anyhow!("no random number: {error}"))?;
+        let mut random = [0; 8];
+        SystemRandom::new()
+            .fill(&mut random)
+            .map_err(|error| anyhow!("cannot read the kernel's random source: {error}"))?;
+        let random = u64::from_ne_bytes(random);
         // One with a mark was a pool's, which is no more.
         let keeps = |path: &Path| path.exists() && !path.join("weir-pool").exists();
         let keeps_directory = new.directory.as_deref().is_some_and(|path| keeps(Path::new(path)));

@@ -1,8 +1,8 @@
-use super::super::claim::Came;
+use super::super::entry::Lookup;
 use super::super::key::CallKey;
 use super::*;
 use crate::conn_id::ConnId;
-use crate::limits::{ANSWERS_CLIENT_MAX, ANSWERS_KEPT};
+use crate::limits::{CACHED_REPLIES_CLIENT_MAX, CACHED_REPLIES_KEPT};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -11,34 +11,41 @@ use weir_nfs::rpc::{Call, Credential};
 
 fn key(clients: &Clients, xid: u32) -> CallKey {
     let (credential, args) = (Credential::None, Shared::from(Vec::new()));
-    clients.prints.of(&Call { xid, program: 100_003, version: 3, procedure: 12, credential, args })
+    clients.fingerprints.of(&Call {
+        xid,
+        program: 100_003,
+        version: 3,
+        procedure: 12,
+        credential,
+        args,
+    })
 }
 
-/// `caller` sends a call over `connection`. Returns the remembered reply; otherwise the call is
+/// `calls` sends a call over `connection`. Returns the remembered reply; otherwise the call is
 /// carried out, and its number is the reply.
 fn ask(
     clients: &Clients,
-    caller: &Arc<Caller>,
+    calls: &Arc<DrcClient>,
     connection: u64,
     xid: u32,
     now: Mono,
 ) -> Option<Vec<u8>> {
-    let (key, asker) = (key(clients, xid), ConnId { worker: 0, token: connection });
-    match caller.arrive(key, asker, now, <[u8]>::to_vec) {
-        Came::New(claim) => {
-            claim.answered(VolumeId(1), &xid.to_be_bytes(), now).unwrap();
+    let (key, waiter) = (key(clients, xid), ConnId { worker: 0, token: connection });
+    match calls.look_up(key, waiter, now, <[u8]>::to_vec) {
+        Lookup::New(entry) => {
+            entry.answered(VolumeId(1), &xid.to_be_bytes(), now).unwrap();
             None
         }
-        Came::Answered(reply) => Some(reply),
-        Came::Apart | Came::Underway => panic!("nothing is underway"),
+        Lookup::Cached(reply) => Some(reply),
+        Lookup::Bypass | Lookup::InProgress => panic!("nothing is underway"),
     }
 }
 
 /// One call of `client` over a connection that is lost.
 fn ask_once(clients: &Clients, client: ClientKey, xid: u32, now: Mono) -> Option<Vec<u8>> {
-    let caller = clients.enter(client, now);
-    let reply = ask(clients, &caller, 1, xid, now);
-    drop(caller);
+    let calls = clients.enter(client, now);
+    let reply = ask(clients, &calls, 1, xid, now);
+    drop(calls);
     clients.leave(client, now);
     reply
 }
@@ -98,7 +105,7 @@ fn replies_are_forgotten_in_their_time_and_their_clients_with_them() {
         ask_once(&clients, v4(client), 1, Mono::from_millis(client.into()));
     }
     assert_eq!(known(&clients), 100);
-    let late = Mono::from_millis(100) + ANSWERS_KEPT;
+    let late = Mono::from_millis(100) + CACHED_REPLIES_KEPT;
     for _ in 0..200 {
         clients.leave(v4(1000), late);
     }
@@ -174,21 +181,21 @@ proptest! {
                     clients.leave(stranger(origin, address), now);
                 },
                 Event::Close { origin, address, calls } => {
-                    let caller = clients.enter(stranger(origin, address), now);
+                    let calls = clients.enter(stranger(origin, address), now);
                     for _ in 0..calls {
                         xid += 1;
-                        ask(&clients, &caller, 2, xid, now);
+                        ask(&clients, &calls, 2, xid, now);
                     }
-                    caller.has_all_of(2);
-                    drop(caller);
+                    calls.forget_connection(2);
+                    drop(calls);
                     clients.leave(stranger(origin, address), now);
                 }
                 Event::Stay { origin, address } => {
-                    let caller = clients.enter(stranger(origin, address), now);
+                    let calls = clients.enter(stranger(origin, address), now);
                     xid += 1;
-                    let asker = ConnId { worker: 0, token: 3 };
-                    let came = caller.arrive(key(&clients, xid), asker, now, <[u8]>::to_vec);
-                    staying.push((caller, came));
+                    let waiter = ConnId { worker: 0, token: 3 };
+                    let came = calls.look_up(key(&clients, xid), waiter, now, <[u8]>::to_vec);
+                    staying.push((calls, came));
                 }
                 Event::Ask => if asked.len() < SHARE {
                     xid += 1;
@@ -197,7 +204,7 @@ proptest! {
                 },
                 Event::Pause { seconds } => now = now + Duration::from_secs(seconds.into()),
             }
-            while asked.front().is_some_and(|(_, at)| now.since(*at) > ANSWERS_KEPT) {
+            while asked.front().is_some_and(|(_, at)| now.since(*at) > CACHED_REPLIES_KEPT) {
                 asked.pop_front();
             }
             for (xid, _) in &asked {
@@ -205,7 +212,7 @@ proptest! {
                 prop_assert_eq!(reply, Some(xid.to_be_bytes().to_vec()));
             }
             let table = lock(&clients.register.table);
-            prop_assert!(table.answers.total() <= MOST);
+            prop_assert!(table.replies.total() <= MOST);
             let connected = table.known.values().filter(|known| known.connections > 0).count();
             let known = table.known.len();
             prop_assert!(known <= connected + MOST + table.leaving.len(), "{known} are known");
@@ -216,8 +223,8 @@ proptest! {
 
 #[test]
 fn the_client_that_has_the_most_gives_way_and_keeps_the_newest() {
-    let (clients, now) = (Clients::bounded(1, ANSWERS_CLIENT_MAX), Mono::ZERO);
-    let most = u32::try_from(ANSWERS_CLIENT_MAX).unwrap();
+    let (clients, now) = (Clients::bounded(1, CACHED_REPLIES_CLIENT_MAX), Mono::ZERO);
+    let most = u32::try_from(CACHED_REPLIES_CLIENT_MAX).unwrap();
     for xid in 0..most {
         ask_once(&clients, v4(1), xid, now);
     }

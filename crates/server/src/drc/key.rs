@@ -1,4 +1,4 @@
-//! The key by which a repeated call is recognized.
+//! The key by which a retransmitted call is recognized.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use weir_core::CallId;
@@ -6,18 +6,16 @@ use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::{PROGRAM_NFS, v3};
 use weir_qos::ClientKey;
 
-/// Bytes of the arguments that count: all of them for calls that name things, and the file, the
-/// place and the length of a READ or WRITE.
+/// Bytes of the arguments in the fingerprint of a non-idempotent call: all of them.
 const ARGS_HEAD: usize = 128 << 10;
 
-/// Bytes of the arguments in the checksum if they may be a megabyte of data.
+/// Bytes of the arguments in the fingerprint of a READ or WRITE: file, offset and length.
 const DATA_HEAD: usize = 64;
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One call of one client, however often it comes: its number, what it calls, and a checksum of
-/// who calls and of the arguments. A client that uses a number again for something else is not
-/// taken for one that repeats itself.
+/// A call of one client and all its retransmissions: the xid, the procedure, and a fingerprint of
+/// the credentials and arguments. Another call with the same xid has another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallKey {
     xid: u32,
@@ -27,30 +25,29 @@ pub(crate) struct CallKey {
 }
 
 impl CallKey {
-    /// The call as a store keeps it on record, if it is one that changes names and `client` sent
-    /// it.
+    /// The call of `client` as a store records it, if it changes names.
     pub(super) fn on_record(self, client: ClientKey) -> Option<CallId> {
         let Self { xid, program, procedure, print } = self;
         let of_names = program == PROGRAM_NFS && v3::changes_names(procedure);
         of_names.then_some(CallId { client: client.0, xid, procedure, print })
     }
 
-    /// The key of a call that an earlier process has kept on record.
+    /// The key of a call that an earlier process has recorded.
     pub(super) fn of_record(call: &CallId) -> Self {
         let CallId { xid, procedure, print, .. } = *call;
         Self { xid, program: PROGRAM_NFS, procedure, print }
     }
 }
 
-/// Makes keys. The checksum begins with a number that peers can't know, and that is the same in the
-/// next process.
+/// Makes keys. The fingerprints depend on a number that peers cannot know, and that is the same in
+/// the next process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Prints {
+pub(crate) struct Fingerprints {
     seed: u64,
 }
 
-impl Prints {
-    /// Checksums that begin with `seed`.
+impl Fingerprints {
+    /// Fingerprints that depend on `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self { seed }
     }
@@ -157,9 +154,9 @@ mod tests {
 
     #[test]
     fn the_same_call_has_the_same_key_and_any_other_another() {
-        let prints = Prints::new(7);
-        let base = prints.of(&call(1, 8, 0, b"handle and name"));
-        assert_eq!(base, prints.of(&call(1, 8, 0, b"handle and name")));
+        let fingerprints = Fingerprints::new(7);
+        let base = fingerprints.of(&call(1, 8, 0, b"handle and name"));
+        assert_eq!(base, fingerprints.of(&call(1, 8, 0, b"handle and name")));
         let others = [
             call(2, 8, 0, b"handle and name"),
             call(1, 9, 0, b"handle and name"),
@@ -169,31 +166,37 @@ mod tests {
             call(1, 8, 0, b"Handle and name"),
         ];
         for other in &others {
-            assert_ne!(base, prints.of(other), "{other:?}");
+            assert_ne!(base, fingerprints.of(other), "{other:?}");
         }
-        assert_ne!(base.print, Prints::new(8).of(&call(1, 8, 0, b"handle and name")).print);
+        assert_ne!(base.print, Fingerprints::new(8).of(&call(1, 8, 0, b"handle and name")).print);
     }
 
     #[test]
     fn every_byte_of_the_head_counts() {
-        let prints = Prints::new(7);
+        let fingerprints = Fingerprints::new(7);
         for len in [1, 15, 16, 17, 64, 1024] {
-            let base = prints.of(&call(1, 8, 0, &vec![3; len]));
+            let base = fingerprints.of(&call(1, 8, 0, &vec![3; len]));
             for at in 0..len {
                 let mut args = vec![3; len];
                 args[at] = 4;
-                assert_ne!(base, prints.of(&call(1, 8, 0, &args)), "byte {at} of {len}");
+                assert_ne!(base, fingerprints.of(&call(1, 8, 0, &args)), "byte {at} of {len}");
             }
         }
     }
 
     #[test]
     fn of_data_only_the_place_counts() {
-        let prints = Prints::new(7);
+        let fingerprints = Fingerprints::new(7);
         let (mut one, mut two) = (vec![0; 5000], vec![0; 5000]);
         one[3000] = 1;
-        assert_eq!(prints.of_data(&call(1, 7, 0, &one)), prints.of_data(&call(1, 7, 0, &two)));
+        assert_eq!(
+            fingerprints.of_data(&call(1, 7, 0, &one)),
+            fingerprints.of_data(&call(1, 7, 0, &two))
+        );
         two[40] = 1;
-        assert_ne!(prints.of_data(&call(1, 7, 0, &one)), prints.of_data(&call(1, 7, 0, &two)));
+        assert_ne!(
+            fingerprints.of_data(&call(1, 7, 0, &one)),
+            fingerprints.of_data(&call(1, 7, 0, &two))
+        );
     }
 }

@@ -1,14 +1,14 @@
-//! All known clients: the connected ones, and those whose replies are remembered; and the bound on
-//! the replies remembered of all of them together.
+//! All known clients, those with a connection and those with cached replies, and the bound on the
+//! cached replies of all clients.
 //!
-//! The replies remembered of one client are bounded in `table.rs`, those of all clients here. At
-//! the bound on all, the client that has the most loses one, so a stranger makes the server forget
-//! the stranger's own replies. Clients without a connection need no bound: each has a reply in
-//! memory, or a request underway.
+//! The replies of one client are bounded in `table.rs`. At the bound on all clients, the client
+//! with the most replies loses one: a hostile client makes the server evict its own replies. The
+//! number of clients without a connection needs no bound: each has a cached reply or a request in
+//! progress.
 
-use super::claim::Caller;
-use super::key::Prints;
-use crate::limits::ANSWERS_MAX;
+use super::entry::DrcClient;
+use super::key::Fingerprints;
+use crate::limits::CACHED_REPLIES_MAX;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, lock};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -20,21 +20,21 @@ use weir_qos::ClientKey;
 const LOOKS: usize = 2;
 
 struct Known {
-    caller: Arc<Caller>,
+    calls: Arc<DrcClient>,
     connections: usize,
-    /// The client stands in [`Table::leaving`].
+    /// The client is in [`Table::leaving`].
     leaving: bool,
-    /// Expiry of its oldest answer, under which it stands in [`Table::due`].
+    /// The expiry of its oldest reply, its key in [`Table::due`].
     due: Option<Mono>,
 }
 
 #[derive(Default)]
 struct Table {
     known: HashMap<ClientKey, Known>,
-    answers: Holdings,
-    /// Clients by the expiry of their oldest answer, or an earlier time.
+    replies: Holdings,
+    /// Clients by the expiry of their oldest reply, or an earlier time.
     due: BTreeSet<(Mono, ClientKey)>,
-    /// Clients to be forgotten once they have no connection, no answer and nothing underway.
+    /// Clients to be forgotten once they have no connection, no reply and no request in progress.
     leaving: VecDeque<ClientKey>,
 }
 
@@ -47,58 +47,58 @@ pub(crate) fn client_at(peer: IpAddr) -> ClientKey {
     ClientKey(u128::from(v6))
 }
 
-/// The clients, as they themselves see them. The lock of a client's calls is taken before the one
-/// of this table, never after.
+/// The part of the clients that each client refers to. The lock of a client's calls is taken before
+/// the one of this table, never after.
 pub(super) struct Register {
     table: Mutex<Table>,
-    answers_max: usize,
-    /// The table has more answers than its bound. Read without the lock.
+    replies_max: usize,
+    /// The table has more replies than its bound. Read without the lock.
     full: AtomicBool,
 }
 
 /// All clients by address.
 pub(crate) struct Clients {
     register: Arc<Register>,
-    prints: Prints,
+    fingerprints: Fingerprints,
 }
 
 impl Clients {
-    /// None yet; `seed` is a number that peers can't know.
+    /// No clients. `seed` is a number that peers cannot know.
     pub(crate) fn new(seed: u64) -> Self {
-        Self::bounded(seed, ANSWERS_MAX)
+        Self::bounded(seed, CACHED_REPLIES_MAX)
     }
 
-    fn bounded(seed: u64, answers_max: usize) -> Self {
+    fn bounded(seed: u64, replies_max: usize) -> Self {
         let (table, full) = (Mutex::default(), AtomicBool::new(false));
-        let register = Arc::new(Register { table, answers_max, full });
-        Self { register, prints: Prints::new(seed) }
+        let register = Arc::new(Register { table, replies_max, full });
+        Self { register, fingerprints: Fingerprints::new(seed) }
     }
 
     /// A connection of `client` begins.
-    pub(crate) fn enter(&self, client: ClientKey, now: Mono) -> Arc<Caller> {
+    pub(crate) fn enter(&self, client: ClientKey, now: Mono) -> Arc<DrcClient> {
         self.register.forget_old(now);
         let mut table = lock(&self.register.table);
         let known = table.known.entry(client).or_insert_with(|| {
             let register = Arc::downgrade(&self.register);
             Known {
-                caller: Arc::new(Caller::new(self.prints, client, register)),
+                calls: Arc::new(DrcClient::new(self.fingerprints, client, register)),
                 connections: 0,
                 leaving: false,
                 due: None,
             }
         });
         known.connections += 1;
-        let caller = Arc::clone(&known.caller);
+        let calls = Arc::clone(&known.calls);
         table.forget_gone();
-        caller
+        calls
     }
 
-    /// Remembers the reply to a call of `volume` that an earlier process has carried out.
+    /// Caches the reply to a call of `volume` that an earlier process has executed.
     pub(crate) fn remember(&self, call: &CallId, volume: VolumeId, reply: &[u8], now: Mono) {
         let client = ClientKey(call.client);
-        let caller = self.enter(client, now);
-        caller.remember(call, volume, reply, now);
-        drop(caller);
+        let calls = self.enter(client, now);
+        calls.remember(call, volume, reply, now);
+        drop(calls);
         self.register.make_room(now);
         self.leave(client, now);
     }
@@ -116,36 +116,38 @@ impl Clients {
 }
 
 impl Register {
-    /// Notes that `client`, whose calls are locked, has this number of answers now, the oldest
-    /// until `due`.
-    pub(super) fn holds(&self, client: ClientKey, answers: usize, due: Option<Mono>) {
+    /// Notes that `client`, whose calls are locked, has so many replies now, the oldest until
+    /// `due`.
+    pub(super) fn holds(&self, client: ClientKey, replies: usize, due: Option<Mono>) {
         let mut table = lock(&self.table);
-        table.answers.set(client.0, answers);
-        self.full.store(table.answers.total() > self.answers_max, Ordering::Relaxed);
+        table.replies.set(client.0, replies);
+        self.full.store(table.replies.total() > self.replies_max, Ordering::Relaxed);
         table.set_due(client, due);
-        if answers == 0 {
+        if replies == 0 {
             table.may_be_gone(client);
             table.forget_gone();
         }
     }
 
-    /// Makes clients forget answers until the bound holds. The caller holds no lock.
+    /// Evicts replies until the bound holds. The caller holds no lock.
     pub(super) fn make_room(&self, now: Mono) {
         while self.full.load(Ordering::Relaxed) {
             self.forget_old(now);
             let table = lock(&self.table);
-            let greediest = table.answers.greediest().filter(|_| {
+            let greediest = table.replies.greediest().filter(|_| {
                 // Another thread may have made room meanwhile.
-                table.answers.total() > self.answers_max
+                table.replies.total() > self.replies_max
             });
             let known = greediest.and_then(|client| table.known.get(&ClientKey(client)));
-            let Some(caller) = known.map(|known| Arc::clone(&known.caller)) else { return };
+            let Some(calls) = known.map(|known| Arc::clone(&known.calls)) else {
+                return;
+            };
             drop(table);
-            caller.give_way();
+            calls.evict_oldest();
         }
     }
 
-    /// Makes some clients forget their expired answers. The caller holds no lock.
+    /// Evicts the expired replies of some clients. The caller holds no lock.
     fn forget_old(&self, now: Mono) {
         for _ in 0..LOOKS {
             let table = lock(&self.table);
@@ -154,9 +156,11 @@ impl Register {
                 return;
             }
             let known = table.known.get(&client);
-            let Some(caller) = known.map(|known| Arc::clone(&known.caller)) else { return };
+            let Some(calls) = known.map(|known| Arc::clone(&known.calls)) else {
+                return;
+            };
             drop(table);
-            caller.forget_old(now);
+            calls.forget_old(now);
         }
     }
 }
@@ -184,18 +188,18 @@ impl Table {
         }
     }
 
-    /// Forgets some clients without connection, answers and requests.
+    /// Forgets some clients without connection, replies and requests.
     fn forget_gone(&mut self) {
         for _ in 0..LOOKS {
             let Some(client) = self.leaving.pop_front() else { return };
-            let held = self.answers.of(client.0);
+            let held = self.replies.of(client.0);
             let Some(known) = self.known.get_mut(&client) else { continue };
             known.leaving = false;
             if known.connections > 0 || held > 0 {
                 continue;
             }
-            // Requests underway hold a reference to the caller.
-            if Arc::strong_count(&known.caller) > 1 {
+            // Requests in progress hold a reference.
+            if Arc::strong_count(&known.calls) > 1 {
                 known.leaving = true;
                 self.leaving.push_back(client);
                 continue;

@@ -1,4 +1,4 @@
-use super::super::key::Prints;
+use super::super::key::Fingerprints;
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use weir_nfs::rpc::{Call, Credential};
 fn key(xid: u32) -> CallKey {
     let (credential, args) = (Credential::None, Shared::from(Vec::new()));
     let call = Call { xid, program: 100_003, version: 3, procedure: 12, credential, args };
-    Prints::new(1).of(&call)
+    Fingerprints::new(1).of(&call)
 }
 
 fn on(connection: u64) -> ConnId {
@@ -18,7 +18,7 @@ fn on(connection: u64) -> ConnId {
 
 /// A call comes and is new.
 fn arrives_new(calls: &mut Calls, xid: u32, connection: u64, now: Mono) -> Ticket {
-    match calls.arrive(key(xid), on(connection), now) {
+    match calls.look_up(key(xid), on(connection), now) {
         Arrival::New(ticket) => ticket,
         other => panic!("{other:?}"),
     }
@@ -27,8 +27,8 @@ fn arrives_new(calls: &mut Calls, xid: u32, connection: u64, now: Mono) -> Ticke
 /// Carries a call out that is new and answers `reply`.
 fn carry_out(calls: &mut Calls, xid: u32, connection: u64, reply: &[u8], now: Mono) {
     arrives_new(calls, xid, connection, now);
-    let askers = calls.answered(key(xid)).unwrap();
-    calls.remember(key(xid), (VolumeId(1), askers.last().token), reply, now);
+    let waiters = calls.answered(key(xid)).unwrap();
+    calls.remember(key(xid), (VolumeId(1), waiters.last().token), reply, now);
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn an_answered_call_gets_its_reply_again_over_any_connection() {
     let mut calls = Calls::default();
     carry_out(&mut calls, 1, 10, b"ok", Mono::ZERO);
     for connection in [10, 11, 12] {
-        let arrival = calls.arrive(key(1), on(connection), Mono::from_millis(5));
-        assert_eq!(arrival, Arrival::Answered(b"ok"));
+        let arrival = calls.look_up(key(1), on(connection), Mono::from_millis(5));
+        assert_eq!(arrival, Arrival::Cached(b"ok"));
     }
     arrives_new(&mut calls, 2, 10, Mono::ZERO);
 }
@@ -46,25 +46,25 @@ fn an_answered_call_gets_its_reply_again_over_any_connection() {
 fn a_call_underway_answers_the_connection_that_asked_last() {
     let mut calls = Calls::default();
     arrives_new(&mut calls, 1, 10, Mono::ZERO);
-    assert_eq!(calls.arrive(key(1), on(11), Mono::ZERO), Arrival::Underway);
-    assert_eq!(calls.arrive(key(1), on(12), Mono::ZERO), Arrival::Underway);
-    let askers = calls.answered(key(1)).unwrap();
-    assert!(askers.iter().eq([on(10), on(11), on(12)]));
-    assert!(calls.underway.is_empty() && calls.answers.is_empty());
+    assert_eq!(calls.look_up(key(1), on(11), Mono::ZERO), Arrival::InProgress);
+    assert_eq!(calls.look_up(key(1), on(12), Mono::ZERO), Arrival::InProgress);
+    let waiters = calls.answered(key(1)).unwrap();
+    assert!(waiters.iter().eq([on(10), on(11), on(12)]));
+    assert!(calls.in_progress.is_empty() && calls.replies.is_empty());
 }
 
 #[test]
 fn what_too_many_send_at_once_is_carried_out_for_each() {
     let mut calls = Calls::default();
-    let most = ASKERS_MAX as u64;
+    let most = WAITERS_MAX as u64;
     arrives_new(&mut calls, 1, 0, Mono::ZERO);
     for connection in 1..most {
-        assert_eq!(calls.arrive(key(1), on(connection), Mono::ZERO), Arrival::Underway);
+        assert_eq!(calls.look_up(key(1), on(connection), Mono::ZERO), Arrival::InProgress);
     }
-    assert_eq!(calls.arrive(key(1), on(most), Mono::ZERO), Arrival::Apart);
-    assert_eq!(calls.arrive(key(1), on(0), Mono::ZERO), Arrival::Underway, "known, so shared");
-    let askers = calls.answered(key(1)).unwrap();
-    assert!(askers.iter().eq((1..most).chain([0]).map(on)));
+    assert_eq!(calls.look_up(key(1), on(most), Mono::ZERO), Arrival::Bypass);
+    assert_eq!(calls.look_up(key(1), on(0), Mono::ZERO), Arrival::InProgress, "known, so shared");
+    let waiters = calls.answered(key(1)).unwrap();
+    assert!(waiters.iter().eq((1..most).chain([0]).map(on)));
 }
 
 #[test]
@@ -79,27 +79,27 @@ fn a_call_given_up_may_be_carried_out_again() {
 fn answers_are_forgotten_after_their_time() {
     let mut calls = Calls::default();
     carry_out(&mut calls, 1, 10, b"old", Mono::ZERO);
-    let end = Mono::ZERO + ANSWERS_KEPT;
-    assert_eq!(calls.arrive(key(1), on(10), end), Arrival::Answered(b"old"));
+    let end = Mono::ZERO + CACHED_REPLIES_KEPT;
+    assert_eq!(calls.look_up(key(1), on(10), end), Arrival::Cached(b"old"));
     let later = end + Duration::from_nanos(1);
     carry_out(&mut calls, 1, 10, b"new", later);
-    assert_eq!(calls.arrive(key(1), on(10), later), Arrival::Answered(b"new"));
+    assert_eq!(calls.look_up(key(1), on(10), later), Arrival::Cached(b"new"));
     carry_out(&mut calls, 2, 10, b"other", later);
-    assert_eq!(calls.answers(), 2, "what was too old is gone, what was given anew is not");
+    assert_eq!(calls.replies(), 2, "what was too old is gone, what was given anew is not");
 }
 
 #[test]
 fn the_oldest_answer_makes_room_for_the_newest() {
     let mut calls = Calls::default();
-    let most = u32::try_from(ANSWERS_CLIENT_MAX).unwrap();
+    let most = u32::try_from(CACHED_REPLIES_CLIENT_MAX).unwrap();
     for xid in 0..most + 100 {
         carry_out(&mut calls, xid, 10, &xid.to_be_bytes(), Mono::ZERO);
     }
-    assert_eq!(calls.answers(), ANSWERS_CLIENT_MAX);
+    assert_eq!(calls.replies(), CACHED_REPLIES_CLIENT_MAX);
     let newest = (most + 99).to_be_bytes();
-    assert_eq!(calls.arrive(key(most + 99), on(1), Mono::ZERO), Arrival::Answered(&newest));
+    assert_eq!(calls.look_up(key(most + 99), on(1), Mono::ZERO), Arrival::Cached(&newest));
     let oldest = 100u32.to_be_bytes();
-    assert_eq!(calls.arrive(key(100), on(1), Mono::ZERO), Arrival::Answered(&oldest));
+    assert_eq!(calls.look_up(key(100), on(1), Mono::ZERO), Arrival::Cached(&oldest));
     arrives_new(&mut calls, 99, 1, Mono::ZERO);
 }
 
@@ -111,14 +111,14 @@ fn the_oldest_answer_is_given_up_and_the_old_ones_in_time() {
     }
     calls.forget_oldest();
     arrives_new(&mut calls, 0, 10, Mono::from_millis(5));
-    assert_eq!(calls.answers(), 3);
-    let due = |millis| Some(Mono::from_millis(millis) + ANSWERS_KEPT);
+    assert_eq!(calls.replies(), 3);
+    let due = |millis| Some(Mono::from_millis(millis) + CACHED_REPLIES_KEPT);
     calls.forget_old(Mono::from_millis(5));
-    assert_eq!((calls.answers(), calls.due()), (3, due(1)));
-    calls.forget_old(Mono::from_millis(2) + ANSWERS_KEPT);
-    assert_eq!((calls.answers(), calls.due()), (2, due(2)));
-    calls.forget_old(Mono::from_millis(9) + ANSWERS_KEPT);
-    assert_eq!((calls.answers(), calls.due()), (0, None));
+    assert_eq!((calls.replies(), calls.due()), (3, due(1)));
+    calls.forget_old(Mono::from_millis(2) + CACHED_REPLIES_KEPT);
+    assert_eq!((calls.replies(), calls.due()), (2, due(2)));
+    calls.forget_old(Mono::from_millis(9) + CACHED_REPLIES_KEPT);
+    assert_eq!((calls.replies(), calls.due()), (0, None));
 }
 
 #[test]
@@ -128,17 +128,17 @@ fn what_a_connection_took_is_forgotten_with_it_and_nothing_else() {
     carry_out(&mut calls, 2, 11, b"b", Mono::ZERO);
     carry_out(&mut calls, 3, 10, b"c", Mono::ZERO);
     // Asked for again over another connection, it belongs to that one.
-    assert_eq!(calls.arrive(key(3), on(11), Mono::ZERO), Arrival::Answered(b"c"));
+    assert_eq!(calls.look_up(key(3), on(11), Mono::ZERO), Arrival::Cached(b"c"));
     assert_eq!(calls.forget(10), [(VolumeId(1), key(1))]);
-    assert_eq!((calls.answers(), calls.order.len()), (2, 2));
+    assert_eq!((calls.replies(), calls.order.len()), (2, 2));
     arrives_new(&mut calls, 1, 12, Mono::ZERO);
 }
 
 #[test]
 fn a_reply_of_unusual_length_is_not_kept() {
     let mut calls = Calls::default();
-    carry_out(&mut calls, 1, 10, &[0; ANSWER_BYTES_MAX + 1], Mono::ZERO);
-    assert_eq!(calls.answers(), 0);
+    carry_out(&mut calls, 1, 10, &[0; CACHED_REPLY_BYTES_MAX + 1], Mono::ZERO);
+    assert_eq!(calls.replies(), 0);
 }
 
 /// An event of a call that may wait, over two connections of its client.
@@ -182,18 +182,18 @@ impl Model {
     fn apply(&mut self, event: Event) {
         match event {
             Event::Send(place) => {
-                let asker = self.current(place);
-                match self.calls.wait(key(1), asker) {
-                    Place::Its(ticket) => self.waiting.push((asker, ticket)),
+                let waiter = self.current(place);
+                match self.calls.wait(key(1), waiter) {
+                    Place::Own(ticket) => self.waiting.push((waiter, ticket)),
                     Place::Shared => {}
                     // The call goes its own way, and is answered there.
-                    Place::Apart => return,
+                    Place::Bypass => return,
                 }
-                self.owed.push(asker);
+                self.owed.push(waiter);
             }
             Event::Turn(place) => {
-                let asker = self.current(place);
-                if let Some(at) = self.waiting.iter().position(|own| own.0 == asker) {
+                let waiter = self.current(place);
+                if let Some(at) = self.waiting.iter().position(|own| own.0 == waiter) {
                     let (_, ticket) = self.waiting.remove(at);
                     if self.calls.begin(key(1), ticket) {
                         assert_eq!(self.running.replace(ticket), None, "carried out twice at once");
@@ -202,16 +202,16 @@ impl Model {
             }
             Event::Finish => {
                 if self.running.take().is_some() {
-                    let askers = self.calls.answered(key(1)).unwrap();
-                    self.owed.retain(|owed| !askers.has(*owed));
+                    let waiters = self.calls.answered(key(1)).unwrap();
+                    self.owed.retain(|owed| !waiters.has(*owed));
                 }
             }
             Event::Lose(place) => {
-                let asker = self.current(place);
+                let waiter = self.current(place);
                 self.lost[usize::try_from(place).unwrap()] += 1;
-                self.owed.retain(|owed| *owed != asker);
+                self.owed.retain(|owed| *owed != waiter);
                 // The connection's waiting requests are given up; one that is carried out goes on.
-                while let Some(at) = self.waiting.iter().position(|own| own.0 == asker) {
+                while let Some(at) = self.waiting.iter().position(|own| own.0 == waiter) {
                     let (_, ticket) = self.waiting.remove(at);
                     self.calls.leave(key(1), ticket);
                 }
@@ -236,7 +236,7 @@ proptest! {
             model.apply(Event::Turn(1));
         }
         prop_assert!(model.owed.is_empty(), "{:?}", model.owed);
-        prop_assert!(model.calls.underway.is_empty());
+        prop_assert!(model.calls.in_progress.is_empty());
     }
 
     #[test]
@@ -248,24 +248,24 @@ proptest! {
             let (now, slot) = (Mono::from_millis(at as u64), xid as usize);
             if finish {
                 if let Some(last) = running[slot].take() {
-                    let askers = calls.answered(key(xid)).unwrap();
-                    prop_assert_eq!(askers.last(), last, "who asked last is answered");
+                    let waiters = calls.answered(key(xid)).unwrap();
+                    prop_assert_eq!(waiters.last(), last, "who asked last is answered");
                     calls.remember(key(xid), (VolumeId(1), last.token), &xid.to_be_bytes(), now);
                 }
                 continue;
             }
-            match calls.arrive(key(xid), on(connection), now) {
+            match calls.look_up(key(xid), on(connection), now) {
                 Arrival::New(_) => {
                     prop_assert_eq!(running[slot], None);
                     done[slot] += 1;
                     running[slot] = Some(on(connection));
                 }
-                Arrival::Underway => {
+                Arrival::InProgress => {
                     prop_assert!(running[slot].is_some());
                     running[slot] = Some(on(connection));
                 }
-                Arrival::Answered(reply) => prop_assert_eq!(reply, xid.to_be_bytes()),
-                Arrival::Apart => prop_assert!(false, "three connections are not too many"),
+                Arrival::Cached(reply) => prop_assert_eq!(reply, xid.to_be_bytes()),
+                Arrival::Bypass => prop_assert!(false, "three connections are not too many"),
             }
         }
         prop_assert!(done.iter().all(|times| *times <= 1), "{:?}", done);
