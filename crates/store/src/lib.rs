@@ -2,9 +2,9 @@
 //! btrfs), behind [`weir_core::Store`].
 //!
 //! The only crate that touches the disk and the only one with `unsafe`: so two calls for the server
-//! are here too, for datagrams and for the groups of users. What is *not* here: protocol types, export rules, performance contracts. Who may read, write and look up
-//! was decided by the caller; what changes names or attributes is decided by the kernel, under the
-//! caller's identity.
+//! are here too, for datagrams and for the groups of users. What is *not* here: protocol types,
+//! export rules, performance contracts. Who may read, write and look up was decided by the caller;
+//! what changes names or attributes is decided by the kernel, under the caller's identity.
 //!
 //! A process that serves volumes calls [`prepare_process`] once, before it starts threads.
 

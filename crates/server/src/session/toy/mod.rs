@@ -1,6 +1,6 @@
 //! A small protocol for tests: the proof that another protocol needs a session and no change in
-//! worker, gate or engine. Its records are lines; a request is a list of commands, each on a file of
-//! any volume.
+//! worker, gate or engine. Its records are lines; a request is a list of commands, each on a file
+//! of any volume.
 //!
 //! | request | reply |
 //! |---|---|
