@@ -24,8 +24,6 @@ pub(crate) enum Message {
     /// Send this reply on this connection, which sent a call again that another connection of its
     /// client had sent.
     Reply(u64, Vec<u8>),
-    /// The lock manager's reply to a call on this connection.
-    Answer(u64, Vec<u8>),
     /// Close one connection of this origin, if there is one that is idle.
     Shed(Arc<Shed>),
     /// Drop this, as a sign of life.

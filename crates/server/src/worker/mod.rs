@@ -272,11 +272,6 @@ impl Worker {
                 Message::Pump(gate) => self.state.gates.poll(gate, self.state.now),
                 Message::Resume(token) => self.resume(token),
                 Message::Reply(token, reply) => self.reply(token, reply),
-                Message::Answer(token, reply) => {
-                    if let Some(conn) = find(&mut self.conns, token) {
-                        self.state.answered(conn, reply);
-                    }
-                }
                 Message::Shed(shed) => self.shed(&shed),
                 Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),
