@@ -11,14 +11,16 @@ use weir_nfs::client::{
     NlmUnlock, NlmUnshare, RemoteCall, Reply,
 };
 use weir_nfs::nlm::wire::{CallerName, FreeAllArgs, Res, Status, TestArgs, TestRes};
-use weir_nfs::nlm::{self, Callback, Delivery, Locks, Next, Peer, Procedure, Request};
+use weir_nfs::nlm::{
+    self, Callback, Delivery, Host, LockManager, Next, Peer, Procedure, Request, Waiting,
+};
 use weir_nfs::nsm::{
     self,
     wire::{MonArgs, MonId, MyId, NotifyArgs, StatArgs},
 };
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::xdr::{Encode, Writer, decode};
-use weir_state::{File, Limits, Part, Use};
+use weir_state::{File, Grant, Limits, Part, Tables, Use};
 
 /// Calls of one script; more teach the fuzzer nothing but waiting.
 const CALLS_MAX: usize = 64;
@@ -44,7 +46,11 @@ const LIMITS: Limits = Limits {
 };
 
 fuzz_target!(|input: &[u8]| {
-    let mut server = Server { locks: Locks::new(LIMITS), callbacks: Vec::new() };
+    let mut server = Server {
+        manager: LockManager::default(),
+        tables: Tables::new(LIMITS),
+        callbacks: Vec::new(),
+    };
     // Of a call's number, the two highest bits are the host, and the next one says NSM. Among those
     // of NSM, 31 is no procedure: the next callback is answered with the arguments.
     for (number, args) in script(input).take(CALLS_MAX) {
@@ -69,7 +75,8 @@ fn call(program: u32, version: u32, procedure: u32, args: &[u8]) -> Call {
 }
 
 struct Server {
-    locks: Locks,
+    manager: LockManager,
+    tables: Tables<Waiting>,
     callbacks: Vec<Callback>,
 }
 
@@ -79,9 +86,11 @@ impl Server {
         let Ok(request) = Request::parse(&call) else { return };
         let file = request.target().map_or(Err(Status::FAILED), |target| {
             let handle = HandleKey::new(&[7; 16]).open(target.handle)?;
+            self.tables.open(handle.volume);
             Ok(File { volume: handle.volume, object: handle.key })
         });
-        let served = self.locks.serve(Mono::ZERO, peer, &request, file, 1, Vec::new());
+        let tables = &mut self.tables;
+        let served = self.manager.serve(tables, Mono::ZERO, peer, &request, file, 1);
         let reply = Reply::parse(&served.reply[4..]).expect("our replies can be read");
         match request.procedure() {
             Procedure::Test => decodes::<NlmTest<'_>>(&reply),
@@ -94,8 +103,9 @@ impl Server {
             Procedure::NmLock => decodes::<NlmNmLock<'_>>(&reply),
             _ => decodes::<NlmNull>(&reply),
         }
-        self.queue(served.callbacks);
-        let used = self.locks.used();
+        self.queue(served.answer);
+        self.granted(served.grants);
+        let used = self.tables.used();
         assert!(used.locks <= LIMITS.server.locks + 2 * LIMITS.server.waiters);
         assert!(used.waiters <= LIMITS.server.waiters && used.shares <= LIMITS.server.shares);
         assert!(used.owner_bytes <= LIMITS.server.owner_bytes);
@@ -114,8 +124,9 @@ impl Server {
             _ => {}
         }
         if let Some(notice) = served.notice {
-            let callbacks = self.locks.rebooted(peer.address, notice.name, notice.state);
-            self.queue(callbacks);
+            let (address, tables) = (peer.address, &mut self.tables);
+            let grants = self.manager.rebooted(tables, address, notice.name, notice.state);
+            self.granted(grants);
         }
     }
 
@@ -127,27 +138,32 @@ impl Server {
             [_] => Delivery::Unknown,
             results => Delivery::Answered(results),
         };
-        let (next, callbacks) = self.locks.delivered(callback, delivery);
-        self.queue(callbacks);
+        let (next, grants) = LockManager::delivered(&mut self.tables, callback, delivery);
+        self.granted(grants);
         if let Next::Again(callback) = next {
             self.callbacks.push(callback);
         }
     }
 
-    fn queue(&mut self, callbacks: Vec<Callback>) {
-        for callback in &callbacks {
+    fn granted(&mut self, grants: Vec<Grant<Waiting>>) {
+        let told = |grant: Grant<Waiting>| Callback::granted(grant.id, &grant.ask, &grant.waiter);
+        self.queue(grants.into_iter().filter_map(told));
+    }
+
+    fn queue(&mut self, callbacks: impl IntoIterator<Item = Callback>) {
+        for callback in callbacks {
             let args = &callback.args;
             assert!(match callback.procedure {
                 Procedure::Granted | Procedure::GrantedMsg => decode::<TestArgs<'_>>(args).is_ok(),
                 Procedure::TestRes => decode::<TestRes<'_>>(args).is_ok(),
                 _ => decode::<Res<'_>>(args).is_ok(),
             });
+            self.callbacks.push(callback);
         }
-        self.callbacks.extend(callbacks);
     }
 
     fn restart_all(&mut self) {
-        let hosts: Vec<_> = self.locks.hosts().collect();
+        let hosts: Vec<_> = self.tables.clients().filter_map(Host::of).collect();
         for host in hosts {
             let peer = Peer { address: host.address, local: address(9) };
             let free = FreeAllArgs { name: CallerName(&host.name), state: 0 };
@@ -155,7 +171,7 @@ impl Server {
             free.encode(&mut args);
             self.nlm(&peer, NlmFreeAll::PROCEDURE, args.as_bytes());
         }
-        assert_eq!(self.locks.used(), Use::default());
+        assert_eq!(self.tables.used(), Use::default());
     }
 }
 

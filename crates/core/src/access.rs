@@ -2,7 +2,9 @@
 //! control list.
 //!
 //! Operations that change names or attributes are decided by the kernel, under the caller's
-//! identity, in the store; this module decides READ, WRITE, LOOKUP, READDIR and ACCESS.
+//! identity, in the store; this module decides about reading and writing data, looking up and
+//! listing names. It knows the mode, the list and the superuser. Exceptions of one protocol, such
+//! as those of NFS for the owner of an open file, belong to that protocol.
 
 use crate::acl::Acl;
 use crate::attr::{Attr, FileKind};
@@ -54,25 +56,6 @@ fn by_mode(attr: &Attr, cred: &Credentials) -> Access {
     Access::from_bits_truncate(((attr.mode >> shift) & 7) as u8)
 }
 
-/// May `cred` read the data of a file by an NFS READ?
-///
-/// The owner always may, because a POSIX client that holds the file open may after a `chmod`
-/// (RFC 1813 §4.4); execute permission is enough, because paging in a program is a read.
-#[inline]
-#[must_use]
-pub fn may_read(attr: &Attr, acl: Option<&Acl>, cred: &Credentials) -> bool {
-    cred.uid == attr.uid
-        || allows(attr, acl, cred, Access::READ)
-        || allows(attr, acl, cred, Access::EXECUTE)
-}
-
-/// May `cred` change the data of a file by an NFS WRITE? The owner always may (RFC 1813 §4.4).
-#[inline]
-#[must_use]
-pub fn may_write(attr: &Attr, acl: Option<&Acl>, cred: &Credentials) -> bool {
-    cred.uid == attr.uid || allows(attr, acl, cred, Access::WRITE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,15 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_keeps_reading_and_writing_and_execute_allows_reading() {
-        let owner = Credentials::new(10, 1);
-        assert!(may_read(&file(0), None, &owner) && may_write(&file(0), None, &owner));
-        let other = Credentials::new(11, 1);
-        assert!(may_read(&file(0o001), None, &other));
-        assert!(!may_read(&file(0o002), None, &other) && may_write(&file(0o002), None, &other));
-    }
-
-    #[test]
     fn a_list_decides_for_all_but_owner_and_root() {
         let attr = Attr { has_acl: true, ..file(0o070) };
         let entry = |who, rights| Entry { who, rights };
@@ -146,7 +120,6 @@ mod tests {
         assert!(!may(12, Access::READ), "the group bits are the mask");
         assert!(!may(10, Access::READ) && may(0, Access::READ));
         let owner = Credentials::new(10, 1);
-        assert!(may_read(&attr, acl.as_ref(), &owner) && may_write(&attr, acl.as_ref(), &owner));
         assert!(!asks_acl(&attr, &owner) && !asks_acl(&attr, &Credentials::ROOT));
         assert!(!asks_acl(&file(0o070), &Credentials::new(11, 20)));
         let masked = Attr { mode: 0o005, ..attr };

@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod access;
 pub mod acl;
 #[cfg(any(test, feature = "client"))]
 pub mod client;

@@ -4,44 +4,16 @@ use crate::admission::Decision;
 use crate::engine::Engine;
 use crate::limits::SEND_STALL_SECONDS;
 use crate::session::Protocol;
-use crate::sync::Arc;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use crate::stop::Stop;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use weir_core::{Clock, Mono};
 
 /// Pause in accepting after the process ran out of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
-
-/// Ends the acceptor and the other threads that watch it.
-#[derive(Clone)]
-pub(crate) struct Stop {
-    event: Arc<OwnedFd>,
-}
-
-impl Stop {
-    /// A stop that has not been requested yet.
-    ///
-    /// # Errors
-    /// The kernel gives no eventfd.
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { event: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?) })
-    }
-
-    /// Ends them: they return soon, and their sockets close.
-    pub(crate) fn stop(&self) {
-        let _full = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
-    }
-}
-
-impl AsFd for Stop {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.event.as_fd()
-    }
-}
 
 /// A non-blocking socket that accepts connections, and the protocol that they speak.
 pub(crate) struct Listener {

@@ -4,7 +4,7 @@
 //! volumes open, workers running, control plane answering. The stop goes the other way round: no
 //! new connections, what is in flight answered, volumes synced, and only then the lock released.
 
-use crate::acceptor::{self, Stop};
+use crate::acceptor;
 use crate::bound::Bound;
 use crate::clock::SystemClock;
 use crate::config::{NamespaceDurability, RpcbindMode, ServerConfig};
@@ -16,10 +16,12 @@ use crate::engine::{Bounds, Engine, StoreSettings, Surroundings, rest_on};
 use crate::error::ServeError;
 use crate::groups::GroupDirectory;
 use crate::inbox::Inbox;
-use crate::locks::{Life, LockDoor, LockThread, Service};
+use crate::lock_thread::LockThread;
+use crate::locks::{Life, LockDoor, Service};
 use crate::notify::ServiceManager;
 use crate::plane::{Plane, PlaneError};
 use crate::rpcbind::{Portmap, Registration};
+use crate::stop::Stop;
 use crate::sync::Arc;
 use crate::udp::{Datagrams, Sockets};
 use crate::worker::{Message, Worker};
@@ -101,12 +103,16 @@ impl Server {
             bound;
         let count = worker_count(config.workers);
         let inboxes = (0..count).map(|_| Inbox::new()).collect::<Result<Vec<_>, _>>()?;
-        let door = match config.rpcbind {
+        let clock = SystemClock::start();
+        let locks = match config.rpcbind {
             RpcbindMode::Off => None,
-            RpcbindMode::Register | RpcbindMode::Serve => Some(LockDoor::new()?),
+            RpcbindMode::Register | RpcbindMode::Serve => {
+                Some(LockDoor::open(&catalog, clock, Inbox::new()?)?)
+            }
         };
-        let engine =
-            Arc::new(engine(config, descriptors, &catalog, &inboxes, portmap, door.clone())?);
+        let door = locks.as_ref().map(|(door, _)| Arc::clone(door));
+        let around = Around { clock, portmap, locks: door };
+        let engine = Arc::new(engine(config, descriptors, &catalog, &inboxes, around)?);
         for there in catalog.snapshot().filesystems().iter().filter(|it| it.is_overcommitted()) {
             let directory = there.directory.display();
             tracing::warn!(%directory, "contracts on this file system commit more than its measured capacity: see `weir capacity`");
@@ -126,6 +132,9 @@ impl Server {
             RpcbindMode::Register => Some(Registration::make(services.entries())?),
             RpcbindMode::Off | RpcbindMode::Serve => None,
         };
+        if let Some((door, life)) = &locks {
+            door.begin_grace(life, snapshot.volumes().map(|spec| spec.id), config.grace_period);
+        }
         let mut workers = Vec::new();
         for (id, inbox) in inboxes.into_iter().enumerate() {
             let shared = Arc::clone(&engine);
@@ -136,8 +145,8 @@ impl Server {
         let (shared, stopping) = (Arc::clone(&engine), stop.clone());
         let accept = move || acceptor::run(&shared, &listeners, &stopping);
         let acceptor = spawn("weir-acceptor".to_owned(), accept)?;
-        let locks = match door {
-            Some(door) => Some(start_locks(config, &engine, &catalog, door, sockets)?),
+        let locks = match locks {
+            Some((door, life)) => Some(start_locks(&engine, door, life, sockets)?),
             None => None,
         };
         let grace = config.shutdown_grace;
@@ -253,13 +262,19 @@ fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// The parts of the engine that are there before it.
+struct Around {
+    clock: SystemClock,
+    portmap: Portmap,
+    locks: Option<Arc<LockDoor>>,
+}
+
 fn engine(
     config: &ServerConfig,
     descriptors: usize,
     catalog: &Arc<Catalog>,
     inboxes: &[Arc<Inbox<Message>>],
-    portmap: Portmap,
-    locks: Option<Arc<LockDoor>>,
+    Around { clock, portmap, locks }: Around,
 ) -> Result<Engine, ServeError> {
     let verifier = random()?;
     let settings = StoreSettings {
@@ -280,7 +295,6 @@ fn engine(
         connections_per_client_max: config.connections_per_client_max,
         keepalive: config.keepalive,
     };
-    let clock = SystemClock::start();
     let groups = config.manage_gids.then(|| GroupDirectory::of_machine(clock)).transpose()?;
     let credits = catalog.credits()?;
     let credit_store = CreditStore::new(Arc::clone(catalog));
@@ -288,20 +302,18 @@ fn engine(
     Ok(Engine::new(keys, verifier, settings, &bounds, inboxes, around))
 }
 
-/// Starts the lock manager, which tells clients of the restart at once.
+/// Starts the lock thread, which tells clients of the restart at once.
 fn start_locks(
-    config: &ServerConfig,
     engine: &Arc<Engine>,
-    catalog: &Arc<Catalog>,
     door: Arc<LockDoor>,
+    life: Life,
     sockets: Sockets,
 ) -> Result<(Stop, JoinHandle<()>), ServeError> {
-    let life = Life::begin(Arc::clone(catalog), config.grace_period)?;
     let seed = u32::from_ne_bytes(random()?);
     let stop = Stop::new()?;
     let (engine, stopping) = (Arc::clone(engine), stop.clone());
     let run = move || {
-        let service = Service::new(Arc::clone(&engine), Arc::clone(&door), life, seed);
+        let service = Service::new(Arc::clone(&door), life, seed);
         let datagrams = Datagrams::new(Arc::clone(&engine), sockets);
         LockThread::new(engine, door, datagrams, service).run(&stopping)
     };

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use weir_catalog::{Catalog, Mode, MonitoredHost, NewPool, NewVolume};
 use weir_core::Credentials;
@@ -137,6 +138,11 @@ impl Host {
         let mut bytes = Vec::new();
         self.caller.call(&mut bytes, 7, args);
         self.tcp.write_all(&bytes).unwrap();
+        self.reply()
+    }
+
+    /// The next record that the server sends.
+    fn reply(&mut self) -> Vec<u8> {
         let mut mark = [0; 4];
         self.tcp.read_exact(&mut mark).unwrap();
         let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
@@ -295,6 +301,85 @@ fn body_callback() {
     let granted: TestArgs<'_> = decode(&call.args).unwrap();
     answer(&one.program, &call, from, &Res { cookie: granted.cookie, status: Status::DENIED });
     bed.wait_until_held(0);
+}
+
+#[test]
+fn an_unlock_does_not_overtake_the_lock_before_it() {
+    run_alone("body_order");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_order() {
+    let bed = Bed::start();
+    let mut one = Host::new("127.0.0.2", "one");
+    let file = one.file("file");
+    for number in 0..20 {
+        // The first lock under a name waits for the disk.
+        let name = format!("one-{number}");
+        let about = Lock { caller_name: CallerName(name.as_bytes()), ..one.about(&file) };
+        let cookie = NetObj(b"");
+        let lock = LockArgs {
+            cookie,
+            block: false,
+            exclusive: true,
+            lock: about,
+            reclaim: false,
+            state: 3,
+        };
+        let mut both = Vec::new();
+        one.caller.call(&mut both, 1, &NlmLock(lock));
+        let mut second = Vec::new();
+        one.caller.call(&mut second, 2, &NlmUnlock(UnlockArgs { cookie, lock: about }));
+        both.extend(second);
+        one.tcp.write_all(&both).unwrap();
+        for xid in [1, 2] {
+            let record = one.reply();
+            let reply = Reply::parse(&record).unwrap();
+            assert_eq!(reply.xid, xid);
+            assert_eq!(reply.results::<NlmUnlock<'_>>().unwrap().status, Status::GRANTED);
+        }
+        assert_eq!(bed.held(), 0);
+    }
+}
+
+#[test]
+fn locks_exclude_each_other_on_all_workers() {
+    run_alone("body_exclusion");
+}
+
+#[test]
+#[ignore = "run in a network of its own by the test above"]
+fn body_exclusion() {
+    let bed = Bed::start();
+    let holder = Arc::new(AtomicUsize::new(0));
+    let hosts = [("127.0.0.2", "one"), ("127.0.0.3", "two"), ("127.0.0.4", "three")];
+    let threads: Vec<_> = (1..)
+        .zip(hosts)
+        .map(|(number, (address, name))| {
+            let holder = Arc::clone(&holder);
+            std::thread::spawn(move || {
+                let mut host = Host::new(address, name);
+                let file = host.file("file");
+                let mut granted = 0;
+                while granted < 200 {
+                    match host.lock(&file) {
+                        Status::GRANTED => {
+                            granted += 1;
+                            assert_eq!(holder.swap(number, Ordering::SeqCst), 0);
+                            assert_eq!(holder.swap(0, Ordering::SeqCst), number);
+                            assert_eq!(host.unlock(&file), Status::GRANTED);
+                        }
+                        status => assert_eq!(status, Status::DENIED),
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(bed.held(), 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests to the table, and their later results.
+//! Requests to the tables, and their later results.
 
 use crate::file::File;
 use crate::owner::Owner;
@@ -26,16 +26,16 @@ pub enum Locked {
     Waits,
 }
 
-/// Names a grant until it is known what its client makes of it. Never used twice by one table.
+/// Names a grant until it is known what its client makes of it. Never used twice, on whatever volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GrantId(pub u64);
 
-/// A lock that was waited for and is now held. Its client is to be told, and then the table:
-/// [`Table::taken`](crate::Table::taken) or [`Table::refused`](crate::Table::refused).
+/// A lock that was waited for and is now held. Its client is to be told, and then the tables:
+/// [`Tables::taken`](crate::Tables::taken) or [`Tables::refused`](crate::Tables::refused).
 #[derive(Debug)]
 #[must_use = "the client waits to be told"]
 pub struct Grant<W> {
-    /// The grant's number, by which the caller tells the table its fate.
+    /// The grant's number, by which the caller tells the tables its fate.
     pub id: GrantId,
     /// The request, to the byte, also where the lock has grown together with others.
     pub ask: Ask,

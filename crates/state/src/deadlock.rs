@@ -1,29 +1,36 @@
-//! Would a request that is about to wait wait for its own owner?
+//! Would a request that is about to wait wait for its own owner? Cycles may lead through the files
+//! of several volumes.
 
+use crate::accounts::Accounts;
 use crate::ask::Ask;
-use crate::books::Books;
 use crate::file::File;
-use crate::locks::Locks;
 use crate::owner::Owner;
+use crate::table::Table;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use weir_core::VolumeId;
 
 /// Owners looked at before the search gives up and lets the request wait: a bound on time. Longer
 /// cycles go undetected, as they do on other servers.
 const OWNERS_MAX: usize = 256;
 
-/// Goes from holders to what they wait for and on to its holders. Who waits only because it may
-/// not overtake holds nothing (see [`Table`](crate::Table)), so nobody waits for it in turn, and
-/// holders are all there is to follow.
+/// Goes from holders to what they wait for and on to its holders. A request that waits only because
+/// it may not overtake belongs to an owner without locks (see [`Tables`](crate::Tables)), so nobody
+/// waits for that owner in turn, and holders are all there is to follow.
 ///
 /// An owner is taken to be stuck while one of its requests waits, as `fcntl` does; if it has
 /// threads that go on, that may be wrong (IEEE 1003.1 allows it: `EDEADLK`).
-pub(crate) fn found<W>(files: &BTreeMap<File, Locks<W>>, books: &Books, ask: &Ask) -> bool {
+pub(crate) fn found<W>(
+    tables: &BTreeMap<VolumeId, Table<W>>,
+    accounts: &Accounts,
+    ask: &Ask,
+) -> bool {
+    let locks_on = |file: &File| tables.get(&file.volume)?.file(&file.object);
     let mut seen: BTreeSet<&Owner> = BTreeSet::new();
     let mut waits: Vec<Ask> = Vec::new();
     let mut next = Some(ask.clone());
     while let Some(wait) = next {
-        if let Some(locks) = files.get(&wait.file) {
+        if let Some(locks) = locks_on(&wait.file) {
             let mut held_by_asker = false;
             let mut found = Vec::new();
             locks.ranges().conflict(&wait.owner, wait.range, wait.mode, &mut |holder| {
@@ -36,9 +43,8 @@ pub(crate) fn found<W>(files: &BTreeMap<File, Locks<W>>, books: &Books, ask: &As
             if held_by_asker {
                 return true;
             }
-            for (file, number) in found.into_iter().flat_map(|holder| books.waits_of(holder)) {
-                let waiting = files.get(file).and_then(|locks| locks.asked(file, *number));
-                waits.extend(waiting);
+            for (file, number) in found.into_iter().flat_map(|holder| accounts.waits_of(holder)) {
+                waits.extend(locks_on(file).and_then(|locks| locks.asked(file, *number)));
             }
         }
         next = waits.pop();

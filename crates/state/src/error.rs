@@ -32,6 +32,9 @@ pub enum Refused {
     /// The request would wait for itself.
     #[error("waiting would cause a deadlock")]
     Deadlock,
+    /// The volume is not served, or not any longer.
+    #[error("the volume is not served")]
+    NoVolume,
     /// A bound is reached.
     #[error("{0}")]
     Full(Limit),

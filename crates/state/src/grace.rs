@@ -1,10 +1,10 @@
-//! The time after a restart in which those who held locks before may take them again, and nobody
-//! else may take any (RFC 7530 §9.6.2 tells why; NLM does the same).
+//! The time after a restart in which those who held locks on a volume before may take them again,
+//! and nobody else may take any there (RFC 7530 §9.6.2 tells why; NLM does the same).
 
 use crate::error::Refused;
 use crate::owner::{Client, Protocol};
 use alloc::collections::BTreeSet;
-use weir_core::{Mono, Origin};
+use weir_core::{Mono, Origin, VolumeId};
 
 /// A grace period, or none.
 #[derive(Debug, Default)]
@@ -15,6 +15,9 @@ pub(crate) struct Grace {
 #[derive(Debug)]
 struct Period {
     until: Mono,
+    /// The volumes that were served before the restart. A volume that is new since has no locks to
+    /// reclaim.
+    volumes: BTreeSet<VolumeId>,
     /// The clients that held something before the restart.
     known: BTreeSet<Client>,
     /// The clients that may still reclaim.
@@ -22,11 +25,17 @@ struct Period {
 }
 
 impl Grace {
-    /// Begins the grace period, which lasts until `until`, or until `clients` are all done. Without
-    /// clients there is nothing to wait for.
-    pub(crate) fn begin(&mut self, until: Mono, clients: impl IntoIterator<Item = Client>) {
+    /// Begins the grace period of `volumes`, which lasts until `until`, or until `clients` are all
+    /// done. Without clients there is nothing to wait for.
+    pub(crate) fn begin(
+        &mut self,
+        until: Mono,
+        volumes: impl IntoIterator<Item = VolumeId>,
+        clients: impl IntoIterator<Item = Client>,
+    ) {
         let known: BTreeSet<Client> = clients.into_iter().collect();
-        self.period = Some(Period { until, awaited: known.clone(), known })
+        let volumes = volumes.into_iter().collect();
+        self.period = Some(Period { until, volumes, awaited: known.clone(), known })
             .filter(|period| !period.awaited.is_empty());
     }
 
@@ -56,9 +65,16 @@ impl Grace {
         self.period.as_ref().map(|period| period.until).filter(|until| now < *until)
     }
 
-    /// May `client` take something, as a reclaim or not?
-    pub(crate) fn admit(&self, now: Mono, client: &Client, reclaim: bool) -> Result<(), Refused> {
-        let period = self.period.as_ref().filter(|period| now < period.until);
+    /// May `client` take something on `volume`, as a reclaim or not?
+    pub(crate) fn admit(
+        &self,
+        now: Mono,
+        volume: VolumeId,
+        client: &Client,
+        reclaim: bool,
+    ) -> Result<(), Refused> {
+        let is_on = |period: &&Period| now < period.until && period.volumes.contains(&volume);
+        let period = self.period.as_ref().filter(is_on);
         match (period, reclaim) {
             (None, false) => Ok(()),
             (Some(_), false) => Err(Refused::Grace),

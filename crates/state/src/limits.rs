@@ -3,7 +3,7 @@
 use crate::amounts::Use;
 use weir_core::origin::part;
 
-/// The bounds of a [`Table`](crate::Table). A request that would pass one is refused with
+/// The bounds of [`Tables`](crate::Tables). A request that would pass one is refused with
 /// [`Refused::Full`](crate::Refused::Full) and changes nothing.
 ///
 /// To unlock the middle of a range makes two of one, so it is refused too where the bound on locks
@@ -100,6 +100,13 @@ impl Limits {
         },
     };
 }
+
+/// The most waiters and unsettled grants on a file for a request to count as quick: each of them
+/// may be looked at.
+pub(crate) const QUICK_WAITERS_MAX: usize = 32;
+
+/// The most ranges of an owner for its requests to count as quick: each of them may be changed.
+pub(crate) const QUICK_LOCKS_MAX: usize = 256;
 
 const _: () = assert!(Limits::SERVER.client.locks <= Limits::SERVER.server.locks);
 const _: () = assert!(Limits::SERVER.client.waiters <= Limits::SERVER.server.waiters);

@@ -6,7 +6,7 @@ use core::fmt;
 use weir_core::Origin;
 
 /// The protocol that chose the bytes of a client or an owner, so that no two protocols can mean
-/// the same one by accident.
+/// the same one by accident. Another protocol is one more variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// NLM, the lock manager beside NFSv3.
@@ -72,11 +72,6 @@ impl Owner {
     #[must_use]
     pub fn new(client: Client, name: &[u8]) -> Self {
         Self(Arc::new(Identity { client, name: name.into() }))
-    }
-
-    /// Not above any other.
-    pub(crate) fn lowest() -> Self {
-        Self::new(Client::new(Protocol::Nlm, Origin::default(), &[]), &[])
     }
 
     /// The client it belongs to.

@@ -122,8 +122,9 @@ impl Ranges {
     }
 
     /// All owners from `from` on, in order, once for each range.
-    pub(crate) fn owners(&self, from: &Owner) -> impl Iterator<Item = &Owner> {
-        self.by_owner.range((from.clone(), 0)..).map(|((owner, _), _)| owner)
+    pub(crate) fn owners(&self, from: Option<&Owner>) -> impl Iterator<Item = &Owner> {
+        let from = from.map_or(Bound::Unbounded, |owner| Bound::Included((owner.clone(), 0)));
+        self.by_owner.range((from, Bound::Unbounded)).map(|((owner, _), _)| owner)
     }
 
     fn tree(&mut self, mode: Mode) -> &mut Intervals<Owner> {

@@ -3,6 +3,7 @@
 
 use crate::owner::Owner;
 use alloc::collections::BTreeMap;
+use core::ops::Bound;
 use weir_core::Access;
 
 /// One owner's reservation of a file. Only [`Access::READ`] and [`Access::WRITE`] count.
@@ -58,8 +59,9 @@ impl Shares {
     }
 
     /// All owners from `from` on, in order.
-    pub(crate) fn owners(&self, from: &Owner) -> impl Iterator<Item = &Owner> {
-        self.by_owner.range(from..).map(|(owner, _)| owner)
+    pub(crate) fn owners(&self, from: Option<&Owner>) -> impl Iterator<Item = &Owner> {
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        self.by_owner.range((from, Bound::Unbounded)).map(|(owner, _)| owner)
     }
 }
 

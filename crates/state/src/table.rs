@@ -1,291 +1,191 @@
-//! The table of all locks and shares, and what may be done with it.
+//! The table of one volume: everything that is locked, reserved and waited for on its files.
 
-use crate::amounts::Use;
+use crate::accounts::Claim;
 use crate::ask::{Ask, Grant, GrantId, Locked};
-use crate::books::Claim;
-use crate::deadlock;
+use crate::books::Books;
 use crate::error::{Limit, Refused};
 use crate::file::File;
-use crate::grace::Grace;
-use crate::limits::Limits;
-use crate::locks::{Common, Locks};
-use crate::owner::{Client, Owner, Protocol};
+use crate::file_locks::FileLocks;
+use crate::limits::{QUICK_LOCKS_MAX, QUICK_WAITERS_MAX};
+use crate::owner::Owner;
 use crate::range::Range;
 use crate::share::Share;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use weir_core::{Mono, Origin, VolumeId};
+use weir_core::{ObjectKey, VolumeId};
 
-/// All locks, shares and waiters. `W` is what the caller needs to tell a waiting client.
-///
-/// Every operation costs O(log n) in what is held, and as much for each range of the asking owner
-/// that it touches. What frees something also goes through those who wait on that file.
-///
-/// # Whose turn it is
-///
-/// Waiters are served in the order of arrival. A request that would wait may not overtake an
-/// earlier one that it conflicts with, so readers can't starve a writer; one that does not want to
-/// wait looks only at held locks. The exception is an owner that holds a lock already, on any file:
-/// its requests look only at held locks, because a request ahead may be waiting for it.
 #[derive(Debug)]
-pub struct Table<W> {
-    files: BTreeMap<File, Locks<W>>,
-    common: Common,
-    grace: Grace,
+pub(crate) struct Table<W> {
+    volume: VolumeId,
+    files: BTreeMap<ObjectKey, FileLocks<W>>,
+}
+
+/// The outcome of an attempt to take a lock.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// The lock is held.
+    Granted,
+    /// The request has to wait, and waits as this number already.
+    MustWait(Option<u64>),
 }
 
 impl<W> Table<W> {
-    /// A table in which nothing is held.
-    #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        Self { files: BTreeMap::new(), common: Common::new(limits), grace: Grace::default() }
+    pub(crate) fn new(volume: VolumeId) -> Self {
+        Self { volume, files: BTreeMap::new() }
     }
 
-    /// Takes what is asked for. What its owner holds of it already changes its mode. A `reclaim` is
-    /// a lock from before the restart; it never waits.
-    ///
-    /// With `wait`, a lock that somebody else holds is waited for. To ask again for what waits
-    /// already is not to wait twice, but gives the new token, and the lock if it is free by now; to
-    /// ask for what was granted meanwhile gives it, and settles the grant.
-    ///
-    /// # Errors
-    /// [`Refused::Held`] without `wait`, [`Refused::Grace`] and [`Refused::NoReclaim`],
-    /// [`Refused::Deadlock`], [`Refused::Full`].
-    pub fn lock(
+    pub(crate) fn file(&self, object: &ObjectKey) -> Option<&FileLocks<W>> {
+        self.files.get(object)
+    }
+
+    /// Takes what is asked for, unless somebody else holds it, or `may_wait` and it is somebody
+    /// else's turn.
+    pub(crate) fn attempt(
         &mut self,
-        now: Mono,
         ask: &Ask,
-        reclaim: bool,
-        wait: Option<W>,
+        may_wait: bool,
+        claim: Claim,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
-    ) -> Result<Locked, Refused> {
-        self.grace.admit(now, ask.owner.client(), reclaim)?;
-        let ask = &Ask { owner: self.common.books.known(&ask.owner), ..ask.clone() };
-        let wait = wait.filter(|_| !reclaim);
-        let locks = self.files.entry(ask.file).or_default();
+    ) -> Result<Attempt, Refused> {
+        let locks = self.files.entry(ask.file.object).or_default();
         let (holder, waiting) = (locks.holder(ask), locks.waiting(ask));
-        let behind = wait.is_some() && locks.must_queue(ask, waiting, &self.common.books);
-        let done = match (holder, wait) {
-            (Some(holder), None) => Err(Refused::Held(holder)),
-            (holder, Some(token)) if holder.is_some() || behind => self.wait(ask, waiting, token),
-            _ => locks
-                .take(ask, waiting, claim_of(reclaim), &mut self.common, grants)
-                .map_err(Refused::Full),
+        let behind = may_wait && locks.must_queue(ask, waiting, &books.accounts);
+        let done = match holder {
+            Some(holder) if !may_wait => Err(Refused::Held(holder)),
+            None if !behind => {
+                let taken = locks.take(ask, waiting, claim, books, grants);
+                taken.map(|_| Attempt::Granted).map_err(Refused::Full)
+            }
+            _ => Ok(Attempt::MustWait(waiting)),
         };
-        self.tidy(&ask.file);
+        self.tidy(&ask.file.object);
         done
     }
 
-    fn wait(&mut self, ask: &Ask, waiting: Option<u64>, token: W) -> Result<Locked, Refused> {
-        if waiting.is_none() && deadlock::found(&self.files, &self.common.books, ask) {
-            return Err(Refused::Deadlock);
-        }
-        let locks = self.files.entry(ask.file).or_default();
-        locks.wait(ask, waiting, token, &mut self.common).map_err(Refused::Full)
+    /// Has the request wait, or gives it the new token if it waits as number `waiting` already.
+    pub(crate) fn wait(
+        &mut self,
+        ask: &Ask,
+        waiting: Option<u64>,
+        token: W,
+        books: &mut Books,
+    ) -> Result<Locked, Limit> {
+        let locks = self.files.entry(ask.file.object).or_default();
+        let done = locks.wait(ask, waiting, token, books);
+        self.tidy(&ask.file.object);
+        done
     }
 
-    /// Would [`Self::lock`] give what is asked for? Nothing is taken, and who waits does not count.
-    ///
-    /// # Errors
-    /// [`Refused::Held`], and [`Refused::Grace`], in which nobody can tell yet.
-    pub fn test(&self, now: Mono, ask: &Ask) -> Result<(), Refused> {
-        self.grace.admit(now, ask.owner.client(), false)?;
-        match self.files.get(&ask.file).and_then(|locks| locks.holder(ask)) {
-            Some(holder) => Err(Refused::Held(holder)),
-            None => Ok(()),
-        }
+    /// Does any request of this kind for what is asked take only a short time, and no wait?
+    pub(crate) fn is_quick(&self, ask: &Ask, may_wait: bool, books: &Books) -> bool {
+        let Some(locks) = self.file(&ask.file.object) else { return true };
+        let must_wait = || {
+            locks.holder(ask).is_some()
+                || locks.must_queue(ask, locks.waiting(ask), &books.accounts)
+        };
+        locks.waiters_and_grants() <= QUICK_WAITERS_MAX
+            && books.accounts.locks_of(&ask.owner) <= QUICK_LOCKS_MAX
+            && !(may_wait && must_wait())
     }
 
-    /// Gives up what `owner` holds of `range`, in whatever mode; also in the grace period.
-    ///
-    /// # Errors
-    /// [`Limit`] if the middle of a range is to be unlocked and there may be no more ranges.
-    pub fn unlock(
+    pub(crate) fn unlock(
         &mut self,
         file: &File,
         owner: &Owner,
         range: Range,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> Result<(), Limit> {
-        let Some(locks) = self.files.get_mut(file) else { return Ok(()) };
-        let done = locks.unlock(file, owner, range, &mut self.common, grants);
-        self.tidy(file);
+        let Some(locks) = self.files.get_mut(&file.object) else { return Ok(()) };
+        let done = locks.unlock(file, owner, range, books, grants);
+        self.tidy(&file.object);
         done
     }
 
-    /// Ends the wait for exactly what is asked for. If it was granted and the client has not said
-    /// yet what it makes of that, it is given back. `false` if there was nothing to cancel.
-    pub fn cancel(&mut self, ask: &Ask, grants: &mut Vec<Grant<W>>) -> bool {
-        let Some(locks) = self.files.get_mut(&ask.file) else { return false };
-        let done = locks.cancel(ask, &mut self.common, grants);
-        self.tidy(&ask.file);
-        done
-    }
-
-    /// The client knows that it holds what was granted, or may know: nothing takes it away any
-    /// more but the client itself. Nothing happens if the grant was settled otherwise by now.
-    pub fn taken(&mut self, grant: GrantId) {
-        if let Some((file, owner)) = self.common.granted.remove(&grant)
-            && let Some(locks) = self.files.get_mut(&file)
-        {
-            locks.settle(&owner, grant);
-        }
-    }
-
-    /// The client does not want what was granted, or can't have heard of it: its owner holds again
-    /// what it held before. Nothing happens if the grant was settled otherwise by now: the owner
-    /// has locked or unlocked some of it since, so it knows.
-    ///
-    /// A client that may have heard of the grant, and only its answer got lost, goes on in the
-    /// belief that it holds the lock: that is [`Self::taken`].
-    pub fn refused(&mut self, grant: GrantId, grants: &mut Vec<Grant<W>>) {
-        let Some((file, owner)) = self.common.granted.get(&grant).cloned() else { return };
-        if let Some(locks) = self.files.get_mut(&file) {
-            locks.take_back(&file, &owner, grant, &mut self.common, grants);
-        }
-        self.tidy(&file);
-    }
-
-    /// Reserves the file for `owner`, in place of a reservation it may have on it.
-    ///
-    /// # Errors
-    /// [`Refused::Shared`] if another owner's reservation stands against it, [`Refused::Grace`],
-    /// [`Refused::NoReclaim`], [`Refused::Full`].
-    pub fn share(
+    pub(crate) fn cancel(
         &mut self,
-        now: Mono,
+        ask: &Ask,
+        books: &mut Books,
+        grants: &mut Vec<Grant<W>>,
+    ) -> bool {
+        let Some(locks) = self.files.get_mut(&ask.file.object) else { return false };
+        let done = locks.cancel(ask, books, grants);
+        self.tidy(&ask.file.object);
+        done
+    }
+
+    /// The grant stays as it is.
+    pub(crate) fn settle(&mut self, object: &ObjectKey, owner: &Owner, grant: GrantId) {
+        if let Some(locks) = self.files.get_mut(object) {
+            locks.settle(owner, grant);
+        }
+    }
+
+    pub(crate) fn take_back(
+        &mut self,
+        file: &File,
+        owner: &Owner,
+        grant: GrantId,
+        books: &mut Books,
+        grants: &mut Vec<Grant<W>>,
+    ) {
+        if let Some(locks) = self.files.get_mut(&file.object) {
+            locks.take_back(file, owner, grant, books, grants);
+        }
+        self.tidy(&file.object);
+    }
+
+    pub(crate) fn share(
+        &mut self,
         file: &File,
         owner: &Owner,
         share: Share,
-        reclaim: bool,
+        claim: Claim,
+        books: &mut Books,
     ) -> Result<(), Refused> {
-        self.grace.admit(now, owner.client(), reclaim)?;
-        let owner = &self.common.books.known(owner);
-        let locks = self.files.entry(*file).or_default();
-        let done = locks.share(file, owner, share, claim_of(reclaim), &mut self.common);
-        self.tidy(file);
+        let locks = self.files.entry(file.object).or_default();
+        let done = locks.share(file, owner, share, claim, books);
+        self.tidy(&file.object);
         done
     }
 
-    /// Ends the reservation of `owner`, if it has one; also in the grace period.
-    pub fn unshare(&mut self, file: &File, owner: &Owner) {
-        if let Some(locks) = self.files.get_mut(file) {
-            locks.unshare(file, owner, &mut self.common);
-            self.tidy(file);
+    pub(crate) fn unshare(&mut self, file: &File, owner: &Owner, books: &mut Books) {
+        if let Some(locks) = self.files.get_mut(&file.object) {
+            locks.unshare(file, owner, books);
+            self.tidy(&file.object);
         }
     }
 
-    /// Ends all that `owner` has: its locks, shares and waits on all files.
-    pub fn release_owner(&mut self, owner: &Owner, grants: &mut Vec<Grant<W>>) {
-        for file in self.common.books.files_of(owner.client()) {
-            self.release_on(&file, owner, &|other| other == owner, grants);
-        }
-    }
-
-    /// Ends all that `client` has: it rebooted, its lease ran out, or it said so itself. In the
-    /// grace period nothing more is expected of it.
-    pub fn release_client(&mut self, client: &Client, grants: &mut Vec<Grant<W>>) {
-        let first = Owner::new(client.clone(), &[]);
-        for file in self.common.books.files_of(client) {
-            self.release_on(&file, &first, &|other| other.client() == client, grants);
-        }
-        self.grace.done(client);
-    }
-
-    fn release_on(
+    /// Takes everything on `file` from the owners from `first` on, as far as they are `meant`.
+    pub(crate) fn release(
         &mut self,
         file: &File,
-        first: &Owner,
-        whose: &dyn Fn(&Owner) -> bool,
+        first: Option<&Owner>,
+        meant: &dyn Fn(&Owner) -> bool,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) {
-        if let Some(locks) = self.files.get_mut(file) {
-            locks.release(file, first, whose, &mut self.common, grants);
-            self.tidy(file);
+        if let Some(locks) = self.files.get_mut(&file.object) {
+            locks.release(file, first, meant, books, grants);
+            self.tidy(&file.object);
         }
     }
 
-    /// Ends all locks, shares and waits on files of `volume`, because the volume is gone. Nobody is
-    /// told.
-    pub fn release_volume(&mut self, volume: VolumeId) {
-        let files: Vec<File> =
-            self.files.keys().filter(|file| file.volume == volume).copied().collect();
-        for file in files {
+    /// Takes everything on all files from everybody.
+    pub(crate) fn release_all(&mut self, books: &mut Books) {
+        let objects: Vec<ObjectKey> = self.files.keys().copied().collect();
+        for object in objects {
+            let file = File { volume: self.volume, object };
             // All waiters leave before anything is freed, so nothing is granted.
-            self.release_on(&file, &Owner::lowest(), &|_| true, &mut Vec::new());
+            self.release(&file, None, &|_| true, books, &mut Vec::new());
         }
-    }
-
-    /// Begins the grace period that follows a restart: until `until`, or until all of `clients`,
-    /// those that held something before, are known to have nothing to reclaim. Without such
-    /// clients there is none. Only they may reclaim: who is not among them held nothing when the
-    /// server stopped, and others may have held it since.
-    pub fn begin_grace(&mut self, until: Mono, clients: impl IntoIterator<Item = Client>) {
-        self.grace.begin(until, clients);
-    }
-
-    /// Latest end of the grace period; `None` if there is none at `now`.
-    #[must_use]
-    pub fn grace_until(&self, now: Mono) -> Option<Mono> {
-        self.grace.until(now)
-    }
-
-    /// Does `client` hold anything, or wait?
-    #[must_use]
-    pub fn has(&self, client: &Client) -> bool {
-        self.common.books.has(client)
-    }
-
-    /// The use of all clients together.
-    #[must_use]
-    pub fn used(&self) -> Use {
-        self.common.books.total()
-    }
-
-    /// Everybody who holds something or waits.
-    pub fn clients(&self) -> impl ExactSizeIterator<Item = &Client> {
-        self.common.books.clients()
-    }
-
-    /// The clients of one protocol whose requests come from `origin`.
-    pub fn clients_at(&self, protocol: Protocol, origin: Origin) -> impl Iterator<Item = &Client> {
-        self.common.books.clients_at(protocol, origin)
-    }
-
-    /// The clients whose last lock or waiter went away since the last call. A returned client may
-    /// hold something again.
-    pub fn take_left(&mut self) -> Vec<Client> {
-        self.common.books.take_left()
-    }
-
-    /// Does the grace period let `client` take a lock or share at `now`, as a reclaim or not?
-    ///
-    /// # Errors
-    /// [`Refused::Grace`] and [`Refused::NoReclaim`].
-    pub fn admits(&self, now: Mono, client: &Client, reclaim: bool) -> Result<(), Refused> {
-        self.grace.admit(now, client, reclaim)
-    }
-
-    /// In the grace period, the clients of `origin` that may still reclaim.
-    pub fn awaited_at(&self, protocol: Protocol, origin: Origin) -> impl Iterator<Item = &Client> {
-        self.grace.awaited_at(protocol, origin)
-    }
-
-    /// The owner of this grant, as long as it may have to be taken back.
-    #[must_use]
-    pub fn grantee(&self, grant: GrantId) -> Option<&Owner> {
-        self.common.granted.get(&grant).map(|(_, owner)| owner)
     }
 
     /// Forgets a file on which nothing is left.
-    fn tidy(&mut self, file: &File) {
-        if self.files.get(file).is_some_and(Locks::is_empty) {
-            self.files.remove(file);
+    fn tidy(&mut self, object: &ObjectKey) {
+        if self.files.get(object).is_some_and(FileLocks::is_empty) {
+            self.files.remove(object);
         }
     }
-}
-
-/// A reclaimed lock was granted before the restart.
-const fn claim_of(reclaim: bool) -> Claim {
-    if reclaim { Claim::Old } else { Claim::New }
 }

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use weir_core::{Access, Mono, ObjectKey, Origin, VolumeId};
 use weir_state::{
     Ask, Client, Counted, File, Grant, Limit, Limits, Locked, Mode, Owner, Part, Protocol, Range,
-    Refused, Scope, Share, Table, Use,
+    Refused, Scope, Share, Tables, Use,
 };
 
 const NOW: Mono = Mono::from_millis(1000);
@@ -47,21 +47,23 @@ fn ask(from: u32, name: u32, volume: u32, at: u64, mode: Mode) -> Ask {
 }
 
 struct World {
-    table: Table<()>,
+    tables: Tables<()>,
     grants: Vec<Grant<()>>,
 }
 
 impl World {
     fn new() -> Self {
-        Self { table: Table::new(SMALL), grants: Vec::new() }
+        let mut tables = Tables::new(SMALL);
+        (0..9).for_each(|volume| tables.open(VolumeId(volume)));
+        Self { tables, grants: Vec::new() }
     }
 
     fn lock(&mut self, ask: &Ask, wait: bool) -> Result<Locked, Refused> {
-        self.table.lock(NOW, ask, false, wait.then_some(()), &mut self.grants)
+        self.tables.lock(NOW, ask, false, wait.then_some(()), &mut self.grants)
     }
 
     fn reclaim(&mut self, ask: &Ask) -> Result<Locked, Refused> {
-        self.table.lock(NOW, ask, true, None, &mut self.grants)
+        self.tables.lock(NOW, ask, true, None, &mut self.grants)
     }
 }
 
@@ -81,11 +83,11 @@ fn invented_clients_count_against_their_origin() {
     assert_eq!(world.lock(&shared(2, 9999), false), Ok(Locked::Granted));
     // The stranger leaves them one less, so two must go before one may come.
     for left in [client(1, 0), client(1, 1)] {
-        world.table.release_client(&left, &mut Vec::new());
-        assert_eq!(world.table.take_left(), [left]);
+        world.tables.release_client(&left, &mut Vec::new());
+        assert_eq!(world.tables.take_left(), [left]);
     }
     assert_eq!(world.lock(&shared(1, 9999), false), Ok(Locked::Granted));
-    assert_eq!(world.table.take_left(), []);
+    assert_eq!(world.tables.take_left(), []);
 }
 
 #[test]
@@ -106,7 +108,8 @@ fn clients_of_one_volume_leave_room_for_those_of_others() {
         let lock = world.lock(&ask(from, 1, 2, 0, Mode::Shared), false);
         assert_eq!(lock, Ok(Locked::Granted));
     }
-    world.table.release_volume(VolumeId(1));
+    world.tables.close(VolumeId(1));
+    world.tables.open(VolumeId(1));
     let again = world.lock(&ask(500, 1, 1, 0, Mode::Shared), false);
     assert_eq!(again, Ok(Locked::Granted));
 }
@@ -114,7 +117,11 @@ fn clients_of_one_volume_leave_room_for_those_of_others() {
 #[test]
 fn a_reclaim_and_an_unlock_are_not_refused_because_of_others() {
     let mut world = World::new();
-    world.table.begin_grace(Mono::from_secs(100), (0..60).map(|name| client(1, name)));
+    world.tables.begin_grace(
+        Mono::from_secs(100),
+        [VolumeId(1)],
+        (0..60).map(|name| client(1, name)),
+    );
     for name in 0..60 {
         let lock = world.reclaim(&ask(1, name, 1, u64::from(name), Mode::Exclusive));
         assert_eq!(lock, Ok(Locked::Granted), "more than a part of an origin");
@@ -130,7 +137,7 @@ fn a_reclaim_and_an_unlock_are_not_refused_because_of_others() {
         at += 1;
     }
     let Ask { file, owner, .. } = &ask_whole;
-    let done = world.table.unlock(file, owner, middle, &mut world.grants);
+    let done = world.tables.unlock(file, owner, middle, &mut world.grants);
     assert_eq!(done, Ok(()));
 }
 
@@ -173,7 +180,7 @@ proptest! {
                     2 => world.lock(&ask(from, name, volume, 0, Mode::Exclusive), true).is_ok(),
                     _ => {
                         let owner = Owner::new(client(from, name), &[b'x'; 40]);
-                        world.table.share(NOW, &file(volume, 1), &owner, none, false).is_ok()
+                        world.tables.share(NOW, &file(volume, 1), &owner, none, false).is_ok()
                     }
                 };
                 if !done {
@@ -181,14 +188,14 @@ proptest! {
                 }
             }
         }
-        let used = world.table.used();
+        let used = world.tables.used();
         prop_assert!(used.locks <= SMALL.server.locks && used.waiters <= SMALL.server.waiters);
-        prop_assert!(world.table.clients().len() <= SMALL.clients);
+        prop_assert!(world.tables.clients().len() <= SMALL.clients);
         let stranger = |volume, at| ask(80, 1, volume, at, Mode::Exclusive);
         prop_assert_eq!(world.lock(&stranger(8, 0), false), Ok(Locked::Granted));
         prop_assert_eq!(world.lock(&stranger(7, 0), true), Ok(Locked::Waits));
         let owner = Owner::new(client(80, 1), b"o");
-        let share = world.table.share(NOW, &file(8, 1), &owner, none, false);
+        let share = world.tables.share(NOW, &file(8, 1), &owner, none, false);
         prop_assert_eq!(share, Ok(()));
     }
 }

@@ -6,7 +6,7 @@
 use weir_core::{Access, Mono, ObjectKey, Origin, VolumeId};
 use weir_state::{
     Ask, Client, Counted, File, Grant, GrantId, Limit, Limits, Locked, Mode, Owner, Part, Protocol,
-    Range, Refused, Scope, Share, Table, Use,
+    Range, Refused, Scope, Share, Tables, Use,
 };
 
 use Mode::{Exclusive, Shared};
@@ -22,6 +22,9 @@ const LOW: Limits = Limits {
     volume: Part::ALL,
 };
 
+const VOLUMES: [VolumeId; 3] = [VolumeId(0), VolumeId(1), VolumeId(2)];
+
+/// The files 0 to 9 are on volume 0, the next ten on volume 1, and so on.
 fn file(number: u8) -> File {
     File { volume: VolumeId(u32::from(number / 10)), object: ObjectKey::new(&[number]).unwrap() }
 }
@@ -42,26 +45,28 @@ fn ask(who: &str, offset: u64, length: u64, mode: Mode) -> Ask {
 
 /// A table, and what it granted to those who waited.
 struct World {
-    table: Table<&'static str>,
+    tables: Tables<&'static str>,
     grants: Vec<Grant<&'static str>>,
 }
 
 impl World {
     fn new(limits: Limits) -> Self {
-        Self { table: Table::new(limits), grants: Vec::new() }
+        let mut tables = Tables::new(limits);
+        VOLUMES.into_iter().for_each(|volume| tables.open(volume));
+        Self { tables, grants: Vec::new() }
     }
 
     /// Locks without waiting; the error is kept short.
     fn lock(&mut self, ask: &Ask) -> Result<Locked, Refused> {
-        self.table.lock(NOW, ask, false, None, &mut self.grants)
+        self.tables.lock(NOW, ask, false, None, &mut self.grants)
     }
 
     fn wait(&mut self, ask: &Ask, token: &'static str) -> Result<Locked, Refused> {
-        self.table.lock(NOW, ask, false, Some(token), &mut self.grants)
+        self.tables.lock(NOW, ask, false, Some(token), &mut self.grants)
     }
 
     fn unlock(&mut self, ask: &Ask) -> Result<(), Limit> {
-        self.table.unlock(&ask.file, &ask.owner, ask.range, &mut self.grants)
+        self.tables.unlock(&ask.file, &ask.owner, ask.range, &mut self.grants)
     }
 
     /// Tokens of those granted since the last call, and the last grant's id.
@@ -71,7 +76,7 @@ impl World {
     }
 
     fn holder(&self, ask: &Ask) -> Option<(Owner, Range, Mode)> {
-        match self.table.test(NOW, ask) {
+        match self.tables.test(NOW, ask) {
             Err(Refused::Held(holder)) => Some((holder.owner, holder.range, holder.mode)),
             _ => None,
         }
@@ -118,8 +123,8 @@ fn a_cancelled_wait_lets_those_behind_it_go() {
     world.lock(&ask("a1", 0, 10, Shared)).unwrap();
     world.wait(&ask("b1", 0, 10, Exclusive), "writer").unwrap();
     world.wait(&ask("c1", 0, 10, Shared), "reader").unwrap();
-    assert!(!world.table.cancel(&ask("b1", 0, 9, Exclusive), &mut world.grants));
-    assert!(world.table.cancel(&ask("b1", 0, 10, Exclusive), &mut world.grants));
+    assert!(!world.tables.cancel(&ask("b1", 0, 9, Exclusive), &mut world.grants));
+    assert!(world.tables.cancel(&ask("b1", 0, 10, Exclusive), &mut world.grants));
     assert_eq!(world.granted().0, ["reader"]);
 }
 
@@ -129,14 +134,14 @@ fn to_ask_again_is_not_to_wait_twice() {
     world.lock(&ask("a1", 0, 10, Exclusive)).unwrap();
     world.wait(&ask("b1", 0, 10, Exclusive), "once").unwrap();
     world.wait(&ask("b1", 0, 10, Exclusive), "again").unwrap();
-    assert_eq!(world.table.used().waiters, 1);
+    assert_eq!(world.tables.used().waiters, 1);
     world.unlock(&ask("a1", 0, 10, Exclusive)).unwrap();
     let (told, grant) = world.granted();
     assert_eq!(told, ["again"]);
     // The client asks once more before it hears of the grant, and is told that it has the lock.
     // That it then does not know what to make of the grant changes nothing.
     assert_eq!(world.wait(&ask("b1", 0, 10, Exclusive), "late"), Ok(Locked::Granted));
-    world.table.refused(grant.unwrap(), &mut world.grants);
+    world.tables.refused(grant.unwrap(), &mut world.grants);
     assert!(world.holder(&ask("a1", 0, 1, Shared)).is_some());
 }
 
@@ -149,11 +154,11 @@ fn a_grant_that_is_not_wanted_goes_to_the_next() {
     world.unlock(&ask("a1", 0, 10, Exclusive)).unwrap();
     let (told, grant) = world.granted();
     assert_eq!(told, ["gone"]);
-    world.table.refused(grant.unwrap(), &mut world.grants);
+    world.tables.refused(grant.unwrap(), &mut world.grants);
     let (told, grant) = world.granted();
     assert_eq!(told, ["next"]);
-    world.table.taken(grant.unwrap());
-    world.table.refused(grant.unwrap(), &mut world.grants);
+    world.tables.taken(grant.unwrap());
+    world.tables.refused(grant.unwrap(), &mut world.grants);
     assert_eq!(world.holder(&ask("a1", 3, 1, Shared)).unwrap().0, owner("c1"));
 }
 
@@ -166,7 +171,7 @@ fn a_refused_upgrade_leaves_what_was_held_before() {
     world.unlock(&ask("b1", 5, 10, Shared)).unwrap();
     let (_, grant) = world.granted();
     assert_eq!(world.holder(&ask("b1", 2, 1, Shared)).unwrap().2, Exclusive);
-    world.table.refused(grant.unwrap(), &mut world.grants);
+    world.tables.refused(grant.unwrap(), &mut world.grants);
     assert_eq!(world.holder(&ask("b1", 2, 1, Shared)), None);
     let whole = Range::new(0, 10).unwrap();
     assert_eq!(world.holder(&ask("b1", 2, 1, Exclusive)), Some((owner("a1"), whole, Shared)));
@@ -181,13 +186,13 @@ fn an_unlock_settles_a_grant_and_a_cancel_gives_it_back() {
         world.unlock(&ask("a1", 0, 10, Exclusive)).unwrap();
         let (_, grant) = world.granted();
         if cancelled {
-            assert!(world.table.cancel(&ask("b1", 0, 10, Exclusive), &mut world.grants));
+            assert!(world.tables.cancel(&ask("b1", 0, 10, Exclusive), &mut world.grants));
         } else {
             world.unlock(&ask("b1", 0, 10, Exclusive)).unwrap();
         }
         world.lock(&ask("b1", 0, 10, Exclusive)).unwrap();
-        world.table.refused(grant.unwrap(), &mut world.grants);
-        assert_eq!(world.table.used().locks, 1, "that was another lock");
+        world.tables.refused(grant.unwrap(), &mut world.grants);
+        assert_eq!(world.tables.used().locks, 1, "that was another lock");
     }
 }
 
@@ -203,6 +208,20 @@ fn a_wait_for_oneself_is_refused_across_files() {
 }
 
 #[test]
+fn a_wait_for_oneself_is_refused_across_volumes() {
+    let mut world = World::new(Limits::SERVER);
+    let on = |number, who| Ask { file: file(number), ..ask(who, 0, 10, Exclusive) };
+    for (number, who) in [(1, "a1"), (11, "b1"), (21, "c1")] {
+        world.lock(&on(number, who)).unwrap();
+    }
+    world.wait(&on(11, "a1"), "a").unwrap();
+    world.wait(&on(21, "b1"), "b").unwrap();
+    assert_eq!(world.wait(&on(1, "c1"), "c"), Err(Refused::Deadlock));
+    world.unlock(&on(21, "c1")).unwrap();
+    assert_eq!(world.granted().0, ["b"]);
+}
+
+#[test]
 fn a_client_that_goes_takes_all_its_owners_along_and_nobody_elses() {
     let mut world = World::new(Limits::SERVER);
     for (at, who) in [(1, "a1"), (2, "a2"), (3, "b1")] {
@@ -210,15 +229,15 @@ fn a_client_that_goes_takes_all_its_owners_along_and_nobody_elses() {
         world.wait(&Ask { file: file(at), ..ask("c1", 0, 10, Exclusive) }, "c").unwrap();
     }
     let all = Share { access: Access::READ, deny: Access::WRITE };
-    world.table.share(NOW, &file(4), &owner("a3"), all, false).unwrap();
+    world.tables.share(NOW, &file(4), &owner("a3"), all, false).unwrap();
     world.wait(&Ask { file: file(3), ..ask("a1", 0, 10, Shared) }, "a").unwrap();
-    world.table.release_owner(&owner("a2"), &mut world.grants);
+    world.tables.release_owner(&owner("a2"), &mut world.grants);
     assert_eq!(world.granted().0, ["c"]);
-    world.table.release_client(&client("a"), &mut world.grants);
+    world.tables.release_client(&client("a"), &mut world.grants);
     assert_eq!(world.granted().0, ["c"]);
-    assert!(!world.table.has(&client("a")) && world.table.has(&client("b")));
+    assert!(!world.tables.has(&client("a")) && world.tables.has(&client("b")));
     let used = Use { locks: 3, waiters: 1, shares: 0, owner_bytes: 2 };
-    assert_eq!(world.table.used(), used);
+    assert_eq!(world.tables.used(), used);
 }
 
 #[test]
@@ -227,9 +246,54 @@ fn a_volume_that_goes_takes_its_locks_along() {
     world.lock(&Ask { file: file(11), ..ask("a1", 0, 10, Exclusive) }).unwrap();
     world.wait(&Ask { file: file(11), ..ask("b1", 0, 10, Exclusive) }, "b").unwrap();
     world.lock(&Ask { file: file(21), ..ask("a1", 0, 10, Exclusive) }).unwrap();
-    world.table.release_volume(VolumeId(1));
-    assert_eq!(world.table.used(), Use { locks: 1, owner_bytes: 1, ..Use::default() });
-    assert!(world.table.has(&client("a")) && !world.table.has(&client("b")));
+    world.tables.close(VolumeId(1));
+    assert_eq!(world.tables.used(), Use { locks: 1, owner_bytes: 1, ..Use::default() });
+    assert!(world.tables.has(&client("a")) && !world.tables.has(&client("b")));
+    // A request that comes too late takes nothing that nobody would give back.
+    let late = Ask { file: file(11), ..ask("b1", 0, 10, Exclusive) };
+    assert_eq!(world.lock(&late), Err(Refused::NoVolume));
+    let share = Share { access: Access::READ, deny: Access::WRITE };
+    let shared = world.tables.share(NOW, &late.file, &late.owner, share, false);
+    assert_eq!(shared, Err(Refused::NoVolume));
+    assert_eq!(world.tables.test(NOW, &late), Err(Refused::NoVolume));
+    assert!(!world.tables.has(&client("b")));
+}
+
+#[test]
+fn a_grace_period_is_the_volume_s() {
+    let mut world = World::new(Limits::SERVER);
+    // Volume 1 was served before the restart and opens late; volume 2 is new.
+    world.tables.close(VolumeId(1));
+    world.tables.begin_grace(Mono::from_millis(5000), [VolumeId(0), VolumeId(1)], [client("a")]);
+    world.tables.open(VolumeId(1));
+    let at = |number, who| Ask { file: file(number), ..ask(who, 0, 10, Exclusive) };
+    assert_eq!(world.lock(&at(1, "b1")), Err(Refused::Grace));
+    assert_eq!(world.lock(&at(11, "b1")), Err(Refused::Grace));
+    assert_eq!(world.lock(&at(21, "b1")), Ok(Locked::Granted));
+    for (number, reclaimed) in [(1, Ok(Locked::Granted)), (22, Err(Refused::NoReclaim))] {
+        let reclaim = at(number, "a1");
+        assert_eq!(world.tables.lock(NOW, &reclaim, true, None, &mut Vec::new()), reclaimed);
+    }
+}
+
+#[test]
+fn a_request_is_quick_unless_it_has_to_wait_or_others_do() {
+    let mut world = World::new(Limits::SERVER);
+    let holder = ask("a1", 0, 10, Exclusive);
+    world.lock(&holder).unwrap();
+    let other = ask("b1", 5, 1, Shared);
+    assert!(world.tables.is_quick(&holder, true) && world.tables.is_quick(&other, false));
+    assert!(!world.tables.is_quick(&other, true), "it has to wait");
+    for number in 0..40 {
+        assert!(world.tables.is_quick(&holder, false) == (number <= 32));
+        world.wait(&ask(&format!("c{number}"), 5, 1, Exclusive), "c").unwrap();
+    }
+    for offset in 0..300 {
+        let range = ask("d1", 20 + 2 * offset, 1, Exclusive);
+        world.lock(&Ask { file: file(2), ..range }).unwrap();
+    }
+    assert!(!world.tables.is_quick(&Ask { file: file(2), ..ask("d1", 0, 1, Shared) }, false));
+    assert!(world.tables.is_quick(&Ask { file: file(2), ..ask("e1", 0, 1, Shared) }, true));
 }
 
 #[test]
@@ -250,11 +314,11 @@ fn shares_deny_what_they_say() {
         let mut world = World::new(Limits::SERVER);
         let first = Share { access, deny };
         let second = Share { access: other, deny: other_deny };
-        world.table.share(NOW, &file(1), &owner("a1"), first, false).unwrap();
-        let answer = world.table.share(NOW, &file(1), &owner("b1"), second, false);
+        world.tables.share(NOW, &file(1), &owner("a1"), first, false).unwrap();
+        let answer = world.tables.share(NOW, &file(1), &owner("b1"), second, false);
         assert_eq!(answer, if fits { Ok(()) } else { Err(Refused::Shared) });
-        world.table.unshare(&file(1), &owner("a1"));
-        assert_eq!(world.table.share(NOW, &file(1), &owner("b1"), second, false), Ok(()));
+        world.tables.unshare(&file(1), &owner("a1"));
+        assert_eq!(world.tables.share(NOW, &file(1), &owner("b1"), second, false), Ok(()));
     }
 }
 
@@ -263,25 +327,25 @@ fn an_owner_changes_its_share_only_as_far_as_others_let_it() {
     let mut world = World::new(Limits::SERVER);
     let share = |access, deny| Share { access, deny };
     let (none, read, write) = (Access::empty(), Access::READ, Access::WRITE);
-    world.table.share(NOW, &file(1), &owner("a1"), share(read, none), false).unwrap();
-    world.table.share(NOW, &file(1), &owner("b1"), share(read, none), false).unwrap();
+    world.tables.share(NOW, &file(1), &owner("a1"), share(read, none), false).unwrap();
+    world.tables.share(NOW, &file(1), &owner("b1"), share(read, none), false).unwrap();
     let deny_all = share(read, read | write);
-    let refused = world.table.share(NOW, &file(1), &owner("a1"), deny_all, false);
+    let refused = world.tables.share(NOW, &file(1), &owner("a1"), deny_all, false);
     assert_eq!(refused, Err(Refused::Shared));
-    world.table.share(NOW, &file(1), &owner("a1"), share(read, write), false).unwrap();
-    let writes = world.table.share(NOW, &file(1), &owner("b1"), share(write, none), false);
+    world.tables.share(NOW, &file(1), &owner("a1"), share(read, write), false).unwrap();
+    let writes = world.tables.share(NOW, &file(1), &owner("b1"), share(write, none), false);
     assert_eq!(writes, Err(Refused::Shared));
-    assert_eq!(world.table.used().shares, 2);
+    assert_eq!(world.tables.used().shares, 2);
 }
 
 #[test]
 fn in_the_grace_period_only_those_from_before_get_anything() {
     let mut world = World::new(Limits::SERVER);
     let until = Mono::from_millis(5000);
-    world.table.begin_grace(until, [client("a"), client("b")]);
+    world.tables.begin_grace(until, VOLUMES, [client("a"), client("b")]);
     let new = ask("a1", 0, 10, Exclusive);
     let mut lock = |now, ask: &Ask, reclaim| {
-        world.table.lock(now, ask, reclaim, Some("waits"), &mut Vec::new())
+        world.tables.lock(now, ask, reclaim, Some("waits"), &mut Vec::new())
     };
     assert_eq!(lock(NOW, &new, false), Err(Refused::Grace));
     assert_eq!(lock(NOW, &new, true), Ok(Locked::Granted));
@@ -297,30 +361,30 @@ fn in_the_grace_period_only_those_from_before_get_anything() {
 #[test]
 fn in_the_grace_period_nobody_can_tell_and_everybody_may_let_go() {
     let mut world = World::new(Limits::SERVER);
-    world.table.begin_grace(Mono::from_millis(5000), [client("a")]);
+    world.tables.begin_grace(Mono::from_millis(5000), VOLUMES, [client("a")]);
     let held = ask("a1", 0, 10, Exclusive);
-    world.table.lock(NOW, &held, true, None, &mut Vec::new()).unwrap();
-    assert_eq!(world.table.test(NOW, &ask("b1", 0, 10, Shared)), Err(Refused::Grace));
+    world.tables.lock(NOW, &held, true, None, &mut Vec::new()).unwrap();
+    assert_eq!(world.tables.test(NOW, &ask("b1", 0, 10, Shared)), Err(Refused::Grace));
     world.unlock(&held).unwrap();
-    assert_eq!(world.table.used(), Use::default());
+    assert_eq!(world.tables.used(), Use::default());
     let share = Share { access: Access::READ, deny: Access::WRITE };
-    let refused = world.table.share(NOW, &file(1), &owner("a1"), share, false);
+    let refused = world.tables.share(NOW, &file(1), &owner("a1"), share, false);
     assert_eq!(refused, Err(Refused::Grace));
-    world.table.share(NOW, &file(1), &owner("a1"), share, true).unwrap();
-    world.table.unshare(&file(1), &owner("a1"));
+    world.tables.share(NOW, &file(1), &owner("a1"), share, true).unwrap();
+    world.tables.unshare(&file(1), &owner("a1"));
 }
 
 #[test]
 fn the_grace_period_ends_early_when_nobody_is_left_to_reclaim() {
     let mut world = World::new(Limits::SERVER);
     let until = Mono::from_millis(5000);
-    world.table.begin_grace(until, []);
-    assert_eq!(world.table.grace_until(NOW), None);
-    world.table.begin_grace(until, [client("a"), client("b")]);
-    world.table.release_client(&client("a"), &mut world.grants);
-    assert_eq!(world.table.grace_until(NOW), Some(until));
-    world.table.release_client(&client("b"), &mut world.grants);
-    assert_eq!(world.table.grace_until(NOW), None);
+    world.tables.begin_grace(until, VOLUMES, []);
+    assert_eq!(world.tables.grace_until(NOW), None);
+    world.tables.begin_grace(until, VOLUMES, [client("a"), client("b")]);
+    world.tables.release_client(&client("a"), &mut world.grants);
+    assert_eq!(world.tables.grace_until(NOW), Some(until));
+    world.tables.release_client(&client("b"), &mut world.grants);
+    assert_eq!(world.tables.grace_until(NOW), None);
     assert_eq!(world.lock(&ask("c1", 0, 10, Exclusive)), Ok(Locked::Granted));
 }
 
@@ -338,7 +402,7 @@ fn locks_are_bounded_by_client_file_and_server() {
     assert_eq!(world.lock(&at(2, "b1", 2)), Err(full(Counted::Locks, Scope::Server)));
     // To grow a range, or to join two, takes no more.
     world.lock(&at(1, "a1", 1)).unwrap();
-    assert_eq!(world.table.used().locks, 4);
+    assert_eq!(world.tables.used().locks, 4);
     world.lock(&at(2, "b1", 2)).unwrap();
 }
 
@@ -368,8 +432,8 @@ fn waiters_shares_names_and_clients_are_bounded() {
     let answer = world.wait(&ask("d1", 0, 1, Shared), "d");
     assert_eq!(answer, Err(full(Counted::Waiters, Scope::File)));
     let share = Share { access: Access::READ, deny: Access::empty() };
-    world.table.share(NOW, &file(1), &owner("a1"), share, false).unwrap();
-    let answer = world.table.share(NOW, &file(2), &owner("a1"), share, false);
+    world.tables.share(NOW, &file(1), &owner("a1"), share, false).unwrap();
+    let answer = world.tables.share(NOW, &file(2), &owner("a1"), share, false);
     assert_eq!(answer, Err(full(Counted::Shares, Scope::Client)));
     let long = ask("d12345", 50, 1, Shared);
     assert_eq!(world.lock(&long), Err(full(Counted::OwnerBytes, Scope::Client)));
@@ -390,5 +454,5 @@ fn a_waiter_whose_turn_comes_is_served_at_the_bound_too() {
     }
     world.unlock(&ask("a1", 0, 10, Exclusive)).unwrap();
     assert_eq!(world.granted().0, ["b"]);
-    assert_eq!(world.table.used().locks, 4);
+    assert_eq!(world.tables.used().locks, 4);
 }

@@ -1,11 +1,11 @@
 //! The calls to a client's own lock manager, and their possible outcomes.
 
 use super::host::{Host, process};
-use super::locks::{Peer, Waiting};
+use super::manager::{Peer, Waiting};
 use super::wire::{CallerName, Lock, NetObj, Procedure, TestArgs};
 use crate::xdr::{Encode, Writer};
 use alloc::vec::Vec;
-use weir_state::{Grant, GrantId, Mode, Range};
+use weir_state::{Ask, GrantId, Mode, Range};
 
 /// The number of times that a client is told of a grant before it is taken to know.
 pub(super) const ATTEMPTS_MAX: u32 = 5;
@@ -51,9 +51,10 @@ pub enum Next {
 }
 
 impl Callback {
-    /// Tells a client that it has what it waited for; `None` if it is no client of NLM.
-    pub(super) fn granted(grant: &Grant<Waiting>) -> Option<Self> {
-        let Grant { id, ask, waiter } = grant;
+    /// Tells the `waiter` of NLM that it has the lock of grant `id`; `None` if the owner is no
+    /// process of a client of NLM.
+    #[must_use]
+    pub fn granted(id: GrantId, ask: &Ask, waiter: &Waiting) -> Option<Self> {
         let host = Host::of(ask.owner.client())?;
         let (svid, oh) = process(&ask.owner)?;
         let (offset, length) = wire_range(ask.range);
@@ -73,7 +74,7 @@ impl Callback {
             peer: Peer { address: host.address, local: waiter.local },
             procedure: if waiter.by_message { Procedure::GrantedMsg } else { Procedure::Granted },
             args: args.into_vec(),
-            grant: Some(*id),
+            grant: Some(id),
             attempts: 0,
             may_be_heard: false,
         })

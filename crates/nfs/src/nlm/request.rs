@@ -3,14 +3,14 @@
 
 use super::VERSION;
 use super::host::Host;
-use super::locks::Peer;
+use super::manager::Peer;
 use super::wire::{
     CancelArgs, FreeAllArgs, LockArgs, Procedure, Res, ShareArgs, ShareBits, Status, TestArgs,
     UnlockArgs,
 };
+use crate::access::{may_read, may_write};
 use crate::rpc::{AcceptError, Call};
 use crate::xdr::decode;
-use weir_core::access::{may_read, may_write};
 use weir_core::{Acl, Attr, FileKind, Rights};
 
 /// The content of a call. It borrows from the call.
@@ -121,7 +121,8 @@ impl<'a> Request<'a> {
         self.procedure
     }
 
-    /// The file it is about. Without one, [`Locks::serve`](super::Locks::serve) looks at no file.
+    /// The file it is about. Without one, [`LockManager::serve`](super::LockManager::serve)
+    /// looks at no file.
     #[must_use]
     pub fn target(&self) -> Option<Target<'a>> {
         let (handle, need) = match &self.body {

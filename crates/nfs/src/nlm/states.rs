@@ -22,13 +22,17 @@ impl States {
         state != 0 && self.heard.get(client).is_some_and(|heard| is_later(state, *heard))
     }
 
+    /// Is a state number of this host known?
+    pub(super) fn is_known(&self, client: &Client) -> bool {
+        self.heard.contains_key(client)
+    }
+
     /// Notes that a host got a lock in the life `state`. A number earlier than the last known one
     /// belongs to a late call and changes nothing.
     ///
     /// `in_use` tells whether a host's state matters, should there be too many.
     pub(super) fn locked(&mut self, client: &Client, state: u32, in_use: impl Fn(&Client) -> bool) {
-        let known = self.heard.contains_key(client);
-        if state != 0 && (!known || self.is_new(client, state)) {
+        if state != 0 && (!self.is_known(client) || self.is_new(client, state)) {
             self.learn(client, state, in_use);
         }
     }

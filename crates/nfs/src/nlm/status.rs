@@ -1,4 +1,4 @@
-//! The NLM status codes of failures of the store and of the table of locks (RFC 1813 §6.1.4). A new
+//! The NLM status codes of failures of the store and of the tables of locks (RFC 1813 §6.1.4). A new
 //! error does not compile until it is given a code here.
 
 use super::wire::Status;
@@ -40,6 +40,7 @@ impl From<&Refused> for Status {
             // A reclaim that comes too late is answered like this by the servers in the field.
             Refused::Grace | Refused::NoReclaim => Self::DENIED_GRACE_PERIOD,
             Refused::Deadlock => Self::DEADLCK,
+            Refused::NoVolume => Self::STALE_FH,
             Refused::Full(_) => Self::DENIED_NOLOCKS,
         }
     }

@@ -89,7 +89,7 @@ fn to_ask_again_while_waiting_is_to_wait_once() {
     for _ in 0..3 {
         assert_eq!(world.wait(&B, FILE, true), Status::BLOCKED);
     }
-    assert_eq!(world.locks.used().waiters, 1);
+    assert_eq!(world.tables.used().waiters, 1);
     world.unlock(&A, FILE);
     let _told_once = world.grant(&B, FILE);
 }

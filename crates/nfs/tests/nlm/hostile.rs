@@ -8,7 +8,7 @@ use weir_nfs::client::{
     NlmTest, NlmUnlock, NlmUnshare, RemoteCall, Reply,
 };
 use weir_nfs::nlm::wire::{CallerName, FreeAllArgs, LockArgs, NetObj, Res, TestArgs};
-use weir_nfs::nlm::{Delivery, Locks, Next, Procedure, Request, Status};
+use weir_nfs::nlm::{Delivery, Next, Procedure, Request, Status};
 use weir_nfs::rpc::{Call, Credential};
 use weir_nfs::xdr::{Decode, Reader, Writer};
 use weir_state::{Limits, Part, Use};
@@ -43,10 +43,9 @@ fn serve(world: &mut World, who: &Process, call: &Call) {
     let file = request.target().map_or(Err(Status::FAILED), |target| {
         crate::world::file(target.handle.get(..8).unwrap_or(target.handle))
     });
-    let served = world.locks.serve(world.now, &who.peer(), &request, file, 7, Vec::new());
-    let reply = Reply::parse(&served.reply[4..]).unwrap();
+    let (reply, _) = world.serve(&who.peer(), &request, file);
+    let reply = Reply::parse(&reply[4..]).unwrap();
     assert!(is_result_of(request.procedure(), reply.body.unwrap()));
-    world.callbacks.extend(served.callbacks);
 }
 
 /// Arguments that are understood, of every procedure that has any.
@@ -166,9 +165,7 @@ fn take(world: &mut World, step: &Step) {
             assert_eq!(world.unshare(&process(who)), Status::GRANTED);
         }
         Step::Rebooted { who, state } => {
-            let (who, name) = (process(who).ip(), process(who).name);
-            let callbacks = world.locks.rebooted(who, name.as_bytes(), state);
-            world.callbacks.extend(callbacks);
+            world.rebooted(process(who).ip(), process(who).name, state);
         }
         Step::Callback(answer) => deliver(world, answer),
     }
@@ -201,26 +198,24 @@ proptest! {
             take(&mut world, &step);
         }
         for who in [A, B, C] {
-            let callbacks = world.locks.rebooted(who.ip(), who.name.as_bytes(), 99);
-            world.callbacks.extend(callbacks);
+            world.rebooted(who.ip(), who.name, 99);
         }
-        prop_assert_eq!(world.locks.used(), Use::default());
-        prop_assert_eq!(world.locks.hosts().count(), 0);
+        prop_assert_eq!(world.tables.used(), Use::default());
+        prop_assert_eq!(world.hosts(), []);
         // Grants that nobody holds any more are nobody's any more.
         while let Some(callback) = world.callbacks.pop() {
             prop_assert_eq!(world.delivered(callback, Delivery::NotHeard), Next::Done);
         }
-        prop_assert_eq!(world.locks.used(), Use::default());
+        prop_assert_eq!(world.tables.used(), Use::default());
     }
 }
 
 #[test]
 fn at_the_bounds_locks_are_denied_and_the_server_goes_on() {
-    let mut world = World::new();
     let one = Use { locks: 1, waiters: 1, shares: 1, owner_bytes: 64 };
     let (origin, volume) = (Part::ALL, Part::ALL);
     let limits = Limits { file: one, client: one, server: one, clients: 2, origin, volume };
-    world.locks = Locks::new(limits);
+    let mut world = World::with_limits(limits);
     assert_eq!(world.lock(&A, ("file", 0, 1), true), Status::GRANTED);
     assert_eq!(world.lock(&A, ("file", 5, 1), true), Status::DENIED_NOLOCKS);
     assert_eq!(world.wait(&B, ("file", 0, 1), true), Status::BLOCKED);

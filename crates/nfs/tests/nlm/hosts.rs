@@ -1,6 +1,6 @@
 //! Hosts that restart, and the server that does.
 
-use crate::world::{A, B, C, FILE, NOW, Process, World};
+use crate::world::{A, B, C, FILE, NOW, Process, VOLUME, World};
 use weir_core::{Mono, VolumeId};
 use weir_nfs::client::NlmFreeAll;
 use weir_nfs::nlm::wire::{CallerName, FreeAllArgs};
@@ -14,8 +14,7 @@ fn host(process: &Process) -> Host {
 
 /// `who` announces that it restarted; whether B, who waits for the file, gets it thereby.
 fn notify(world: &mut World, who: &Process, name: &str, state: u32) -> bool {
-    let callbacks = world.locks.rebooted(who.ip(), name.as_bytes(), state);
-    world.callbacks.extend(callbacks);
+    world.rebooted(who.ip(), name, state);
     world.callbacks.pop().is_some_and(|callback| callback.peer == B.peer())
 }
 
@@ -32,8 +31,7 @@ fn held() -> World {
 fn a_host_that_restarted_holds_nothing_any_more() {
     let mut world = held();
     assert!(notify(&mut world, &A, "a", 5));
-    assert!(!world.locks.has(&host(&A)) && world.locks.has(&host(&B)));
-    assert_eq!(world.locks.hosts().collect::<Vec<_>>(), [host(&B)]);
+    assert_eq!(world.hosts(), [host(&B)]);
 }
 
 #[test]
@@ -87,8 +85,8 @@ fn a_lock_of_a_later_life_ends_those_of_the_life_before() {
 #[test]
 fn after_a_restart_locks_are_reclaimed_before_new_ones_are_given() {
     let mut world = World::new();
-    world.locks.begin_grace(UNTIL, [host(&A), host(&B)]);
-    assert_eq!(world.locks.grace_until(NOW), Some(UNTIL));
+    world.tables.begin_grace(UNTIL, [VOLUME], [&A, &B].map(|who| host(who).client()));
+    assert_eq!(world.tables.grace_until(NOW), Some(UNTIL));
     let grace = Status::DENIED_GRACE_PERIOD;
     assert_eq!(world.wait(&B, FILE, true), grace);
     assert_eq!(world.holder(&B, FILE, true), Err(grace));
@@ -107,7 +105,7 @@ fn after_a_restart_locks_are_reclaimed_before_new_ones_are_given() {
 #[test]
 fn the_grace_period_ends_when_all_who_could_reclaim_have_restarted() {
     let mut world = World::new();
-    world.locks.begin_grace(UNTIL, [host(&A), host(&B)]);
+    world.tables.begin_grace(UNTIL, [VOLUME], [&A, &B].map(|who| host(who).client()));
     notify(&mut world, &A, "a.example.org", 5);
     assert_eq!(world.lock(&C, FILE, true), Status::DENIED_GRACE_PERIOD);
     notify(&mut world, &B, "b", 5);
@@ -117,8 +115,9 @@ fn the_grace_period_ends_when_all_who_could_reclaim_have_restarted() {
 #[test]
 fn a_deleted_volume_takes_its_locks_along() {
     let mut world = held();
-    world.locks.release_volume(VolumeId(2));
-    assert!(world.locks.has(&host(&A)));
-    world.locks.release_volume(VolumeId(1));
-    assert_eq!(world.locks.used(), weir_state::Use::default());
+    world.tables.close(VolumeId(2));
+    assert_eq!(world.hosts(), [host(&A), host(&B)]);
+    world.tables.close(VOLUME);
+    assert_eq!(world.lock(&C, FILE, true), Status::STALE_FH);
+    assert_eq!(world.tables.used(), weir_state::Use::default());
 }

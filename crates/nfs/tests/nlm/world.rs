@@ -9,12 +9,15 @@ use weir_nfs::nlm::wire::{
     CallerName, CancelArgs, Lock, LockArgs, NetObj, Share, ShareArgs, ShareBits, TestArgs,
     TestReply, UnlockArgs,
 };
-use weir_nfs::nlm::{Callback, Delivery, Locks, Next, Peer, Procedure, Request, Status};
+use weir_nfs::nlm::{
+    Callback, Delivery, Host, LockManager, Next, Peer, Procedure, Request, Status, Waiting,
+};
 use weir_nfs::rpc::Call;
 use weir_nfs::xdr::{Encode, Writer, decode};
-use weir_state::{File, Limits};
+use weir_state::{File, Grant, Limits, Tables};
 
 pub(crate) const NOW: Mono = Mono::from_millis(1000);
+pub(crate) const VOLUME: VolumeId = VolumeId(1);
 pub(crate) const COOKIE: &[u8] = b"cookie";
 
 /// A host, and one of its processes.
@@ -72,7 +75,8 @@ impl Process {
 
 /// The server. Every handle names a file but `gone`, whose file is no more.
 pub(crate) struct World {
-    pub(crate) locks: Locks,
+    pub(crate) manager: LockManager,
+    pub(crate) tables: Tables<Waiting>,
     pub(crate) now: Mono,
     /// Calls that clients are to get.
     pub(crate) callbacks: Vec<Callback>,
@@ -81,13 +85,49 @@ pub(crate) struct World {
 pub(crate) fn file(handle: &[u8]) -> Result<File, Status> {
     match handle {
         b"gone" => Err(Status::STALE_FH),
-        _ => Ok(File { volume: VolumeId(1), object: ObjectKey::new(handle).unwrap() }),
+        _ => Ok(File { volume: VOLUME, object: ObjectKey::new(handle).unwrap() }),
     }
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { locks: Locks::new(Limits::SERVER), now: NOW, callbacks: Vec::new() }
+        Self::with_limits(Limits::SERVER)
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        let mut tables = Tables::new(limits);
+        tables.open(VOLUME);
+        Self { manager: LockManager::default(), tables, now: NOW, callbacks: Vec::new() }
+    }
+
+    /// Notes the calls to make of the clients that got these locks.
+    pub(crate) fn granted(&mut self, grants: Vec<Grant<Waiting>>) {
+        let told = |grant: Grant<Waiting>| Callback::granted(grant.id, &grant.ask, &grant.waiter);
+        self.callbacks.extend(grants.into_iter().filter_map(told));
+    }
+
+    /// The host that calls itself `name` at `address` begins the life `state`.
+    pub(crate) fn rebooted(&mut self, address: IpAddr, name: &str, state: u32) {
+        let grants = self.manager.rebooted(&mut self.tables, address, name.as_bytes(), state);
+        self.granted(grants);
+    }
+
+    /// The hosts that hold anything or wait.
+    pub(crate) fn hosts(&self) -> Vec<Host> {
+        self.tables.clients().filter_map(Host::of).collect()
+    }
+
+    /// Carries out `request`, as the call 7.
+    pub(crate) fn serve(
+        &mut self,
+        peer: &Peer,
+        request: &Request<'_>,
+        file: Result<File, Status>,
+    ) -> (Vec<u8>, Status) {
+        let served = self.manager.serve(&mut self.tables, self.now, peer, request, file, 7);
+        self.callbacks.extend(served.answer);
+        self.granted(served.grants);
+        (served.reply, served.status)
     }
 
     /// The reply record to `args`, without its mark, and the outcome.
@@ -97,9 +137,8 @@ impl World {
         let call = Call::parse(Shared::from(record).skip(4)).unwrap();
         let request = Request::parse(&call).unwrap();
         let file = request.target().map_or(Err(Status::FAILED), |target| file(target.handle));
-        let served = self.locks.serve(self.now, peer, &request, file, 7, b"old".to_vec());
-        self.callbacks.extend(served.callbacks);
-        (served.reply[4..].to_vec(), served.status)
+        let (reply, status) = self.serve(peer, &request, file);
+        (reply[4..].to_vec(), status)
     }
 
     pub(crate) fn ask(&mut self, who: &Process, args: LockArgs<'_>) -> Status {
@@ -194,8 +233,8 @@ impl World {
     }
 
     pub(crate) fn delivered(&mut self, callback: Callback, delivery: Delivery<'_>) -> Next {
-        let (next, callbacks) = self.locks.delivered(callback, delivery);
-        self.callbacks.extend(callbacks);
+        let (next, grants) = LockManager::delivered(&mut self.tables, callback, delivery);
+        self.granted(grants);
         next
     }
 }

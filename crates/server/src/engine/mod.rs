@@ -269,7 +269,12 @@ impl Engine {
         let specs: Vec<_> = missing.iter().map(AsRef::as_ref).collect();
         for (spec, opened) in missing.iter().zip(self.open_all(snapshot, &specs)) {
             match opened {
-                Ok(volume) => new.insert(volume, spec),
+                Ok(volume) => {
+                    if let Some(locks) = &self.locks {
+                        locks.volume_opened(volume.id);
+                    }
+                    new.insert(volume, spec);
+                }
                 Err(error) => {
                     tracing::error!(%error, "a volume is not served");
                     failed.get_or_insert(error);
@@ -402,7 +407,7 @@ impl Plane for Engine {
             log_lines_left_out,
             connections: self.admission.connections() as u64,
             parked_bytes: self.parked.bytes(),
-            locks: self.locks.as_ref().map(|door| door.counters.read()).unwrap_or_default(),
+            locks: self.locks.as_ref().map(|locks| locks.totals()).unwrap_or_default(),
             ..self.counters.read()
         }
     }

@@ -1,47 +1,25 @@
 //! The hosts that must hear of a restart, kept in the catalogue from before their first lock until
-//! they hold none.
+//! they hold none. The lock thread alone changes them, because each change waits for the disk.
 //!
-//! A host of this life of the server is *monitored*. A host that an earlier life left is *owed a
-//! notice*, until it was told of the restart or turns out unreachable. The two are bounded apart,
-//! so that hosts that nobody can reach don't keep others from locks. A host may be both.
+//! A host of this life of the server is *monitored* ([`Monitored`](super::monitored::Monitored)). A
+//! host that an earlier life left is *owed a notice*, until it was told of the restart or turns out
+//! unreachable. The two are bounded apart, so that hosts that nobody can reach don't keep others
+//! from locks. A host may be both.
 
-use crate::limits::{
-    MONITORED_HOSTS_MAX, MONITORED_HOSTS_ORIGIN_MIN, MONITORED_HOSTS_ORIGIN_ONE_IN, NOTICES_MAX,
-};
-use crate::sync::Arc;
+use super::monitored::{NotMonitored, first_at};
+use super::state::LockState;
+use crate::limits::NOTICES_MAX;
+use crate::sync::{Arc, Mutex, lock};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use weir_catalog::{Catalog, CatalogError, MonitoredHost};
 use weir_core::Origin;
-use weir_core::origin::part;
-use weir_nfs::nlm::{Host, Peer};
 
-/// Hosts that are forgotten together, since each change of the catalogue waits for the disk.
-const FORGOTTEN_AT_ONCE: usize = 64;
-
-/// The reason why a host is not monitored, and so gets no lock.
-#[derive(Debug)]
-pub(super) enum NotMonitored {
-    /// The host's origin has its full part of the bound, all of it hosts with locks.
-    OriginFull,
-    /// The server has all the hosts it may monitor, all with locks.
-    Full,
-    /// The catalogue can't be written.
-    Catalog(CatalogError),
-}
-
-/// The monitored hosts, and those that are owed a notice.
+/// The catalogue's hosts, and those that are owed a notice.
 pub(super) struct Hosts {
     catalog: Arc<Catalog>,
-    /// The monitored hosts, with the serial number by which a host without locks is found in its
-    /// account.
-    monitored: BTreeMap<Arc<MonitoredHost>, Option<u64>>,
-    accounts: HashMap<Origin, Account>,
-    /// The number of monitored hosts without locks.
-    idle: usize,
     owed: BTreeMap<Arc<MonitoredHost>, Notice>,
-    serial: u64,
 }
 
 /// The state of the notice of our restart.
@@ -51,25 +29,6 @@ enum Notice {
     Due,
     /// The host was told, or can't be reached.
     Over,
-}
-
-/// The monitored hosts of one origin.
-#[derive(Default)]
-struct Account {
-    hosts: usize,
-    /// The hosts without locks, the one that has been so for longest first.
-    idle: BTreeMap<u64, Arc<MonitoredHost>>,
-}
-
-impl Account {
-    fn busy(&self) -> usize {
-        self.hosts - self.idle.len()
-    }
-
-    /// Some of the hosts without locks, those first that have been so for longest.
-    fn idlest(&self) -> Vec<Arc<MonitoredHost>> {
-        self.idle.values().take(FORGOTTEN_AT_ONCE).cloned().collect()
-    }
 }
 
 impl Hosts {
@@ -90,8 +49,7 @@ impl Hosts {
             catalog.forget_hosts(&beyond)?;
         }
         let owed = turns.into_iter().map(|host| (Arc::new(host), Notice::Due)).collect();
-        let (monitored, accounts) = (BTreeMap::new(), HashMap::new());
-        Ok(Self { catalog, monitored, accounts, idle: 0, owed, serial: 0 })
+        Ok(Self { catalog, owed })
     }
 
     /// The hosts that are owed a notice, in the order to tell them in: the origins by turns, so
@@ -100,109 +58,50 @@ impl Hosts {
         in_turns(self.owed.keys().cloned())
     }
 
-    /// The number of monitored hosts.
-    pub(super) fn monitored(&self) -> usize {
-        self.monitored.len()
-    }
-
-    /// Is any host at `address` among them?
+    /// Is any host at `address` owed a notice?
     pub(super) fn any_at(&self, address: IpAddr) -> bool {
-        let local = Ipv4Addr::UNSPECIFIED.into();
-        let first = MonitoredHost { address, name: Vec::new(), local };
-        let monitored = self.monitored.range::<MonitoredHost, _>(&first..).next();
-        let owed = self.owed.range::<MonitoredHost, _>(&first..).next();
-        let found = monitored.map(|(host, _)| host).into_iter().chain(owed.map(|(host, _)| host));
-        found.into_iter().any(|host| host.address == address)
+        let first = first_at(address, Vec::new());
+        let found = self.owed.range::<MonitoredHost, _>(&first..).next();
+        found.is_some_and(|(host, _)| host.address == address)
     }
 
     /// Sees to it that `host` will be told of a restart, by the address that it knows us by. On
-    /// disk when it returns. [`Self::settle`] is to be told whether the host holds locks then.
+    /// disk when it returns, and among the hosts of `state` that hold no locks.
     ///
     /// A bound that is reached is kept by forgetting hosts without locks: of the same origin at the
-    /// origin's bound, and of the origin that has the most at the bound of all. Hosts with locks,
-    /// as `has` tells them, are never forgotten. With `reclaim` no bound is looked at: the host
-    /// takes again what it held before the restart, and those hosts were bounded then.
+    /// origin's bound, and of the origin that has the most at the bound of all. Hosts with locks
+    /// are never forgotten. With `reclaim` no bound is looked at: the host takes again what it held
+    /// before the restart, and those hosts were bounded then.
+    ///
+    /// The state is not locked while the disk is waited for. Only the lock thread adds and removes
+    /// hosts, so those that it removed stay so until it is done.
     ///
     /// # Errors
     /// [`NotMonitored`]; the host gets no lock then.
     pub(super) fn monitor(
         &mut self,
-        host: &Host,
-        peer: &Peer,
+        state: &Mutex<LockState>,
+        host: MonitoredHost,
         reclaim: bool,
-        has: impl Fn(&Host) -> bool,
     ) -> Result<(), NotMonitored> {
-        let (address, name) = (host.address, host.name.clone());
-        let host = MonitoredHost { address, name, local: peer.local };
-        if self.monitored.contains_key(&host) {
+        if lock(state).monitored.contains(&host) {
             return Ok(());
         }
-        let origin = Origin::of(address);
-        while !reclaim && let Some(idlest) = self.in_the_way(origin)? {
-            self.forget_unless(&idlest, &has).map_err(NotMonitored::Catalog)?;
+        let origin = Origin::of(host.address);
+        while !reclaim {
+            let mut locked = lock(state);
+            let Some(idlest) = locked.monitored.in_the_way(origin)? else { break };
+            let leaving = locked.take_without_locks(&idlest);
+            drop(locked);
+            self.forget(state, leaving).map_err(NotMonitored::Catalog)?;
         }
         // The row of a host that is owed a notice is there already.
         if !self.owed.contains_key(&host) {
             self.catalog.monitor_host(&host).map_err(NotMonitored::Catalog)?;
         }
-        tracing::debug!(peer = %address, "a host is now monitored");
-        let host = Arc::new(host);
-        self.accounts.entry(origin).or_default().hosts += 1;
-        self.monitored.insert(Arc::clone(&host), None);
-        self.set_idle(&host, true);
+        tracing::debug!(peer = %host.address, "a host is now monitored");
+        lock(state).monitored.insert(Arc::new(host));
         Ok(())
-    }
-
-    /// The hosts without locks to forget before `origin` may have one more, if there must be less.
-    fn in_the_way(&self, origin: Origin) -> Result<Option<Vec<Arc<MonitoredHost>>>, NotMonitored> {
-        let none = Account::default();
-        let own = self.accounts.get(&origin).unwrap_or(&none);
-        let others = self.monitored.len() - self.idle - own.busy();
-        let one_in = MONITORED_HOSTS_ORIGIN_ONE_IN;
-        let most = part(MONITORED_HOSTS_MAX, others, one_in, MONITORED_HOSTS_ORIGIN_MIN);
-        if own.busy() >= most {
-            return Err(NotMonitored::OriginFull);
-        }
-        if own.hosts >= most {
-            return Ok(Some(own.idlest()));
-        }
-        if self.monitored.len() < MONITORED_HOSTS_MAX {
-            return Ok(None);
-        }
-        let idle = self.accounts.values().filter(|account| !account.idle.is_empty());
-        let most = idle.max_by_key(|account| account.hosts);
-        most.map(|account| Some(account.idlest())).ok_or(NotMonitored::Full)
-    }
-
-    /// Notes whether `host` holds locks or waits for some.
-    pub(super) fn settle(&mut self, host: &Host, holds: bool) {
-        let local = Ipv4Addr::UNSPECIFIED.into();
-        let first = MonitoredHost { address: host.address, name: host.name.clone(), local };
-        let same = |other: &&Arc<MonitoredHost>| {
-            (other.address, &other.name) == (host.address, &host.name)
-        };
-        let all = self.monitored.range::<MonitoredHost, _>(&first..).map(|(host, _)| host);
-        let all: Vec<_> = all.take_while(same).cloned().collect();
-        for host in all {
-            self.set_idle(&host, !holds);
-        }
-    }
-
-    fn set_idle(&mut self, host: &Arc<MonitoredHost>, idle: bool) {
-        let Some(at) = self.monitored.get_mut(host) else { return };
-        if idle == at.is_some() {
-            return;
-        }
-        let Some(account) = self.accounts.get_mut(&Origin::of(host.address)) else { return };
-        if let Some(serial) = at.take() {
-            account.idle.remove(&serial);
-            self.idle -= 1;
-        } else {
-            self.serial += 1;
-            *at = Some(self.serial);
-            account.idle.insert(self.serial, Arc::clone(host));
-            self.idle += 1;
-        }
     }
 
     /// Notes that `host` was told of our restart, or can't be reached.
@@ -212,53 +111,51 @@ impl Hosts {
         }
     }
 
-    /// Forgets the hosts that hold no locks, as `has` tells, and are owed no notice. Not for the
-    /// grace period, in which a host that was told may still reclaim.
-    pub(super) fn tidy(&mut self, has: impl Fn(&Host) -> bool) {
+    /// Forgets the hosts that hold no locks and are owed no notice. Not for the grace period, in
+    /// which a host that was told may still reclaim.
+    pub(super) fn tidy(&mut self, state: &Mutex<LockState>) {
         let told = self.owed.iter().filter(|(_, notice)| **notice == Notice::Over);
         let told: Vec<_> = told.map(|(host, _)| Arc::clone(host)).collect();
-        let idle: Vec<_> =
-            self.accounts.values().flat_map(|account| account.idle.values()).cloned().collect();
-        let forgotten = self.forget_told(&told).and_then(|()| self.forget_unless(&idle, &has));
+        let forgotten = self.forget_told(state, &told).and_then(|()| {
+            let mut locked = lock(state);
+            let idle = locked.monitored.idle();
+            let leaving = locked.take_without_locks(&idle);
+            drop(locked);
+            self.forget(state, leaving)
+        });
         if let Err(error) = forgotten {
             tracing::warn!(%error, "hosts without locks remain monitored");
         }
     }
 
     /// Forgets that these hosts were owed a notice.
-    fn forget_told(&mut self, told: &[Arc<MonitoredHost>]) -> Result<(), CatalogError> {
-        self.remove_rows(told.iter().filter(|host| !self.monitored.contains_key(*host)))?;
+    fn forget_told(
+        &mut self,
+        state: &Mutex<LockState>,
+        told: &[Arc<MonitoredHost>],
+    ) -> Result<(), CatalogError> {
+        let monitored = |host: &&Arc<MonitoredHost>| lock(state).monitored.contains(host);
+        let rows: Vec<_> = told.iter().filter(|host| !monitored(host)).collect();
+        self.remove_rows(rows.into_iter())?;
         for host in told {
             self.owed.remove(host);
         }
         Ok(())
     }
 
-    /// Forgets these hosts, as far as they hold no locks.
-    fn forget_unless(
-        &mut self,
-        hosts: &[Arc<MonitoredHost>],
-        has: &impl Fn(&Host) -> bool,
+    /// Forgets hosts that are monitored no longer; they are monitored again if that fails.
+    fn forget(
+        &self,
+        state: &Mutex<LockState>,
+        leaving: Vec<Arc<MonitoredHost>>,
     ) -> Result<(), CatalogError> {
-        let has = |host: &&Arc<MonitoredHost>| has(&Host::new(host.address, &host.name));
-        let (busy, idle): (Vec<_>, Vec<_>) = hosts.iter().partition(has);
-        for host in busy {
-            self.set_idle(host, false);
+        let rows = leaving.iter().filter(|host| !self.owed.contains_key(*host));
+        let forgotten = self.remove_rows(rows);
+        if forgotten.is_err() {
+            let mut locked = lock(state);
+            leaving.into_iter().for_each(|host| locked.monitored.insert(host));
         }
-        let rows = idle.iter().filter(|host| !self.owed.contains_key(**host));
-        self.remove_rows(rows.copied())?;
-        for host in idle {
-            self.set_idle(host, false);
-            self.monitored.remove(host);
-            let origin = Origin::of(host.address);
-            if let Some(account) = self.accounts.get_mut(&origin) {
-                account.hosts -= 1;
-                if account.hosts == 0 {
-                    self.accounts.remove(&origin);
-                }
-            }
-        }
-        Ok(())
+        forgotten
     }
 
     fn remove_rows<'a>(
@@ -288,23 +185,47 @@ fn in_turns<H: Borrow<MonitoredHost>>(hosts: impl IntoIterator<Item = H>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
+    use crate::limits::{MONITORED_HOSTS_MAX, MONITORED_HOSTS_ORIGIN_ONE_IN};
     use std::collections::BTreeSet;
+    use weir_core::{Access, Mono, ObjectKey, VolumeId};
+    use weir_nfs::nlm::Host;
+    use weir_state::{File, Limits, Owner, Part, Share, Use};
 
-    /// Hosts over a catalogue of their own, and who of them holds locks.
+    /// Hosts over a catalogue of their own, and the locks that they hold.
     struct World {
         hosts: Hosts,
-        holders: RefCell<BTreeSet<Host>>,
+        state: Mutex<LockState>,
         catalog: Arc<Catalog>,
         _directory: tempfile::TempDir,
     }
 
-    fn peer(address: [u8; 4]) -> Peer {
-        Peer { address: address.into(), local: [10, 9, 9, 9].into() }
-    }
+    /// The bounds on hosts are tested here, so those of the tables are out of reach.
+    const MOST: Use =
+        Use { locks: usize::MAX, waiters: usize::MAX, shares: usize::MAX, owner_bytes: usize::MAX };
+    const NO_LIMITS: Limits = Limits {
+        file: MOST,
+        client: MOST,
+        server: MOST,
+        clients: usize::MAX,
+        origin: Part::ALL,
+        volume: Part::ALL,
+    };
 
     fn host(address: [u8; 4], number: usize) -> Host {
         Host::new(address.into(), format!("host-{number}").as_bytes())
+    }
+
+    fn row(address: [u8; 4], number: usize) -> MonitoredHost {
+        let Host { address, name } = host(address, number);
+        MonitoredHost { address, name, local: [10, 9, 9, 9].into() }
+    }
+
+    fn file() -> File {
+        File { volume: VolumeId(1), object: ObjectKey::new(b"file").unwrap() }
+    }
+
+    fn owner(host: &Host) -> Owner {
+        Owner::new(host.client(), b"owner")
     }
 
     impl World {
@@ -312,10 +233,12 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let catalog = Arc::new(Catalog::open(directory.path()).unwrap());
             let hosts = Hosts::load(Arc::clone(&catalog)).unwrap();
-            Self { hosts, holders: RefCell::default(), catalog, _directory: directory }
+            let mut state = LockState::new(NO_LIMITS);
+            state.tables.open(file().volume);
+            Self { hosts, state: Mutex::new(state), catalog, _directory: directory }
         }
 
-        /// A host asks for a lock and gets it, if it is monitored.
+        /// A host asks for a share and gets it, if it is monitored.
         fn lock(&mut self, address: [u8; 4], number: usize) -> Result<(), NotMonitored> {
             self.ask(address, number, false)
         }
@@ -326,23 +249,27 @@ mod tests {
             number: usize,
             reclaim: bool,
         ) -> Result<(), NotMonitored> {
+            self.hosts.monitor(&self.state, row(address, number), reclaim)?;
             let host = host(address, number);
-            let has = |host: &Host| self.holders.borrow().contains(host);
-            self.hosts.monitor(&host, &peer(address), reclaim, has)?;
-            self.holders.borrow_mut().insert(host.clone());
-            self.hosts.settle(&host, true);
+            let share = Share { access: Access::READ, deny: Access::empty() };
+            let mut state = lock(&self.state);
+            state.tables.share(Mono::ZERO, &file(), &owner(&host), share, false).unwrap();
+            state.monitored.settle(&host, true);
             Ok(())
         }
 
         fn unlock(&mut self, address: [u8; 4], number: usize) {
-            let host = host(address, number);
-            self.holders.borrow_mut().remove(&host);
-            self.hosts.settle(&host, false);
+            let mut state = lock(&self.state);
+            state.tables.unshare(&file(), &owner(&host(address, number)));
+            state.settle();
         }
 
         fn tidy(&mut self) {
-            let has = |host: &Host| self.holders.borrow().contains(host);
-            self.hosts.tidy(has);
+            self.hosts.tidy(&self.state);
+        }
+
+        fn monitored(&self) -> usize {
+            lock(&self.state).monitored.len()
         }
 
         fn rows(&self) -> usize {
@@ -366,7 +293,7 @@ mod tests {
         for number in 0..100 {
             world.lock(HONEST, number).unwrap();
         }
-        assert_eq!(world.rows(), world.hosts.monitored());
+        assert_eq!(world.rows(), world.monitored());
     }
 
     #[test]
@@ -384,7 +311,8 @@ mod tests {
         world.ask(GREEDY, 99_999, true).unwrap();
         let rows = world.catalog.monitored_hosts().unwrap();
         assert!(rows.len() <= most + 2);
-        for host in world.holders.borrow().iter() {
+        let state = lock(&world.state);
+        for host in state.tables.clients().filter_map(Host::of) {
             let there =
                 |row: &MonitoredHost| (row.address, &row.name) == (host.address, &host.name);
             assert!(rows.iter().any(there), "{host:?} holds locks and was forgotten");
@@ -395,20 +323,20 @@ mod tests {
     fn a_host_that_holds_locks_without_our_knowing_is_not_forgotten() {
         let mut world = World::new();
         world.lock(HONEST, 1).unwrap();
-        world.hosts.settle(&host(HONEST, 1), false);
+        lock(&world.state).monitored.settle(&host(HONEST, 1), false);
         world.tidy();
         assert_eq!(world.rows(), 1);
         world.unlock(HONEST, 1);
         world.tidy();
-        assert_eq!((world.rows(), world.hosts.monitored()), (0, 0));
-        assert!(!world.hosts.any_at(HONEST.into()));
+        assert_eq!((world.rows(), world.monitored()), (0, 0));
+        assert!(!lock(&world.state).monitored.any_at(HONEST.into()));
     }
 
     #[test]
     fn where_many_addresses_take_all_that_is_left_a_newcomer_gets_what_is_idle() {
         let mut world = World::new();
         let mut addresses = 0u8;
-        while world.hosts.monitored() < MONITORED_HOSTS_MAX {
+        while world.monitored() < MONITORED_HOSTS_MAX {
             assert!(world.fill([10, 1, 0, addresses]) > 0);
             addresses += 1;
         }
@@ -416,7 +344,7 @@ mod tests {
         assert!(matches!(world.lock(HONEST, 1), Err(NotMonitored::Full)));
         world.unlock([10, 1, 0, 0], 7);
         world.lock(HONEST, 1).unwrap();
-        assert_eq!(world.hosts.monitored(), MONITORED_HOSTS_MAX);
+        assert_eq!(world.monitored(), MONITORED_HOSTS_MAX);
     }
 
     #[test]
@@ -424,11 +352,9 @@ mod tests {
         let mut world = World::new();
         let mut rows = BTreeSet::new();
         for number in 0..MONITORED_HOSTS_MAX {
-            let Host { address, name } = host(GREEDY, number);
-            rows.insert(MonitoredHost { address, name, local: [10, 9, 9, 9].into() });
+            rows.insert(row(GREEDY, number));
         }
-        let Host { address, name } = host(HONEST, 0);
-        rows.insert(MonitoredHost { address, name, local: [10, 9, 9, 9].into() });
+        rows.insert(row(HONEST, 0));
         world.hosts.owed = rows.into_iter().map(|row| (Arc::new(row), Notice::Due)).collect();
         let order = world.hosts.owed();
         assert_eq!(order.len(), MONITORED_HOSTS_MAX + 1);
@@ -436,7 +362,7 @@ mod tests {
         world.lock([10, 0, 0, 3], 1).unwrap();
         world.lock(GREEDY, 1).unwrap();
         world.lock(GREEDY, 99_999).unwrap();
-        assert_eq!(world.hosts.monitored(), 3);
+        assert_eq!(world.monitored(), 3);
         for host in order {
             world.hosts.notified(&host);
         }
@@ -452,10 +378,7 @@ mod tests {
         let rows: Vec<MonitoredHost> = (0..NOTICES_MAX)
             .map(|number| (GREEDY, number))
             .chain([(HONEST, 1), (HONEST, 2)])
-            .map(|(from, number)| {
-                let Host { address, name } = host(from, number);
-                MonitoredHost { address, name, local: [10, 9, 9, 9].into() }
-            })
+            .map(|(from, number)| row(from, number))
             .collect();
         world.catalog.monitor_hosts(&rows).unwrap();
         let hosts = Hosts::load(Arc::clone(&world.catalog)).unwrap();

@@ -12,7 +12,7 @@ mod rpc;
 #[cfg(test)]
 mod toy;
 
-pub(crate) use rpc::{PeerExports, RpcJob, set_groups};
+pub(crate) use rpc::{LockReply, PeerExports, RpcJob, lock_call};
 
 use crate::conn_id::ConnId;
 use crate::engine::{Engine, ServedVolume, View};
@@ -96,8 +96,9 @@ pub(crate) enum Begun {
     Nothing,
     /// This reply is to be sent.
     Reply(Vec<u8>),
-    /// Another thread answers by a message to the worker.
-    Awaited,
+    /// The reply is to be sent once it is there, as [`Prepared::Reply`]. The lock manager bounds how
+    /// many replies are awaited.
+    Await(Preparation),
     /// This request is to go through the gate of its volume.
     Request(Request),
     /// Something has to be found out before the request can be admitted.
@@ -113,6 +114,8 @@ pub(crate) enum Prepared {
     Admit(Request),
     /// The request is refused with this reply.
     Refuse(Request, Vec<u8>),
+    /// This reply is to be sent: the record was no request of a volume.
+    Reply(Vec<u8>),
 }
 
 /// The surroundings of an operation that starts.

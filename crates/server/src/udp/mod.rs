@@ -12,7 +12,7 @@ use crate::limits::{
     DATAGRAM_BYTES_MAX, DATAGRAM_REPLY_BYTES_MAX, DATAGRAMS_ROUND_MAX, DATAGRAMS_SECOND_MAX,
     DATAGRAMS_SECOND_ORIGIN_MIN, DATAGRAMS_SECOND_ORIGIN_ONE_IN,
 };
-use crate::locks::{Asked, AskedBy, Datagram};
+use crate::locks::Datagram;
 use crate::session::PeerExports;
 use crate::sync::Arc;
 use socket::{Arrived, DatagramSocket};
@@ -60,6 +60,17 @@ impl Sockets {
         self.all.push((Serves::Portmapper, DatagramSocket::bind(address)?));
         Ok(())
     }
+}
+
+/// A call to NLM or NSM in a datagram.
+pub(crate) struct Asked {
+    pub(crate) call: Call,
+    /// The two ends of the datagram's way.
+    pub(crate) peer: Peer,
+    /// The sender's address.
+    pub(crate) from: SocketAddr,
+    /// The datagram's length, in bytes.
+    pub(crate) bytes: usize,
 }
 
 /// A datagram's content for the lock manager.
@@ -170,8 +181,7 @@ fn answer(
         }
         (Serves::Programs, PROGRAM_NLM | PROGRAM_NSM) => {
             let peer = Peer { address: from.ip(), local: arrived.to };
-            let by = AskedBy::Datagram { from, bytes: arrived.len };
-            return Some(Answer::Later(Asked { call, peer, by }));
+            return Some(Answer::Later(Asked { call, peer, from, bytes: arrived.len }));
         }
         _ => reply::error(Vec::new(), call.xid, AcceptError::ProgramUnavailable),
     };

@@ -4,7 +4,7 @@
 //! A connection knows records, not their content. The bounds on a connection are compared by its
 //! worker.
 
-use super::load::{ConnLoad, InFlight, OriginLoad};
+use super::load::{ConnLoad, OriginLoad};
 use super::receive::{Received, Receiver, Taking};
 use super::send::SendQueue;
 use super::tally::Counted;
@@ -34,8 +34,6 @@ pub(super) struct Conn {
     /// Whether gates may release its requests.
     pub(super) room: Arc<Room>,
     pub(super) parked: Parked,
-    /// Calls that another thread answers.
-    pub(super) awaited: Vec<InFlight>,
     /// Reading is stopped until this volume's parked memory shrinks.
     pub(super) stopped: Option<VolumeId>,
     /// Time at which bytes were last received.
@@ -68,7 +66,6 @@ impl Conn {
             load: ConnLoad::new(origin),
             room: Arc::default(),
             parked: Parked { of: HashMap::new(), bytes: origin.count_parked(0) },
-            awaited: Vec::new(),
             stopped: None,
             active: now,
             interest: EventFlags::IN,

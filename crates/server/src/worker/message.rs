@@ -24,8 +24,6 @@ pub(crate) enum Message {
     /// Send this record on this connection: the reply to a call that another connection of the client
     /// had sent too, or a call of the server's own.
     Send(u64, Vec<u8>),
-    /// The lock manager's reply to a call on this connection.
-    Answer(u64, Vec<u8>),
     /// Close one connection of this origin, if there is one that is idle.
     Evict(Arc<Eviction>),
     /// Drop this, as a sign of life.

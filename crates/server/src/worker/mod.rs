@@ -274,11 +274,6 @@ impl Worker {
                 Message::Pump(gate) => self.state.gates.poll(gate, self.state.now),
                 Message::Resume(token) => self.resume(token),
                 Message::Send(token, record) => self.send(token, record),
-                Message::Answer(token, reply) => {
-                    if let Some(conn) = find(&mut self.conns, token) {
-                        self.state.answered(conn, reply);
-                    }
-                }
                 Message::Evict(eviction) => self.evict(&eviction),
                 Message::RollCall(absent) => drop(absent),
                 Message::Drain(grace) => self.drain(grace),

@@ -9,6 +9,7 @@ use super::load::InFlight;
 use super::part::{Admission, Part};
 use super::request::{Admitted, GateEntry, Pending, Preparing, Request};
 use super::state::WorkerState;
+use super::tally::Counted;
 use super::{Released, Ticket, VolumeGate};
 use crate::conn_id::ConnId;
 use crate::engine::{Ended, Permit, ServedVolume};
@@ -19,11 +20,15 @@ use std::rc::Rc;
 use weir_core::Clock;
 
 impl WorkerState {
-    /// Prepares a request before it is admitted.
-    pub(super) fn prepare(&mut self, conn: &mut Conn, preparation: Preparation) {
+    /// Prepares a request before it is admitted, or a reply before it is sent.
+    pub(super) fn prepare(
+        &mut self,
+        conn: &mut Conn,
+        preparation: Preparation,
+        lookup: Option<Counted>,
+    ) {
         let in_flight = InFlight::new(&conn.load, 0);
-        let _lookup = conn.origin().count_lookup();
-        let preparing = Preparing { connection: conn.id, in_flight, _lookup };
+        let preparing = Preparing { connection: conn.id, in_flight, _lookup: lookup };
         if let Some((prepared, preparing)) = self.preparing.start(preparation, preparing, |_| {}) {
             self.prepared(conn, prepared, preparing);
         }
@@ -35,6 +40,7 @@ impl WorkerState {
         self.mark(conn);
         match prepared {
             Prepared::Admit(request) => self.admit(conn, request),
+            Prepared::Reply(reply) => conn.send.push(reply),
             Prepared::Refuse(mut request, reply) => {
                 // Else another connection of the client sent it too, and its turn came first.
                 if request.job.begin() {
@@ -173,13 +179,6 @@ impl WorkerState {
         for asker in rest.answered(volume, connection, reply, self.now) {
             self.replies.push((asker, reply.to_vec()));
         }
-    }
-
-    /// Queues the reply to a call that another thread answered.
-    pub(super) fn answered(&mut self, conn: &mut Conn, reply: Vec<u8>) {
-        conn.awaited.pop();
-        conn.send.push(reply);
-        self.mark(conn);
     }
 
     /// Takes up an entry that its gate released.

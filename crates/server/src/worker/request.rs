@@ -126,11 +126,12 @@ impl Queued for GateEntry {
     }
 }
 
-/// The connection of a request that is prepared.
+/// The connection of a request or reply that is prepared.
 pub(crate) struct Preparing {
     pub(super) connection: ConnId,
     pub(super) in_flight: InFlight,
-    pub(super) _lookup: Counted,
+    /// The origin's count of look-ups, if this is one.
+    pub(super) _lookup: Option<Counted>,
 }
 
 /// The state of an operation while its future runs.

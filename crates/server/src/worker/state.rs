@@ -7,7 +7,7 @@ use super::buffers::Buffers;
 use super::conn::Conn;
 use super::gates::Gates;
 use super::lent::Lent;
-use super::load::{InFlight, Loads};
+use super::load::Loads;
 use super::memory::MemoryLine;
 use super::part::Unparked;
 use super::receive::Taking;
@@ -220,9 +220,12 @@ impl WorkerState {
         match conn.session.begin(cx, record) {
             Ok(Begun::Nothing) => {}
             Ok(Begun::Reply(reply)) => conn.send.push(reply),
-            Ok(Begun::Awaited) => conn.awaited.push(InFlight::new(&conn.load, 0)),
             Ok(Begun::Request(request)) => self.admit(conn, request),
-            Ok(Begun::Prepare(preparation)) => self.prepare(conn, preparation),
+            Ok(Begun::Prepare(preparation)) => {
+                let lookup = Some(conn.origin().count_lookup());
+                self.prepare(conn, preparation, lookup);
+            }
+            Ok(Begun::Await(reply)) => self.prepare(conn, reply, None),
             Err(error) => return Err(self.misbehaved(conn, &error)),
         }
         Ok(())

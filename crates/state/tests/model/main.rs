@@ -1,5 +1,5 @@
 //! Whatever is locked, unlocked, waited for, cancelled, refused or given up, in whatever order, the
-//! table answers as an array of bytes does that has nothing clever in it.
+//! tables answer as an array of bytes does that has nothing clever in it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails is a test that fails")]
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weir_core::{Mono, ObjectKey, Origin, VolumeId};
 use weir_state::{
-    Ask, Client, File, Grant, Limits, Locked, Mode, Owner, Protocol, Range, Refused, Table,
+    Ask, Client, File, Grant, Limits, Locked, Mode, Owner, Protocol, Range, Refused, Tables,
 };
 
 #[derive(Clone, Debug)]
@@ -60,17 +60,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The table and the array of bytes, side by side.
+/// The tables and the array of bytes, side by side.
 struct Both {
-    table: Table<usize>,
+    tables: Tables<usize>,
     naive: Naive,
     grants: Vec<Grant<usize>>,
     tokens: usize,
 }
 
+/// Each file is on a volume of its own, so that owners wait across volumes.
 fn file(number: usize) -> File {
     let object = ObjectKey::new(&[u8::try_from(number).unwrap()]).unwrap();
-    File { volume: VolumeId(1), object }
+    File { volume: VolumeId(u32::try_from(number).unwrap()), object }
 }
 
 fn client(number: usize) -> Client {
@@ -97,8 +98,9 @@ fn ask(want: &Want) -> Ask {
 
 impl Both {
     fn new() -> Self {
-        let (table, naive) = (Table::new(Limits::SERVER), Naive::default());
-        Self { table, naive, grants: Vec::new(), tokens: 0 }
+        let (mut tables, naive) = (Tables::new(Limits::SERVER), Naive::default());
+        (0..FILES).for_each(|number| tables.open(file(number).volume));
+        Self { tables, naive, grants: Vec::new(), tokens: 0 }
     }
 
     fn step(&mut self, step: &Step) {
@@ -112,7 +114,7 @@ impl Both {
             }
             Step::Unlock(at, who, span) => {
                 self.naive.unlock(at, who, span);
-                self.table.unlock(&file(at), &owner(who), range(span), &mut new).unwrap();
+                self.tables.unlock(&file(at), &owner(who), range(span), &mut new).unwrap();
             }
             Step::Cancel(want) => self.cancel(&want, &mut new),
             Step::CancelWaiting(at) => {
@@ -123,22 +125,22 @@ impl Both {
             Step::Taken(number) => {
                 self.naive.taken(number);
                 if let Some(grant) = self.grants.get(number) {
-                    self.table.taken(grant.id);
+                    self.tables.taken(grant.id);
                 }
             }
             Step::Refused(number) => {
                 self.naive.refused(number);
                 if let Some(grant) = self.grants.get(number) {
-                    self.table.refused(grant.id, &mut new);
+                    self.tables.refused(grant.id, &mut new);
                 }
             }
             Step::ReleaseOwner(who) => {
                 self.naive.release(&[who]);
-                self.table.release_owner(&owner(who), &mut new);
+                self.tables.release_owner(&owner(who), &mut new);
             }
             Step::ReleaseClient(who) => {
                 self.naive.release(&[2 * who, 2 * who + 1]);
-                self.table.release_client(&client(who), &mut new);
+                self.tables.release_client(&client(who), &mut new);
             }
         }
         let told: Vec<_> = new.iter().map(|grant| (grant.ask.clone(), grant.waiter)).collect();
@@ -152,7 +154,7 @@ impl Both {
         self.tokens += 1;
         let wait = wait.then_some(self.tokens);
         let expected = self.naive.lock(want, wait);
-        let answer = match self.table.lock(Mono::ZERO, &ask(&want), false, wait, new) {
+        let answer = match self.tables.lock(Mono::ZERO, &ask(&want), false, wait, new) {
             Ok(Locked::Granted) => Answer::Granted,
             Ok(Locked::Waits) => Answer::Waits,
             Err(Refused::Held(_)) => Answer::Held,
@@ -163,7 +165,7 @@ impl Both {
     }
 
     fn cancel(&mut self, want: &Want, new: &mut Vec<Grant<usize>>) {
-        assert_eq!(self.table.cancel(&ask(want), new), self.naive.cancel(want));
+        assert_eq!(self.tables.cancel(&ask(want), new), self.naive.cancel(want));
     }
 
     /// Compares everything that can be seen from outside.
@@ -175,18 +177,18 @@ impl Both {
                 }
             }
         }
-        let used = self.table.used();
+        let used = self.tables.used();
         assert_eq!((used.locks, used.waiters), (self.naive.ranges(), self.naive.queue.len()));
         let owners: Vec<usize> = (0..OWNERS).filter(|who| self.naive.has(*who)).collect();
         assert_eq!(used.owner_bytes, owners.len(), "their names are one byte long");
         let clients: BTreeSet<usize> = owners.iter().map(|who| who / 2).collect();
-        assert_eq!(self.table.clients().len(), clients.len());
+        assert_eq!(self.tables.clients().len(), clients.len());
     }
 
     fn check_byte(&self, at: usize, byte: usize, who: usize) {
         for mode in [Mode::Shared, Mode::Exclusive] {
             let want = Want { file: at, owner: who, span: (byte, byte), mode };
-            let answer = self.table.test(Mono::ZERO, &ask(&want));
+            let answer = self.tables.test(Mono::ZERO, &ask(&want));
             assert_eq!(answer.is_ok(), self.naive.test(&want), "{want:?}");
             let Err(Refused::Held(holder)) = answer else { continue };
             let other = (0..OWNERS).find(|other| owner(*other) == holder.owner).unwrap();
@@ -204,7 +206,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn the_table_agrees_with_an_array_of_bytes(steps in prop::collection::vec(step(), 1..120)) {
+    fn the_tables_agree_with_an_array_of_bytes(steps in prop::collection::vec(step(), 1..120)) {
         let mut both = Both::new();
         for step in steps {
             both.step(&step);
@@ -213,7 +215,7 @@ proptest! {
         for number in 0..OWNERS / 2 {
             both.step(&Step::ReleaseClient(number));
         }
-        prop_assert_eq!(both.table.used(), weir_state::Use::default());
-        prop_assert_eq!(both.table.clients().len(), 0);
+        prop_assert_eq!(both.tables.used(), weir_state::Use::default());
+        prop_assert_eq!(both.tables.clients().len(), 0);
     }
 }

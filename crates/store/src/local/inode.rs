@@ -10,7 +10,7 @@ use crate::descriptors::Share;
 use crate::sync::{AtomicBool, Mutex, Relaxed, RwLock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::attr::Change;
-use weir_core::{Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
+use weir_core::{Access, Acl, Attr, Credentials, FileKind, FsError, FsResult, ObjectKey, access};
 
 /// The operations that the descriptor of an object permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +79,14 @@ impl Inode {
         Lists::of(self.kind, self.reach)
     }
 
-    /// May `cred` change the data of this file, which has been found with `found`?
-    pub(super) fn may_write(&self, found: &Attr, cred: &Credentials) -> FsResult<bool> {
+    /// May `cred` set the size of this file, which has been found with `found`? Its owner always
+    /// may ([`Store::set_attr`](weir_core::Store::set_attr)).
+    pub(super) fn may_resize(&self, found: &Attr, cred: &Credentials) -> FsResult<bool> {
+        if cred.uid == found.uid {
+            return Ok(true);
+        }
         let acl = if access::asks_acl(found, cred) { self.acl()?.1 } else { None };
-        Ok(access::may_write(found, acl.as_ref(), cred))
+        Ok(access::allows(found, acl.as_ref(), cred, Access::WRITE))
     }
 
     pub(super) fn begin(&self) -> Mutation<'_> {

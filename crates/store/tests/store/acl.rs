@@ -112,8 +112,8 @@ fn the_kernel_s_own_lists_are_honoured() {
         let file = block_on(fresh.resolve(&key)).unwrap();
         let (attr, acl) = block_on(fresh.acl(&file, AclKind::Access)).unwrap();
         assert_eq!((attr.mode, attr.has_acl), (0o640, true));
-        assert!(access::may_read(&attr, acl.as_ref(), &FRIEND));
-        assert!(!access::may_read(&attr, acl.as_ref(), &STRANGER));
+        assert!(access::allows(&attr, acl.as_ref(), &FRIEND, Access::READ));
+        assert!(!access::allows(&attr, acl.as_ref(), &STRANGER, Access::READ));
     });
 }
 

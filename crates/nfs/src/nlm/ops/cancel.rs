@@ -5,10 +5,10 @@ use crate::nlm::wire::{CancelArgs, Status};
 
 /// Nothing to cancel is as good as cancelled: the call may be a repetition. If the lock was granted
 /// and the client's call crossed the news, the lock is given back.
-pub(super) fn cancel(cx: &mut Context<'_>, args: &CancelArgs<'_>) -> Answer {
+pub(super) fn cancel<W>(cx: &mut Context<'_, W>, args: &CancelArgs<'_>) -> Answer {
     match cx.ask(&args.lock, args.exclusive) {
         Ok(ask) => {
-            cx.locks.table.cancel(&ask, &mut cx.grants);
+            cx.tables.cancel(&ask, &mut cx.grants);
             Status::GRANTED.into()
         }
         Err(status) => status.into(),

@@ -2,12 +2,13 @@
 
 use super::{Answer, Context};
 use crate::nlm::host::Host;
+use crate::nlm::manager::clients_of;
 use crate::nlm::wire::FreeAllArgs;
 
 /// Only a host's own address is believed.
-pub(super) fn free_all(cx: &mut Context<'_>, args: &FreeAllArgs<'_>) -> Answer {
-    for client in cx.locks.clients_of(&Host::new(cx.peer.address, args.name.0)) {
-        cx.locks.table.release_client(&client, &mut cx.grants);
+pub(super) fn free_all<W>(cx: &mut Context<'_, W>, args: &FreeAllArgs<'_>) -> Answer {
+    for client in clients_of(cx.tables, &Host::new(cx.peer.address, args.name.0)) {
+        cx.tables.release_client(&client, &mut cx.grants);
     }
     Answer::Nothing
 }

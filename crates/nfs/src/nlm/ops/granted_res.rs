@@ -6,17 +6,16 @@ use crate::nlm::wire::{Res, Status};
 use weir_state::GrantId;
 
 /// Only the client that the grant went to is believed.
-pub(super) fn granted_res(cx: &mut Context<'_>, args: &Res<'_>) -> Answer {
+pub(super) fn granted_res<W>(cx: &mut Context<'_, W>, args: &Res<'_>) -> Answer {
     let Ok(cookie) = args.cookie.0.try_into() else { return Answer::Nothing };
     let grant = GrantId(u64::from_be_bytes(cookie));
-    let table = &mut cx.locks.table;
-    let host = table.grantee(grant).and_then(|owner| Host::of(owner.client()));
+    let host = cx.tables.grantee(grant).and_then(|owner| Host::of(owner.client()));
     if host.is_some_and(|host| host.address == cx.peer.address.to_canonical()) {
         match args.status {
-            Status::GRANTED => table.taken(grant),
+            Status::GRANTED => cx.tables.taken(grant),
             // The client can't tell yet, and will ask for the lock again by itself.
             Status::DENIED_GRACE_PERIOD => {}
-            _ => table.refused(grant, &mut cx.grants),
+            _ => cx.tables.refused(grant, &mut cx.grants),
         }
     }
     Answer::Nothing

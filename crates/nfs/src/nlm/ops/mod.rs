@@ -10,25 +10,27 @@ mod unlock;
 mod unshare;
 
 use super::host::{Host, process};
-use super::locks::{Locks, Peer, Waiting};
+use super::manager::{Peer, Waiting};
 use super::request::{Body, Request};
+use super::states::States;
 use super::wire::{Holder, Lock, NetObj, Res, ShareRes, Status, TestReply, TestRes};
 use crate::nlm::callback::wire_range;
 use crate::xdr::{Encode, Writer};
 use alloc::vec::Vec;
 use weir_core::Mono;
 use weir_core::limits::FILE_BYTES_MAX;
-use weir_state::{Ask, File, Grant, Mode, Range};
+use weir_state::{Ask, File, Grant, Mode, Range, Tables};
 
 /// The environment of an operation.
-pub(super) struct Context<'a> {
-    pub(super) locks: &'a mut Locks,
+pub(super) struct Context<'a, W> {
+    pub(super) tables: &'a mut Tables<W>,
+    pub(super) states: &'a mut States,
     pub(super) now: Mono,
     pub(super) peer: &'a Peer,
     /// The file the call is about, if it is about one.
     pub(super) file: Result<File, Status>,
     /// The grants of locks that became free.
-    pub(super) grants: Vec<Grant<Waiting>>,
+    pub(super) grants: Vec<Grant<W>>,
 }
 
 /// The answer of an operation.
@@ -43,7 +45,10 @@ pub(super) enum Answer {
 }
 
 /// Carries out what `request` asks.
-pub(super) fn carry_out(cx: &mut Context<'_>, request: &Request<'_>) -> Answer {
+pub(super) fn carry_out<W: From<Waiting>>(
+    cx: &mut Context<'_, W>,
+    request: &Request<'_>,
+) -> Answer {
     match &request.body {
         Body::Nothing => Answer::Nothing,
         Body::Test(args) => test::test(cx, args),
@@ -59,14 +64,47 @@ pub(super) fn carry_out(cx: &mut Context<'_>, request: &Request<'_>) -> Answer {
     }
 }
 
-impl Context<'_> {
-    /// The request that `lock` makes.
+/// Does the operation take only a short time, whatever others hold and ask? Those that concern
+/// hosts as a whole, or grants, do not.
+pub(super) fn is_quick<W>(
+    request: &Request<'_>,
+    states: &States,
+    tables: &Tables<W>,
+    peer: &Peer,
+    file: &File,
+) -> bool {
+    let on_range = |lock: &Lock<'_>, exclusive, may_wait| {
+        ask(peer, file, lock, exclusive).map_or(true, |ask| tables.is_quick(&ask, may_wait))
+    };
+    match &request.body {
+        Body::Test(args) => on_range(&args.lock, args.exclusive, false),
+        Body::Cancel(args) => on_range(&args.lock, args.exclusive, false),
+        Body::Unlock(args) => on_range(&args.lock, false, false),
+        Body::Lock(args) => {
+            // A new life of a host ends all that it held, and the first one may end what is known
+            // of others.
+            let client = Host::new(peer.address, args.lock.caller_name.0).client();
+            let is_known = args.state == 0 || states.is_known(&client);
+            is_known
+                && !states.is_new(&client, args.state)
+                && on_range(&args.lock, args.exclusive, args.block)
+        }
+        Body::Share(_) | Body::Unshare(_) => true,
+        Body::Nothing | Body::Granted(_) | Body::GrantedRes(_) | Body::FreeAll(_) => false,
+    }
+}
+
+/// The request that `lock` of `peer` makes.
+fn ask(peer: &Peer, file: &File, lock: &Lock<'_>, exclusive: bool) -> Result<Ask, Status> {
+    let host = Host::new(peer.address, lock.caller_name.0);
+    let mode = if exclusive { Mode::Exclusive } else { Mode::Shared };
+    let range = range(lock.offset, lock.length)?;
+    Ok(Ask { file: *file, owner: host.owner(lock.svid, lock.oh.0), range, mode })
+}
+
+impl<W> Context<'_, W> {
     fn ask(&self, lock: &Lock<'_>, exclusive: bool) -> Result<Ask, Status> {
-        let file = self.file?;
-        let host = Host::new(self.peer.address, lock.caller_name.0);
-        let mode = if exclusive { Mode::Exclusive } else { Mode::Shared };
-        let range = range(lock.offset, lock.length)?;
-        Ok(Ask { file, owner: host.owner(lock.svid, lock.oh.0), range, mode })
+        ask(self.peer, &self.file?, lock, exclusive)
     }
 }
 

@@ -7,14 +7,14 @@ use weir_core::Access;
 use weir_state::Share;
 
 /// A share of the same owner takes the place of the one it has.
-pub(super) fn share(cx: &mut Context<'_>, args: &ShareArgs<'_>) -> Answer {
+pub(super) fn share<W>(cx: &mut Context<'_, W>, args: &ShareArgs<'_>) -> Answer {
     let file = match cx.file {
         Ok(file) => file,
         Err(status) => return status.into(),
     };
     let owner = Host::new(cx.peer.address, args.share.caller_name.0).sharer(args.share.oh.0);
     let share = Share { access: access(args.share.access), deny: access(args.share.deny) };
-    match cx.locks.table.share(cx.now, &file, &owner, share, args.reclaim) {
+    match cx.tables.share(cx.now, &file, &owner, share, args.reclaim) {
         Ok(()) => Status::GRANTED.into(),
         Err(refused) => Status::from(&refused).into(),
     }

@@ -4,12 +4,12 @@ use super::{Answer, Context};
 use crate::nlm::wire::{Status, TestArgs};
 use weir_state::Refused;
 
-pub(super) fn test(cx: &Context<'_>, args: &TestArgs<'_>) -> Answer {
+pub(super) fn test<W>(cx: &Context<'_, W>, args: &TestArgs<'_>) -> Answer {
     let ask = match cx.ask(&args.lock, args.exclusive) {
         Ok(ask) => ask,
         Err(status) => return status.into(),
     };
-    match cx.locks.table.test(cx.now, &ask) {
+    match cx.tables.test(cx.now, &ask) {
         Ok(()) => Status::GRANTED.into(),
         Err(Refused::Held(holder)) => Answer::Held(holder),
         Err(refused) => Status::from(&refused).into(),

@@ -4,12 +4,12 @@ use super::{Answer, Context};
 use crate::nlm::wire::{Status, UnlockArgs};
 
 /// UNLOCK works in the grace period too: nobody loses by it, and the owner need not wait.
-pub(super) fn unlock(cx: &mut Context<'_>, args: &UnlockArgs<'_>) -> Answer {
+pub(super) fn unlock<W>(cx: &mut Context<'_, W>, args: &UnlockArgs<'_>) -> Answer {
     let ask = match cx.ask(&args.lock, false) {
         Ok(ask) => ask,
         Err(status) => return status.into(),
     };
-    match cx.locks.table.unlock(&ask.file, &ask.owner, ask.range, &mut cx.grants) {
+    match cx.tables.unlock(&ask.file, &ask.owner, ask.range, &mut cx.grants) {
         Ok(()) => Status::GRANTED.into(),
         Err(_) => Status::DENIED_NOLOCKS.into(),
     }

@@ -4,12 +4,12 @@ use super::{Answer, Context};
 use crate::nlm::host::Host;
 use crate::nlm::wire::{ShareArgs, Status};
 
-pub(super) fn unshare(cx: &mut Context<'_>, args: &ShareArgs<'_>) -> Answer {
+pub(super) fn unshare<W>(cx: &mut Context<'_, W>, args: &ShareArgs<'_>) -> Answer {
     let file = match cx.file {
         Ok(file) => file,
         Err(status) => return status.into(),
     };
     let owner = Host::new(cx.peer.address, args.share.caller_name.0).sharer(args.share.oh.0);
-    cx.locks.table.unshare(&file, &owner);
+    cx.tables.unshare(&file, &owner);
     Status::GRANTED.into()
 }

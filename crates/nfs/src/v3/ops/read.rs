@@ -1,12 +1,13 @@
 //! READ (RFC 1813 §3.3.6): the store appends the data to the reply itself.
 
 use super::{Context, Outcome, Refused, fail, regular};
+use crate::access::may_read;
 use crate::rpc::reply;
 use crate::v3::wire::{ReadArgs, ReadReply, Status};
 use crate::xdr::Writer;
 use alloc::vec::Vec;
 use weir_core::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
-use weir_core::{Acl, Attr, Store, access};
+use weir_core::{Acl, Attr, Store};
 
 #[inline]
 pub(in crate::v3) async fn read<S: Store>(
@@ -38,7 +39,7 @@ pub(in crate::v3) async fn read<S: Store>(
 #[inline]
 fn readable<S>(cx: &Context<'_, S>, attr: &Attr, acl: Option<&Acl>) -> Result<(), Status> {
     regular(attr)?;
-    if access::may_read(attr, acl, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
+    if may_read(attr, acl, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
 }
 
 /// No file reaches beyond [`FILE_BYTES_MAX`], so asking further gives what asking there gives:

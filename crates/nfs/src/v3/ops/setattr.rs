@@ -1,11 +1,12 @@
 //! SETATTR (RFC 1813 §3.3.2).
 
 use super::{Context, Outcome, answer, fail, regular};
+use crate::access::may_write;
 use crate::v3::wire::{NfsTime3, Res, SetattrArgs, SetattrRes, Status, WccData};
 use crate::xdr::Writer;
 use weir_core::attr::Change;
 use weir_core::limits::FILE_BYTES_MAX;
-use weir_core::{Attr, Store, access};
+use weir_core::{Attr, Store};
 
 pub(in crate::v3) async fn setattr<S: Store>(
     cx: &Context<'_, S>,
@@ -40,7 +41,7 @@ async fn set<S: Store>(
         // A size is data, so the rule is that of WRITE; all else the store decides.
         regular(attr)?;
         cx.decide(object, attr, |attr, acl| {
-            if access::may_write(attr, acl, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
+            if may_write(attr, acl, &cx.rights.cred) { Ok(()) } else { Err(Status::ACCES) }
         })
         .await?;
         if size > FILE_BYTES_MAX {

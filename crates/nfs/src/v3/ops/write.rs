@@ -1,10 +1,11 @@
 //! WRITE (RFC 1813 §3.3.7): the store takes the data where it was received.
 
 use super::{Context, Outcome, Refused, answer, fail, regular};
+use crate::access::may_write;
 use crate::v3::wire::{Res, Status, WccData, WriteArgs, WriteOk, WriteRes};
 use crate::xdr::Writer;
 use weir_core::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
-use weir_core::{Acl, Attr, Shared, Store, access};
+use weir_core::{Acl, Attr, Shared, Store};
 
 /// Everything in front of the data but the bytes of the handle: its length, then offset, count,
 /// stability and the length of the data.
@@ -51,7 +52,7 @@ fn writable<S: Store>(
 ) -> Result<(), Status> {
     cx.may_change()?;
     regular(attr)?;
-    if !access::may_write(attr, acl, &cx.rights.cred) {
+    if !may_write(attr, acl, &cx.rights.cred) {
         return Err(Status::ACCES);
     }
     if args.count as usize != args.data.len() {

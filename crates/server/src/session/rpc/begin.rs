@@ -2,13 +2,12 @@
 
 use super::super::{Begun, Cx, Job, Preparation, Prepared, ProtocolError};
 use super::job::{RpcJob, refuse};
-use super::{PeerExports, RpcSession, set_groups};
+use super::{PeerExports, RpcSession, lock_call, set_groups};
 use crate::clock::seconds_since_1970;
 use crate::drc::{DrcEntry, Lookup};
 use crate::engine;
 use crate::groups::LookUp;
 use crate::limits::LOCK_ARGS_BYTES_MAX;
-use crate::locks::{Asked, AskedBy};
 use crate::sync::Arc;
 use crate::worker::Request;
 use weir_catalog::ExportRule;
@@ -209,7 +208,7 @@ impl Cx<'_> {
         Begun::Reply(mount::serve(call, &exports, self.buffers.reply(256)))
     }
 
-    /// Hands a call to the lock manager, whose reply comes by the inbox.
+    /// Hands a call to the lock manager.
     fn ask_lock_manager(&mut self, mut call: Call) -> Result<Begun, ProtocolError> {
         let Some(door) = self.engine.locks.as_ref() else {
             return Ok(self.refuse(&call, AcceptError::ProgramUnavailable));
@@ -220,12 +219,8 @@ impl Cx<'_> {
         call.args = call.args.detach();
         let local = self.socket.local_addr().map_err(|_| ProtocolError::Disconnected)?;
         let peer = Peer { address: self.peer, local: local.ip().to_canonical() };
-        let (xid, by) = (call.xid, AskedBy::Connection(self.connection));
-        if door.ask(Asked { call, peer, by }) {
-            return Ok(Begun::Awaited);
-        }
-        let reply = rpc::reply::error(self.buffers.reply(64), xid, AcceptError::SystemError);
-        Ok(Begun::Reply(reply))
+        let reply = lock_call(self.engine, door, self.view.load(), call, peer);
+        Ok(Begun::Await(Box::pin(async move { Prepared::Reply(reply.await) })))
     }
 
     fn portmap(&mut self, call: &Call) -> Result<Begun, ProtocolError> {

@@ -7,9 +7,11 @@
 mod begin;
 mod job;
 mod mount;
+mod nlm;
 
 pub(crate) use job::{RpcJob, RpcUnanswered, reply_room};
 pub(crate) use mount::PeerExports;
+pub(crate) use nlm::{LockReply, lock_call};
 
 use super::{Frame, ProtocolError};
 use crate::conn_id::ConnId;
@@ -113,7 +115,7 @@ fn by_volume(calls: Vec<(VolumeId, CallId)>) -> BTreeMap<VolumeId, Vec<CallId>> 
 }
 
 /// Replaces the groups that a client sent.
-pub(crate) fn set_groups(credential: &mut Credential, groups: Groups) {
+fn set_groups(credential: &mut Credential, groups: Groups) {
     if let Credential::Sys(auth) = credential {
         auth.credentials = auth.credentials.clone().with(groups);
     }

@@ -1,21 +1,40 @@
-//! The thread: waits for calls, datagrams and the time, and gives each to whom it is for.
+//! The lock thread: waits for the messages of workers, for datagrams and for the time, and does what
+//! workers may not wait for. What it does is in [`crate::locks`]; nothing else imports this module.
 
-use super::{LockDoor, Message, Service};
-use crate::acceptor::Stop;
-use crate::engine::Engine;
+use crate::clock::SystemClock;
+use crate::engine::{Engine, View};
+use crate::locks::{LockDoor, Message, Service};
+use crate::session::{LockReply, lock_call};
+use crate::stop::Stop;
 use crate::sync::Arc;
-use crate::udp::{Datagrams, Incoming};
+use crate::udp::{self, Asked, Datagrams, Incoming};
+use crate::worker::Tasks;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use weir_core::Clock;
 
 /// The lock manager with its sockets.
 pub(crate) struct LockThread {
     engine: Arc<Engine>,
+    clock: SystemClock,
+    view: View,
     door: Arc<LockDoor>,
     datagrams: Datagrams,
+    /// Calls in datagrams that wait for something.
+    calls: Tasks<LockReply, Sender, Message>,
     service: Service,
+}
+
+/// The sender of a call in a datagram.
+#[derive(Clone, Copy)]
+struct Sender {
+    from: SocketAddr,
+    local: IpAddr,
+    /// The datagram's length, in bytes.
+    bytes: usize,
+    xid: u32,
 }
 
 impl LockThread {
@@ -26,7 +45,9 @@ impl LockThread {
         datagrams: Datagrams,
         service: Service,
     ) -> Self {
-        Self { engine, door, datagrams, service }
+        let (clock, view) = (engine.clock, engine.view());
+        let calls = Tasks::new(Arc::clone(&door.inbox), clock, Message::Wake);
+        Self { engine, clock, view, door, datagrams, calls, service }
     }
 
     /// Serves until `stop`.
@@ -39,16 +60,20 @@ impl LockThread {
             self.door.inbox.take(&mut messages);
             for message in messages.drain(..) {
                 match message {
-                    Message::Call(asked) => self.service.ask(asked),
-                    Message::Wake(slot) => self.service.woken(slot),
-                    Message::VolumeGone(volume) => self.service.volume_gone(volume),
+                    Message::Call(asked) => self.service.carry_out(*asked),
+                    Message::CallBack(callbacks) => self.service.call_back(callbacks),
+                    Message::Wake(slot) => {
+                        if let Some((reply, sender)) = self.calls.wake(slot) {
+                            self.reply(reply, sender);
+                        }
+                    }
                     Message::RollCall(absent) => drop(absent),
                 }
             }
             self.datagrams.receive(&mut incoming);
             for one in incoming.drain(..) {
                 match one {
-                    Incoming::Call(asked) => self.service.ask(asked),
+                    Incoming::Call(asked) => self.begin(asked),
                     Incoming::Reply { from, record } => self.service.answer(from, &record),
                 }
             }
@@ -61,9 +86,24 @@ impl LockThread {
         Ok(())
     }
 
+    /// Begins a call that came in a datagram.
+    fn begin(&mut self, asked: Asked) {
+        let Asked { call, peer, from, bytes } = asked;
+        let sender = Sender { from, local: peer.local, bytes, xid: call.xid };
+        let reply = lock_call(&self.engine, &self.door, self.view.load(), call, peer);
+        if let Some((reply, sender)) = self.calls.start(reply, sender, |_| {}) {
+            self.reply(reply, sender);
+        }
+    }
+
+    fn reply(&mut self, reply: Vec<u8>, Sender { from, local, bytes, xid }: Sender) {
+        let reply = udp::bounded(reply, bytes, xid);
+        self.service.out.extend(udp::datagram(&reply, from, local));
+    }
+
     /// Sleeps until something is to be done; `false` to end.
     fn wait(&self, stop: &Stop) -> std::io::Result<bool> {
-        let wait = self.service.next_due().since(self.engine.clock.now());
+        let wait = self.service.next_due().since(self.clock.now());
         // Rounded up, so that it is not too early again and again.
         let wait = Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(0) + 1);
         let timeout = Timespec::try_from(wait).ok();

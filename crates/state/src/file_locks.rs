@@ -1,12 +1,12 @@
 //! Everything on one file: what is held, who waits, what is reserved, and which grants may still
 //! have to be taken back.
 
+use crate::accounts::{Accounts, Claim};
 use crate::amounts::Use;
 use crate::ask::{Ask, Grant, GrantId, Locked};
-use crate::books::{Books, Claim};
+use crate::books::Books;
 use crate::error::{Holder, Limit, Refused, Scope};
 use crate::file::File;
-use crate::limits::Limits;
 use crate::owner::Owner;
 use crate::queue::{Ahead, Queue, Waiter};
 use crate::range::{Mode, Range};
@@ -15,29 +15,9 @@ use crate::share::{Share, Shares};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// The state that the locks of all files share.
+/// The locks, waiters and shares of one file.
 #[derive(Debug)]
-pub(crate) struct Common {
-    pub(crate) books: Books,
-    /// Grants of which it is not known yet what became of them.
-    pub(crate) granted: BTreeMap<GrantId, (File, Owner)>,
-    limits: Limits,
-    next_number: u64,
-}
-
-impl Common {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { books: Books::default(), granted: BTreeMap::new(), limits, next_number: 0 }
-    }
-
-    fn number(&mut self) -> u64 {
-        self.next_number += 1;
-        self.next_number
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Locks<W> {
+pub(crate) struct FileLocks<W> {
     ranges: Ranges,
     queue: Queue<W>,
     shares: Shares,
@@ -53,16 +33,21 @@ struct Granted {
     before: Vec<(Range, Mode)>,
 }
 
-impl<W> Default for Locks<W> {
+impl<W> Default for FileLocks<W> {
     fn default() -> Self {
         let (ranges, shares) = (Ranges::default(), Shares::default());
         Self { ranges, queue: Queue::default(), shares, granted: BTreeMap::new() }
     }
 }
 
-impl<W> Locks<W> {
+impl<W> FileLocks<W> {
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.len() == 0 && self.queue.len() == 0 && self.shares.len() == 0
+    }
+
+    /// The number of waiters, and of grants that may still have to be taken back.
+    pub(crate) fn waiters_and_grants(&self) -> usize {
+        self.queue.len() + self.granted.len()
     }
 
     pub(crate) fn ranges(&self) -> &Ranges {
@@ -88,8 +73,8 @@ impl<W> Locks<W> {
     }
 
     /// Would it overtake somebody whom it must not?
-    pub(crate) fn must_queue(&self, ask: &Ask, waiting: Option<u64>, books: &Books) -> bool {
-        !books.holds(&ask.owner) && self.queue.earlier(waiting.unwrap_or(u64::MAX), ask)
+    pub(crate) fn must_queue(&self, ask: &Ask, waiting: Option<u64>, accounts: &Accounts) -> bool {
+        !accounts.holds(&ask.owner) && self.queue.earlier(waiting.unwrap_or(u64::MAX), ask)
     }
 
     /// Takes what nobody else holds.
@@ -98,19 +83,19 @@ impl<W> Locks<W> {
         ask: &Ask,
         waiting: Option<u64>,
         claim: Claim,
-        common: &mut Common,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> Result<Locked, Limit> {
         let plan = self.ranges.plan(&ask.owner, ask.range, Some(ask.mode));
         let more = Use { locks: plan.growth().0, ..Use::default() };
-        self.check(&ask.file, &ask.owner, &more, claim, common)?;
-        self.change(&ask.file, &ask.owner, &plan, common);
+        self.check(&ask.file, &ask.owner, &more, claim, books)?;
+        self.change(&ask.file, &ask.owner, &plan, books);
         if let Some(number) = waiting {
-            self.leave(&ask.file, number, common);
+            self.leave(&ask.file, number, books);
         }
-        self.settle_within(&ask.owner, ask.range, common);
+        self.settle_within(&ask.owner, ask.range, books);
         if plan.frees() {
-            self.wake(&ask.file, ask.range, common, grants);
+            self.wake(&ask.file, ask.range, books, grants);
         }
         Ok(Locked::Granted)
     }
@@ -121,18 +106,18 @@ impl<W> Locks<W> {
         ask: &Ask,
         waiting: Option<u64>,
         token: W,
-        common: &mut Common,
+        books: &mut Books,
     ) -> Result<Locked, Limit> {
         if let Some(waiter) = waiting.and_then(|number| self.queue.get_mut(number)) {
             waiter.token = token;
             return Ok(Locked::Waits);
         }
         let one = Use { waiters: 1, ..Use::default() };
-        self.check(&ask.file, &ask.owner, &one, Claim::New, common)?;
-        let number = common.number();
+        self.check(&ask.file, &ask.owner, &one, Claim::New, books)?;
+        let number = books.number();
         let Ask { file, owner, range, mode } = ask.clone();
-        common.books.add(&owner, &file, &one);
-        common.books.waits(&owner, &file, number, true);
+        books.accounts.add(&owner, &file, &one);
+        books.accounts.waits(&owner, &file, number, true);
         self.queue.push(number, Waiter { owner, range, mode, token });
         Ok(Locked::Waits)
     }
@@ -142,16 +127,16 @@ impl<W> Locks<W> {
         file: &File,
         owner: &Owner,
         range: Range,
-        common: &mut Common,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> Result<(), Limit> {
         let plan = self.ranges.plan(owner, range, None);
         let more = Use { locks: plan.growth().0, ..Use::default() };
-        self.check(file, owner, &more, Claim::Old, common)?;
-        self.change(file, owner, &plan, common);
-        self.settle_within(owner, range, common);
+        self.check(file, owner, &more, Claim::Old, books)?;
+        self.change(file, owner, &plan, books);
+        self.settle_within(owner, range, books);
         if plan.frees() {
-            self.wake(file, range, common, grants);
+            self.wake(file, range, books, grants);
         }
         Ok(())
     }
@@ -159,18 +144,18 @@ impl<W> Locks<W> {
     pub(crate) fn cancel(
         &mut self,
         ask: &Ask,
-        common: &mut Common,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> bool {
         if let Some(number) = self.waiting(ask) {
-            self.leave(&ask.file, number, common);
-            self.wake(&ask.file, ask.range, common, grants);
+            self.leave(&ask.file, number, books);
+            self.wake(&ask.file, ask.range, books, grants);
             return true;
         }
         let same = |granted: &Granted| (granted.range, granted.mode) == (ask.range, ask.mode);
         let grant = self.granted_to(&ask.owner).find(|(_, granted)| same(granted));
         let Some((grant, _)) = grant else { return false };
-        self.take_back(&ask.file, &ask.owner, grant, common, grants);
+        self.take_back(&ask.file, &ask.owner, grant, books, grants);
         true
     }
 
@@ -186,18 +171,18 @@ impl<W> Locks<W> {
         file: &File,
         owner: &Owner,
         grant: GrantId,
-        common: &mut Common,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) {
-        common.granted.remove(&grant);
+        books.granted.remove(&grant);
         let Some(granted) = self.granted.remove(&(owner.clone(), grant)) else { return };
         let plan = self.ranges.plan(owner, granted.range, None);
-        self.change(file, owner, &plan, common);
+        self.change(file, owner, &plan, books);
         for (range, mode) in granted.before {
             let plan = self.ranges.plan(owner, range, Some(mode.min(granted.mode)));
-            self.change(file, owner, &plan, common);
+            self.change(file, owner, &plan, books);
         }
-        self.wake(file, granted.range, common, grants);
+        self.wake(file, granted.range, books, grants);
     }
 
     pub(crate) fn share(
@@ -206,56 +191,56 @@ impl<W> Locks<W> {
         owner: &Owner,
         share: Share,
         claim: Claim,
-        common: &mut Common,
+        books: &mut Books,
     ) -> Result<(), Refused> {
         if self.shares.conflict(owner, share) {
             return Err(Refused::Shared);
         }
         let one = Use { shares: usize::from(!self.shares.has(owner)), ..Use::default() };
-        self.check(file, owner, &one, claim, common).map_err(Refused::Full)?;
+        self.check(file, owner, &one, claim, books).map_err(Refused::Full)?;
         self.shares.set(owner, Some(share));
-        common.books.add(owner, file, &one);
+        books.accounts.add(owner, file, &one);
         Ok(())
     }
 
-    pub(crate) fn unshare(&mut self, file: &File, owner: &Owner, common: &mut Common) {
+    pub(crate) fn unshare(&mut self, file: &File, owner: &Owner, books: &mut Books) {
         if self.shares.set(owner, None) {
-            common.books.sub(owner, file, &Use { shares: 1, ..Use::default() });
+            books.accounts.sub(owner, file, &Use { shares: 1, ..Use::default() });
         }
     }
 
-    /// Takes everything from the owners from `first` on, as far as they are meant.
+    /// Takes everything from the owners from `first` on, as far as they are `meant`.
     pub(crate) fn release(
         &mut self,
         file: &File,
-        first: &Owner,
-        whose: &dyn Fn(&Owner) -> bool,
-        common: &mut Common,
+        first: Option<&Owner>,
+        meant: &dyn Fn(&Owner) -> bool,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) {
         let leaving: Vec<u64> = self
             .queue
             .iter()
-            .filter(|(_, waiter)| whose(&waiter.owner))
+            .filter(|(_, waiter)| meant(&waiter.owner))
             .map(|(number, _)| number)
             .collect();
         for number in &leaving {
-            self.leave(file, *number, common);
+            self.leave(file, *number, books);
         }
         let holding: BTreeSet<Owner> =
-            self.ranges.owners(first).take_while(|owner| whose(owner)).cloned().collect();
+            self.ranges.owners(first).take_while(|owner| meant(owner)).cloned().collect();
         for owner in &holding {
             let plan = self.ranges.plan(owner, Range::ALL, None);
-            self.change(file, owner, &plan, common);
-            self.settle_within(owner, Range::ALL, common);
+            self.change(file, owner, &plan, books);
+            self.settle_within(owner, Range::ALL, books);
         }
         let sharing: Vec<Owner> =
-            self.shares.owners(first).take_while(|owner| whose(owner)).cloned().collect();
+            self.shares.owners(first).take_while(|owner| meant(owner)).cloned().collect();
         for owner in sharing {
-            self.unshare(file, &owner, common);
+            self.unshare(file, &owner, books);
         }
         if !leaving.is_empty() || !holding.is_empty() {
-            self.wake(file, Range::ALL, common, grants);
+            self.wake(file, Range::ALL, books, grants);
         }
     }
 
@@ -265,14 +250,14 @@ impl<W> Locks<W> {
     }
 
     /// Settles the grants to `owner` within `range`, which it knows by now.
-    fn settle_within(&mut self, owner: &Owner, range: Range, common: &mut Common) {
+    fn settle_within(&mut self, owner: &Owner, range: Range, books: &mut Books) {
         let settled: Vec<GrantId> = self
             .granted_to(owner)
             .filter(|(_, granted)| granted.range.overlaps(range))
             .map(|(grant, _)| grant)
             .collect();
         for grant in settled {
-            common.granted.remove(&grant);
+            books.granted.remove(&grant);
             self.settle(owner, grant);
         }
     }
@@ -283,7 +268,7 @@ impl<W> Locks<W> {
         owner: &Owner,
         more: &Use,
         claim: Claim,
-        common: &Common,
+        books: &Books,
     ) -> Result<(), Limit> {
         let used = Use {
             locks: self.ranges.len(),
@@ -291,32 +276,32 @@ impl<W> Locks<W> {
             shares: self.shares.len(),
             owner_bytes: 0,
         };
-        match used.passes(more, &common.limits.file) {
+        match used.passes(more, &books.limits.file) {
             Some(counted) => Err(Limit { counted, scope: Scope::File }),
-            None => common.books.check(owner, file.volume, more, claim, &common.limits),
+            None => books.accounts.check(owner, file.volume, more, claim, &books.limits),
         }
     }
 
-    fn change(&mut self, file: &File, owner: &Owner, plan: &Plan, common: &mut Common) {
+    fn change(&mut self, file: &File, owner: &Owner, plan: &Plan, books: &mut Books) {
         self.ranges.apply(owner, plan);
         let (more, fewer) = plan.growth();
-        common.books.add(owner, file, &Use { locks: more, ..Use::default() });
-        common.books.sub(owner, file, &Use { locks: fewer, ..Use::default() });
+        books.accounts.add(owner, file, &Use { locks: more, ..Use::default() });
+        books.accounts.sub(owner, file, &Use { locks: fewer, ..Use::default() });
     }
 
     /// Takes a request out of the queue.
-    fn leave(&mut self, file: &File, number: u64, common: &mut Common) -> Option<Waiter<W>> {
+    fn leave(&mut self, file: &File, number: u64, books: &mut Books) -> Option<Waiter<W>> {
         let waiter = self.queue.remove(number)?;
-        common.books.waits(&waiter.owner, file, number, false);
-        common.books.sub(&waiter.owner, file, &Use { waiters: 1, ..Use::default() });
+        books.accounts.waits(&waiter.owner, file, number, false);
+        books.accounts.sub(&waiter.owner, file, &Use { waiters: 1, ..Use::default() });
         Some(waiter)
     }
 
     /// Grants what has become free, where `freed` was held or waited for, in the order of coming. A
     /// grant that weakens what its owner held frees that too: the first in the queue may have it.
-    fn wake(&mut self, file: &File, freed: Range, common: &mut Common, grants: &mut Vec<Grant<W>>) {
+    fn wake(&mut self, file: &File, freed: Range, books: &mut Books, grants: &mut Vec<Grant<W>>) {
         let mut freed = Vec::from([freed]);
-        while let Some(more) = self.wake_within(file, &freed, common, grants) {
+        while let Some(more) = self.wake_within(file, &freed, books, grants) {
             freed.push(more);
         }
     }
@@ -326,7 +311,7 @@ impl<W> Locks<W> {
         &mut self,
         file: &File,
         freed: &[Range],
-        common: &mut Common,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> Option<Range> {
         let mut ahead = Ahead::default();
@@ -336,18 +321,18 @@ impl<W> Locks<W> {
             let ask = waiter.ask(file);
             let may = freed.iter().any(|range| ask.range.overlaps(*range))
                 && self.holder(&ask).is_none()
-                && (common.books.holds(&ask.owner) || !ahead.stands_against(waiter));
+                && (books.accounts.holds(&ask.owner) || !ahead.stands_against(waiter));
             if !may {
                 ahead.push(number, waiter);
                 continue;
             }
-            if self.grant(number, &ask, common, grants) {
+            if self.grant(number, &ask, books, grants) {
                 return Some(ask.range);
             }
             // Nobody else can have any of it; only to the same owner it is no obstacle.
             let covers = freed.iter().all(|range| ask.range.covers(*range));
             let all = ask.mode == Mode::Exclusive && covers;
-            if all && !common.books.waits_of(&ask.owner).any(|(at, _)| at == file) {
+            if all && !books.accounts.waits_of(&ask.owner).any(|(at, _)| at == file) {
                 break;
             }
         }
@@ -359,7 +344,7 @@ impl<W> Locks<W> {
         &mut self,
         number: u64,
         ask: &Ask,
-        common: &mut Common,
+        books: &mut Books,
         grants: &mut Vec<Grant<W>>,
     ) -> bool {
         let before = self
@@ -369,13 +354,13 @@ impl<W> Locks<W> {
             .collect();
         let plan = self.ranges.plan(&ask.owner, ask.range, Some(ask.mode));
         // Changed before it leaves the queue, so that its owner is not forgotten in between.
-        self.change(&ask.file, &ask.owner, &plan, common);
-        self.settle_within(&ask.owner, ask.range, common);
-        if let Some(waiter) = self.leave(&ask.file, number, common) {
+        self.change(&ask.file, &ask.owner, &plan, books);
+        self.settle_within(&ask.owner, ask.range, books);
+        if let Some(waiter) = self.leave(&ask.file, number, books) {
             let id = GrantId(number);
             let granted = Granted { range: ask.range, mode: ask.mode, before };
             self.granted.insert((ask.owner.clone(), id), granted);
-            common.granted.insert(id, (ask.file, ask.owner.clone()));
+            books.granted.insert(id, (ask.file, ask.owner.clone()));
             grants.push(Grant { id, ask: ask.clone(), waiter: waiter.token });
         }
         plan.frees()

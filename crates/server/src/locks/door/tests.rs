@@ -1,0 +1,239 @@
+//! Calls through the door, with the lock thread played by the test.
+
+use super::*;
+use crate::locks::Service;
+use crate::sync::{AtomicUsize, Ordering};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Wake, Waker};
+use weir_core::{ObjectKey, Shared};
+use weir_nfs::client::{Caller, NlmLock, NlmUnlock, RemoteCall, Reply};
+use weir_nfs::nlm::Status;
+use weir_nfs::nlm::wire::{CallerName, Lock, LockArgs, NetObj, UnlockArgs};
+
+/// The volume of all files.
+const VOLUME: VolumeId = VolumeId(1);
+
+struct World {
+    door: Arc<LockDoor>,
+    service: Service,
+    catalog: Arc<Catalog>,
+    _directory: tempfile::TempDir,
+}
+
+/// A reply that is awaited, and how often its future was woken.
+struct Awaited {
+    reply: Pin<Box<dyn Future<Output = Vec<u8>>>>,
+    woken: Arc<Wakes>,
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Awaited {
+    /// The status in the reply, if it is there.
+    fn poll(&mut self) -> Option<Status> {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        match self.reply.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(record) => {
+                let reply = Reply::parse(&record[4..]).unwrap();
+                Some(reply.results::<NlmLock<'_>>().unwrap().status)
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    fn wakes(&self) -> usize {
+        self.woken.0.load(Ordering::Relaxed)
+    }
+}
+
+fn file(number: u8) -> File {
+    File { volume: VOLUME, object: ObjectKey::new(&[number]).unwrap() }
+}
+
+fn about(name: &str) -> Lock<'_> {
+    let (caller_name, fh, oh) = (CallerName(name.as_bytes()), NetObj(b"file"), NetObj(b"oh"));
+    Lock { caller_name, fh, oh, svid: 1, offset: 0, length: 10 }
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let catalog = Arc::new(Catalog::open(directory.path()).unwrap());
+        let (clock, inbox) = (SystemClock::start(), Inbox::new().unwrap());
+        let (door, life) = LockDoor::open(&catalog, clock, inbox).unwrap();
+        door.volume_opened(VOLUME);
+        let service = Service::new(Arc::clone(&door), life, 7);
+        Self { door, service, catalog, _directory: directory }
+    }
+
+    /// Begins a call of the host 10.0.0.`last` about file `number`.
+    fn begin<A: RemoteCall>(&self, last: u8, number: u8, args: &A) -> Awaited {
+        let peer = Peer { address: [10, 0, 0, last].into(), local: [10, 9, 9, 9].into() };
+        let mut record = Vec::new();
+        Caller::none().call(&mut record, 7, args);
+        let call = Call::parse(Shared::from(record).skip(4)).unwrap();
+        let place = self.door.begin(peer.address, Some(file(number))).unwrap();
+        let reply = Box::pin(place.carry_out(call, peer, Ok(file(number))));
+        Awaited { reply, woken: Arc::default() }
+    }
+
+    fn lock(&self, last: u8, number: u8, block: bool) -> Awaited {
+        let (cookie, name) = (NetObj(b""), format!("host-{last}"));
+        let lock = about(&name);
+        let args = LockArgs { cookie, block, exclusive: true, lock, reclaim: false, state: 3 };
+        self.begin(last, number, &NlmLock(args))
+    }
+
+    fn unlock(&self, last: u8, number: u8) -> Awaited {
+        let name = format!("host-{last}");
+        let args = UnlockArgs { cookie: NetObj(b""), lock: about(&name) };
+        self.begin(last, number, &NlmUnlock(args))
+    }
+
+    /// Does the work of the lock thread. Gives the number of calls and callbacks that it got.
+    fn run_thread(&mut self) -> (usize, usize) {
+        let (mut messages, mut calls, mut callbacks) = (Vec::new(), 0, 0);
+        self.door.inbox.take(&mut messages);
+        for message in messages {
+            match message {
+                Message::Call(asked) => {
+                    calls += 1;
+                    self.service.carry_out(*asked);
+                }
+                Message::CallBack(due) => {
+                    callbacks += due.len();
+                    self.service.call_back(due);
+                }
+                Message::Wake(_) | Message::RollCall(_) => {}
+            }
+        }
+        (calls, callbacks)
+    }
+
+    /// Locks file `number` for the first time of a host.
+    fn lock_first(&mut self, last: u8, number: u8) {
+        let mut call = self.lock(last, number, false);
+        assert_eq!(call.poll(), None);
+        self.run_thread();
+        assert_eq!(call.poll(), Some(Status::GRANTED));
+    }
+
+    fn held(&self) -> u64 {
+        self.door.totals().held
+    }
+}
+
+#[test]
+fn only_the_first_lock_of_a_host_waits_for_the_disk() {
+    let mut world = World::new();
+    let mut first = world.lock(1, 1, false);
+    assert_eq!(first.poll(), None);
+    assert_eq!((world.held(), world.catalog.monitored_hosts().unwrap().len()), (0, 0));
+    assert_eq!(world.run_thread(), (1, 0));
+    assert_eq!(world.catalog.monitored_hosts().unwrap().len(), 1);
+    assert_eq!((first.wakes(), first.poll()), (1, Some(Status::GRANTED)));
+    assert_eq!(world.lock(1, 2, false).poll(), Some(Status::GRANTED));
+    assert_eq!(world.unlock(1, 2).poll(), Some(Status::GRANTED));
+    assert_eq!(world.run_thread(), (0, 0));
+    let totals = world.door.totals();
+    assert_eq!((totals.held, totals.hosts, totals.granted), (1, 1, 2));
+}
+
+#[test]
+fn calls_of_one_address_about_one_file_are_carried_out_as_they_came() {
+    let mut world = World::new();
+    let (mut lock, mut unlock) = (world.lock(1, 1, false), world.unlock(1, 1));
+    // Even where the second is asked for first.
+    assert_eq!((unlock.poll(), lock.poll()), (None, None));
+    // Calls about other files and from other addresses do not wait.
+    assert_eq!(world.unlock(1, 2).poll(), Some(Status::GRANTED));
+    assert_eq!(world.unlock(2, 1).poll(), Some(Status::GRANTED));
+    world.run_thread();
+    assert_eq!((unlock.poll(), unlock.wakes()), (None, 0));
+    assert_eq!(lock.poll(), Some(Status::GRANTED));
+    drop(lock);
+    assert_eq!((unlock.wakes(), unlock.poll()), (1, Some(Status::GRANTED)));
+    assert_eq!(world.held(), 0);
+    // A call whose worker ends before it is done lets the next go on.
+    let (lock, mut unlock) = (world.lock(1, 1, false), world.unlock(1, 1));
+    assert_eq!(unlock.poll(), None);
+    drop(lock);
+    assert_eq!((unlock.wakes(), unlock.poll()), (1, Some(Status::GRANTED)));
+}
+
+#[test]
+fn a_worker_hands_a_call_over_while_another_thread_has_the_locks() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    let mut unlock = world.unlock(1, 1);
+    let door = Arc::clone(&world.door);
+    let state = lock(&door.state);
+    assert_eq!(unlock.poll(), None);
+    drop(state);
+    assert_eq!(world.run_thread(), (1, 0));
+    assert_eq!((unlock.poll(), world.held()), (Some(Status::GRANTED), 0));
+}
+
+#[test]
+fn a_call_that_waits_is_queued_by_the_thread_which_calls_back() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    world.lock_first(2, 2);
+    let mut waits = world.lock(2, 1, true);
+    assert_eq!((waits.poll(), world.run_thread()), (None, (1, 0)));
+    assert_eq!(waits.poll(), Some(Status::BLOCKED));
+    assert_eq!(world.unlock(1, 1).poll(), Some(Status::GRANTED));
+    assert_eq!(world.run_thread(), (0, 1));
+    world.service.tick();
+    assert_eq!(world.service.out.len(), 1, "the client's portmapper is asked");
+}
+
+#[test]
+fn a_client_that_knows_of_its_lock_is_not_called_back() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    world.lock_first(2, 2);
+    let mut waits = world.lock(2, 1, true);
+    assert_eq!((waits.poll(), world.run_thread()), (None, (1, 0)));
+    assert_eq!(waits.poll(), Some(Status::BLOCKED));
+    drop(waits);
+    assert_eq!(world.unlock(1, 1).poll(), Some(Status::GRANTED));
+    // The client asks again by itself, and unlocks, before the thread gets to calling it.
+    assert_eq!(world.lock(2, 1, true).poll(), Some(Status::GRANTED));
+    assert_eq!(world.unlock(2, 1).poll(), Some(Status::GRANTED));
+    assert_eq!(world.run_thread(), (0, 1));
+    world.service.tick();
+    assert_eq!(world.service.out, []);
+}
+
+#[test]
+fn a_host_that_was_forgotten_is_recorded_before_its_next_lock() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    assert_eq!(world.unlock(1, 1).poll(), Some(Status::GRANTED));
+    world.service.tidy();
+    assert_eq!(world.catalog.monitored_hosts().unwrap(), []);
+    world.lock_first(1, 1);
+    assert_eq!(world.catalog.monitored_hosts().unwrap().len(), 1);
+    world.service.tidy();
+    assert_eq!(world.catalog.monitored_hosts().unwrap().len(), 1, "it holds a lock");
+}
+
+#[test]
+fn a_volume_that_is_gone_takes_no_locks() {
+    let mut world = World::new();
+    world.lock_first(1, 1);
+    world.door.volume_gone(VOLUME);
+    assert_eq!(world.held(), 0);
+    assert_eq!(world.lock(1, 1, false).poll(), Some(Status::STALE_FH));
+    world.service.tidy();
+    assert_eq!(world.door.totals().hosts, 0);
+}

@@ -1,0 +1,110 @@
+//! Calls to the lock manager (NLM) and its status monitor (NSM): who may lock which file, and the
+//! way to the locks. The handle is proved, the export rules and the file's permissions decide, and
+//! the store is asked whether the file is there.
+
+use super::set_groups;
+use crate::engine::{self, Engine, ServedSet};
+use crate::locks::{LockDoor, Proof};
+use crate::sync::Arc;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use weir_core::access::asks_acl;
+use weir_core::{AclKind, ObjectKey, Rights, Store};
+use weir_nfs::PROGRAM_NLM;
+use weir_nfs::nlm::{Need, Peer, Request, Status, Target};
+use weir_nfs::rpc::{AcceptError, Call, reply};
+use weir_nfs::v3::Volume;
+use weir_state::File;
+use weir_store::LocalStore;
+
+/// The reply record to a call, ready at once unless something has to be waited for.
+pub(crate) type LockReply = Pin<Box<dyn Future<Output = Vec<u8>>>>;
+
+/// A decision that may have to wait for the disk or for a look-up of groups.
+type Proving = Pin<Box<dyn Future<Output = Proof>>>;
+
+/// Takes up `call`, which is to NLM or NSM and came from `peer`.
+pub(crate) fn lock_call(
+    engine: &Engine,
+    door: &Arc<LockDoor>,
+    served: &ServedSet,
+    call: Call,
+    peer: Peer,
+) -> LockReply {
+    let xid = call.xid;
+    let fail = |error| Box::pin(ready(reply::error(Vec::new(), xid, error)));
+    let target = match target(&call) {
+        Ok(target) => target,
+        Err(error) => return fail(error),
+    };
+    let (file, proving) = match target.map(|target| prove(engine, served, &call, &peer, target)) {
+        Some(Ok((file, proving))) => (Some(file), proving),
+        Some(Err(status)) => (None, refused(status)),
+        None => (None, refused(Status::FAILED)),
+    };
+    let Some(place) = door.begin(peer.address, file) else {
+        return fail(AcceptError::SystemError);
+    };
+    Box::pin(async move {
+        let proof = proving.await;
+        place.carry_out(call, peer, proof).await
+    })
+}
+
+fn target(call: &Call) -> Result<Option<Target<'_>>, AcceptError> {
+    match call.program {
+        PROGRAM_NLM => Ok(Request::parse(call)?.target()),
+        _ => Ok(None),
+    }
+}
+
+fn refused(status: Status) -> Proving {
+    Box::pin(ready(Err(status)))
+}
+
+/// The file that `target` of `call` names, and the decision whether the caller may lock it.
+fn prove(
+    engine: &Engine,
+    served: &ServedSet,
+    call: &Call,
+    peer: &Peer,
+    target: Target<'_>,
+) -> Result<(File, Proving), Status> {
+    let handle = engine.keys.open(target.handle).map_err(|_| Status::STALE_FH)?;
+    let mounted = served.by_id(handle.volume).ok_or(Status::STALE_FH)?;
+    let file = File { volume: handle.volume, object: handle.key };
+    if target.need == Need::Handle {
+        return Ok((file, Box::pin(ready(Ok(file)))));
+    }
+    let (peer, mut credential) = (peer.address, call.credential.clone());
+    let mut rights = mounted.rights(peer, &credential).ok_or(Status::FAILED)?;
+    let lookup = engine.groups.as_ref().and_then(|groups| {
+        let (uid, rule) = mounted.managed(peer, &credential)?;
+        Some((groups.look_up(uid), rule.clone()))
+    });
+    let (nfs, need) = (Arc::clone(&mounted.volume.nfs), target.need);
+    let proving = async move {
+        if let Some((lookup, rule)) = lookup {
+            set_groups(&mut credential, lookup.await?);
+            rights = engine::rights(&rule, &credential).ok_or(Status::FAILED)?;
+        }
+        check(&nfs, &handle.key, need, &rights).await?;
+        Ok(file)
+    };
+    Ok((file, Box::pin(proving)))
+}
+
+async fn check(
+    nfs: &Volume<LocalStore>,
+    key: &ObjectKey,
+    need: Need,
+    rights: &Rights,
+) -> Result<(), Status> {
+    let object = nfs.store.resolve(key).await?;
+    let attr = nfs.store.attr(&object).await?;
+    if !asks_acl(&attr, &rights.cred) {
+        return need.check(&attr, None, rights);
+    }
+    let (attr, acl) = nfs.store.acl(&object, AclKind::Access).await?;
+    need.check(&attr, acl.as_ref(), rights)
+}
